@@ -7,7 +7,7 @@ help:
 	@echo 'make test    set up what is missing, then run all checks and tests'
 	@echo 'make dist    sdist, wheel, the program in a single file, deb and rpm, in dist/'
 	@echo 'make dist-check  is that the same bytes elsewhere, and do the packages work? (2 minutes)'
-	@echo 'make bench   what iopstui itself costs, as a table (up to 10 minutes)'
+	@echo 'make bench   what iopstui itself costs, as a table (some 25 minutes)'
 	@echo 'make truth   100 short jobs: every figure against fio and its per-I/O logs (6 minutes)'
 	@echo 'make scoreboard  are the findings right? Known situations, made for real (root)'
 	@echo 'make simulate  how often does a comparison claim what is not so? (1 minute)'

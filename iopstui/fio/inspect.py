@@ -33,6 +33,7 @@ LONGEST_S = 300.0
 LOOK_S = 0.25
 # it names each file of a job in some hundred bytes; what goes on printing would take all memory
 LONGEST_ANSWER = 512 << 20
+FIO = "fio"
 INSTALL_HINT = (
     "Install it: apt install fio | dnf install fio | zypper install fio | pacman -S fio | "
     "apk add fio"
@@ -94,15 +95,18 @@ def give_up_when(asked: Wish) -> None:
 
 def find_fio(path: str | None = None) -> Fio:
     """The fio in PATH (or IOPSTUI_FIO). Missing (exit 5) if there is none or it is too old."""
-    wanted = path or os.environ.get("IOPSTUI_FIO") or "fio"
+    wanted = path or os.environ.get("IOPSTUI_FIO") or FIO
     found = which(wanted)
     if found is None and os.path.exists(wanted) and os.path.dirname(wanted):
         raise Missing(f"{wanted} is no program that may be executed.",
                       f"See what it is: ls -lL {wanted}; IOPSTUI_FIO names another fio",
                       )  # fmt: skip
     if found is None:
-        raise Missing(f"{wanted} was not found, and nothing can be measured without it.",
-                      INSTALL_HINT)  # fmt: skip
+        if wanted in (path, FIO):
+            raise Missing(f"{wanted} was not found, and nothing can be measured without it.",
+                          INSTALL_HINT)  # fmt: skip
+        raise Missing(f"{wanted}, which IOPSTUI_FIO names, was not found.",
+                      "The fio in PATH instead of it: unset IOPSTUI_FIO")  # fmt: skip
     info = os.stat(found)
     return _version(found, (info.st_dev, info.st_ino, info.st_mtime_ns))
 

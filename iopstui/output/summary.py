@@ -47,6 +47,8 @@ def interruption(summary: Mapping[str, Any]) -> str:
     """What is said of a run that was ended before its time."""
     if not summary:
         return "interrupted before fio had counted anything: there are no figures"
+    if summary.get("final") is False:
+        return "interrupted: fio was killed, so the figures end with its last report before that"
     return "interrupted: the figures cover the time until then"
 
 
@@ -56,6 +58,11 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     ios, moved = counted(frames.ios, "I/O"), f"{frames.bytes} bytes"
     hold = f"{counted(frames.frames, 'frame')} {'holds' if frames.frames == 1 else 'hold'}"
     held = f"{hold} {ios}, {moved}: "
+    if not found.final:
+        return held + (
+            "not checked. fio was killed before it could count to the end: in its last report "
+            f"before that it had begun {counted(found.ios, 'I/O')}, some of which were under way."
+        )
     if found.verdict == UNCHECKED:
         return held + (
             "not checked. fio does not say how many I/Os completed here; the frames are made of "
@@ -107,7 +114,10 @@ def _title(summary: Mapping[str, Any]) -> str:
     )
     moved = size(sum(part["io_bytes"] for part in _split(summary["total"]).values()))
     version = printable(str(summary["fio_version"]))
-    return f"fio's final figures ({version}): {longest / 1000:.3f} s, {moved}"
+    named = (
+        "last figures before it was killed" if summary.get("final") is False else "final figures"
+    )
+    return f"fio's {named} ({version}): {longest / 1000:.3f} s, {moved}"
 
 
 def _split(directions: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 AGAIN_S = 0.01
+AT_ONCE_S = 0.1
+"""Within it a second signal is the first one's: timeout(1) sends it to the process and then to its
+process group, and nobody presses Ctrl-C that fast."""
 _IMPORTS = "<frozen importlib"
 Handler = Callable[[int, "FrameType | None"], object]
 
@@ -67,13 +71,18 @@ class StopSignals:
 
     def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
         self.asked = 0
+        self._first_s = 0.0
         self._stop = stop
         self._kill = kill
         handle_stop_signals(self._handle)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if self.asked and now - self._first_s < AT_ONCE_S:
+            return
         self.asked += 1
         if self.asked == 1:
+            self._first_s = now
             self._stop()
         else:
             self._kill()

@@ -423,7 +423,7 @@ class Runs:
         self._preparing.scratch.over(run, laid_out=self.began_ns is not None)
         self._current.over()
         self.began_ns = None
-        summary = fio_summary(run.last) if run.last is not None else {}
+        summary = fio_summary(run.last, run.by_itself) if run.last is not None else {}
         self._context.emit(
             events.StepFinished(
                 self._context.now(), self._current.step, code, error, interrupted, summary,

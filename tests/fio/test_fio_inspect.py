@@ -224,11 +224,16 @@ def test_which_fio_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setenv("IOPSTUI_FIO", own)
     fio_inspect._version.cache_clear()
     assert find_fio() == Fio(own, (3, 36), "fio-3.36")
+    nothing = "none-such was not found, and nothing can be measured without it.", INSTALL
+    wrong = (
+        "none-such, which IOPSTUI_FIO names, was not found.",
+        "The fio in PATH instead of it: unset IOPSTUI_FIO",
+    )
     monkeypatch.setenv("IOPSTUI_FIO", "none-such")
-    with pytest.raises(Missing) as caught:
-        find_fio()
-    told = "none-such was not found, and nothing can be measured without it."
-    assert (caught.value.message, caught.value.hint) == (told, INSTALL)
+    for path, told in ((None, wrong), ("none-such", nothing)):
+        with pytest.raises(Missing) as caught:
+            find_fio(path)
+        assert (caught.value.message, caught.value.hint) == told
 
 
 FIO = Fio("/fio", (3, 36), "fio-3.36")

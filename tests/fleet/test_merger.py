@@ -213,6 +213,18 @@ def test_what_no_iopstui_writes_is_refused_whole(change: Row) -> None:
     assert certified(merger).exact == 1
 
 
+def test_a_fio_that_was_killed_certifies_nothing() -> None:
+    rows = stream("a", 1, 3)
+    (end,) = [row for row in rows if row["event"] == "step_finished"]
+    end["summary"]["final"] = False
+    merger = Merger()
+    for row in rows:
+        merger.feed("a", row)
+    list(merger.finish())
+    found = certified(merger)
+    assert (found.exact, found.unchecked) == (0, ("a",))
+
+
 def test_a_host_that_never_sent_a_frame_is_missing_above_no_more_than_here() -> None:
     silent = [row for row in stream("a", 1, 1) if row["event"] == "session"]
     ended, long = stream("b", 2, 2), stream("c", 3, 5)

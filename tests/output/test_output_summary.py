@@ -22,7 +22,7 @@ from iopstui.model.metrics.summary import (
 )
 from iopstui.model.samples import FioStatus
 from iopstui.output.narration import Narrator
-from iopstui.output.summary import MOST_ROWS, reconciliation, summary_text
+from iopstui.output.summary import MOST_ROWS, interruption, reconciliation, summary_text
 
 
 def total(name: str) -> FramesTotal:
@@ -127,6 +127,20 @@ def test_a_difference_is_said_in_figures() -> None:
     assert read["total_ios"] > short.ios
     assert f"({short.ios - read['total_ios']}, {short.bytes - read['io_bytes']})" in text
     assert "exactly" not in text
+
+
+def test_what_a_killed_fio_said_last_certifies_nothing() -> None:
+    name = "3.42-a-randread-grp"
+    killed = fio_summary(statuses(name)[-1], final=False)
+    found = certificate(killed, total(name))
+    assert (found.verdict, found.final) == (UNCHECKED, False)
+    text = " ".join(summary_text(killed, total(name)).split())
+    assert "fio's last figures before it was killed (" in text and "final figures" not in text
+    assert "not checked. fio was killed before it could count to the end" in text
+    assert "fio was killed" in interruption(killed) and "until then" in interruption({"rows": []})
+    # recordings of versions before say nothing of it
+    del killed["final"]
+    assert certificate(killed, total(name)).verdict == EXACT
 
 
 def held_against(name: str, job: str = "", **changes: Any) -> Certificate:

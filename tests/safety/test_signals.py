@@ -14,7 +14,15 @@ from iopstui.cli import main
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_USAGE
 from iopstui.linux.counters import interrupts
 from iopstui.output import streams
-from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals, heed_ignored, interrupt
+from iopstui.safety import signals
+from iopstui.safety.signals import (
+    AT_ONCE_S,
+    STOP_SIGNALS,
+    StopSignals,
+    handle_stop_signals,
+    heed_ignored,
+    interrupt,
+)
 
 WITHIN_S = 20.0
 """Only a failure waits for it."""
@@ -48,6 +56,20 @@ def test_what_there_was_before_is_given_back() -> None:
     assert before[signal.SIGTERM] is signal.SIG_DFL
     handle_stop_signals(signal.SIG_DFL)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_signal_that_comes_twice_at_once_does_not_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(signals.time, "monotonic", lambda: now[0])
+    did: list[str] = []
+    StopSignals(lambda: did.append("stop"), lambda: did.append("kill"))
+    for seconds in (0.0, 0.0, AT_ONCE_S / 2):
+        now[0] = 100.0 + seconds
+        signal.raise_signal(signal.SIGINT)
+    assert did == ["stop"], "as timeout(1) sends it"
+    now[0] = 100.01 + AT_ONCE_S
+    signal.raise_signal(signal.SIGTERM)
+    assert did == ["stop", "kill"]
 
 
 def test_a_signal_behind_the_end_changes_nothing_of_it(

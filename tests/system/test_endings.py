@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -65,12 +66,19 @@ def test_fio_s_main_process_killed_is_a_failed_run(here: Path) -> None:
     process = start(*JOB, "--format", "jsonl", cwd=here)
     fio = fio_at_work(process.pid)
     main = min(fio, key=lambda p: p.create_time())
+    assert process.stdout is not None
+    while not json.loads(process.stdout.readline()).get("fio"):
+        pass
     main.kill()
     out, err = process.communicate(timeout=WITHIN_S)
     assert gone(fio) == []
     assert process.returncode == 1
     assert "killed" in err
-    assert events(out)[-1]["event"] in ("step_finished", "ended")
+    rows = events(out)
+    assert rows[-1]["event"] in ("step_finished", "ended")
+    finished = next(row for row in rows if row["event"] == "step_finished")
+    assert finished["summary"]["final"] is False, "it is fio's last report, and not its final one"
+    assert "fio's last figures before it was killed" in err and "not checked. fio was" in err
     assert list(here.iterdir()) == []
 
 

@@ -20,9 +20,18 @@ Where iopstui was installed as a package the shell finds the script by itself.
 """
 
 
+class _Shells(tuple[str, ...]):
+    """Those that are offered, and what is taken besides."""
+
+    __slots__ = ()
+
+    def __contains__(self, word: object) -> bool:
+        return word == WORDS or super().__contains__(word)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("shell", choices=(*SHELLS, WORDS), metavar="SHELL",
+    parser.add_argument("shell", choices=_Shells(SHELLS), metavar="SHELL",
                         help="bash, zsh or fish")  # fmt: skip
 
 

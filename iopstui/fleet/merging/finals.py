@@ -55,6 +55,7 @@ class Counted:
         rows = summary.get("rows")
         if not isinstance(rows, list):
             raise Malformed("a summary has no rows")
+        self.checked &= summary.get("final") is not False
         ios, moved = 0, 0
         known = True
         for one in rows:

@@ -11,8 +11,9 @@ from iopstui.model.samples import DIRECTIONS, MIXED, DirectionStatus, FioStatus,
 from iopstui.records import dataclass
 
 
-def fio_summary(status: FioStatus) -> dict[str, Any]:
-    """fio's final figures, as plain data, from its last document.
+def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
+    """fio's final figures, as plain data, from its last document; ``final``: not only the last one
+    that it wrote before it was killed, while I/Os were under way.
 
     ``rows`` has one entry for every row of fio's report (a job, or a group with
     group_reporting), its ``directions`` exactly as fio states them: ``iops``, ``bw_bytes``
@@ -33,6 +34,7 @@ def fio_summary(status: FioStatus) -> dict[str, Any]:
     return {
         "fio_version": status.version,
         "timestamp_ms": status.timestamp_ms,
+        "final": final,
         "rows": rows,
         "sums": [
             {"group": group, "directions": _sums(row for row in rows if row["group"] == group)}
@@ -176,7 +178,8 @@ class Certificate:
     don't use: submissions less failed I/Os (frames count completions), and for the bytes these
     times the block size.
 
-    ``verdict`` is EXACT, DIFFERS or UNCHECKED (the frames are made of the submissions);
+    ``verdict`` is EXACT, DIFFERS or UNCHECKED (the frames are made of the submissions, or the
+    document is not ``final``);
     ``ios`` and ``bytes`` are fio's (``bytes`` ``None``: I/Os of several sizes), ``more_ios`` and
     ``more_bytes`` what the frames have above that. ``ramp``: no more differ than can have been
     under way when the ramp ended; ``failed``: what is less belongs to a job that failed.
@@ -193,6 +196,7 @@ class Certificate:
     failed: bool = False
     own_mean: bool = True
     sizes_kept: bool = True
+    final: bool = True
 
 
 def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
@@ -205,7 +209,8 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
     more_bytes = frames.bytes - (stated if size is None else size)
     off = [row for row in held if row.more or row.more_bytes]
     own_mean = all(row.own_mean for row in held)
-    if any(SUBMISSIONS in row.by for row in held):
+    final = summary.get("final") is not False
+    if not final or any(SUBMISSIONS in row.by for row in held):
         verdict = UNCHECKED
     elif off or more_bytes or frames.bytes != stated or not own_mean:
         verdict = DIFFERS
@@ -216,6 +221,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
         ramp=bool(off) and all(row.within_ramp for row in off),
         failed=bool(off) and all(row.error and row.more < 0 for row in off),
         own_mean=own_mean, sizes_kept=all("block_size" in row for row in summary["rows"]),
+        final=final,
     )  # fmt: skip
 
 

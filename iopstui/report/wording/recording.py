@@ -211,6 +211,8 @@ def _mib(count: float | None) -> str:
 def run_title(run: Run) -> str:
     """Whose figures ``run_rows`` are."""
     summary = run.finished.summary if run.finished else {}
+    if summary.get("final") is False:
+        return "fio's own last figures before it was killed:"
     return "Made of the logs:" if summary.get("logged") else "fio's own final figures:"
 
 

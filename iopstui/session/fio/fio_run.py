@@ -274,6 +274,11 @@ class FioRun:
         if self._process is not None:
             self._process.go(at_ns)
 
+    @property
+    def by_itself(self) -> bool:
+        """Whether fio ended by itself, whatever the reason: its last document is its final one."""
+        return self._exit_code >= 0
+
     def stop(self, hard: bool = False) -> None:
         """Ask fio to end: it writes its last document. ``hard``: at once, without one."""
         self.stopping = True

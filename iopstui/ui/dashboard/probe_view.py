@@ -28,7 +28,7 @@ from iopstui.ui.state.live import LiveState
 OFF = (
     "The probe counts each request inside the kernel: how long it took in the device, for any "
     "load, with or without a job. It is off: P switches it on (root). Each I/O then costs about "
-    "0.3 µs more CPU time, or 0.9 µs where bpftrace counts."
+    "0.3 µs more CPU time, or 1 µs where bpftrace counts."
 )
 NOT_RECORDED = "The probe was off in these seconds: nothing was counted inside the kernel."
 BEGINS = "The probe begins: it loads its programs, which takes bpftrace some seconds."
