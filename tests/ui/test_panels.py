@@ -259,17 +259,33 @@ def test_strings_from_outside_are_never_raw() -> None:
 
 
 def test_job_line_has_progress_and_eta() -> None:
-    line = text(bars.job_line(state(STARTED, ready(15)), "x", 120, UTF8))
+    started = replace(STARTED, t=0.0)
+    line = text(bars.job_line(state(started, ready(15)), "x", 120, UTF8))
     assert "25 %" in line and "0:15 / 1:00" in line and "read only" in line
     unknown = replace(fakes.interval(15), eta_s=None, progress=None)
     event = FrameReady(15.0, fakes.frame(15, unknown))
-    assert "end unknown" in text(bars.job_line(state(STARTED, event), "x", 120, UTF8))
-    over = state(STARTED, event, StepFinished(16.0, 1, 0, "", False))
+    assert "end unknown" in text(bars.job_line(state(started, event), "x", 120, UTF8))
+    over = state(started, event, StepFinished(16.0, 1, 0, "", False))
     assert text(bars.job_line(over, "x", 120, UTF8)).rstrip()[:-8].endswith("0:15  ")
 
 
+def test_neither_the_end_nor_the_time_jumps_where_fio_rounds() -> None:
+    """A run of a minute, as fio tells of it: its documents are a second apart, but for some ms."""
+    shown = state(STARTED)
+    seen = []
+    for n, (elapsed, eta) in enumerate([(2, 59), (2, 58), (4, 57), (4, 56), (6, 55)], 1):
+        fio = replace(fakes.interval(n), elapsed_s=elapsed, eta_s=eta, progress=elapsed / 60)
+        shown.apply(FrameReady(n + 0.6, replace(fakes.frame(n, fio), t=n + 0.6)))
+        seen.append(text(bars.job_line(shown, "x", 80, UTF8)).split(" / "))
+    assert [line[0].split()[-1] for line in seen] == ["0:01", "0:02", "0:03", "0:04", "0:05"]
+    assert [line[1].split()[0] for line in seen] == ["1:01", "1:00", "1:00", "1:00", "1:00"]
+    longer = replace(fakes.interval(6), elapsed_s=6, eta_s=94, progress=0.06)
+    shown.apply(FrameReady(6.6, replace(fakes.frame(6, longer), t=6.6)))
+    assert "0:06 / 1:40" in text(bars.job_line(shown, "x", 80, UTF8)), "as it is told"
+
+
 def test_a_narrow_job_line_keeps_the_time() -> None:
-    line = text(bars.job_line(state(STARTED, ready(15)), "x", 80, UTF8))
+    line = text(bars.job_line(state(replace(STARTED, t=0.0), ready(15)), "x", 80, UTF8))
     assert line.rstrip()[:-8].endswith("0:15 / 1:00  ") and "%" not in line
 
 

@@ -109,6 +109,8 @@ class LiveState:
     experiment: ExperimentState | None = None
     """The one that runs or ran last."""
     t: float = 0.0
+    total_s: int | None = None
+    """How long the run takes in all, as far as fio knows."""
     ended: bool = False
     was: dict[str, dict[str, str]] = field(default_factory=dict)
     """What changed tunables had been at first, by name and disk."""
@@ -330,6 +332,7 @@ class LiveState:
             # what a run still did after its last whole second says little by itself
             if self.fio is None or not {FINAL, PARTIAL} <= frame.flags:
                 self.fio = frame
+            self.total_s = _total_s(self.total_s, fio)
             self.next_run.reported(self._step, FINAL in frame.flags)
             self.progress = None
             values[FIO_IOPS] = fio.total.iops
@@ -382,7 +385,7 @@ class LiveState:
         if new_run:
             self.next_run.begun(event.step, event.title)
         self.step, self.finished, self.progress = event, None, None
-        self.fio = None
+        self.fio, self.total_s = None, None
         self.judged, self.steady = [], None
         if event.phase == RUN and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
@@ -426,3 +429,12 @@ def gone_words(names: Sequence[str]) -> str:
     one = len(names) == 1
     are, them = ("is", "it") if one else ("are", "them")
     return f"{', '.join(names)} {are} gone: the kernel no longer lists {them}"
+
+
+def _total_s(before: int | None, fio: FioInterval) -> int | None:
+    """fio rounds what is over up, and not at once with what is left: their sum goes to and fro by
+    a second."""
+    if fio.elapsed_s is None or fio.eta_s is None:
+        return before
+    total = fio.elapsed_s + fio.eta_s
+    return total if before is None or abs(total - before) > 1 else min(total, before)
