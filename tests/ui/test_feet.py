@@ -10,7 +10,15 @@ from iopstui.ui.lesson import list as lessons
 
 @pytest.mark.parametrize(
     "foot",
-    [live_rows.FOOT, picker.FOOT, runs.FOOT, settings.FOOT, lessons.FOOT, lessons.FOOT_LEFT],
+    [
+        live_rows.FOOT,
+        picker.FOOT,
+        runs.FOOT,
+        settings.FOOT,
+        settings.FOOT_FIXED,
+        lessons.FOOT,
+        lessons.FOOT_LEFT,
+    ],
 )
 def test_it_fits_on_80_columns(foot: str) -> None:
     assert len(foot) <= 80

@@ -13,6 +13,7 @@ from iopstui.events import TunableChanged
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.dialogs import settings
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.settings import Settings, checked_value
@@ -132,6 +133,20 @@ async def test_a_refusal_and_the_new_value_are_shown_where_it_was_asked() -> Non
         await pilot.press("escape")
         await settle(pilot)
         assert isinstance(app.screen, Dashboard)
+
+
+async def test_keys_that_would_do_nothing_are_not_offered() -> None:
+    app = make(controller())
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot)
+        await pilot.press("k")
+        await settle(pilot)
+        foot = app.screen.query_one("#jobs-foot", Static)
+        assert str(foot.content) == settings.FOOT, "one of them can be changed"
+        fake.settings = tuple(replace(one, refused="a recording") for one in fake.settings)
+        fake.notice("info", "x")
+        await settle(pilot)
+        assert str(foot.content) == settings.FOOT_FIXED
 
 
 async def test_without_settings_the_screen_says_so() -> None:

@@ -26,6 +26,7 @@ from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState, gone_words
 
 FOOT = f" Enter changes   z undoes   {FILTER}   Esc back   restored at the end"
+FOOT_FIXED = f" {FILTER}   Esc back   none of them can be changed here"
 UNEQUAL = "the disks had different values of it, which one value can't undo; the end does"
 NONE = "These disks have no request queue of their own, so there is nothing to set."
 
@@ -99,9 +100,13 @@ class Settings(Typed, Screen[None]):
 
     def narrow(self) -> None:
         """Show the tunables that have all of the words."""
-        foot = self._charset.text(f" {self.filtering}" if self.filtering else FOOT)
-        self.query_one("#jobs-foot", Static).update(Text(foot, style="dim"))
         self.paint()
+        self._say_keys()
+
+    def _say_keys(self) -> None:
+        fixed = self._shown and all(knob.refused for knob in self._shown)
+        words = f" {self.filtering}" if self.filtering else FOOT_FIXED if fixed else FOOT
+        self.query_one("#jobs-foot", Static).update(Text(self._charset.text(words), style="dim"))
 
     def _fill(self, knobs: list[TunableState], was: list[str | None]) -> None:
         chooser = self.query_one(OptionList)
@@ -117,6 +122,7 @@ class Settings(Typed, Screen[None]):
                     chooser.replace_option_prompt_at_index(index, self._label(one[0]))
         self._shown, self._were = knobs, was
         self._explain()
+        self._say_keys()
 
     def _label(self, knob: TunableState) -> Text:
         label = Text(f"{printable(knob.name):<15}", style="bold")
