@@ -213,7 +213,12 @@ class IopstuiApp(KeysInOrder):
         """Shows every key, panel and abbreviation, first what the screen shown is about."""
         from iopstui.ui.help_screen import help_screen
 
-        self.push_screen(help_screen(self.charset, getattr(self.screen, "about", "")))
+        about = getattr(self.screen, "about", "")
+        self.push_screen(help_screen(self.charset, about, self.help_first()))
+
+    def help_first(self) -> str:
+        """The title of the help's section that is about this program's own keys."""
+        return ""
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """What shows the session."""

@@ -120,6 +120,12 @@ class FleetApp(IopstuiApp):
             self.sweeps,
         ]  # fmt: skip
 
+    def help_first(self) -> str:
+        """Its own."""
+        from iopstui.ui.help import OF_HOSTS
+
+        return OF_HOSTS
+
     def more_parts(self) -> list[Part]:
         """What a replay adds."""
         return []

@@ -154,14 +154,20 @@ PANELS: tuple[Section, ...] = (
 )  # fmt: skip
 
 
-def help_sections() -> tuple[Section, ...]:
-    """All of it, in the order of the help screen."""
+OF_A_REPLAY = "Keys of a replay (iopstui replay FILE)"
+OF_HOSTS = "Keys of many hosts (iopstui fleet HOSTS)"
+
+
+def help_sections(first: str = "") -> tuple[Section, ...]:
+    """All of it, in the order of the help screen; ``first`` is the title of what comes before
+    all others."""
     from iopstui.ui.fleet_keys import FLEET_ONLY
 
-    return (
+    found = (
         ("Keys", helped(LIVE_ACTIONS)),
         *SCREENS,
-        ("Keys of a replay (iopstui replay FILE)", helped(REPLAY_ONLY)),
-        ("Keys of many hosts (iopstui fleet HOSTS)", helped(FLEET_ONLY)),
+        (OF_A_REPLAY, helped(REPLAY_ONLY)),
+        (OF_HOSTS, helped(FLEET_ONLY)),
         *PANELS,
     )
+    return tuple(sorted(found, key=lambda section: section[0] != first))

@@ -22,13 +22,13 @@ class HelpScreen(TextScreen):
     ]
 
 
-def help_screen(charset: Charset, here: str = "") -> TextScreen:
+def help_screen(charset: Charset, here: str = "", first: str = "") -> TextScreen:
     """Every key, panel, abbreviation and flag, in plain words; first what the screen is about from
-    which it was asked for."""
+    which it was asked for, then the section with the title ``first``."""
     parts: list[Text | Table] = []
     if here:
         parts += [Text("Here", style="bold"), Text(charset.text(f"  {here}")), Text()]
-    for title, entries in help_sections():
+    for title, entries in help_sections(first):
         parts.append(Text(charset.text(title), style="bold"))
         table = Table.grid(padding=(0, 2, 0, 0))
         table.add_column(width=2 + max(len(term) for term, _ in entries), style="cyan")

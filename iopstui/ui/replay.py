@@ -32,6 +32,12 @@ class ReplayApp(IopstuiApp):
 
     BINDINGS = REPLAY_BINDINGS
 
+    def help_first(self) -> str:
+        """Its own."""
+        from iopstui.ui.help import OF_A_REPLAY
+
+        return OF_A_REPLAY
+
     def __init__(
         self, session: ReplaySession, charset: Charset | None = None, theme: str = "dark"
     ) -> None:

@@ -16,6 +16,7 @@ from iopstui.errors import UsageError
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.help import OF_A_REPLAY
 from iopstui.ui.replay import ReplayApp
 
 WIDE = (160, 45)
@@ -106,6 +107,14 @@ async def test_keys_that_measure_say_that_this_is_a_recording(key: str) -> None:
         await pilot.press(key)
         await until(pilot, lambda: shows(app, "this is a recording"))
         assert app.screen is app.dashboard
+
+
+async def test_the_help_begins_with_the_keys_of_a_replay() -> None:
+    app = replay(paused=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: seq(app) == 0)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: shows(app, OF_A_REPLAY) and shows(app, "slower, faster"))
 
 
 async def test_speed_and_place_stand_in_the_footer_in_any_charset() -> None:
