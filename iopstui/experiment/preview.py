@@ -41,9 +41,10 @@ _STAGES = ("stonewall", "wait_for_previous")
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """``titles`` describe each job ("randread 4k  QD 32 × 2 jobs"); ``writes`` is what fio says of
-    all of them; ``knobs`` maps each tunable that will be changed to its value now;
-    ``scratch_bytes`` is how large the scratch files of one job get (0: none are made)."""
+    """``titles`` describe each job ("randread 4k  QD 32 × 2 jobs", and of a sweep that changes any
+    of it " at the first point"); ``writes`` is what fio says of all of them; ``knobs`` maps each
+    tunable that will be changed to its value now; ``scratch_bytes`` is how large the scratch files
+    of one job get (0: none are made)."""
 
     titles: Mapping[str, str]
     writes: bool
@@ -62,7 +63,7 @@ def preview_of(
 ) -> Preview:
     """UsageError, Refused or Missing for what would fail later. Nothing is written."""
     private = private_directory()
-    titles: dict[str, str] = {}
+    told: dict[str, list[str]] = {}
     writes, largest = False, 0
     share = common_share(plan, job_target)
     try:
@@ -75,7 +76,7 @@ def preview_of(
             label = f"{step.job} with {step.label}"
             facts = inspected(fio, private, text, label, Path.cwd())
             writes = writes or facts.writes
-            titles.setdefault(step.job, describe(text))
+            told.setdefault(step.job, []).append(describe(text))
             if step.of(BIND).get("bind") == "queues":
                 bound(text, {}, job_target, devices)
             size = step.of(SIZE).get("size", conditions.size)
@@ -94,7 +95,14 @@ def preview_of(
                     _check_again(step.job, prepared, conditions.destroy_data)
     finally:
         remove(private)
+    titles = {job: _title(words, bool(plan.variants)) for job, words in told.items()}
     return Preview(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
+
+
+def _title(told: Sequence[str], variants: bool) -> str:
+    """The variants are told one by one, the first of which is often the job as it stands."""
+    alike = variants or len(set(told)) == 1
+    return told[0] if alike else f"{told[0]} at the first point"
 
 
 def distinct(plan: Plan) -> Iterator[PlannedPoint]:

@@ -132,6 +132,10 @@ def test_a_dry_run_starts_and_writes_nothing(here: Path) -> None:
     assert "27 points" in done.stdout and "512 MiB" in done.stdout
     assert "iodepth=256 numjobs=4" in done.stdout
     assert list(here.iterdir()) == []
+    assert "× 1 job at the first point\n" in done.stdout + done.stderr
+    same = iopstui("sweep", "--job", "randread-4k", "--axis", "thinktime=1,2", "--dry-run",
+                   cwd=here)  # fmt: skip
+    assert "QD 32 × 1 job\n" in same.stdout + same.stderr
 
 
 def test_a_dry_run_says_what_would_be_overwritten_only_if_it_may_be(here: Path) -> None:
