@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -35,6 +36,7 @@ class Narrator:
         self._measured = measured
         self._tenth = -1
         self._share = Share()
+        self._told: deque[str] = deque(maxlen=10 * LOG_LINES)
         self.line = StatusLine(stream, out)
 
     def handle(self, event: Event) -> None:
@@ -65,6 +67,7 @@ class Narrator:
             case Mark():
                 yield f"mark: {event.text}"
             case Notice():
+                self._told.append(event.text)
                 yield event.text if event.level == "info" else f"{event.level}: {event.text}"
             case Found():
                 advice = f" → {event.finding.advice}" if event.finding.advice else ""
@@ -73,7 +76,7 @@ class Narrator:
             case Ceased():
                 yield f"finding {ceased_words(event.since, event.until)}: {event.text}"
             case StepFinished():
-                yield from _finished(event, self._measured)
+                yield from self._finished(event)
 
     def _progress(self, event: Progress) -> Iterator[str]:
         tenth = 10 * event.done // event.total if event.total else 0
@@ -82,11 +85,11 @@ class Narrator:
             total = f" of {size(event.total)}" if event.total else ""
             yield f"{event.what}: {size(event.done)}{total}"
 
-
-def _finished(event: StepFinished, measured: bool) -> Iterator[str]:
-    """fio's messages about its failure; the failure itself is reported at the exit."""
-    if event.error:
-        for line in event.fio_log[-LOG_LINES:]:
-            yield f"fio says: {line}"
-    elif event.interrupted and measured:
-        yield interruption(event.summary)
+    def _finished(self, event: StepFinished) -> Iterator[str]:
+        """fio's messages about its failure; the failure itself is reported at the exit."""
+        if event.error:
+            for line in event.fio_log[-LOG_LINES:]:
+                if line not in self._told:
+                    yield f"fio says: {line}"
+        elif event.interrupted and self._measured:
+            yield interruption(event.summary)

@@ -21,7 +21,7 @@ from iopstui.safety.tunable_states import TunableState, queued_disks
 LOOKBACK = 900
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 SLOWEST, FASTEST = 0.1, 1000.0
-ONE_RECORDING = "this is a recording: nothing runs here, so {} does nothing"
+ONE_RECORDING = "this is a recording, in which {} does nothing"
 
 Sink = Callable[[events.Event], None]
 

@@ -162,7 +162,7 @@ def test_words_go_to_the_other_stream() -> None:
             Mark(3, "rq_affinity 1 -> 2"),
             Notice(4, "warning", "something"),
             Notice(5, "info", "by the way"),
-            StepFinished(6, 1, 1, "It failed.", False, {}, ("fio: pid=1, err=5",)),
+            StepFinished(6, 1, 1, "It failed.", False, {}, ("by the way", "fio: pid=1, err=5")),
         ]
     )
     assert out == ""
