@@ -14,6 +14,7 @@ from session_frames import whole_frames
 
 from iopstui.events import (
     Event,
+    ExperimentStarted,
     FrameReady,
     Notice,
     PointFinished,
@@ -22,6 +23,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.plan import Plan, Variant
 from iopstui.output.experiment.progress import Teller
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import WithStatus, make_sink
@@ -199,3 +201,11 @@ def test_an_experiment_in_a_file_has_a_line_a_point() -> None:
         "[0:00] point 1 of 4: iodepth=1, 0:40 left",
         "[0:10] point 2 of 4: iodepth=2, 0:30 left",
     ]
+
+
+def test_a_comparison_has_runs_as_its_table_does() -> None:
+    stream = io.StringIO()
+    teller = Teller(stream, 10.0)
+    teller.handle(ExperimentStarted(0.0, Plan(("j",), variants=(Variant(()), Variant(())))))
+    teller.handle(PointStarted(0, 0, 4, "A: as it is", 40.0))
+    assert stream.getvalue() == "[0:00] run 1 of 4: A: as it is, 0:40 left\n"

@@ -6,6 +6,7 @@ from typing import TextIO
 
 from iopstui.events import (
     Event,
+    ExperimentStarted,
     FrameReady,
     Notice,
     PointFailed,
@@ -32,10 +33,13 @@ class Teller:
         self._said: set[str] = set()
         self._point: PointStarted | None = None
         self._elapsed = 0.0
+        self._what = "point"
 
     def handle(self, event: Event) -> None:
         """Show what this event says."""
         match event:
+            case ExperimentStarted():
+                self._what = "run" if event.plan.variants else "point"
             case PointStarted():
                 self._point, self._elapsed = event, 0.0
                 self._whole_s = max(self._whole_s, event.left_s)
@@ -68,7 +72,7 @@ class Teller:
     def _where(self) -> str:
         point = self._point
         assert point is not None
-        return f"point {point.index + 1} of {point.total}: {printable(point.label)}"
+        return f"{self._what} {point.index + 1} of {point.total}: {printable(point.label)}"
 
     def _frame(self, event: FrameReady) -> None:
         fio = event.frame.fio

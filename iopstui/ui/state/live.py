@@ -293,24 +293,30 @@ class LiveState:
                 self.experiment = ExperimentState(event.plan, event.t)
             case PointStarted():
                 self.point = event
-                words = f"point {event.index + 1} of {event.total}: {event.label}"
+                words = self._where(event.index, event.total, event.label)
                 self.log.say(event.t, "info", f"{words}, {f.clock(event.left_s)} left")
             case PointFinished():
                 self._point_finished(event)
             case PointFailed():
-                words = f"point {event.index + 1} of {event.total}: {event.label}: failed: "
-                self.log.say(event.t, "warning", words + event.error)
+                words = self._where(event.index, event.total, event.label)
+                self.log.say(event.t, "warning", f"{words}: failed: {event.error}")
             case ExperimentFinished():
                 self.point = None
                 how = "interrupted" if event.interrupted else "failed" if event.error else "done"
-                what = "runs" if self.experiment and self.experiment.plan.variants else "points"
-                words = f"{how}: {event.done} of {event.total} {what} are measured"
+                words = f"{how}: {event.done} of {event.total} {self._what}s are measured"
                 self.log.say(event.t, "info", words)
+
+    @property
+    def _what(self) -> str:
+        return "run" if self.experiment and self.experiment.plan.variants else "point"
+
+    def _where(self, index: int, total: int, label: str) -> str:
+        return f"{self._what} {index + 1} of {total}: {label}"
 
     def _point_finished(self, event: PointFinished) -> None:
         point = event.point
-        words = f"point {event.index + 1} of {event.total}: {event.label}: "
-        words += f"{f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
+        words = self._where(event.index, event.total, event.label)
+        words += f": {f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
         failed = any(one.passed is False for one in event.outcomes)
         level = FAIL if failed else PASS if event.outcomes else "info"
         self.log.say(event.t, level, words if level == "info" else f"{level}  {words}")
