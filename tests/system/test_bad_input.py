@@ -74,6 +74,8 @@ def test_job_files_that_are_none(content: bytes, word: str, here: Path) -> None:
 
 def test_without_fio(here: Path) -> None:
     words = ("apt install fio", "dnf", "zypper", "pacman", "apk")
+    refused(5, words, here, "run", "--job", "randread-4k", PATH=str(here))
+    words = ("no-such-fio, which IOPSTUI_FIO names", "unset IOPSTUI_FIO")
     refused(5, words, here, "run", "--job", "randread-4k", IOPSTUI_FIO="no-such-fio")
 
 
