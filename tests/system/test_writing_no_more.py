@@ -153,6 +153,8 @@ def test_preconditioning_comes_first_and_counts(here: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "preconditioned: 8 MiB written" in done.stderr, done.stderr
     assert sum(row["event"] == "step_finished" for row in events(done.stdout)) == 1
+    exactly = iopstui(*words, "--destroy-data", str(disk), "--write-budget", "8m", cwd=here)
+    assert exactly.returncode == 0, exactly.stderr
     elsewhere = iopstui("sweep", str(here), "--job", "randread-4k", "--axis", "iodepth=1,2",
                         "--precondition", "--dry-run", cwd=here)  # fmt: skip
     assert elsewhere.returncode == 2 and "is a directory" in elsewhere.stderr

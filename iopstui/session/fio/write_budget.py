@@ -101,9 +101,9 @@ class WriteBudget:
         # a short job's pace says nothing where its own options end it before
         if self.used + max(self._run, self._bound or self.most) < self.most:
             return ""
-        # or with the very last byte
-        wanted = self._wanted
-        if wanted is not None and self._run <= wanted <= self.most - self.used:
+        # or with the very last byte; what a file system writes of its own is counted with it
+        bound, wanted = self._bound or 0, self._wanted
+        if wanted is not None and wanted <= self.most - self.used and self._run <= bound:
             return ""
         self.over = True
         why = "going on could pass" if self.used + self._run < self.most else "it has reached"
