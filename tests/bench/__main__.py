@@ -85,7 +85,7 @@ def _day(place: Path, quick: bool) -> Any:
 
 def _report(place: Path, quick: bool) -> Any:
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / "report_day.py"), "600" if quick else "7200"],
+        [sys.executable, str(Path(__file__).parent / "report_day.py"), "600" if quick else "28800"],
         capture_output=True, text=True, env=program.environment(place), check=True,
     )  # fmt: skip
     return json.loads(done.stdout)

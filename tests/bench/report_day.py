@@ -1,5 +1,5 @@
-"""(m) The report of a day with a job at 1 Hz: two made-up hours of it are recorded and reported, in
-CPU time a sample of all processes, and in time. Run as a program of its own: prints JSON.
+"""(m) The report of a day with a job at 1 Hz: made-up hours of it are recorded and reported, in CPU
+time a sample of all processes, and in time. Run as a program of its own: prints JSON.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import FioStatus
 from iopstui.recording.writer import Recorder, Tape
 from iopstui.report.files import rendered
-
-SECONDS, DAY = 7200, 86400
 
 
 def record(path: Path, seconds: int) -> None:
