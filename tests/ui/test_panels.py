@@ -279,6 +279,11 @@ def test_neither_the_end_nor_the_time_jumps_where_fio_rounds() -> None:
         seen.append(text(bars.job_line(shown, "x", 80, UTF8)).split(" / "))
     assert [line[0].split()[-1] for line in seen] == ["0:01", "0:02", "0:03", "0:04", "0:05"]
     assert [line[1].split()[0] for line in seen] == ["1:01", "1:00", "1:00", "1:00", "1:00"]
+    over = replace(fakes.interval(60), elapsed_s=62, eta_s=0, progress=1.0)
+    ended = state(STARTED)
+    ended.total_s = 60
+    ended.apply(FrameReady(61.2, replace(fakes.frame(60, over), t=61.2)))
+    assert "1:00 / 1:00" in text(bars.job_line(ended, "x", 80, UTF8))
     longer = replace(fakes.interval(6), elapsed_s=6, eta_s=94, progress=0.06)
     shown.apply(FrameReady(6.6, replace(fakes.frame(6, longer), t=6.6)))
     assert "0:06 / 1:40" in text(bars.job_line(shown, "x", 80, UTF8)), "as it is told"

@@ -439,8 +439,9 @@ def gone_words(names: Sequence[str]) -> str:
 
 def _total_s(before: int | None, fio: FioInterval) -> int | None:
     """fio rounds what is over up, and not at once with what is left: their sum goes to and fro by
-    a second."""
+    a second, and by one more once nothing is left and fio still ends its jobs."""
     if fio.elapsed_s is None or fio.eta_s is None:
         return before
     total = fio.elapsed_s + fio.eta_s
-    return total if before is None or abs(total - before) > 1 else min(total, before)
+    rounded = 1 if fio.eta_s else 2
+    return total if before is None or abs(total - before) > rounded else min(total, before)
