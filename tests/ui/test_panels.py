@@ -269,6 +269,13 @@ def test_job_line_has_progress_and_eta() -> None:
     assert text(bars.job_line(over, "x", 120, UTF8)).rstrip()[:-8].endswith("0:15  ")
 
 
+def test_what_stands_right_in_the_job_line_has_a_blank_before_it() -> None:
+    layout = state(replace(STARTED, phase="layout"), ready(15))
+    seen = {width: text(bars.job_line(layout, "x", width, UTF8)) for width in range(60, 100)}
+    assert all(" creating its file " in line or "creating" not in line for line in seen.values())
+    assert sum("creating its file" in line for line in seen.values()) > 25
+
+
 def test_neither_the_end_nor_the_time_jumps_where_fio_rounds() -> None:
     """A run of a minute, as fio tells of it: its documents are a second apart, but for some ms."""
     shown = state(STARTED)

@@ -183,9 +183,10 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     if experiment is not None and experiment.active:
         long, short = experiment.progress(), experiment.progress(short=True)
         return line.right((f" {long if len(long) + 2 <= line.left else short} ", BOLD)).done()
-    progress = _progress(state, charset)
+    before: Piece = (" ", None)
+    progress = [before, *_progress(state, charset)]
     if sum(len(text) for text, _ in progress) > line.left:
-        progress = _progress(state, charset, narrow=True)
+        progress = [before, *_progress(state, charset, narrow=True)]
     clock = _wall_clock(state)
     if sum(len(text) for text, _ in (*progress, *clock)) <= line.left:
         progress += clock
