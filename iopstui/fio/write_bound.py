@@ -16,7 +16,8 @@ from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.ramp import duration_s
 from iopstui.model.fio.rows import flag
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.fio.sizes import part_bytes, size_bytes
+from iopstui.records import dataclass
 
 SizeOf = Callable[[str], "int | None"]
 # what is written follows from elsewhere: a trace, the free space, a random pace
@@ -26,29 +27,47 @@ RAMPS = 2
 """Seconds of the pace that are allowed for on top: fio makes up for what it was late."""
 
 
-def most_written(
-    text: str, sections: Sequence[SectionFiles], size_of: SizeOf, spare: bool = True
-) -> int | None:
-    """Bytes that all jobs together write at most; ``None``: nothing bounds them but the device.
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """In bytes: what jobs are to write, and the block by which each clone may pass its size, where
+    that is no multiple of it."""
 
-    ``size_of`` gives the size of a file or device that is there, in bytes. ``spare``: with the
-    block by which each clone may pass its size, where that is no multiple of it.
+    wanted: int
+    spare: int
+
+    @property
+    def most(self) -> int:
+        """Both."""
+        return self.wanted + self.spare
+
+
+def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
+    """``bound_of`` in one number: bytes that all jobs together write at most."""
+    bound = bound_of(text, sections, size_of)
+    return None if bound is None else bound.most
+
+
+def bound_of(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> Bound | None:
+    """What all jobs together write; ``None``: nothing bounds them but the device.
+
+    ``size_of`` gives the size of a file or device that is there, in bytes.
     """
-    total = 0
+    wanted = spare = 0
     for job, files in zip(jobfile.effective(text), sections, strict=True):
         before = _laid_out(job, files, size_of)
         if before is None:
             return None
-        total += before
+        wanted += before
         if not may_write(job.options):
             continue
         clone = _by_size(job, files, size_of), _by_rate(job)
         known = [bound for bound in clone if bound is not None]
         if not known or any(flag(job.options, name) for name in _BY_OTHERS):
             return None
-        beyond = largest_block(job) if spare else 0
-        total += number(job.options.get("numjobs")) * (min(known) + beyond)
-    return total
+        clones = number(job.options.get("numjobs"))
+        wanted += clones * min(known)
+        spare += clones * largest_block(job)
+    return Bound(wanted, spare)
 
 
 def laid_out(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
@@ -82,12 +101,7 @@ def _by_size(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
     loops = number(job.options.get("loops"))
     whole = _whole(files, size_of)
     text = next(filter(_is_said, (_first(job, "io_size", "io_limit"), _first(job, "size"))), "100%")
-    if text.endswith("%"):
-        share = text[:-1]
-        if whole is None or not share.isdecimal():
-            return None
-        return loops * -(-whole * int(share) // 100)
-    size = size_bytes(text, job.options)
+    size = part_bytes(text, whole, job.options)
     return None if size is None else loops * size
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from iopstui.format import MISSING, counted, cut, latency, size
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate
+from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.rates import MIB
 from iopstui.text import printable
 
@@ -47,7 +47,7 @@ def interruption(summary: Mapping[str, Any]) -> str:
     """What is said of a run that was ended before its time."""
     if not summary:
         return "interrupted before fio had counted anything: there are no figures"
-    if summary.get("final") is False:
+    if not is_final(summary):
         return "interrupted: fio was killed, so the figures end with its last report before that"
     return "interrupted: the figures cover the time until then"
 
@@ -114,9 +114,7 @@ def _title(summary: Mapping[str, Any]) -> str:
     )
     moved = size(sum(part["io_bytes"] for part in _split(summary["total"]).values()))
     version = printable(str(summary["fio_version"]))
-    named = (
-        "last figures before it was killed" if summary.get("final") is False else "final figures"
-    )
+    named = "final figures" if is_final(summary) else "last figures before it was killed"
     return f"fio's {named} ({version}): {longest / 1000:.3f} s, {moved}"
 
 

@@ -135,7 +135,7 @@ class Experiment:
 def ending(one: Experiment) -> str:
     """Why not all points are there; "" if they are."""
     finished, total = one.finished, one.plan.points
-    what = "runs" if one.plan.variants else "points"
+    what = f"{one.plan.unit}s"
     if finished is None:
         return f"the recording ends within it: {len(one.points)} of {total} {what} are there"
     if finished.error:

@@ -86,6 +86,8 @@ class IopstuiApp(KeysInOrder):
 
     CSS_PATH = "iopstui.tcss"
     TITLE = "iopstui"
+    help_first = ""
+    """The title of the help's section that is about this program's own keys."""
     ENABLE_COMMAND_PALETTE = True
     BINDINGS = LIVE_BINDINGS
     _untidy = False
@@ -214,11 +216,7 @@ class IopstuiApp(KeysInOrder):
         from iopstui.ui.help_screen import help_screen
 
         about = getattr(self.screen, "about", "")
-        self.push_screen(help_screen(self.charset, about, self.help_first()))
-
-    def help_first(self) -> str:
-        """The title of the help's section that is about this program's own keys."""
-        return ""
+        self.push_screen(help_screen(self.charset, about, self.help_first))
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """What shows the session."""

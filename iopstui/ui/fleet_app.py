@@ -33,6 +33,7 @@ from iopstui.ui.fleet_keys import (
     FLEET_BINDINGS,
     FLEET_REPLAY_BINDINGS,
     FLEET_SCREEN_BINDINGS,
+    HELP,
     HOST_SCREEN_BINDINGS,
 )
 from iopstui.ui.parts.kernel import KernelKeys
@@ -74,6 +75,7 @@ class FleetApp(IopstuiApp):
     ``counts`` it begins with a sweep over hosts."""
 
     BINDINGS = FLEET_BINDINGS
+    help_first = HELP
 
     def __init__(
         self,
@@ -119,12 +121,6 @@ class FleetApp(IopstuiApp):
             PictureKeys(port), LeaveKeys(port, self.action_quit), keys,
             self.sweeps,
         ]  # fmt: skip
-
-    def help_first(self) -> str:
-        """Its own."""
-        from iopstui.ui.help import OF_HOSTS
-
-        return OF_HOSTS
 
     def more_parts(self) -> list[Part]:
         """What a replay adds."""

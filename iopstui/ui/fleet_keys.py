@@ -17,6 +17,7 @@ from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.view import ViewKeys
 
 FLEET_PARTS: tuple[type[Part], ...] = (JobKeys, ViewKeys, KernelKeys, PictureKeys, LeaveKeys)
+HELP = "Keys of many hosts (iopstui fleet HOSTS)"
 FLEET_ONLY = (*FleetKeys.ACTIONS, *SweepKeys.ACTIONS)
 FLEET_ACTIONS = (
     *FLEET_ONLY,

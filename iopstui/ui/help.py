@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iopstui.ui.actions import helped
 from iopstui.ui.keys import LIVE_ACTIONS, REPLAY_ONLY
+from iopstui.ui.parts import replay
 
 Section = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -154,20 +155,16 @@ PANELS: tuple[Section, ...] = (
 )  # fmt: skip
 
 
-OF_A_REPLAY = "Keys of a replay (iopstui replay FILE)"
-OF_HOSTS = "Keys of many hosts (iopstui fleet HOSTS)"
-
-
 def help_sections(first: str = "") -> tuple[Section, ...]:
     """All of it, in the order of the help screen; ``first`` is the title of what comes before
     all others."""
-    from iopstui.ui.fleet_keys import FLEET_ONLY
+    from iopstui.ui import fleet_keys
 
     found = (
         ("Keys", helped(LIVE_ACTIONS)),
         *SCREENS,
-        (OF_A_REPLAY, helped(REPLAY_ONLY)),
-        (OF_HOSTS, helped(FLEET_ONLY)),
+        (replay.HELP, helped(REPLAY_ONLY)),
+        (fleet_keys.HELP, helped(fleet_keys.FLEET_ONLY)),
         *PANELS,
     )
     return tuple(sorted(found, key=lambda section: section[0] != first))

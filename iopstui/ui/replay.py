@@ -15,7 +15,7 @@ from iopstui.ui.actions import Actions
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import REPLAY_BINDINGS
-from iopstui.ui.parts.replay import RECORDED, REPLACED, ReplayKeys
+from iopstui.ui.parts.replay import HELP, RECORDED, REPLACED, ReplayKeys
 from iopstui.ui.state.live import LiveState
 
 
@@ -32,11 +32,7 @@ class ReplayApp(IopstuiApp):
 
     BINDINGS = REPLAY_BINDINGS
 
-    def help_first(self) -> str:
-        """Its own."""
-        from iopstui.ui.help import OF_A_REPLAY
-
-        return OF_A_REPLAY
+    help_first = HELP
 
     def __init__(
         self, session: ReplaySession, charset: Charset | None = None, theme: str = "dark"

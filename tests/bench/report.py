@@ -94,6 +94,12 @@ def _at_least(values: Any, bound: float) -> bool | str:
     return True if middle >= bound else UNCLEAR if high >= bound else False
 
 
+def _at_most(values: Any, bound: float) -> bool | str:
+    """As ``_at_least``."""
+    middle, low, _ = values
+    return True if middle <= bound else UNCLEAR if low <= bound else False
+
+
 def _beside(found: Mapping[str, Any]) -> Iterator[Row]:
     for name, words in (
         ("null", "ioengine=null, every CPU busy"), ("direct", "4k random O_DIRECT reads, QD 32"),
@@ -161,14 +167,14 @@ def _first(found: Mapping[str, Any]) -> Iterator[Row]:
     yield (
         "CPU to the frame with the kernel's rates above that to an empty application's",
         f"{above:.2f} s [{low:.2f}, {high:.2f}]", "≤ 0.05 s",
-        True if above <= 0.05 else UNCLEAR if low <= 0.05 else False,
+        _at_most(found["above_empty_cpu_s"], 0.05),
     )  # fmt: skip
     for name, where in (("file", "on a file"), ("directory", "in a directory")):
         line, low, high = found[f"line_{name}_cpu_s"]
         yield (
             f"CPU of `iopstui run` to its first line of fio's figures, {where}",
             f"{line:.3f} s [{low:.3f}, {high:.3f}]", "≤ 0.15 s",
-            True if line <= 0.15 else UNCLEAR if low <= 0.15 else False,
+            _at_most(found[f"line_{name}_cpu_s"], 0.15),
         )  # fmt: skip
     yield (
         "first frame of the device picker",

@@ -296,6 +296,19 @@ def test_neither_the_end_nor_the_time_jumps_where_fio_rounds() -> None:
     assert "0:06 / 1:40" in text(bars.job_line(shown, "x", 80, UTF8)), "as it is told"
 
 
+def test_an_earlier_run_is_not_said_to_take_as_long_as_this_one() -> None:
+    shown = state(STARTED, ready(15))
+    earlier, (moment,) = shown.run_shown, shown.moments
+    assert shown.at(moment).total_s == 60
+    shown.apply(replace(STARTED, t=20.0, step=2))
+    longer = replace(fakes.interval(25), elapsed_s=5, eta_s=295, progress=0.02)
+    shown.apply(FrameReady(25.0, replace(fakes.frame(25, longer), t=25.0)))
+    assert "0:05 / 5:00" in text(bars.job_line(shown, "x", 80, UTF8))
+    assert "/ 1:00" in text(bars.job_line(shown.at(moment), "x", 80, UTF8))
+    shown.show_run(earlier)
+    assert "/ 1:00" in text(bars.job_line(shown, "x", 80, UTF8))
+
+
 def test_a_narrow_job_line_keeps_the_time() -> None:
     line = text(bars.job_line(state(replace(STARTED, t=0.0), ready(15)), "x", 80, UTF8))
     assert line.rstrip()[:-8].endswith("0:15 / 1:00  ") and "%" not in line

@@ -17,8 +17,8 @@ from iopstui.errors import UsageError
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
-from iopstui.ui.help import OF_A_REPLAY
 from iopstui.ui.help_screen import HelpScreen
+from iopstui.ui.parts.replay import HELP
 from iopstui.ui.replay import ReplayApp
 
 WIDE = (160, 45)
@@ -118,7 +118,7 @@ async def test_the_help_begins_with_the_keys_of_a_replay() -> None:
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert isinstance(app.screen, HelpScreen) and isinstance(app.screen._text, Group)
-        assert str(app.screen._text.renderables[0]) == OF_A_REPLAY
+        assert str(app.screen._text.renderables[0]) == HELP
 
 
 async def test_speed_and_place_stand_in_the_footer_in_any_charset() -> None:

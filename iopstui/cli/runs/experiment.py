@@ -81,7 +81,7 @@ def run_experiment(options: ExperimentOptions) -> int:
 
 def _what_is_kept(runner: Runner) -> str:
     progress = runner.progress
-    noun = "run" if runner.plan.variants else "point"
+    noun = runner.plan.unit
     if progress is not None and progress.points:
         kept = f"{len(progress.points)} of {counted(runner.plan.points, noun)}"
         return (f"interrupted: {kept} kept in {progress.path}; the same command goes on from "

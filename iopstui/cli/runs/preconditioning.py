@@ -19,7 +19,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Place, Target
 from iopstui.model.experiment.options import RunOptions
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.fio.sizes import part_bytes
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import WithStatus
 from iopstui.preflight.targets import choose_targets
@@ -77,7 +77,9 @@ def checked(
             "scratch files in it are new ones.",
             "Name the device, and once more with --destroy-data.",
         )
-    needed = TIMES * sum(_asked(options.size, _size(one, devices)) for one in target.places)
+    # 0: not known, and told later
+    asked = (part_bytes(options.size or "100%", _size(one, devices)) for one in target.places)
+    needed = TIMES * sum(one or 0 for one in asked)
     if options.write_budget is not None and needed > options.write_budget:
         raise UsageError(
             f"--precondition writes {size(needed)}, and --write-budget allows "
@@ -88,18 +90,8 @@ def checked(
 
 
 def _size(place: Place, devices: Mapping[str, BlockDevice]) -> int:
-    """All of it, in bytes."""
+    """In bytes."""
     if place.kind == kinds.FILE:
         return os.stat(place.path).st_size
     found = devices.get(place.device or "")
     return found.size or 0 if found is not None else 0
-
-
-def _asked(size: str | None, whole: int) -> int:
-    """Bytes of a place that are written once, with this --size; 0: not known."""
-    if size is None:
-        return whole
-    share = size.removesuffix("%")
-    if share != size:
-        return whole * int(share) // 100 if share.isdecimal() else 0
-    return size_bytes(size) or 0

@@ -9,7 +9,7 @@ from iopstui.fleet.merging.sums import Malformed, Object, Sums, part_of, whole
 from iopstui.model.fio.counts import SUBMISSIONS
 from iopstui.model.metrics.frame import RESET
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
+from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED, is_final
 from iopstui.model.samples import MIXED
 
 
@@ -55,7 +55,7 @@ class Counted:
         rows = summary.get("rows")
         if not isinstance(rows, list):
             raise Malformed("a summary has no rows")
-        self.checked &= summary.get("final") is not False
+        self.checked &= is_final(summary)
         ios, moved = 0, 0
         known = True
         for one in rows:

@@ -116,6 +116,11 @@ class Plan:
         return tuple(dict.fromkeys((*self.jobs, *named)))
 
     @property
+    def unit(self) -> str:
+        """What it is made of: a "run" of a comparison, a "point" of a sweep."""
+        return "run" if self.variants else "point"
+
+    @property
     def points(self) -> int:
         """How many runs it takes."""
         if self.variants:

@@ -55,3 +55,15 @@ def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | Non
     bases = (1024, 1000) if options.get("kb_base") != "1000" else (1000, 1024)
     factor: int = bases[match[3] is not None] ** _UNITS[match[2]]
     return int(match[1]) * factor
+
+
+def part_bytes(
+    text: str, whole: int | None, options: Mapping[str, str] | None = None
+) -> int | None:
+    """As ``size_bytes``, and "50%" of a ``whole`` (bytes; ``None``: not known), rounded up."""
+    share = text.removesuffix("%")
+    if share == text:
+        return size_bytes(text, options)
+    if whole is None or not share.isdecimal():
+        return None
+    return -(-whole * int(share) // 100)

@@ -44,6 +44,12 @@ def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
     }
 
 
+def is_final(summary: Mapping[str, Any]) -> bool:
+    """Whether it is of fio's final document; one of a version before is not marked, and was
+    taken for it."""
+    return summary.get("final") is not False
+
+
 def _row(index: int, job: JobStatus) -> dict[str, Any]:
     return {
         "index": index,
@@ -209,7 +215,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
     more_bytes = frames.bytes - (stated if size is None else size)
     off = [row for row in held if row.more or row.more_bytes]
     own_mean = all(row.own_mean for row in held)
-    final = summary.get("final") is not False
+    final = is_final(summary)
     if not final or any(SUBMISSIONS in row.by for row in held):
         verdict = UNCHECKED
     elif off or more_bytes or frames.bytes != stated or not own_mean:

@@ -39,7 +39,7 @@ class Teller:
         """Show what this event says."""
         match event:
             case ExperimentStarted():
-                self._what = "run" if event.plan.variants else "point"
+                self._what = event.plan.unit
             case PointStarted():
                 self._point, self._elapsed = event, 0.0
                 self._whole_s = max(self._whole_s, event.left_s)

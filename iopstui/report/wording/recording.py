@@ -13,6 +13,7 @@ from iopstui.model.block.target import DIRECTORY, Place, Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.findings.evidence import seconds_words
 from iopstui.model.metrics.run_history import RUNS, RunRow
+from iopstui.model.metrics.summary import is_final
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.summary import interruption, reconciliation
@@ -211,7 +212,7 @@ def _mib(count: float | None) -> str:
 def run_title(run: Run) -> str:
     """Whose figures ``run_rows`` are."""
     summary = run.finished.summary if run.finished else {}
-    if summary.get("final") is False:
+    if not is_final(summary):
         return "fio's own last figures before it was killed:"
     return "Made of the logs:" if summary.get("logged") else "fio's own final figures:"
 

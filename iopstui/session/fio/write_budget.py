@@ -15,6 +15,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.samples import FioStatus
 
 if TYPE_CHECKING:
+    from iopstui.fio.write_bound import Bound
     from iopstui.preflight.prepared import Prepared
 
 REACTION_S = 0.5
@@ -38,30 +39,27 @@ class WriteBudget:
         self._run = 0
         self._seen: tuple[float, int] | None = None
         self._rate = 0.0
-        self._bound: int | None = None
-        self._wanted: int | None = None
+        self._bound: Bound | None = None
 
     def foresee(self, job: Prepared, layout: int, devices: Mapping[str, BlockDevice]) -> str:
         """How much the next run may write, in words; it is held to what its own options say."""
-        from iopstui.fio.write_bound import most_written
+        from iopstui.fio.write_bound import bound_of
 
-        self._bound, self._wanted = (
-            most_written(job.text, job.facts.sections, lambda at: _there(job, at, devices), spare)
-            for spare in (True, False)
-        )
+        self._bound = bound_of(job.text, job.facts.sections, lambda at: _there(job, at, devices))
         if job.layout_text is not None and job.layout_bytes is None:
             return "writes at most: what its files take that are laid out first; the jobs only read"
         from iopstui.fio.write_bound import run_seconds
 
-        return at_most(layout, not job.read_only, run_seconds(job.text), self.most, self._bound)
+        bound = self._bound.most if self._bound is not None else None
+        return at_most(layout, not job.read_only, run_seconds(job.text), self.most, bound)
 
     def beyond(self, counted: int) -> str:
         """Why the run has to end: fio has ``counted`` more than was said. "" if it may go on."""
-        if self._bound is None or counted <= self._bound:
+        if self._bound is None or counted <= self._bound.most:
             return ""
         return (
             f"ended after {size(counted)} written: by its size=, loops= and rate= it was to write "
-            f"{size(self._bound)} at most, and that was said before"
+            f"{size(self._bound.most)} at most, and that was said before"
         )
 
     def why_not(self, layout_bytes: int) -> str:
@@ -99,17 +97,21 @@ class WriteBudget:
         if not self._run or self.used + self._run + self._rate * REACTION_S < self.most:
             return ""
         # a short job's pace says nothing where its own options end it before
-        if self.used + max(self._run, self._bound or self.most) < self.most:
-            return ""
-        # or with the very last byte; what a file system writes of its own is counted with it
-        bound, wanted = self._bound or 0, self._wanted
-        if wanted is not None and wanted <= self.most - self.used and self._run <= bound:
+        bound = self._bound
+        if bound is not None and bound.most and self._ends_before(bound):
             return ""
         self.over = True
         why = "going on could pass" if self.used + self._run < self.most else "it has reached"
         return (
             f"ended after {size(self.used + self._run)} written: {why} the write budget of "
             f"{size(self.most)} (--write-budget)"
+        )
+
+    def _ends_before(self, bound: Bound) -> bool:
+        """Or with the very last byte; what a file system writes of its own is counted with it."""
+        left = (self.most or 0) - self.used
+        return max(self._run, bound.most) < left or (
+            bound.wanted <= left and self._run <= bound.most
         )
 
     def end(self, written: int, layout: bool = False) -> None:

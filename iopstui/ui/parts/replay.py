@@ -9,6 +9,7 @@ from iopstui.ui.actions import EXPERIMENT_SCREEN, OVER_EXPERIMENT, REPLAY, Actio
 from iopstui.ui.core.key import Key
 from iopstui.ui.port import Port
 
+HELP = "Keys of a replay (iopstui replay FILE)"
 SEEK_S = 10.0
 RECORDED = "this is a recording: nothing can be run, changed or marked in it"
 REPLACED = frozenset({"freeze", "walk", "stride", "ends"})

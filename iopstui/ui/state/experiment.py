@@ -157,7 +157,7 @@ class ExperimentState:
 
     def progress(self, short: bool = False) -> str:
         """How far it is: "sweep: point 3 of 9, 1:10 left"."""
-        what = "run" if self.plan.variants else "point"
+        what = self.plan.unit
         done = len(self.points)
         if self.finished is not None:
             return f"{self.noun}: {self._ending()}"
@@ -169,7 +169,7 @@ class ExperimentState:
 
     def _ending(self) -> str:
         assert self.finished is not None
-        what = "runs" if self.plan.variants else "points"
+        what = f"{self.plan.unit}s"
         if self.finished.error:
             how = "failed"
         elif self.finished.interrupted:

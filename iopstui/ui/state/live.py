@@ -110,7 +110,7 @@ class LiveState:
     """The one that runs or ran last."""
     t: float = 0.0
     total_s: int | None = None
-    """How long the run takes in all, as far as fio knows."""
+    """How long the run takes in all, as far as fio knows; of an earlier one it is not kept."""
     ended: bool = False
     was: dict[str, dict[str, str]] = field(default_factory=dict)
     """What changed tunables had been at first, by name and disk."""
@@ -174,6 +174,7 @@ class LiveState:
         other = copy(self)
         other.frame, other.fio, other._probed = moment.frame, moment.fio, moment.probed
         other.step, other.finished, other.progress = moment.step, moment.finished, moment.progress
+        other.total_s = self.total_s if moment.step == self.step else None
         other.steady, other.judged = moment.steady, list(moment.judged)
         other.ipi, other.findings = dict(moment.ipi), ShownFindings(moment.findings)
         other.t, other.next_run = moment.t, self.next_run.bare()
@@ -252,6 +253,7 @@ class LiveState:
     def show_run(self, run: RunShown) -> None:
         """Shows an earlier run as the last one."""
         self.step, self.finished, self.fio = run.step, run.finished, run.fio
+        self.total_s = None
         self.judged, self.steady = list(run.judged), run.steady
 
     @property
@@ -308,7 +310,7 @@ class LiveState:
 
     @property
     def _what(self) -> str:
-        return "run" if self.experiment and self.experiment.plan.variants else "point"
+        return self.experiment.plan.unit if self.experiment else "point"
 
     def _where(self, index: int, total: int, label: str) -> str:
         return f"{self._what} {index + 1} of {total}: {label}"

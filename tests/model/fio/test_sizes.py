@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from iopstui.model.fio.rows import flag
-from iopstui.model.fio.sizes import fixed_block_size, size_bytes
+from iopstui.model.fio.sizes import fixed_block_size, part_bytes, size_bytes
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,9 @@ def test_it_is_the_one_that_fio_takes(fio: str) -> None:
 )
 def test_boolean_options(options: dict[str, str], value: bool) -> None:
     assert flag(options, "x") is value
+
+
+def test_a_part_of_what_is_there_is_rounded_up() -> None:
+    assert part_bytes("50%", 9) == 5 and part_bytes("100%", 9) == 9
+    assert part_bytes("4k", None) == part_bytes("4k", 9) == 4096
+    assert part_bytes("50%", None) is part_bytes("half%", 9) is part_bytes("junk", 9) is None
