@@ -6,26 +6,16 @@ Every event carries ``t``: seconds since the session's first sample (monotonic c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
-from iopstui.records import dataclass
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Outcome
     from iopstui.model.experiment.plan import Plan
     from iopstui.model.experiment.point import Little, Point
-
-LATER = {
-    "Outcome": "iopstui.model.experiment.expectation",
-    "Plan": "iopstui.model.experiment.plan",
-    "Point": "iopstui.model.experiment.point",
-    "Little": "iopstui.model.experiment.point",
-}
-"""Where types of fields are (records.type_hints): most sessions have no experiment."""
-
 
 LAYOUT, RUN = "layout", "run"
 """The phases of a run."""
@@ -367,3 +357,17 @@ Event = (
     | StepFinished
     | Ended
 )
+
+
+def field_types(cls: type) -> dict[str, Any]:
+    """Field types of an event or of a dataclass inside one, by name.
+
+    The types of experiments are imported here, not at the top: a plain run does not need them.
+    """
+    from iopstui.model.experiment.baseline import Base
+    from iopstui.model.experiment.expectation import Outcome
+    from iopstui.model.experiment.plan import Plan
+    from iopstui.model.experiment.point import Little, Point
+
+    late = {one.__name__: one for one in (Base, Outcome, Plan, Little, Point)}
+    return get_type_hints(cls, localns=late)

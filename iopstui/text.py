@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from iopstui.patterns import pattern
+import re
 
 # between a figure and its unit
-_TIE = pattern(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))")
+_TIE = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))")
 TIED = "\N{NO-BREAK SPACE}"
 
 

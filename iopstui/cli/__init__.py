@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from types import FrameType
 
 from iopstui.errors import EXIT_INTERRUPTED
-from iopstui.later import load_what_runs_need_later
 
 __all__ = ["main"]
 
@@ -21,7 +20,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             # what the parent process has told us to ignore stays ignored
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _end)
-        load_what_runs_need_later()
     from iopstui.cli.program import main as run
 
     return run(argv)

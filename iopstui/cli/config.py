@@ -10,12 +10,11 @@ import argparse
 import os
 import stat
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui.cli import values
-from iopstui.records import dataclass
 
 if TYPE_CHECKING:
     from iopstui.cli.flat_toml import Entry, Value

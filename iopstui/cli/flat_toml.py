@@ -7,8 +7,7 @@ first mistake: here a wrong line is told and the others count.
 from __future__ import annotations
 
 import re
-
-from iopstui.records import dataclass
+from dataclasses import dataclass
 
 Value = str | int | float | bool
 

@@ -4,12 +4,12 @@ what was probably meant."""
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from iopstui.cli.terminal import width
 from iopstui.errors import EXIT_USAGE
-from iopstui.patterns import pattern
 
 FIO = frozenset({
     "bs", "bsrange", "bssplit", "buffered", "clocksource", "cpus_allowed", "direct", "directory",
@@ -20,7 +20,7 @@ FIO = frozenset({
 })  # fmt: skip
 """Options of fio that are typed by habit; all that fio knows go with --set."""
 RENAMED = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
-NUMBER = pattern(r"-\d+$|-\d*\.\d+$")
+NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
 PLACES = ("--filename", "--file", "--device", "--dev", "--target")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from iopstui.errors import IopstuiError
 from iopstui.events import Event, Notice
@@ -23,7 +23,6 @@ from iopstui.fio.inspect import find_fio
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
-from iopstui.records import dataclass
 from iopstui.session.live import LiveSession
 
 Tell = Callable[[Event], None]

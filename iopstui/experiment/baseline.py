@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from iopstui import events
@@ -18,7 +18,6 @@ from iopstui.model.samples import RawSample
 from iopstui.recording.foreign import JSON, LOG, RECORDING, kind_of_file, read_result
 from iopstui.recording.reader import Recording, recording_path, unbelievable
 from iopstui.recording.replay import replayed
-from iopstui.records import dataclass
 from iopstui.session.tick.outcomes import final_rates
 from iopstui.text import printable
 

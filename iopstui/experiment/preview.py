@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
@@ -28,7 +29,6 @@ from iopstui.preflight.job import check_place, prepare
 from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.queues import bound
 from iopstui.preflight.request import JobRequest
-from iopstui.records import dataclass
 from iopstui.safety.scratch import room_for_all
 from iopstui.safety.scratch_sizes import scratch_total
 from iopstui.safety.tunable_states import queued_disks

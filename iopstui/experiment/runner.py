@@ -12,6 +12,7 @@ import contextlib
 import queue
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import EXIT_JOB_FAILED, IopstuiError, JobFailed, ended_early, error_of
@@ -42,7 +43,6 @@ from iopstui.model.fio import jobfile
 from iopstui.model.means import median
 from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.preflight.request import JobRequest
-from iopstui.records import dataclass
 from iopstui.safety.scratch import DEFAULT_BYTES, Scratch, room_for_all
 from iopstui.safety.scratch_sizes import files_of
 from iopstui.session.live import LiveSession

@@ -6,7 +6,7 @@ import math
 import os
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
@@ -27,7 +27,6 @@ from iopstui.model.experiment.plan import Plan, check_name, expand, kept_apart
 from iopstui.model.experiment.sensitivity import before
 from iopstui.model.fio import jobfile
 from iopstui.preflight.own_target import own_target
-from iopstui.records import dataclass
 from iopstui.session.fio.write_budget import at_most
 from iopstui.text import printable
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,6 @@ from iopstui.fio.fence_exec import LANDLOCK, NAMESPACE, NONE
 from iopstui.linux.process.private import write
 from iopstui.linux.process.programs import which
 from iopstui.linux.sysattr import list_names
-from iopstui.records import dataclass
 
 __all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced", "grant",
            "isolated", "started"]  # fmt: skip

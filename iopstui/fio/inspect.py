@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,8 +22,6 @@ from iopstui.linux.process.limits import mend
 from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
 from iopstui.linux.process.programs import which
 from iopstui.model.fio.jobfile import END_SECTION as _END
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 OLDEST = (3, 1)
@@ -171,9 +170,9 @@ def inspect(
 
 # no option is called so, in any version of fio
 END = f"\n[{_END}]\n{_END}=1\n"
-_SECTION = pattern(r"^parse +\d+ +Parsing section \[(.*)\]$")
+_SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")
 # the path as fio will open it, directory= included, and its place in its clone's list
-_OPENED = pattern(r'^file +\d+ +file \S+ "(.*)" added at (\d+)$')
+_OPENED = re.compile(r'^file +\d+ +file \S+ "(.*)" added at (\d+)$')
 
 
 def _reached_end(debug: str) -> bool:
@@ -207,11 +206,11 @@ def _options(debug: str) -> tuple[tuple[str, str], ...]:
                  for name, value in found)  # fmt: skip
 
 
-_NOISE = pattern(
+_NOISE = re.compile(
     r"^(parse |file |fio: set debug|fio: job .* dropped|\s|Correct format|\.\.\.$|$)|valid values"
     r"|^ *:|: \(g=\d+\): rw="
 )
-_BLAME = pattern(
+_BLAME = re.compile(
     r"fail|bad option|unable|not found|error|outside|invalid|unknown|too|must|not loadable", re.I
 )
 

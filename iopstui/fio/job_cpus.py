@@ -9,11 +9,10 @@ from iopstui.fio.job_text import expand
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.roots import Roots
 from iopstui.model.fio.jobfile import effective
-from iopstui.patterns import pattern
 from iopstui.text import printable
 
 OPTIONS = ("cpus_allowed", "verify_async_cpus", "log_compression_cpus")
-_PART = pattern(r"(\d{1,6})(?:-(\d{1,6}))?")
+_PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 
 
 def check_cpus(text: str, label: str, roots: Roots | None = None) -> None:

@@ -7,10 +7,10 @@ job is run are taken out: with some of them that takes minutes, or never ends (f
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.sizes import size_bytes
-from iopstui.records import dataclass
 
 # startdelay is waited for; with io_submit_mode=offload the threads that would submit are started
 # and never end

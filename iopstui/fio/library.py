@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing, UsageError
 from iopstui.fio.shipped import shipped_directory
-from iopstui.records import dataclass
 
 SUFFIX = ".fio"
 OWN = "iopstui"

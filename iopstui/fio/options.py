@@ -10,12 +10,11 @@ from iopstui.errors import UsageError
 from iopstui.fio.fence import Fence
 from iopstui.fio.inspect import Fio, ask, complaint
 from iopstui.model.fio.job_rules import objections
-from iopstui.patterns import pattern
 from iopstui.text import printable
 
 PLACES = {"filename": "file or device", "directory": "directory"}
-_LINE = pattern(r"^ *([a-z]\w*) *: *(.*)$")
-_VALUES = pattern(r"valid values: *(\S+)|^ *: (\S+)", re.M)
+_LINE = re.compile(r"^ *([a-z]\w*) *: *(.*)$")
+_VALUES = re.compile(r"valid values: *(\S+)|^ *: (\S+)", re.M)
 
 
 def parse_options(text: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.errors import Missing
@@ -28,7 +28,6 @@ from iopstui.linux.process.limits import mend
 from iopstui.linux.process.private import abandoned_directories, private_directory
 from iopstui.linux.process.processes import cpu_s, start_time
 from iopstui.linux.sysattr import read_bytes
-from iopstui.records import dataclass
 
 __all__ = ["FioProcess", "Said", "abandoned_directories", "private_directory"]
 

@@ -8,6 +8,7 @@ a second. Only data that fio counts is meant, not a file system's journal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_shape import may_write
@@ -17,7 +18,6 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.ramp import duration_s
 from iopstui.model.fio.rows import flag
 from iopstui.model.fio.sizes import part_bytes, size_bytes
-from iopstui.records import dataclass
 
 SizeOf = Callable[[str], "int | None"]
 # what is written follows from elsewhere: a trace, the free space, a random pace

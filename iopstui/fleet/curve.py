@@ -4,7 +4,7 @@ one. The law that is fitted through them is in model/experiment/scaling.py."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -18,7 +18,6 @@ from iopstui.fleet.merging.sums import Sums
 from iopstui.format import counted
 from iopstui.model.experiment.plan import parse_axis
 from iopstui.model.experiment.scaling import LEAST_POINTS, Scaling, scaling
-from iopstui.records import dataclass
 
 AXIS, STOPPED = "hosts", "stopped"
 # of a screen, on which stopping is no interruption: what failed before counts for more. Without one

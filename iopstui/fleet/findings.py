@@ -8,7 +8,7 @@ one that shares a path, a limit that hosts share is not one that each has.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from iopstui import format as f
@@ -17,7 +17,6 @@ from iopstui.fleet.scene import AWAIT, BW, IOPS, UTIL, WAIT, FleetScene, natural
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.means import fmean, median, pstdev
 from iopstui.model.rates import MIB
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 T = TypeVar("T")

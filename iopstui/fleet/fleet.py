@@ -11,6 +11,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from iopstui.errors import (
@@ -30,7 +31,6 @@ from iopstui.fleet.hosts.wire import object_of
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.short import MARK, row_of
 from iopstui.fleet.merging.sums import Malformed
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 Object = dict[str, Any]

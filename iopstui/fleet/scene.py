@@ -11,7 +11,7 @@ import math
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
@@ -32,7 +32,6 @@ from iopstui.fleet.told import (
 from iopstui.format import counted
 from iopstui.model.means import median
 from iopstui.model.rates import MIB
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 KEPT = 300

@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -47,7 +47,6 @@ from iopstui.fleet.told import (
     host_second,
     host_seconds,
 )
-from iopstui.records import dataclass
 from iopstui.safety.crash import crash_sentence
 
 Object = dict[str, Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from iopstui.fleet.curve import Curve, Place
@@ -21,7 +22,6 @@ from iopstui.fleet.merging.short import (
     Columns,
 )
 from iopstui.fleet.merging.sums import MILLI, Sums
-from iopstui.records import dataclass
 
 Object = dict[str, Any]
 FLEET, FLEET_OVER = "fleet", "fleet_over"

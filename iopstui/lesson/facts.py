@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.machine.topology import online_cpus
@@ -16,7 +17,6 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.lesson.figures import Figures
 from iopstui.model.lesson.formula import Value
-from iopstui.records import dataclass
 from iopstui.safety.scratch import supports_direct
 from iopstui.safety.tunable_states import TunableState, queued_disks, tunable_states
 

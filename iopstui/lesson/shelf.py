@@ -4,6 +4,7 @@ one."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.lesson.facts import Surroundings, surroundings
@@ -13,7 +14,6 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.lesson.pages import Lesson
-from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TypeAlias
 
-from iopstui.patterns import pattern
-
 PAGE = 4096
 LONG = 1 << 16
-_INTEGER = pattern(r"[+-]?[0-9]{1,20}")
-_CPU_RANGE = pattern(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_CPU_RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 _MAX_CPU = 65535
 
 File: TypeAlias = Path | str

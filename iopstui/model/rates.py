@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import compress
 from operator import ne
 from typing import Any
 
 from iopstui.model.samples import CpuTimes, DiskCounters
-from iopstui.records import dataclass
 
 SECTOR = 512
 MIB = 1 << 20

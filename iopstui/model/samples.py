@@ -7,11 +7,9 @@ samples can be replayed through corrected formulas.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
-
-from iopstui.records import dataclass
 
 READ, WRITE, TRIM, MIXED = "read", "write", "trim", "mixed"
 DIRECTIONS = (READ, WRITE, TRIM, MIXED)

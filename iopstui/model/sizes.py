@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from iopstui.patterns import pattern
+import re
 
 FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_SIZED = pattern(r"(\d+)([kmgtKMGT]?)")
+_SIZED = re.compile(r"(\d+)([kmgtKMGT]?)")
 
 
 def whole_size(text: str) -> int | None:

@@ -7,9 +7,9 @@ recordings, replay, ``--expect`` and sweeps' figures follow from this list.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from iopstui.model.rates import delta, ratio
-from iopstui.records import dataclass
 
 Counters = Mapping[str, int]
 Rate = Callable[["int | None", "int | None", float], "float | None"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.records import dataclass
+from dataclasses import dataclass
 
 TIME, WHOLE, WORDS, FIGURE = "time", "whole", "words", "figure"
 """The types: a time (UTC, ms), a whole number, a text, and any number."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.block.usage import usage
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Refused
@@ -16,7 +17,6 @@ from iopstui.model.fio import jobfile
 from iopstui.preflight.inspection import inspected
 from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.request import JobRequest
-from iopstui.records import dataclass
 
 ROWS_BEFORE_GROUPING = 16
 

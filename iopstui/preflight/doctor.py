@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing
@@ -19,7 +20,6 @@ from iopstui.linux.probe.process import PROGRAM
 from iopstui.linux.probe.ready import why_not
 from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
 from iopstui.linux.roots import Roots
-from iopstui.records import dataclass
 from iopstui.safety.leftovers import clean_up
 from iopstui.safety.scratch import supports_direct
 from iopstui.text import printable

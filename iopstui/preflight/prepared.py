@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from iopstui.errors import UsageError
@@ -16,7 +16,6 @@ from iopstui.model.block.binding import Binding
 from iopstui.model.fio import job_rules
 from iopstui.preflight.inspection import JOB
 from iopstui.preflight.staging import Staging
-from iopstui.records import dataclass
 from iopstui.safety import scratch
 from iopstui.safety.write_guard import WriteGuard
 

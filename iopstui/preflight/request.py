@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from iopstui.model.block.binding import Binding
 from iopstui.recording.parts import JobRun
-from iopstui.records import dataclass
 from iopstui.safety.scratch import Scratch
 
 

@@ -14,6 +14,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
@@ -21,7 +22,6 @@ from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_text import joined, listed
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.model.fio import jobfile
-from iopstui.records import dataclass
 from iopstui.safety.scratch import Scratch, make_scratch
 from iopstui.text import printable
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
+from iopstui.events import field_types
 from iopstui.model.later import Later
-from iopstui.records import type_hints
 
 Coder = Callable[[Any], Any]
 Layouts = Mapping[str, "list[str]"]
@@ -56,7 +56,7 @@ def _collect(kind: Any, names: Names, found: dict[str, list[str]]) -> None:
     is_one = dataclasses.is_dataclass(kind) and isinstance(kind, type)
     if is_one and names[kind] not in found:
         found[names[kind]] = [field.name for field in dataclasses.fields(kind)]
-        for hint in type_hints(kind).values():
+        for hint in field_types(kind).values():
             _collect(hint, names, found)
     for part in typing.get_args(kind):
         _collect(part, names, found)
@@ -90,7 +90,7 @@ def _plain(value: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 # they are text that has to be compiled, the same for every recording
-_hints = cache(type_hints)
+_hints = cache(field_types)
 
 
 def _encoder_of_dataclass(kind: Any) -> Coder:

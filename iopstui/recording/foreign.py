@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,7 @@ from iopstui.fio.stream.framing import Broken, Document, Framer, LogLine, decode
 from iopstui.fio.stream.status import parse_status
 from iopstui.model.fio.log_lines import FioLog, LogName, log_name, looks_like_a_log, read_log
 from iopstui.model.samples import FioStatus
-from iopstui.patterns import pattern
 from iopstui.recording import layout as form
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"
@@ -25,9 +23,9 @@ HEAD_BYTES = 1 << 18
 LARGEST = 512 << 20
 ALL_CLIENTS = "All clients"
 AGAIN = "Have fio write JSON: fio --output-format=json+ --output=RESULT.json JOB.fio"
-_JSON = pattern(rb'\{\s*"fio version"')
-_NORMAL = pattern(rb"^(?:\d;)?fio-\d[\w.\-]*(?:;|\s*$)", re.MULTILINE)
-_SAID = pattern(r"(?:<[^>]{1,80}> )?fio: ")
+_JSON = re.compile(rb'\{\s*"fio version"')
+_NORMAL = re.compile(rb"^(?:\d;)?fio-\d[\w.\-]*(?:;|\s*$)", re.MULTILINE)
+_SAID = re.compile(r"(?:<[^>]{1,80}> )?fio: ")
 
 
 def kind_of_file(path: Path) -> str:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -56,7 +56,6 @@ from iopstui.recording.coding import layouts
 from iopstui.recording.parts import Devices as Devices
 from iopstui.recording.parts import JobRun as JobRun
 from iopstui.recording.parts import Stopped as Stopped
-from iopstui.records import dataclass
 
 SCHEMA = 1
 NAME = b"iopstui recording "

@@ -7,6 +7,7 @@ as an object of JSON. What no report uses stays text.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from operator import ge
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 from iopstui.large_json import loads
 from iopstui.model.columns import Columns
 from iopstui.model.samples import DirectionStatus, JobStatus, KernelSample, RawSample
-from iopstui.patterns import pattern
 from iopstui.recording import layout as form
 from iopstui.recording.coding import MOST_COUNT, Coder, Decoder, Layouts, Malformed
 
@@ -46,7 +46,7 @@ _read = json.JSONDecoder().raw_decode
 _COUNTS = rb'\{[0-9",:]*\}'
 # what stands before them in a sample, and the counts of interrupts by CPU: of block softirqs, of
 # each IRQ, of function calls
-_INTERRUPTS = pattern(
+_INTERRUPTS = re.compile(
     rb"(\[[^\[{]*,\[[^\[{]*,\[[^\[{]*,\{[^{}]*\},\{[^{}]*\},)"
     rb'%s,\{(?:"[0-9]+":%s,?)*\},(?:null|%s)(?=,)' % (_COUNTS, _COUNTS, _COUNTS)
 )

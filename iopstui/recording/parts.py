@@ -4,10 +4,10 @@ of everything that there can be in one: most sessions never write a recording.""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.device import BlockDevice
-from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

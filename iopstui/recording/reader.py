@@ -10,7 +10,7 @@ import zlib
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,7 +21,6 @@ from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, Malformed, Unbelievable
 from iopstui.recording.needed import WITHOUT, NeededSamples, Without
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 OLDEST_SCHEMA = 1

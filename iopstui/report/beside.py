@@ -13,12 +13,12 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from iopstui.recording.reader import Other, Recording, Sample
 from iopstui.recording.replay import Fold
-from iopstui.records import dataclass
 from iopstui.report.block import Block
 from iopstui.report.folding import Blocks, Segment, segments
 from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals

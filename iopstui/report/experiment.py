@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from iopstui import format as units
@@ -38,7 +38,6 @@ from iopstui.model.experiment.words import (
 )
 from iopstui.output.experiment.compare import difference_object
 from iopstui.output.experiment.sweep import columns, curve_object, mean_object, pass_table, row
-from iopstui.records import dataclass
 from iopstui.session.tick.outcomes import FAIL, PASS, outcome_text
 from iopstui.text import printable
 

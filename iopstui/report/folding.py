@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from iopstui.events import FrameReady
 from iopstui.model.metrics.stretches import middle
 from iopstui.recording.reader import Index, Other, Recording
 from iopstui.recording.replay import Fold
-from iopstui.records import dataclass
 from iopstui.report.block import Block
 
 SEGMENT_KEYS, MOST_KEYS, SEGMENTS = 30, 120, 24

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import BinaryIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
 
-from iopstui.records import dataclass
-from iopstui.report.sources import Source
+if TYPE_CHECKING:
+    from iopstui.report.sources import Source
 
 MOST = 26
 """Sources of a report: they are told apart by letters."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from iopstui.model.columns import BinsTotal
-from iopstui.records import dataclass
 
 HEAT_COLUMNS = 120
 HEAT_ROWS_PER_DECADE = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui import events
@@ -16,7 +16,6 @@ from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.recording import layout as form
-from iopstui.records import dataclass
 
 COMPLETED, READ, WRITTEN, QUEUE, BUSY = "I/Os", "read", "written", "aqu-sz", "util"
 _SHOWN = (50.0, 99.0, 99.9, 99.99)

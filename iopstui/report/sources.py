@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
@@ -19,7 +20,6 @@ from iopstui.recording.foreign import (
     named_log,
     read_result,
 )
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from iopstui import events
@@ -16,7 +16,6 @@ from iopstui.model.metrics.stretches import Stretch, Stretches
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Other, Recording
 from iopstui.recording.replay import Fold, how_it_ends
-from iopstui.records import dataclass
 from iopstui.report.beside import Unsure, beside
 from iopstui.report.block import Block
 from iopstui.report.experiment import Experiment

@@ -18,12 +18,12 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from iopstui.linux.process.private import check_place
 from iopstui.linux.process.processes import start_time
-from iopstui.records import dataclass
 
 MAX_NOTE = 1 << 20
 _UNFINISHED = ".new-"

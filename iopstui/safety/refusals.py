@@ -14,6 +14,7 @@ import stat
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Refused
@@ -33,7 +34,6 @@ from iopstui.linux.sysattr import (
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.usage import stacked_on, usage
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]

@@ -11,12 +11,12 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.programs import new_directory, unforeseen
-from iopstui.records import dataclass
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
 

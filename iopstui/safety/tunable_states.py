@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import IRQ_PREFIX, TUNABLES, Tunable, why_rq_affinity_cannot_matter
-from iopstui.records import dataclass
 from iopstui.safety.tunables import read_tunable, why_not
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import IopstuiError, Missing, UsageError
@@ -23,7 +24,6 @@ from iopstui.model.block.tunable import (
     irq_of,
     restore_rank,
 )
-from iopstui.records import dataclass
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
 from iopstui.text import printable

@@ -12,6 +12,7 @@ import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing, Refused, UsageError
@@ -22,7 +23,6 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.fio import job_rules
-from iopstui.records import dataclass
 from iopstui.safety import refusals as safety
 from iopstui.safety.locks import lock, require_rights
 from iopstui.text import printable

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from iopstui import events
 from iopstui.preflight.prepared import Prepared
-from iopstui.records import dataclass
 from iopstui.session.tick.context import Context
 
 

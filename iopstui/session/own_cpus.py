@@ -6,6 +6,7 @@ its priority.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
@@ -14,9 +15,8 @@ from iopstui.format import ranges
 from iopstui.linux.process import affinity
 from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.device import BlockDevice
-from iopstui.patterns import pattern
 
-_LIST = pattern(r"[\d\s,-]+")
+_LIST = re.compile(r"[\d\s,-]+")
 
 
 def job_cpus(text: str) -> frozenset[int] | None:

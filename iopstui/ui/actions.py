@@ -8,12 +8,11 @@ all made from the ``ACTIONS`` of the parts (ui/keys.py collects them). A new key
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from iopstui.records import dataclass
 from iopstui.ui.core.key import Key, KeyHint, press
 
 if TYPE_CHECKING:

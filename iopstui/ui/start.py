@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.format import cut, fit
-from iopstui.later import load_without
 from iopstui.linux.roots import Roots
 from iopstui.safety.leftovers import clean_up
 from iopstui.text import printable
@@ -99,9 +98,7 @@ class _Sessions:
 
     def show(self, first_job: str | None, *, theme: str, **looks: Any) -> int:
         """The screen, until it is left; the exit code. From the demo it goes back to the picker."""
-        # only now: Textual takes longer to import than the first interval. It has asyncio, and that
-        # all of TLS, for connections that a screen does not make
-        load_without("asyncio", "ssl")
+        # only now: Textual takes longer to import than the first interval
         from iopstui.fio.library import shipped_jobs
         from iopstui.linux.devices.udev import HotplugMonitor
         from iopstui.linux.machine.load import DiskLoads

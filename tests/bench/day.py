@@ -18,11 +18,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from iopstui.later import load_without  # noqa: E402
-
-# as iopstui.ui.start: OpenSSL is 5 MiB
-load_without("asyncio", "ssl")
-
 import asyncio  # noqa: E402
 
 from iopstui import events  # noqa: E402

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui.events import field_types
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.samples import (
     CpuTimes,
@@ -22,7 +23,6 @@ from iopstui.model.samples import (
 )
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, Malformed, encoder, layouts
-from iopstui.records import type_hints
 
 WHOLE = st.integers(1 - (1 << 64), (1 << 64) - 1)
 REAL = st.floats(-1e20, 1e20)
@@ -32,7 +32,7 @@ KNOWN: dict[object, st.SearchStrategy[object]] = {
 
 
 def built(kind: type, **more: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    hints = type_hints(kind)
+    hints = field_types(kind)
     plain = {name: KNOWN[hint] for name, hint in hints.items() if hint in KNOWN}
     return st.builds(kind, **{**plain, **more})  # type: ignore[return-value]
 

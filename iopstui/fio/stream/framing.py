@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fio.stream.intruders import without_intruders
 from iopstui.large_json import PAYS_FROM, quickly
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
 MAX_DOCUMENT_BYTES = 64 << 20
 
@@ -45,8 +44,8 @@ class Broken:
 Item = Document | LogLine | Broken
 
 
-_BRACE = pattern(rb"\n([{}])\r*\n")
-_MAYBE_OPENING = pattern(rb"\{\r*\Z")
+_BRACE = re.compile(rb"\n([{}])\r*\n")
+_MAYBE_OPENING = re.compile(rb"\{\r*\Z")
 _VERSION = b'  "fio version"'
 _NAME = _VERSION.strip()
 _NEWLINE = ord("\n")

@@ -12,25 +12,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from iopstui.patterns import pattern
-
 PIECE = 4096
 # a document that was cut more often, or by more, is given up
 MOST = 256
 LONGEST = 4 << 20
 
-_ENDLESS = pattern(rb"[^\n]{65536}")
+_ENDLESS = re.compile(rb"[^\n]{65536}")
 _STRING = rb'"(?:\\.|[^"\\\n])*"'
-_LINE = pattern(
+_LINE = re.compile(
     rb"[ \t]*(?:" + _STRING + rb"[ ]*:[ ]*(?:" + _STRING + rb",?|(?=[^\s])))?"
     rb"(?:[\[{]|[\[{][ ]*[\]}],?|[\]}],?|(?:-?[0-9][0-9.eE+-]*|true|false|null),?)?"
     rb"[ \t]*\r*(?:\n|\Z)"
 )
 # one that was cut where only a guess can say what of it is a message's: no free text
-_SURE = pattern(rb'[ \t]*"[\w.>= -]{1,40}"[ ]*:[ ]*(?:[\[{]|-?[0-9.]+,?)[ \t]*\r*(?:\n|\Z)')
-_LIKE_JSON = pattern(rb'[ \t]*["\[\]{}]')
-_MEMBER = pattern(rb'"[ ]?:[ ]')
-_OPENING = pattern(rb"(?:fio|verify|[a-z0-9_-]{2,24}: verify failed|note|func=)\b[^\"]")
+_SURE = re.compile(rb'[ \t]*"[\w.>= -]{1,40}"[ ]*:[ ]*(?:[\[{]|-?[0-9.]+,?)[ \t]*\r*(?:\n|\Z)')
+_LIKE_JSON = re.compile(rb'[ \t]*["\[\]{}]')
+_MEMBER = re.compile(rb'"[ ]?:[ ]')
+_OPENING = re.compile(rb"(?:fio|verify|[a-z0-9_-]{2,24}: verify failed|note|func=)\b[^\"]")
 
 
 def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
 from typing import Any
@@ -18,7 +19,6 @@ from iopstui.model.samples import (
     JobStatus,
     LatencySum,
 )
-from iopstui.records import dataclass
 
 ETA_UNKNOWN_FROM = 0x7FFFFFFF
 

@@ -10,11 +10,10 @@ set.
 from __future__ import annotations
 
 import time
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.fleet.hosts.orders import LATEST_MS, LATEST_NS
-from iopstui.records import dataclass
 
 DRIFT = 500e-6
 """Of the time that has passed two clocks may drift apart: the most by which the kernel slews one

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.fleet.hosts.groups import hosts_of
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 MOST = 10_000

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from iopstui.format import size
 from iopstui.linux.devices.mounts import MountEntry, read_own_mounts
 from iopstui.linux.devices.target import mount_of
 from iopstui.linux.roots import Roots
-from iopstui.records import dataclass
 from iopstui.safety.journal import boot_id
 from iopstui.safety.scratch import is_scratch_name, room_for
 from iopstui.text import printable

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.errors import UsageError
 from iopstui.model.block.tunable import parse_tunable
-from iopstui.records import dataclass
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 

@@ -4,7 +4,7 @@ numbers and histograms, from which every figure is made where it is shown."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.fleet.merging.packed import unpack
@@ -12,7 +12,6 @@ from iopstui.format import counted
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS, Latencies
-from iopstui.records import dataclass
 
 Object = dict[str, Any]
 MICRO = 10**6

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.fleet.merging.compact import Compact, Pile
@@ -38,7 +38,6 @@ from iopstui.fleet.merging.sums import (
 )
 from iopstui.model.metrics.frame import FINAL, LATE, RAMP
 from iopstui.model.metrics.paths import DEVICE, TOTAL
-from iopstui.records import dataclass
 
 COMPLETE = 0.8
 """Of a second must be measured, or the host is left out of it."""

@@ -9,7 +9,7 @@ tree, and give what one merger of all hosts gives.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED
@@ -19,7 +19,6 @@ from iopstui.fleet.merging.short import Columns, Short, add_shorts
 from iopstui.fleet.merging.sums import Malformed, Sums, part_of, total_sums, whole
 from iopstui.model.metrics.frame import RAMP
 from iopstui.model.metrics.paths import SCHEMA
-from iopstui.records import dataclass
 
 LAG = 5
 """Seconds that a second waits for hosts that are behind."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fleet.merging.merger import FAILED, FINISHED, INTERRUPTED, Merger
 from iopstui.fleet.merging.sums import part_of, whole
 from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
-from iopstui.records import dataclass
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ anything of it was added.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.fleet.merging.device import COUNTS, MICRO, Device, DevicePart, rate_m
@@ -21,7 +21,6 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS, MIXED
-from iopstui.records import dataclass
 
 Object = dict[str, Any]
 LATENCIES = ("slat", "clat", "lat")

@@ -7,11 +7,11 @@ Documentation/scheduler/sched-bwc.rst (cgroup v1: cpu.stat throttled_time, in ns
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, read_bytes
-from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from iopstui.linux.counters import procfs
 from iopstui.linux.counters.reread import Reread
-from iopstui.records import dataclass
 
 # what holds the lines below the numbered ones (about 25) with 4,096 CPUs
 TAIL = 2 << 20

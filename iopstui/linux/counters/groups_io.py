@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.counters.cgroup import unified
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_int, read_text
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 COUNTERS = ("rios", "wios", "rbytes", "wbytes")

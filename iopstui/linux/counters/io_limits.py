@@ -8,8 +8,9 @@ throtl_pd_init; Documentation/admin-guide/cgroup-v1/blkio-controller.rst).
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from iopstui.linux.counters.cgroup import (
@@ -29,11 +30,9 @@ from iopstui.model.findings.conditions import (
     WRITE_IOPS,
     IoLimit,
 )
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 from iopstui.text import printable
 
-_NUMBER = pattern(r"[0-9]{1,9}:[0-9]{1,9}")
+_NUMBER = re.compile(r"[0-9]{1,9}:[0-9]{1,9}")
 _KINDS = (READ_IOPS, WRITE_IOPS, READ_BYTES, WRITE_BYTES)
 _VERSION_1 = {
     "blkio.throttle.read_iops_device": READ_IOPS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from iopstui.linux.sysattr import (
@@ -17,9 +18,8 @@ from iopstui.linux.sysattr import (
     read_text,
 )
 from iopstui.model.block.device import Hctx, QueueLimits
-from iopstui.patterns import pattern
 
-_CPU_DIRECTORY = pattern(r"cpu([0-9]+)")
+_CPU_DIRECTORY = re.compile(r"cpu([0-9]+)")
 
 
 def parse_scheduler(text: str) -> tuple[str | None, tuple[str, ...]]:

@@ -7,20 +7,20 @@ iotmo_cnt, state), Documentation/admin-guide/md.rst, drivers/nvme/host/sysfs.c (
 from __future__ import annotations
 
 import os
+import re
 
 from iopstui.linux.devices.temperature import USABLE
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_int, read_count, read_text
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Array
-from iopstui.patterns import pattern
 from iopstui.text import printable
 
 # its files are gone, but it was there when the devices were read
 GONE = "gone"
-_HEX = pattern(r"0x[0-9a-fA-F]{1,16}")
-_ACTION = pattern(r"[a-z]{1,20}")
-_MEMBERS = pattern(r"([0-9]{1,9})(?: \([0-9]{1,9}\))?")
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_ACTION = re.compile(r"[a-z]{1,20}")
+_MEMBERS = re.compile(r"([0-9]{1,9})(?: \([0-9]{1,9}\))?")
 _LONGEST = 40
 
 

@@ -8,6 +8,8 @@ The kernel states no such map. It is put together from the device's sysfs ancest
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -22,16 +24,14 @@ from iopstui.linux.sysattr import (
     read_text,
 )
 from iopstui.model.block.device import Hctx, IrqVector
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
-_NVME = pattern(r"nvme[0-9]+q([0-9]+)")
-_VIRTIO_QUEUE = pattern(r"virtio[0-9]+-req\.([0-9]+)")
-_VIRTIO_SHARED = pattern(r"virtio[0-9]+(-virtqueues)?")
-_VIRTIO_SCSI = pattern(r"virtio[0-9]+-request")
-_OTHER_VIRTIO = pattern(r"virtio[0-9]+-\w+")
-_NAMED_AFTER_ANCESTOR = pattern(r"virtio[0-9]+|mmc[0-9]+")
-_LINE = pattern(r"\s*([0-9]+):((?:\s+[0-9]+)*)\s+(.*)")
+_NVME = re.compile(r"nvme[0-9]+q([0-9]+)")
+_VIRTIO_QUEUE = re.compile(r"virtio[0-9]+-req\.([0-9]+)")
+_VIRTIO_SHARED = re.compile(r"virtio[0-9]+(-virtqueues)?")
+_VIRTIO_SCSI = re.compile(r"virtio[0-9]+-request")
+_OTHER_VIRTIO = re.compile(r"virtio[0-9]+-\w+")
+_NAMED_AFTER_ANCESTOR = re.compile(r"virtio[0-9]+|mmc[0-9]+")
+_LINE = re.compile(r"\s*([0-9]+):((?:\s+[0-9]+)*)\s+(.*)")
 # MSI-X: the vector's index is in the low bits; Linux before 6.2 adds the PCI address above
 _VECTOR_INDEX = 0x7FF
 

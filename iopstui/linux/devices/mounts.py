@@ -10,15 +10,13 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes
 from iopstui.model.block.device import BlockDevice, Mount
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
-_OCTAL = pattern(r"\\([0-3][0-7]{2})")
+_OCTAL = re.compile(r"\\([0-3][0-7]{2})")
 
 
 @dataclass(frozen=True, slots=True)

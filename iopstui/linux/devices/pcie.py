@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_int, read_text
 from iopstui.model.findings.conditions import Link
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
-_SPEED = pattern(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s(?: PCIe)?")
+_SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s(?: PCIe)?")
 # PCIE_LNK_WIDTH_UNKNOWN
 _NO_WIDTH = 255
 

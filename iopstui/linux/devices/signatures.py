@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from iopstui.linux.process.programs import which
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 _HEAD = 1 << 18

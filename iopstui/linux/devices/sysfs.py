@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
@@ -30,13 +30,11 @@ from iopstui.linux.sysattr import (
 )
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.kernel import Kernel
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 SECTOR = 512
-_NUMBER = pattern(r"([0-9]{1,9}):([0-9]{1,9})")
-_PATH_OF_HEAD = pattern(r"nvme([0-9]+)c[0-9]+n([0-9]+)")
+_NUMBER = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
+_PATH_OF_HEAD = re.compile(r"nvme([0-9]+)c[0-9]+n([0-9]+)")
 _DRIVER_KINDS = {
     "virtblk": "virtio-blk",
     "sd": "scsi",
@@ -79,7 +77,7 @@ _TRANSPORTS = {
     "rport-": "fc",
     "virtio": "virtio",
 }
-_NUMBERED = pattern(rf"({'|'.join(_TRANSPORTS)})[0-9][0-9:.-]*")
+_NUMBERED = re.compile(rf"({'|'.join(_TRANSPORTS)})[0-9][0-9:.-]*")
 _WITHOUT_REQUESTS = frozenset({"dm", "md", "zram", "ram", "nvme"})
 
 

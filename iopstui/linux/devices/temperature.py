@@ -11,19 +11,19 @@ disturbed it is read seldom, and not at all while the disk is not in order.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.sysattr import list_names, parse_int, read_text
 from iopstui.model.findings.conditions import Temperature
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
 # seconds from one reading to the next: an SMART log of NVMe has a queue of its own
 NVME_EVERY, OTHER_EVERY = 10.0, 60.0
 # the states of an NVMe controller and a SCSI device that take commands
 USABLE = frozenset({"live", "running"})
-_SENSOR = pattern(r"hwmon[0-9]{1,5}")
+_SENSOR = re.compile(r"hwmon[0-9]{1,5}")
 # a threshold that was never set is 0 or 65535 kelvins; no disk works beyond these
 _COLDEST, _HOTTEST = -60.0, 200.0
 

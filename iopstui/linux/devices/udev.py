@@ -9,11 +9,11 @@ import os
 import select
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from iopstui.linux.roots import Roots
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 Callback = Callable[[str, str], None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.linux.counters.io_limits import GroupIo, IoLimits
@@ -34,7 +34,6 @@ from iopstui.model.findings.conditions import (
     Link,
     Temperature,
 )
-from iopstui.records import dataclass
 
 Devices = Mapping[str, BlockDevice]
 

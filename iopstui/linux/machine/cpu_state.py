@@ -5,19 +5,19 @@ Sources: Documentation/admin-guide/pm/cpufreq.rst, Documentation/admin-guide/pm/
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_count, read_text
 from iopstui.model.findings.conditions import CpuState
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
 MOST = 64
 # governors and C-states are settings: each CPU's are read anew in every so many readings
 TURNS = 4
-_GOVERNOR = pattern(r"[a-z][a-z0-9_-]{0,30}")
-_STATE = pattern(r"state[0-9]{1,3}")
+_GOVERNOR = re.compile(r"[a-z][a-z0-9_-]{0,30}")
+_STATE = re.compile(r"state[0-9]{1,3}")
 
 
 @dataclass(frozen=True, slots=True)

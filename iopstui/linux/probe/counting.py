@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from iopstui.linux.probe.assembler import GET_SMP_PROCESSOR_ID, KTIME_GET_NS, Program
 from iopstui.linux.probe.btf import TYPEDEF, Types
 from iopstui.linux.probe.script import BUCKET_BITS, Region
-from iopstui.records import dataclass
 
 ISSUE, COMPLETE, REQUEUE = "block_rq_issue", "block_rq_complete", "block_rq_requeue"
 EVENTS = (ISSUE, COMPLETE, REQUEUE)

@@ -11,12 +11,11 @@ import contextlib
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.linux.probe import bpf
 from iopstui.model.samples import ProbeSample
-from iopstui.records import dataclass
 
 BPF_STATS_RUN_TIME = 0
 # a program that runs for each I/O runs at least this part of the one that runs most

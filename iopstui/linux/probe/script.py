@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from iopstui.linux.probe.tracepoints import ASKED, Tracepoints
 from iopstui.model.metrics.probe import MATRIX, PROCESSES, SIZES, WAY
-from iopstui.records import dataclass
 
 BUCKET_BITS = 6
 TASK_BITS = 3

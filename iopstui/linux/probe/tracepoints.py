@@ -8,7 +8,6 @@ from pathlib import Path
 
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
-from iopstui.patterns import pattern
 
 Tracepoints = Mapping[str, frozenset[str]]
 """The names of the fields by tracepoint; one that the kernel lacks is absent."""
@@ -27,7 +26,7 @@ NAMES = (
 )
 # the one that a reading is asked for with
 ASKED = "signal_generate"
-_FIELD = pattern(r"^\s*field:[^;]*?(\w+)(?:\[[^\]]*\])?;", re.MULTILINE)
+_FIELD = re.compile(r"^\s*field:[^;]*?(\w+)(?:\[[^\]]*\])?;", re.MULTILINE)
 
 
 def parse_format(text: str) -> frozenset[str]:

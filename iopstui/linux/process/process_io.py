@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import psutil
 
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 

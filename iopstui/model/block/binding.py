@@ -8,10 +8,10 @@ CPUs of the set in ascending order, one a job, and begins again where there are 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from iopstui.model.block.device import Hctx
-from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from iopstui.model.block.kernel import UNKNOWN_KERNEL, Kernel
-from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import takewhile
-
-from iopstui.records import dataclass
 
 DEVICE, FILE, DIRECTORY = "device", "file", "directory"
 

@@ -7,9 +7,7 @@ rq_affinity 1 it stays where the interrupt came if the submitter shares the cach
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
-
-from iopstui.records import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

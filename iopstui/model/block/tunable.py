@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice, Hctx
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def irq_of(name: str) -> int | None:
     return int(number) if prefix == IRQ_PREFIX and number.isdecimal() else None
 
 
-_REQUEST = pattern(r"([^=]*)=([^@]*)(?:@([0-9]{1,6}(?:\.[0-9]{1,3})?))?")
+_REQUEST = re.compile(r"([^=]*)=([^@]*)(?:@([0-9]{1,6}(?:\.[0-9]{1,3})?))?")
 
 
 @dataclass(frozen=True, slots=True)

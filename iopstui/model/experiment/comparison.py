@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui.model.experiment.point import Point
 from iopstui.model.histogram import MAX_RELATIVE_ERROR
 from iopstui.model.metrics.statistics import CONFIDENCE, Difference, holm, paired
-from iopstui.records import dataclass
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from iopstui.errors import UsageError
@@ -19,20 +19,15 @@ from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import Meter, measurable
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.baseline import Base, Batches
     from iopstui.model.fio.jobfile import Section
 
-LATER = {"Base": "iopstui.model.experiment.baseline"}
-"""Where the type of a field is (records.type_hints)."""
-
 EXAMPLES = "For example: --expect 'iops>=5000' --expect 'read.clat.p99<=2ms' --expect 'util<=90%'"
-_FORM = pattern(r"\s*(?:([^<>=!]+):)?([^<>=!\s:]+)\s*(>=|<=)\s*(\S.*?)\s*")
-_SHARE = pattern(r"(\d+(?:\.\d*)?|\.\d+)\s*%")
-_VALUE = pattern(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Zµμ%]*)(?:/s)?")
+_FORM = re.compile(r"\s*(?:([^<>=!]+):)?([^<>=!\s:]+)\s*(>=|<=)\s*(\S.*?)\s*")
+_SHARE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%")
+_VALUE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Zµμ%]*)(?:/s)?")
 
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "usec": 1e3, "ms": 1e6, "msec": 1e6,
           "s": 1e9}  # fmt: skip
@@ -42,7 +37,7 @@ _BYTES = {"b": 1.0} | {
     for kind, base in (("b", 1000.0), ("ib", 1024.0))
 }
 # M is mega, and a small b is a bit
-_BITS = pattern(r"[KMGT]i?b")
+_BITS = re.compile(r"[KMGT]i?b")
 _BITS_NAMES = {"K": "kilo", "M": "mega", "G": "giga", "T": "tera"}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _PERCENT = {"": 1.0, "%": 1.0}

@@ -6,12 +6,11 @@ The front end (today the command line) creates these once; everything below read
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui.model.block.tunable import TunableRequest
-from iopstui.records import dataclass
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.plan import Plan

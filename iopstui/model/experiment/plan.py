@@ -12,13 +12,12 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 
 from iopstui.errors import UsageError
 from iopstui.model.block.tunable import TUNABLES, irq_of
 from iopstui.model.fio.jobfile import checked_override, names_of
 from iopstui.model.sizes import FACTORS, sized, whole_size
-from iopstui.records import dataclass
 
 OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
 MOST_VALUES = 10_000

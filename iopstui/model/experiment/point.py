@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from iopstui.model import histogram
@@ -12,7 +12,6 @@ from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.statistics import steadiness
 from iopstui.model.rates import ratio
-from iopstui.records import dataclass
 
 LITTLE_TOLERANCE = 0.10
 SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"

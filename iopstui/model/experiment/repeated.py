@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from iopstui.model.experiment.plan import Plan, PlannedPoint, expand
 from iopstui.model.experiment.point import LITTLE_TOLERANCE, Little, Point
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
-from iopstui.records import dataclass
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 """A job and its settings: what makes two runs those of one point."""

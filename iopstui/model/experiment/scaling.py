@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain, combinations
 from operator import mul
 
 from iopstui.format import counted, number
-from iopstui.records import dataclass
 
 LEAST_POINTS = 4
 """The law has three parameters: fewer points fit by themselves."""

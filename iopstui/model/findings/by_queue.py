@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
@@ -17,7 +18,6 @@ from iopstui.model.findings.conditions import (
 from iopstui.model.findings.evidence import Evidence, Finding, recent
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
-from iopstui.records import dataclass
 
 # so many I/Os, and this part of all, wait above the device
 WAITING = 1.0

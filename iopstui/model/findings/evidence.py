@@ -7,6 +7,7 @@ Figures over several frames are means of what those frames say; a figure that no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
 
@@ -16,7 +17,6 @@ from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import FINAL, NO_LATENCY, PARTIAL, RAMP, RESET, SOME_LATENCY, Frame
-from iopstui.records import dataclass
 
 ENOUGH = 3
 LONG_ENOUGH = 10

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from iopstui.model.findings.evidence import Finding
-from iopstui.records import dataclass
 
 CEASES_AFTER_S = 10.0
 """A rule that fires again within so many measured seconds goes on: of a load that comes and goes by

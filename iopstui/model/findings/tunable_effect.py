@@ -8,6 +8,7 @@ interleaved runs are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 
@@ -19,7 +20,6 @@ from iopstui.model.findings.evidence import Finding, cpu_words
 from iopstui.model.means import fmean
 from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame
-from iopstui.records import dataclass
 
 ENOUGH = 3
 MANY = 5

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.model.fio.diskspd_switches import (
@@ -18,7 +19,6 @@ from iopstui.model.fio.diskspd_switches import (
     read_command,
 )
 from iopstui.model.sizes import sized
-from iopstui.records import dataclass
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from iopstui.model import histogram
 from iopstui.model.fio.counts import EVIDENCE, SAMPLES, count, counted_by
@@ -12,7 +12,6 @@ from iopstui.model.fio.packed_bins import PackedBins
 from iopstui.model.fio.time import Pair
 from iopstui.model.histogram import Bins
 from iopstui.model.samples import MIXED, DirectionStatus, LatencySum
-from iopstui.records import dataclass
 
 Counted = dict[tuple[int, str], str]
 """By which of fio's counters a row's direction is counted, by the row's index and its name."""

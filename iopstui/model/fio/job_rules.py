@@ -5,9 +5,8 @@ This explains a refusal before fio sees the file; what holds is the fence (fio/f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-
-from iopstui.patterns import pattern
 
 Options = Iterable[tuple[str, str]]
 
@@ -34,7 +33,7 @@ _NAMES = {
     "unique_filename": "changes the names of files",
 }
 # the one form that iopstui itself gives; fio says which names it makes, as of all others
-_SPREAD = pattern(r"\$filenum/\d+\.\$jobnum")
+_SPREAD = re.compile(r"\$filenum/\d+\.\$jobnum")
 _SETTINGS = {
     "ioscheduler": "changes the device's scheduler and leaves it so (use --knob scheduler=NAME)",
     "cgroup": "creates a control group",

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from iopstui.errors import UsageError
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
 # options with several names, and options that speak of the same thing (fio(1))
 _SAME = (
@@ -48,14 +46,14 @@ class Section:
 # the line that fio's parser of any version still takes as one
 _LONGEST = 2000
 _LONGEST_NAME = 120
-_NAME = pattern(r"[a-z][a-z0-9_-]*")
-_ANOTHER = pattern(r"[\s,]+(--set\s+)?[a-z][a-z0-9_]*\s*=")
+_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_ANOTHER = re.compile(r"[\s,]+(--set\s+)?[a-z][a-z0-9_]*\s*=")
 # options whose value is any words, or a name of a file
 _IN_WORDS = frozenset({"description", "filename", "directory", "filename_format"})
 # what marks the end of a file that is only inspected (fio/inspect.py)
 END_SECTION = "iopstui-end"
-_HEADER = pattern(r"\[([^][#;]+)\]")
-_VARIABLE = pattern(r"\$\{([^{}]*)\}")
+_HEADER = re.compile(r"\[([^][#;]+)\]")
+_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _KEYWORDS = ("$pagesize", "$mb_memory", "$ncpus")
 _BLANK = " \t\r"
 # what iopstui itself counts with: fio would take 0x10, (2*8) and $ncpus, too
@@ -63,7 +61,7 @@ _COUNTS = frozenset({"numjobs", "nrfiles", "iodepth", "loops"})
 _SIZES = frozenset(
     {"size", "filesize", "file_size", "io_size", "io_limit", "offset", "bs", "blocksize", "ba"}
 )
-_ODD_NUMBER = pattern(r"0[xX]|[()*/+]")
+_ODD_NUMBER = re.compile(r"0[xX]|[()*/+]")
 
 
 class Unclear(UsageError):

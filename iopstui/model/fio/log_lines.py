@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
 from iopstui.model.samples import READ, TRIM, WRITE
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
 KINDS = ("clat", "lat", "slat", "iops", "bw")
 """What is logged; of several logs of single I/Os the first tells the most."""
 LATENCIES = KINDS[:3]
-_NAME = pattern(r"(.*?)_?(clat|slat|lat|iops|bw)(?:\.(\d+))?\.log", re.DOTALL)
+_NAME = re.compile(r"(.*?)_?(clat|slat|lat|iops|bw)(?:\.(\d+))?\.log", re.DOTALL)
 _DIRECTIONS = {"0": READ, "1": WRITE, "2": TRIM}
 _SHOWN = (50.0, 95.0, 99.0, 99.9, 99.99)
 EPOCH_MS = 10**11

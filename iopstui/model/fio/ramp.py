@@ -5,15 +5,16 @@ When it is over fio zeroes a row's counters. Latencies are taken only from then 
 
 from __future__ import annotations
 
+import re
+
 from iopstui.model.fio.counts import active, longest_runtime
 from iopstui.model.samples import JobStatus
-from iopstui.patterns import pattern
 
 # fio 3.42 looks only once a second whether the ramp is over
 RAMP_LATE_S = 1.25
 TOLERANCE_S = 0.05
 
-_DURATION = pattern(r"(\d{1,15}(?:\.\d+)?)\s*(us|usec|ms|msec|s|m|h|d)?")
+_DURATION = re.compile(r"(\d{1,15}(?:\.\d+)?)\s*(us|usec|ms|msec|s|m|h|d)?")
 _SECONDS = {
     None: 1.0, "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3,
     "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0,

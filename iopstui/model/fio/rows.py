@@ -8,9 +8,9 @@ the sections, so what a row's counters mean follows from the job file, not from 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui.model.fio.jobfile import Section
-from iopstui.records import dataclass
 
 Options = Mapping[str, str]
 OFF = ("0", "false", "no")

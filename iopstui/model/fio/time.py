@@ -8,12 +8,12 @@ after the jobs have ended (measured, fio 3.1 to 3.42).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from iopstui.model.fio.counts import active, longest_runtime
 from iopstui.model.fio.ramp import Ramps, was_reset
 from iopstui.model.fio.rows import OFF
 from iopstui.model.samples import FioStatus, JobStatus
-from iopstui.records import dataclass
 
 CLOCK_TOLERANCE = 0.25
 AGREEMENT = 0.03

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from iopstui.model.experiment.point import Point
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.lesson.formula import Value
-from iopstui.records import dataclass
 
 FIO = "fio"
 Figures = dict[str, "Value | None"]

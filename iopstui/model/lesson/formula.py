@@ -12,9 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
-
-from iopstui.records import dataclass
+from dataclasses import dataclass, field
 
 LONGEST = 500
 Value = float | str | bool

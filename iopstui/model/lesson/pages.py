@@ -6,12 +6,11 @@ model/lesson/file.py reads one from its file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from iopstui.model.lesson.formula import Formula
 from iopstui.model.lesson.text import Paragraph, Template
-from iopstui.records import dataclass
 
 TELL, ASK, RUN_STEP, SEE, EXPLAIN, REPORT = "tell", "ask", "run", "see", "explain", "report"
 PANES = ("iops", "latency", "heat", "fio", "kernel", "cpus", "queues", "findings")

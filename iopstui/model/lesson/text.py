@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from iopstui import format as units
 from iopstui.model.lesson.formula import Formula, FormulaError, Lookup, Value, parse_formula
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 FORMS = {
@@ -31,9 +30,9 @@ FORMS = {
 }
 UnitOf = Callable[[str], str]
 
-_PART = pattern(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
-_WHEN = pattern(r"when\s+([^:]+):\s*(.*)", re.DOTALL)
-_FORM = pattern(r"(.*?)\s*:\s*(\S*)\s*", re.DOTALL)
+_PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+_WHEN = re.compile(r"when\s+([^:]+):\s*(.*)", re.DOTALL)
+_FORM = re.compile(r"(.*?)\s*:\s*(\S*)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ most others look at one figure of each CPU.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from iopstui.model import rates
 from iopstui.model.later import Later
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.samples import CpuTimes, KernelSample
-from iopstui.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
-
-from iopstui.records import dataclass
+from dataclasses import dataclass
 
 MOST_SAMPLES = 1200
 MOST_VALUES = 200_000

@@ -7,14 +7,13 @@ draws the same live and replayed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.topology import Domain, Topology
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import CpuLoad
-from iopstui.records import dataclass
 
 NO_IRQ_TIME = "this kernel does not account interrupt time: irq is always 0"
 NAMED = 3

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import ANY, DEVICE, SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES
-from iopstui.records import dataclass
 
 FRAME = "iopstui"
 FIO = "fio json+"

@@ -8,7 +8,7 @@ distance is kept as ``skew_ms``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 
 from iopstui.model import rates, sources
@@ -19,7 +19,6 @@ from iopstui.model.metrics.cpu_frames import Between, CpuFrame, CpuFrames
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.samples import KernelSample, RawSample
-from iopstui.records import dataclass
 
 RAMP = "RAMP"
 PARTIAL = "PARTIAL"

@@ -12,9 +12,8 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
 from math import isnan, nan
-
-from iopstui.records import dataclass
 
 RAW_SAMPLES = 4096
 FOLD_S = 10.0

@@ -7,13 +7,12 @@ of the bins, which are at most 0.8 % off, the device's own percentiles likewise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from iopstui.model import histogram
 from iopstui.model.histogram import Bins
 from iopstui.model.rates import ratio
 from iopstui.model.samples import ProbeSample, TaskCounts
-from iopstui.records import dataclass
 
 READS, WRITES, DISCARDS = "read", "write", "discard"
 KINDS = (READS, WRITES, DISCARDS)

@@ -8,12 +8,12 @@ for a device, not for a queue, so I/Os per interrupt are the device's.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame, JobFrame
-from iopstui.records import dataclass
 
 BUSY_IOS = 100.0
 FEW = 0.1

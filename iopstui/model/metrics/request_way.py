@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui import format as units
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame
-from iopstui.records import dataclass
 
 # how far the requests may be from fio's I/Os for their means to be of the same I/Os
 SAME_IOS = 0.05

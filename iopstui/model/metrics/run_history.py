@@ -7,24 +7,23 @@ of whole runs are everywhere (figures.py): without fio's ramp, short intervals b
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from iopstui.model import histogram
 from iopstui.model.columns import BinsTotal
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 SAME = "the same again"
 MOST_KEPT = 1000
 # as fio/job_text.py describes a job with one section: "randread 4k  QD 32 × 2 jobs"
-_TITLE = pattern(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
+_TITLE = re.compile(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
 _SAID_BY_TITLE = frozenset(
     {"readwrite", "blocksize", "bsrange", "blocksize_range", "bssplit", "group_reporting"}
 )

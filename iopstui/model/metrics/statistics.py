@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from iopstui.model.metrics.sequential import LEAST, anytime_limit, anytime_p
-from iopstui.records import dataclass
 
 ROUNDS = 5
 ROUND_S = 60.0

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from iopstui.model import histogram
 from iopstui.model.columns import BinsTotal
 from iopstui.model.metrics.frame import RAMP, Frame
-from iopstui.records import dataclass
 
 BEGIN = "from the beginning"
 RESTART_S = 5.0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from iopstui.model.fio.counts import SUBMISSIONS, completions, counted_by, most_under_way
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.samples import DIRECTIONS, MIXED, DirectionStatus, FioStatus, JobStatus
-from iopstui.records import dataclass
 
 
 def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:

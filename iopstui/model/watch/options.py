@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.records import dataclass
+from dataclasses import dataclass
 
 BEFORE_S = AFTER_S = 60.0
 MOST_BEFORE_S = 600.0

@@ -6,12 +6,11 @@ Means are of counts and times, not of the frames' own means (model/metrics/figur
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
-from iopstui.records import dataclass
 
 # a shorter one does not stand for a second, a longer one is more than one
 SHORT, LONG = 0.5, 1.5

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.model.experiment.expectation import figure_and_value
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import DEVICE
-from iopstui.records import dataclass
 
 EXAMPLES = "For example: --trigger 'r_await>20ms for 3s' --trigger 'util>=90% for 1m'"
 LONGEST_S = 3650 * 86400.0

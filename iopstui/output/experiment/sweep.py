@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TextIO
 
 from iopstui import format as units
@@ -21,7 +21,6 @@ from iopstui.model.experiment.repeated import Key, places
 from iopstui.output.experiment.sink import CsvFile, ExperimentSink, Lines, point_object
 from iopstui.output.jsonl import Object, event_object
 from iopstui.output.verdict import wrapped
-from iopstui.records import dataclass
 from iopstui.session.tick.outcomes import judged_event, outcome_text, value_text
 from iopstui.text import printable
 

@@ -8,9 +8,7 @@ protocol") is what a scrape gets.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
-
-from iopstui.records import dataclass
+from dataclasses import dataclass, field
 
 COUNTER, GAUGE, HISTOGRAM, INFO = "counter", "gauge", "histogram", "info"
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

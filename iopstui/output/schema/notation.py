@@ -11,7 +11,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Union, get_args, get_origin
 
-from iopstui.records import type_hints
+from iopstui.events import field_types
 
 Schema = dict[str, Any]
 
@@ -56,7 +56,7 @@ def record(properties: Mapping[str, Schema], strict: bool) -> Schema:
 
 def of_dataclass(made: Any, strict: bool) -> dict[str, Schema]:
     """The keys of a dataclass with their schemas."""
-    hints = type_hints(made)
+    hints = field_types(made)
     return {one.name: of_type(hints[one.name], strict) for one in dataclasses.fields(made)}
 
 

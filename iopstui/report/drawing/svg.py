@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from iopstui.format import clock
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 WIDTH, HEIGHT = 760, 250

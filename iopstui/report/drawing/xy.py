@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
 from iopstui.format import cut
-from iopstui.records import dataclass
 from iopstui.report.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Unit, short
 from iopstui.text import printable
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import Malformed, Sums
 from iopstui.fleet.told import FLEET, FLEET_OVER
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 Object = dict[str, Any]

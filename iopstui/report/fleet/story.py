@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from iopstui.fleet.told import FLEET
 from iopstui.model.rates import MIB
 from iopstui.output.fleet.lines import file_rows
 from iopstui.output.fleet.words import ends
-from iopstui.records import dataclass
 from iopstui.report.fleet.reading import Names, Reading
 from iopstui.report.fleet.runs import RunRow, runs_of
 from iopstui.report.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE

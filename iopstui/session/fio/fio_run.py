@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +29,7 @@ from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
-from iopstui.patterns import pattern
 from iopstui.preflight.prepared import Prepared, write_job
-from iopstui.records import dataclass
 from iopstui.session.fio.write_budget import fio_wrote
 from iopstui.text import printable
 
@@ -445,9 +445,9 @@ def _cut_short(number: int) -> str:
     )
 
 
-_SIGNALLED = pattern(r"terminating on signal (\d{1,3})")
-_TOO_SHORT = pattern(r"refusing extend of file|func=unlink, error=(Perm|Operation|Read-only)")
-_CHATTER = pattern(
+_SIGNALLED = re.compile(r"terminating on signal (\d{1,3})")
+_TOO_SHORT = re.compile(r"refusing extend of file|func=unlink, error=(Perm|Operation|Read-only)")
+_CHATTER = re.compile(
     r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe"
     r"|multiple writers may overwrite"
 )

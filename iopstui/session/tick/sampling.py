@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 from iopstui import events
@@ -12,7 +13,6 @@ from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.findings.tunable_effect import MANY
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, ProbeSample, RawSample
-from iopstui.records import dataclass
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.tick.conditions import ConditionsReader
 from iopstui.session.tick.context import Context

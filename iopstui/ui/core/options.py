@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-
-from iopstui.records import dataclass
+from dataclasses import dataclass
 
 BLOCK_SIZES = ("512", "4k", "8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m", "4m")
 MAX_IODEPTH, MAX_NUMJOBS = 4096, 512

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from iopstui.format import counted
-from iopstui.records import dataclass
 
 WIDE = 118
 

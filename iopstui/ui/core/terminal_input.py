@@ -6,6 +6,7 @@ Escape that comes together with the next key becomes another key. Here the strea
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 
@@ -14,8 +15,6 @@ from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._xterm_parser import XTermParser
 from textual.message import Message
 
-from iopstui.patterns import pattern
-
 ESC = "\x1b"
 PASTE, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 MOUSE = "\x1b[M"
@@ -23,10 +22,10 @@ MOUSE = "\x1b[M"
 REST_WITHIN_S, PASTE_WITHIN_S = 1.0, 5.0
 """The rest of a sequence that has begun, over a slow line."""
 LONGEST_PASTE, LONGEST_STRING = 1 << 16, 1 << 12
-_STRING_ENDS = pattern(r"\x07|\x1b\\")
-_CSI = pattern(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_CSI_BEGUN = pattern(r"\x1b\[[0-?]{0,256}[ -/]{0,16}")
-_CONTROLS = pattern(r"[\x00-\x08\x0b-\x1f\x7f]")
+_STRING_ENDS = re.compile(r"\x07|\x1b\\")
+_CSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+_CSI_BEGUN = re.compile(r"\x1b\[[0-?]{0,256}[ -/]{0,16}")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class MetaKey(events.Key):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
-from iopstui.records import dataclass
 from iopstui.ui.dashboard import completions_view, cpu_panel, fio_panel, kernel_panel, runs_view
 from iopstui.ui.draw.layout import TABS
 from iopstui.ui.draw.rows import Row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from textual import events
@@ -14,7 +14,6 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
-from iopstui.records import dataclass
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller
 from iopstui.ui.core.pace import OwnCost

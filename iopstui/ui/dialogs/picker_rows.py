@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from iopstui import format as f
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.rates import DiskRates
-from iopstui.records import dataclass
 
 HEAD = "iopstui: choose what to measure"
 MOST_CARRIED = 4

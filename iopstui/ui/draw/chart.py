@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from rich.cells import cell_len
 from rich.style import Style
 
 from iopstui.format import clock
 from iopstui.model.metrics.history import History
-from iopstui.records import dataclass
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.flags import flags
 from iopstui.ui.draw.layout import HIDDEN, Box

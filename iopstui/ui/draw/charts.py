@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.style import Style
 
-from iopstui.records import dataclass
 from iopstui.ui.draw import own_lines, raster
 from iopstui.ui.draw.raster import EDGE
 from iopstui.ui.draw.rows import Row

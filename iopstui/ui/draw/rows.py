@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
@@ -10,7 +11,6 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from iopstui.records import dataclass
 from iopstui.text import tied, untied
 from iopstui.ui.draw.style import BOLD, DIM, PLAIN, Charset
 

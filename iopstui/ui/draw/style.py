@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from rich.style import Style
 
 from iopstui.format import ASCII as PLAIN_SIGNS
 from iopstui.format import arrows
-from iopstui.records import dataclass
 
 PLAIN: Style | None = None
 DIM = Style(dim=True)

@@ -6,8 +6,9 @@ place when a row goes to the terminal, so nothing that is drawn has to know it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from rich.color import Color, ColorType
@@ -16,9 +17,6 @@ from rich.style import Style
 from textual.app import App
 from textual.color import Color as TextualColor
 from textual.filter import LineFilter
-
-from iopstui.patterns import pattern
-from iopstui.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class Colours(LineFilter):
         return found
 
 
-_WORDS = pattern("( +)")
+_WORDS = re.compile("( +)")
 
 
 class _Changed:

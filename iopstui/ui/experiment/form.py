@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from rich.text import Text
 from textual import work
@@ -20,7 +20,6 @@ from iopstui.errors import IopstuiError
 from iopstui.experiment.background import Ready
 from iopstui.experiment.setup import length_text, times_text
 from iopstui.model.experiment.plan import ASK_FROM, Plan
-from iopstui.records import dataclass
 from iopstui.text import printable
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.experiment.plan import BY_CHANCE, IN_TURN, MEASURE, REPEATS, SETTLE, plan_of

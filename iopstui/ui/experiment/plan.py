@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 
@@ -15,7 +16,6 @@ from iopstui.model.experiment.plan import (
 )
 from iopstui.model.fio.jobfile import checked_override, names_of
 from iopstui.model.metrics.sequential import LEAST
-from iopstui.patterns import pattern
 from iopstui.ui.state.experiment import SWEEP
 
 AXES = ("axis", "axis2")
@@ -23,7 +23,7 @@ VARIANTS = ("a", "b", "c")
 DEFAULT_AXIS = "iodepth=1,2,4..64"
 SETTLE, MEASURE, REPEATS = "2", "8", "5"
 IN_TURN, BY_CHANCE = "in turn", "by chance"
-_SEED = pattern(r"[0-9]{0,9}")
+_SEED = re.compile(r"[0-9]{0,9}")
 MOST_REPEATS = 30
 """Of a comparison that ends by itself, if nothing else is said."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.style import Style
 
@@ -11,7 +12,6 @@ from iopstui.events import PointFinished
 from iopstui.model.experiment.curve import LOADS, Curve, within_text
 from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
 from iopstui.model.experiment.point import Point
-from iopstui.records import dataclass
 from iopstui.text import printable
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.layout import Box

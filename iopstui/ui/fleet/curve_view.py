@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from iopstui import format as f
 from iopstui.fleet.curve import Curve, ScalePoint
 from iopstui.fleet.scene import IOPS, FleetScene, hosts_words
 from iopstui.format import counted
 from iopstui.model.experiment.scaling import Law, Scaling
-from iopstui.records import dataclass
 from iopstui.text import printable
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.rows import Column, Line, Row, Table, pad

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -15,7 +16,6 @@ from iopstui.errors import IopstuiError, UsageError
 from iopstui.fleet.curve import counts_of, usual_counts
 from iopstui.format import counted, duration
 from iopstui.model.experiment.scaling import LEAST_POINTS
-from iopstui.records import dataclass
 from iopstui.text import printable
 from iopstui.ui.draw.style import Charset
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from rich.text import Text
 from textual import events
@@ -16,7 +17,6 @@ from textual.widgets.option_list import Option
 from iopstui.format import counted
 from iopstui.lesson.shelf import Offer
 from iopstui.model.lesson.pages import Lesson
-from iopstui.records import dataclass
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.key import closing

@@ -6,7 +6,7 @@ A recording holds the same events, so a replay makes the same state.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from iopstui.events import (
@@ -35,7 +35,6 @@ from iopstui.model.experiment.point import Point, Settling
 from iopstui.model.experiment.repeated import Key, in_order, key_of, places
 from iopstui.model.experiment.sensitivity import KNOWN_FROM, so_far
 from iopstui.model.experiment.words import Results, method_text
-from iopstui.records import dataclass
 from iopstui.text import printable
 
 SWEEP, COMPARE = "sweep", "compare"

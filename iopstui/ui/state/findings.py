@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from iopstui.events import Ceased, Found
 from iopstui.model.findings.evidence import Finding, ceased_words
-from iopstui.records import dataclass
 
 ONCE = ("moved",)
 KEPT = 60

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from iopstui import format as f
@@ -38,7 +38,6 @@ from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.metrics.stretches import Stretches
-from iopstui.records import dataclass
 from iopstui.session.run_rows import outcome, take, take_stretch
 from iopstui.session.tick.outcomes import FAIL, PASS, together
 from iopstui.text import printable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from copy import copy
+from dataclasses import dataclass
 
-from iopstui.records import dataclass
 from iopstui.session.tick.outcomes import PASS
 from iopstui.text import printable
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from iopstui.events import Judged, Progress, SteadyState, StepFinished, StepStarted
 from iopstui.model.metrics.frame import Frame
-from iopstui.records import dataclass
 
 if TYPE_CHECKING:
     from iopstui.ui.state.findings import FoundEntry
