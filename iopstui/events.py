@@ -15,7 +15,7 @@ from iopstui.model.metrics.frame import Frame
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Outcome
     from iopstui.model.experiment.plan import Plan
-    from iopstui.model.experiment.point import Little, Point
+    from iopstui.model.experiment.point import LittlesLaw, Point
 
 LAYOUT, RUN = "layout", "run"
 """The phases of a run."""
@@ -261,7 +261,7 @@ class PointFinished:
     variant: int
     repeat: int
     point: Point
-    little: Little
+    little: LittlesLaw
     outcomes: tuple[Outcome, ...] = ()
     earlier: bool = False
 
@@ -364,10 +364,10 @@ def field_types(cls: type) -> dict[str, Any]:
 
     The types of experiments are imported here, not at the top: a plain run does not need them.
     """
-    from iopstui.model.experiment.baseline import Base
+    from iopstui.model.experiment.baseline import BaselineFigure
     from iopstui.model.experiment.expectation import Outcome
     from iopstui.model.experiment.plan import Plan
-    from iopstui.model.experiment.point import Little, Point
+    from iopstui.model.experiment.point import LittlesLaw, Point
 
-    late = {one.__name__: one for one in (Base, Outcome, Plan, Little, Point)}
+    late = {one.__name__: one for one in (BaselineFigure, Outcome, Plan, LittlesLaw, Point)}
     return get_type_hints(cls, localns=late)

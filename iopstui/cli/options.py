@@ -104,7 +104,7 @@ def add_format(command: argparse.ArgumentParser, formats: Sequence[str] = values
                          help="format of the data on standard output (default: table)")  # fmt: skip
 
 
-class _Named(argparse.Action):
+class _ExplicitOption(argparse.Action):
     """An option that was written on the command line, not only preset."""
 
     def __call__(self, parser: object, namespace: argparse.Namespace, value: object,
@@ -116,7 +116,8 @@ class _Named(argparse.Action):
 
 def add_theme(command: argparse.ArgumentParser) -> None:
     """Add the colours of the screen."""
-    command.add_argument("--theme", action=_Named, choices=values.THEMES, default=values.THEMES[0],
+    command.add_argument("--theme", action=_ExplicitOption, choices=values.THEMES,
+                         default=values.THEMES[0],
                          help="colours of the screen: for a dark or a light background, or without "
                          "red against green (default: dark)")  # fmt: skip
 

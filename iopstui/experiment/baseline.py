@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iopstui import events
 from iopstui.errors import UsageError
-from iopstui.model.experiment.baseline import Base, Batches
+from iopstui.model.experiment.baseline import BaselineFigure, BatchMeans
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.job_figures import is_of_job
 from iopstui.model.metrics.frame import Frame, FrameBuilder
@@ -27,10 +27,10 @@ HOW = ("A baseline is a recording (iopstui run --record FILE) or fio's JSON (fio
 
 
 @dataclass
-class _Run:
+class _BaselineRun:
     """A run of the file: its figures in batches, and fio's final ones."""
 
-    batches: dict[Path_, Batches]
+    batches: dict[Path_, BatchMeans]
     seconds: float = 0.0
     final: dict[Path_, float] = field(default_factory=dict)
 
@@ -40,12 +40,12 @@ class _Run:
         for one in self.batches.values():
             one.add(frame)
 
-    def base(self, path: Path_, name: str) -> Base | None:
+    def base(self, path: Path_, name: str) -> BaselineFigure | None:
         batches = self.batches.get(path)
         value = self.final.get(path, batches.whole.value if batches else None)
         if value is None:
             return None
-        return Base(value, batches.spread if batches else None, name, self.seconds)
+        return BaselineFigure(value, batches.spread if batches else None, name, self.seconds)
 
 
 def held_against(expected: Sequence[Expectation], file: str | None) -> tuple[Expectation, ...]:
@@ -71,7 +71,7 @@ def held_against(expected: Sequence[Expectation], file: str | None) -> tuple[Exp
     return tuple(_against(one, run, name) if one.part is not None else one for one in expected)
 
 
-def _against(one: Expectation, run: _Run, name: str) -> Expectation:
+def _against(one: Expectation, run: _BaselineRun, name: str) -> Expectation:
     base = run.base(one.path, name)
     if base is None or base.value <= 0:
         what = "0 there" if base is not None else "not in it"
@@ -80,7 +80,7 @@ def _against(one: Expectation, run: _Run, name: str) -> Expectation:
     return one.against(base)
 
 
-def _read(path: Path, paths: Sequence[Path_]) -> _Run:
+def _read(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
     kind = kind_of_file(path)
     if kind == JSON:
         return _of_result(path, paths)
@@ -94,13 +94,13 @@ def _read(path: Path, paths: Sequence[Path_]) -> _Run:
     return _of_recording(path, paths)
 
 
-def _begun(paths: Sequence[Path_]) -> _Run:
-    return _Run({path: Batches(path) for path in paths if not is_of_job(path)})
+def _begun(paths: Sequence[Path_]) -> _BaselineRun:
+    return _BaselineRun({path: BatchMeans(path) for path in paths if not is_of_job(path)})
 
 
-def _of_recording(path: Path, paths: Sequence[Path_]) -> _Run:
+def _of_recording(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
     """Its only run. UsageError if there is none, or more than one: which is meant is not said."""
-    runs: dict[int, _Run] = {}
+    runs: dict[int, _BaselineRun] = {}
     with Recording(path) as recording:
         for event in replayed(recording):
             match event:
@@ -118,7 +118,7 @@ def _of_recording(path: Path, paths: Sequence[Path_]) -> _Run:
     return next(iter(runs.values()))
 
 
-def _of_result(path: Path, paths: Sequence[Path_]) -> _Run:
+def _of_result(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
     """fio's final figures; batches only where --status-interval wrote documents in between."""
     result = read_result(path)
     run, builder = _begun(paths), FrameBuilder()

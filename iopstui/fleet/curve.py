@@ -14,14 +14,14 @@ from iopstui.errors import (
     UsageError,
 )
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.sums import Sums
+from iopstui.fleet.merging.sums import HostSums
 from iopstui.format import counted
 from iopstui.model.experiment.plan import parse_axis
 from iopstui.model.experiment.scaling import LEAST_POINTS, Scaling, scaling
 
 AXIS, STOPPED = "hosts", "stopped"
 # of a screen, on which stopping is no interruption: what failed before counts for more. Without one
-# (cli/fleet/axis.py) a signal ends it, and that is its exit code whatever was before
+# (cli/fleet/host_sweep.py) a signal ends it, and that is its exit code whatever was before
 _WORSE = (EXIT_OK, EXIT_INTERRUPTED, EXIT_VERDICT, EXIT_JOB_FAILED)
 
 
@@ -31,7 +31,7 @@ class ScalePoint:
     whether all expectations were (``None``: there were none)."""
 
     hosts: int
-    sums: Sums
+    sums: HostSums
     each: Mapping[str, float] = field(default_factory=dict)
     met: bool | None = None
 

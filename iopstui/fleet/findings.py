@@ -1,8 +1,8 @@
 """What the seconds of many hosts show together, in a sentence with its numbers.
 
-Each rule is a pure function from ``Together`` to a ``Finding`` or ``None``. It fires only on what
-all of the last ``ENOUGH`` seconds show, and excludes what could look the same: a slow host is not
-one that shares a path, a limit that hosts share is not one that each has.
+Each rule is a pure function from ``FleetEvidence`` to a ``Finding`` or ``None``. It fires only on
+what all of the last ``ENOUGH`` seconds show, and excludes what could look the same: a slow host is
+not one that shares a path, a limit that hosts share is not one that each has.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PACES = ("rate", "thinktime")
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class FleetEvidence:
     """The last ``LONG`` seconds of the hosts that were in the last ``ENOUGH`` of them: their
     figures by name (scene.py), the ``sums`` of all in each second, and the spread of their starts
     (ms, error, hosts). ``fio``: the figures are those of one job on all; else of whatever runs.
@@ -55,7 +55,7 @@ class Together:
     _means: dict[str, dict[str, float]] = field(default_factory=dict)
     _known: dict[object, object] = field(default_factory=dict)
 
-    def once(self, ask: Callable[[Together], T]) -> T:
+    def once(self, ask: Callable[[FleetEvidence], T]) -> T:
         """What this says of it; several rules ask the same of a thousand hosts."""
         if ask not in self._known:
             self._known[ask] = ask(self)
@@ -76,7 +76,7 @@ class Together:
         return _whole(self.hosts[name][IOPS])
 
 
-def together(scene: FleetScene, interval_s: float = 1.0) -> Together:
+def together(scene: FleetScene, interval_s: float = 1.0) -> FleetEvidence:
     """Of the newest second and those before it, as far as they are of the run that goes on."""
     last = scene.number + 1
     begun = (scene.begun or 0) + (0 if scene.watching else SETTLED)
@@ -93,7 +93,7 @@ def together(scene: FleetScene, interval_s: float = 1.0) -> Together:
                 hosts[name] = past
     sums = {name: [*gap, *past.between(first, last)] for name, past in scene.sums.items()}
     paced = any(_paced(line.step) for line in scene.hosts.values())
-    return Together(hosts, sums, scene.spread(), not scene.watching, interval_s, paced)
+    return FleetEvidence(hosts, sums, scene.spread(), not scene.watching, interval_s, paced)
 
 
 def _paced(step: Object | None) -> bool:
@@ -101,12 +101,12 @@ def _paced(step: Object | None) -> bool:
     return isinstance(options, dict) and any(str(name).startswith(PACES) for name in options)
 
 
-def found_in(evidence: Together) -> list[Finding]:
+def found_in(evidence: FleetEvidence) -> list[Finding]:
     """All that holds, the most telling first."""
     return [one for rule in RULES if (one := evidence.once(rule)) is not None]
 
 
-def spread_too_large(evidence: Together) -> Finding | None:
+def spread_too_large(evidence: FleetEvidence) -> Finding | None:
     """Hosts that begin apart can't be compared in the seconds in which some don't run yet."""
     if evidence.spread is None:
         return None
@@ -122,7 +122,7 @@ def spread_too_large(evidence: Together) -> Finding | None:
     )
 
 
-def common_limit(evidence: Together) -> Finding | None:
+def common_limit(evidence: FleetEvidence) -> Finding | None:
     """The sum stands still while each host's share moves: what one gains another loses."""
     if not evidence.fio or len(evidence.hosts) < 2:
         return None
@@ -154,7 +154,7 @@ def common_limit(evidence: Together) -> Finding | None:
     return None
 
 
-def own_limit(evidence: Together) -> Finding | None:
+def own_limit(evidence: FleetEvidence) -> Finding | None:
     """A host that stands still below the others has a limit of its own."""
     low = evidence.once(_low)
     if not low or len(evidence.hosts) < 3:
@@ -180,7 +180,7 @@ def own_limit(evidence: Together) -> Finding | None:
     )
 
 
-def one_path(evidence: Together) -> Finding | None:
+def one_path(evidence: FleetEvidence) -> Finding | None:
     """Two slow hosts of which one gains what the other loses share what is between."""
     if evidence.once(common_limit) is not None:
         return None
@@ -202,7 +202,7 @@ def one_path(evidence: Together) -> Finding | None:
     )
 
 
-def straggler(evidence: Together) -> Finding | None:
+def straggler(evidence: FleetEvidence) -> Finding | None:
     """A host far behind the others, and whether its device is why."""
     low = evidence.once(_low)
     if not low or len(evidence.hosts) < 3:
@@ -227,7 +227,7 @@ def straggler(evidence: Together) -> Finding | None:
     )
 
 
-def _why(evidence: Together, name: str, low: Sequence[str]) -> str:
+def _why(evidence: FleetEvidence, name: str, low: Sequence[str]) -> str:
     """Whether its device answers more slowly, too."""
     waits = evidence.means(AWAIT)
     others = [value for host, value in waits.items() if host not in low]
@@ -243,7 +243,7 @@ def _why(evidence: Together, name: str, low: Sequence[str]) -> str:
             "is the host above it: CPU, memory, another program")  # fmt: skip
 
 
-def slow_device(evidence: Together) -> Finding | None:
+def slow_device(evidence: FleetEvidence) -> Finding | None:
     """Without a job loads differ, so only times are compared, with those who have as much to do."""
     if evidence.fio or len(evidence.hosts) < 3:
         return None
@@ -268,7 +268,7 @@ def slow_device(evidence: Together) -> Finding | None:
     )
 
 
-def all_flat(evidence: Together) -> Finding | None:
+def all_flat(evidence: FleetEvidence) -> Finding | None:
     """All stand still at the same rate: a limit of each, or a fair share of one."""
     means = evidence.means(IOPS)
     if not evidence.fio or evidence.paced or len(means) < 2 or len(means) < len(evidence.hosts):
@@ -288,7 +288,7 @@ def all_flat(evidence: Together) -> Finding | None:
     )
 
 
-Rule = Callable[[Together], "Finding | None"]
+Rule = Callable[[FleetEvidence], "Finding | None"]
 RULES: tuple[Rule, ...] = (
     spread_too_large, common_limit, one_path, own_limit, straggler, slow_device, all_flat,
 )  # fmt: skip
@@ -309,7 +309,7 @@ def _cv(values: Sequence[float]) -> float:
     return pstdev(values) / mean if mean > 0 else 0.0
 
 
-def _low(evidence: Together) -> list[str]:
+def _low(evidence: FleetEvidence) -> list[str]:
     """Hosts that do clearly less than the middle one in each of the seconds. Only of one job: what
     runs without one need not be alike."""
     means = evidence.means(IOPS)
@@ -322,13 +322,13 @@ def _low(evidence: Together) -> list[str]:
     ]  # fmt: skip
 
 
-def _middle(evidence: Together, figure: str, without: Sequence[str]) -> float:
+def _middle(evidence: FleetEvidence, figure: str, without: Sequence[str]) -> float:
     left_out = {*without}
     values = [value for name, value in evidence.means(figure).items() if name not in left_out]
     return median(values) if values else 0.0
 
 
-def _pairs(evidence: Together) -> list[tuple[float, str, str]]:
+def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
     """Slow hosts of which one gains what the other loses, with their correlation."""
     low = sorted(evidence.once(_low), key=lambda name: evidence.means(IOPS)[name])[:MOST_PAIRED]
     found = []
@@ -348,7 +348,7 @@ def _pairs(evidence: Together) -> list[tuple[float, str, str]]:
     return found
 
 
-def _paired(evidence: Together) -> set[str]:
+def _paired(evidence: FleetEvidence) -> set[str]:
     return {name for _, one, other in evidence.once(_pairs) for name in (one, other)}
 
 

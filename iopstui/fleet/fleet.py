@@ -22,15 +22,15 @@ from iopstui.errors import (
     Refused,
     error_of,
 )
-from iopstui.fleet.hosts.apart import alike, joined, to_look_for
 from iopstui.fleet.hosts.facts import conflicts, several_names
+from iopstui.fleet.hosts.free_space import SpaceNeed, too_full
+from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.hosts.room import Need, too_full
-from iopstui.fleet.hosts.wire import object_of
+from iopstui.fleet.hosts.same_file_system import alike, joined, to_look_for
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.short import MARK, row_of
-from iopstui.fleet.merging.sums import Malformed
+from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.text import printable
 
 Object = dict[str, Any]
@@ -193,7 +193,7 @@ class Fleet:
         for one in self._there():
             one.tell({"op": "lay_out"})
 
-    def _needs(self) -> dict[str, list[Need]]:
+    def _needs(self) -> dict[str, list[SpaceNeed]]:
         return {one.name: one.needs or [] for one in self._there()}
 
     def _look_for(self, asked: Mapping[str, Sequence[str]]) -> None:
@@ -407,7 +407,7 @@ class Fleet:
         member.late = False
         self._voices.row(name, row)
 
-    def _left_out(self, name: str, error: Malformed) -> None:
+    def _left_out(self, name: str, error: MalformedRow) -> None:
         member = self.members[name]
         member.broken += 1
         self._once(member, f"a row of it is left out, and those like it: {error}")

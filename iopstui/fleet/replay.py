@@ -15,11 +15,11 @@ from typing import Any
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.fleet.curve import Curve, Place, scale_point
+from iopstui.fleet.deduplication import Deduplicator, judged
 from iopstui.fleet.hosts.settings import HostSettings, Turn
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import certified
-from iopstui.fleet.merging.sums import Malformed
-from iopstui.fleet.once import Once, judged
+from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.fleet.scene import DONE, FAILED, KEPT, STOPPED
 from iopstui.fleet.told import (
     FLEET,
@@ -82,7 +82,7 @@ class FleetReplay:
 
     def _scan(self) -> None:
         """When it begins and ends, who is in it, and what in it came twice."""
-        once = Once()
+        once = Deduplicator()
         names: dict[str, None] = {}
         walls: list[float] = []
         offsets: dict[str, float] = {}
@@ -207,7 +207,7 @@ class FleetReplay:
             self._tell(Said("warning", words))
         # a curve is made of all of its points
         since = -math.inf if self._swept else goal - KEPT
-        pace = _Pace(goal)
+        pace = _ReplayClock(goal)
         for name, row in self._rows():
             at = player.at(name, row)
             if row.get("event") == "frame" and at < since:
@@ -230,7 +230,7 @@ class FleetReplay:
                 return
         self._tell(told)
 
-    def _wait(self, pace: _Pace, at: float) -> float | None:
+    def _wait(self, pace: _ReplayClock, at: float) -> float | None:
         """Until it is time for what is at ``at``; another goal if there is one meanwhile."""
         with self._turn:
             while not self._closing and self._goal is None:
@@ -252,7 +252,7 @@ class FleetReplay:
         return None if self._closing else goal
 
 
-class _Pace:
+class _ReplayClock:
     """Where the play is, by the clock."""
 
     def __init__(self, at: float) -> None:
@@ -373,7 +373,7 @@ class _Player:
         try:
             if row["event"] in FED:
                 merger.feed(name, row)
-        except Malformed as error:
+        except MalformedRow as error:
             if name not in self._broken:
                 self._broken.add(name)
                 self._tell(Said("warning", f"{name}: a row is left out: {error}"))

@@ -86,7 +86,7 @@ def nan_or(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-class Past:
+class FigureHistory:
     """One figure's last seconds: its own, or the one at ``place`` of several."""
 
     __slots__ = ("_of", "_place")
@@ -142,7 +142,7 @@ class HostLine:
     state: str = CONNECTS
     error: str = ""
     seconds: Seconds = field(default_factory=lambda: Seconds(len(FIGURES)))
-    past: dict[str, Past] = field(default_factory=dict)
+    past: dict[str, FigureHistory] = field(default_factory=dict)
     odd: float = 0.0
     session: Object | None = None
     step: Object | None = None
@@ -155,7 +155,7 @@ class HostLine:
 
     def __post_init__(self) -> None:
         self.key = natural(self.name)
-        self.past = {name: Past(self.seconds, at) for at, name in enumerate(FIGURES)}
+        self.past = {name: FigureHistory(self.seconds, at) for at, name in enumerate(FIGURES)}
 
     def now(self, figure: str, second: int) -> float | None:
         """Its value in this second."""
@@ -179,10 +179,10 @@ class FleetScene:
         self.second: Second | None = None
         self.begun: int | None = None
         self.first: int | None = None
-        self.medians = {name: Past() for name in (IOPS, WAIT, UTIL)}
+        self.medians = {name: FigureHistory() for name in (IOPS, WAIT, UTIL)}
         # by the seconds that are not over
         self._open: dict[int, list[tuple[Any, ...]]] = {}
-        self.sums = {name: Past() for name in (IOPS, BW)}
+        self.sums = {name: FigureHistory() for name in (IOPS, BW)}
         self.running = self.watching = self.between = False
         self.unwatched = ""
         self.seen = False

@@ -29,7 +29,7 @@ from iopstui.fleet.fleet import Fleet, Voices
 from iopstui.fleet.hosts import member as states
 from iopstui.fleet.hosts.member import INTERRUPTED, Member
 from iopstui.fleet.hosts.settings import HostSettings, Turn
-from iopstui.fleet.merging.host import Slot
+from iopstui.fleet.merging.host import HostInterval
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.short import row_of
 from iopstui.fleet.scene import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
@@ -58,7 +58,7 @@ REST_S = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RunVerdict:
     """What came of a run: its exit code, what is said and what is printed, of a sweep's the point
     if it counts, and whether no further one is to be run."""
 
@@ -70,7 +70,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedRun:
     """A run that is about to begin: its fleet, what adds up, what is told of it; ``row`` is asked
     to keep each line of a host's, ``stop`` whether to end with this second, and ``judge`` for what
     came of it in the end."""
@@ -81,10 +81,10 @@ class Planned:
     second: Callable[[Second], None]
     row: Callable[[str, Object], None]
     stop: Callable[[Second], str]
-    judge: Callable[[Fleet], Judged]
+    judge: Callable[[Fleet], RunVerdict]
 
 
-class Newest(Mapping[str, Object]):
+class NewestFrames(Mapping[str, Object]):
     """The newest frame of each host, made a row of where it is asked for. Kept in one thread, asked
     for in another."""
 
@@ -110,13 +110,13 @@ class Newest(Mapping[str, Object]):
         return len(self._kept)
 
 
-Plan = Callable[[int, str, Mapping[str, str], Place | None], Planned]
+Plan = Callable[[int, str, Mapping[str, str], Place | None], PlannedRun]
 """Of a run's number, its job and its changed options, and of which point of a sweep it is. Raises
 IopstuiError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FleetRunRequest:
     """What is to be run: ``job`` ("": watch) with these options changed; with ``counts`` it is a
     sweep, a run on the first so many hosts for each of them."""
 
@@ -137,7 +137,7 @@ class FleetSession:
         self,
         plan: Plan,
         note: Callable[[Object], None] = lambda row: None,
-        watch: Callable[[], Planned] | None = None,
+        watch: Callable[[], PlannedRun] | None = None,
         settings: HostSettings | None = None,
         hosts: Sequence[str] = (),
         table: Callable[[Sequence[ScalePoint]], tuple[str, ...]] = lambda points: (),
@@ -150,13 +150,13 @@ class FleetSession:
         self._watch = watch
         self._between = False
         self._tell: Callable[[Told], None] = lambda told: None
-        self._orders: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
+        self._orders: queue.SimpleQueue[FleetRunRequest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="fleet", daemon=True)
         self._fleet: Fleet | None = None
         self._number = 0
         self._next_look = 0.0
         self._closing = self._watching = self._sweeping = self._halted = False
-        self.frames = Newest()
+        self.frames = NewestFrames()
         self._had: dict[str, tuple[str, str]] = {}
         self._detailed: set[str] = set()
 
@@ -174,14 +174,14 @@ class FleetSession:
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
         """Run ``job`` ("": watch) with these options changed, after what runs has stopped."""
-        self._ask(Asked(job, dict(options)))
+        self._ask(FleetRunRequest(job, dict(options)))
 
     def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
         """Run ``job`` on the first so many hosts for each of these, one run after another; what
         they come to is told (Curve)."""
-        self._ask(Asked(job, dict(options), tuple(counts)))
+        self._ask(FleetRunRequest(job, dict(options), tuple(counts)))
 
-    def _ask(self, asked: Asked) -> None:
+    def _ask(self, asked: FleetRunRequest) -> None:
         # first: what begins by the order must not be stopped
         self._interrupt()
         self._orders.put(asked)
@@ -259,7 +259,7 @@ class FleetSession:
                 words = crash_sentence(error)
                 self._tell(Over(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
 
-    def _next(self) -> Asked | None:
+    def _next(self) -> FleetRunRequest | None:
         """What is asked for next; the hosts of a run that is over are watched meanwhile."""
         self.settings.begin()
         self._turned()
@@ -276,7 +276,7 @@ class FleetSession:
                 self._tell(Over(FAILED, said=(crash_sentence(error),), between=True))
         return self._orders.get()
 
-    def _watch_between(self, planned: Planned) -> None:
+    def _watch_between(self, planned: PlannedRun) -> None:
         """Until something else is asked for, or no host is there any more."""
         self._between = True
         fleet = self._begin(planned)
@@ -294,7 +294,7 @@ class FleetSession:
             fleet.interrupt()
         self._look()
 
-    def _sweep(self, asked: Asked) -> None:
+    def _sweep(self, asked: FleetRunRequest) -> None:
         """A run after another; what was measured before one that fails or is stopped stays."""
         self._sweeping, self._halted = True, False
         curve, why = Curve(asked.job, asked.counts), CRASHED
@@ -313,7 +313,7 @@ class FleetSession:
             words = (*self._table(curve.measured), *([over.ended] if over.ended else ()))
             self._tell(replace(over, words=words))
 
-    def _why_over(self, done: Judged) -> str:
+    def _why_over(self, done: RunVerdict) -> str:
         """Why no further point of a sweep is run; "" if it goes on."""
         if self._halted or not self._orders.empty():
             return STOPPED_BY_HAND
@@ -325,14 +325,14 @@ class FleetSession:
             fleet.interrupt()
         self._look()
 
-    def _one(self, asked: Asked, place: Place | None = None) -> Judged:
+    def _one(self, asked: FleetRunRequest, place: Place | None = None) -> RunVerdict:
         self._number += 1
         try:
             planned = self._plan(self._number, asked.job, asked.options, place)
         except IopstuiError as error:
             said = (_words(error),)
             self._tell(Over(FAILED, error.exit_code, said, said))
-            return Judged(error.exit_code, said, said, ends=True)
+            return RunVerdict(error.exit_code, said, said, ends=True)
         self._watching = planned.begun.watching
         fleet = self._begin(planned)
         fleet.on_turn = self._look if place is None else lambda: self._look_point(fleet)
@@ -341,11 +341,11 @@ class FleetSession:
         self._tell(Over(how or how_of(done.code), done.code, done.said, done.words, whole))
         return done
 
-    def _begin(self, planned: Planned) -> Fleet:
+    def _begin(self, planned: PlannedRun) -> Fleet:
         seconds: list[HostSecond] = []
         columns: list[HostColumns] = []
 
-        def slot(name: str, slot: Slot, counted: bool) -> None:
+        def slot(name: str, slot: HostInterval, counted: bool) -> None:
             # who isn't counted has no figures
             if counted:
                 seconds.append(host_second(name, slot, counted))
@@ -365,7 +365,7 @@ class FleetSession:
         self._tell(planned.begun)
         return fleet
 
-    def _ran(self, fleet: Fleet, planned: Planned) -> tuple[str | None, Judged]:
+    def _ran(self, fleet: Fleet, planned: PlannedRun) -> tuple[str | None, RunVerdict]:
         """How it ended if it could not run, and what came of it."""
         try:
             fleet.run()
@@ -374,7 +374,7 @@ class FleetSession:
             how = STOPPED if isinstance(error, Interrupted) else FAILED
             why = reasons(troubles(fleet)) if how == FAILED else ""
             told = f"{error.message.rstrip('.')}: {why}. {error.hint}" if why else _words(error)
-            return how, Judged(error.exit_code, (told.strip(),), (_words(error),), ends=True)
+            return how, RunVerdict(error.exit_code, (told.strip(),), (_words(error),), ends=True)
         finally:
             self._fleet = None
         self._states(fleet)
@@ -385,7 +385,7 @@ class FleetSession:
         self._tell(Said("warning", text))
 
     def _second(
-        self, planned: Planned, seconds: list[HostSecond], columns: list[HostColumns],
+        self, planned: PlannedRun, seconds: list[HostSecond], columns: list[HostColumns],
         second: Second,
     ) -> None:  # fmt: skip
         planned.second(second)
@@ -397,7 +397,7 @@ class FleetSession:
         columns.clear()
         self._tell(second)
 
-    def _row(self, planned: Planned, name: str, row: Object) -> None:
+    def _row(self, planned: PlannedRun, name: str, row: Object) -> None:
         kind = row["event"]
         if kind in ("tunables", "turned"):
             self.settings.heard(name, row)

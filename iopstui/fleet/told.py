@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from iopstui.fleet.curve import Curve, Place
 from iopstui.fleet.hosts.settings import Turned
 from iopstui.fleet.merging.compact import Compact
-from iopstui.fleet.merging.host import Plain, Slot
+from iopstui.fleet.merging.host import HostInterval, Plain
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.short import (
     BW_M,
@@ -21,7 +21,7 @@ from iopstui.fleet.merging.short import (
     WRITES,
     Columns,
 )
-from iopstui.fleet.merging.sums import MILLI, Sums
+from iopstui.fleet.merging.sums import MILLI, HostSums
 
 Object = dict[str, Any]
 FLEET, FLEET_OVER = "fleet", "fleet_over"
@@ -114,7 +114,7 @@ class Over:
     code: int = 0
     said: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    whole: Sums | None = None
+    whole: HostSums | None = None
     between: bool = False
 
 
@@ -129,7 +129,7 @@ Told = (
 )  # fmt: skip
 
 
-def host_second(name: str, slot: Slot, complete: bool) -> HostSecond:
+def host_second(name: str, slot: HostInterval, complete: bool) -> HostSecond:
     """A host's second, from what the merger adds."""
     own = slot.own
     if isinstance(own, Compact) and own.fio:
@@ -166,7 +166,7 @@ def host_seconds(ones: Iterable[Plain]) -> list[HostSecond]:
     for name, number, own, util, seconds in ones:
         if not own.first[0]:
             # without fio
-            slot = Slot(name, number, own, seconds, util=util)
+            slot = HostInterval(name, number, own, seconds, util=util)
             found.append(host_second(name, slot, True))
             continue
         iops_m, bw_m, p99_ns, requests, wait = own.second

@@ -9,7 +9,7 @@ from typing import Any
 from iopstui.errors import UsageError
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
-from iopstui.lesson.known import Known
+from iopstui.lesson.lesson_state import LessonState
 from iopstui.linux.process.private import private_directory, remove, write
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
@@ -29,7 +29,7 @@ class LessonJobs:
     """Jobs on ``target``; ``size`` and ``destroy_data`` are those of the command line."""
 
     def __init__(
-        self, known: Known, target: Target, size: str | None, destroy_data: Sequence[str]
+        self, known: LessonState, target: Target, size: str | None, destroy_data: Sequence[str]
     ) -> None:
         self._known = known
         self._target = target

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iopstui.format import MISSING
 from iopstui.model.lesson.figures import FACTS, FIO, RUN, unit_of
 from iopstui.model.lesson.formula import Lookup
-from iopstui.model.lesson.pages import Ask, Choice, See
+from iopstui.model.lesson.pages import Choice, FiguresPage, QuestionPage
 from iopstui.model.lesson.text import Text, shown
 
 READY, RUNNING, DONE, FAILED, SKIPPED = "ready", "running", "done", "failed", "skipped"
@@ -56,7 +56,7 @@ class Verdict:
     text: str
 
 
-def judge(ask: Ask, chosen: str | None, lookup: Lookup, figures: Iterable[str]) -> Verdict:
+def judge(ask: QuestionPage, chosen: str | None, lookup: Lookup, figures: Iterable[str]) -> Verdict:
     """Compare an answer with what was measured; ``figures`` are those that decide it."""
     held = {choice.letter: choice.right.truth(lookup) for choice in ask.choices}
     right = tuple(letter for letter, value in held.items() if value)
@@ -84,7 +84,7 @@ def _said(choice: Choice, lookup: Lookup) -> str:
     return f"{choice.letter}) {text.rstrip('.')}"
 
 
-def figures_table(see: See, runs: Sequence[str], lookup: Lookup) -> Table:
+def figures_table(see: FiguresPage, runs: Sequence[str], lookup: Lookup) -> Table:
     """The figures of those ``runs``, a column each; a figure that none has is left out."""
     rows = []
     for figure in see.figures:

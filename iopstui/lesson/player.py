@@ -13,16 +13,16 @@ from iopstui.events import Event, FrameReady, StepFinished, StepStarted
 from iopstui.fio.job_shape import shape_of
 from iopstui.lesson.facts import Surroundings
 from iopstui.lesson.jobs import LessonJobs
-from iopstui.lesson.known import Known
+from iopstui.lesson.lesson_state import LessonState
 from iopstui.lesson.page import DONE, FAILED, READY, RUNNING, SKIPPED, ShownPage, Verdict
-from iopstui.lesson.words import Words
+from iopstui.lesson.texts import LessonTexts
 from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.point import PointMeter
 from iopstui.model.fio import jobfile
 from iopstui.model.lesson.figures import asked_figures, run_figures
 from iopstui.model.lesson.formula import Value
-from iopstui.model.lesson.pages import ASK, RUN_STEP, Ask, Lesson, Page, Run
+from iopstui.model.lesson.pages import ASK, RUN_STEP, Lesson, Page, QuestionPage, Run
 from iopstui.model.lesson.text import Text
 from iopstui.preflight.request import JobRequest
 
@@ -45,13 +45,13 @@ class LessonRun:
         destroy_data: Sequence[str] = (),
     ) -> None:
         self.lesson = lesson
-        self._known = known = Known(lesson, around)
+        self._known = known = LessonState(lesson, around)
         self.points, self.documents, self.failed = known.points, known.documents, known.failed
         self.skipped, self.answers = known.skipped, known.answers
         self.elapsed_s = 0.0
         self._target = target
         self._jobs = LessonJobs(known, target, size, destroy_data)
-        self._words = Words(known, self._jobs)
+        self._words = LessonTexts(known, self._jobs)
         self._own_cpus: frozenset[int] = frozenset()
         self._meter: PointMeter | None = None
         self._started = False
@@ -90,7 +90,7 @@ class LessonRun:
     def answer(self, letter: str | None) -> None:
         """Answer the question that is shown. ValueError for a letter it does not have."""
         step = self.step
-        if not isinstance(step, Ask):
+        if not isinstance(step, QuestionPage):
             raise ValueError("no question is shown")
         if letter is None:
             self.answers.pop(step.name, None)
@@ -131,7 +131,7 @@ class LessonRun:
         if step.needs is not None and step.needs.truth(self.lookup) is not True:
             self.skipped[step.header] = self._known.why(step)
             return True
-        if isinstance(step, Ask):
+        if isinstance(step, QuestionPage):
             shown = self._known.decidable(step) and self._known.askable(step)
             self._known.asked |= {step.name} if shown else set()
             return shown
@@ -155,7 +155,7 @@ class LessonRun:
             tuple(self._words.blocks(step)),
             number,
             total,
-            choices=tuple(self._words.choices(step)) if isinstance(step, Ask) else (),
+            choices=tuple(self._words.choices(step)) if isinstance(step, QuestionPage) else (),
             chosen=self.answers.get(step.name) if step.kind == ASK else None,
             state=self._state(step) if step.kind == RUN_STEP else "",
             look=step.look if isinstance(step, Run) else (),

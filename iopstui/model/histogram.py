@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
-from iopstui.model.columns import Columns
+from iopstui.model.histogram_columns import HistogramColumns
 
 Bins = Mapping[int, int]
 
@@ -48,8 +48,8 @@ def subtract(current: Bins, previous: Bins) -> Bins | None:
     ``None`` if the counters were reset in between. fio copies its counters without stopping
     the jobs, so a single bucket may lag; a negative one beside a growing total is left out.
     """
-    if type(current) is Columns and (not previous or type(previous) is Columns):
-        found = current.since(previous if type(previous) is Columns else None)
+    if type(current) is HistogramColumns and (not previous or type(previous) is HistogramColumns):
+        found = current.since(previous if type(previous) is HistogramColumns else None)
         if found is not None:
             return found
     # hundreds of buckets a row, hundreds of rows: what is rare is looked for only where it is
@@ -90,7 +90,7 @@ def percentiles(bins: Bins, wanted: Iterable[float] = PERCENTILES) -> dict[float
     total, so it is within 1/128 of the true sample. Empty bins give an empty dict.
     """
     keys: Sequence[int]
-    if type(bins) is Columns:
+    if type(bins) is HistogramColumns:
         keys, cumulative = bins.places, bins.sums
     else:
         keys = sorted(bins)
@@ -105,7 +105,7 @@ def percentiles(bins: Bins, wanted: Iterable[float] = PERCENTILES) -> dict[float
 
 def maximum(bins: Bins) -> int | None:
     """The highest non-empty bucket's key (ns), or ``None`` if there is none."""
-    if type(bins) is Columns:
+    if type(bins) is HistogramColumns:
         return bins.highest
     highest = max(bins, default=None)
     if highest is None or bins[highest] > 0:

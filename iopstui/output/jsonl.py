@@ -23,7 +23,7 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import SCHEMA, TOTAL
-from iopstui.model.metrics.probe import KINDS, Latencies, ProbeInterval, Requests, Task
+from iopstui.model.metrics.probe import KINDS, Latencies, ProbeInterval, RequestStats, Task
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES, Source
@@ -260,7 +260,7 @@ def _probe(probe: ProbeInterval, opened: Sequence[str]) -> Object:
     }
 
 
-def _requests(part: Requests | None) -> Object | None:
+def _requests(part: RequestStats | None) -> Object | None:
     if part is None:
         return None
     return {

@@ -19,7 +19,7 @@ from iopstui.events import (
 )
 from iopstui.format import clock, fit, size
 from iopstui.model.findings.evidence import ceased_words, seconds_words
-from iopstui.output.status_line import Share, StatusLine
+from iopstui.output.status_line import ProgressShare, StatusLine
 from iopstui.output.summary import interruption
 from iopstui.text import printable
 
@@ -35,7 +35,7 @@ class Narrator:
         self._stream = stream
         self._measured = measured
         self._tenth = -1
-        self._share = Share()
+        self._share = ProgressShare()
         self._told: deque[str] = deque(maxlen=10 * LOG_LINES)
         self.line = StatusLine(stream, out)
 

@@ -30,7 +30,7 @@ from iopstui.output.sinks import EventSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, recording_path, unbelievable
-from iopstui.recording.replay import Fold, replayed
+from iopstui.recording.replay import ReplayFold, replayed
 from iopstui.session.run_rows import stretch_rows, take, take_stretch, text_rows
 from iopstui.text import printable
 
@@ -38,7 +38,7 @@ from iopstui.text import printable
 def replay_headless(name: str, kind: str) -> int:
     """Everything that is in the recording, without waiting. Data on stdout, words on stderr."""
     with believed([recording_path(name)]), Recording(recording_path(name)) as recording:
-        fold = Fold(recording.header)
+        fold = ReplayFold(recording.header)
         header = recording.header
         sink: EventSink
         # lines for InfluxDB are seconds, whatever they were measured for

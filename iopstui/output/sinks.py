@@ -25,7 +25,7 @@ class EventSink(Protocol):
         ...
 
 
-class Narrated:
+class NarratedSink:
     """A data sink with the words beside it: narration and fio's final figures on ``err``."""
 
     def __init__(self, data: EventSink, err: TextIO) -> None:
@@ -53,7 +53,7 @@ class Narrated:
         self._narrator.close()
 
 
-class WithStatus:
+class StatusSink:
     """``sink`` with a line below its rows that says how far the run is."""
 
     def __init__(self, sink: EventSink, err: TextIO, out: TextIO | None = None) -> None:
@@ -79,15 +79,15 @@ def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) ->
     if kind == "jsonl":
         from iopstui.output.jsonl import JsonlSink
 
-        return Narrated(JsonlSink(out, host, target), err)
+        return NarratedSink(JsonlSink(out, host, target), err)
     if kind == "influx":
         from iopstui.output.influx import InfluxSink
 
-        return Narrated(InfluxSink(out, host, target), err)
+        return NarratedSink(InfluxSink(out, host, target), err)
     if kind == "csv":
         from iopstui.output.csv_out import CsvSink
 
-        return Narrated(CsvSink(out, target.on), err)
+        return NarratedSink(CsvSink(out, target.on), err)
     from iopstui.output.table import TableSink
 
     return TableSink(out, err, target)

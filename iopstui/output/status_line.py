@@ -58,7 +58,7 @@ def _is_pipe(stream: TextIO) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-class Share:
+class ProgressShare:
     """How much of some work is done, and how long the rest takes at the pace so far."""
 
     def __init__(self) -> None:

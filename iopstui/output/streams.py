@@ -23,7 +23,7 @@ class OutputLost(OSError):
     """Standard output can't be written. A closed pipe is a BrokenPipeError instead."""
 
 
-class _Out(io.FileIO):
+class _Stdout(io.FileIO):
     """Writes all of it, also where the descriptor was made not to block."""
 
     def write(self, data: Any) -> int:
@@ -40,8 +40,8 @@ class _Out(io.FileIO):
             select.select([], [self], [])
 
 
-class _Err(io.FileIO):
-    """As ``_Out``, but a failure can't be reported to anybody."""
+class _Stderr(io.FileIO):
+    """As ``_Stdout``, but a failure can't be reported to anybody."""
 
     def write(self, data: Any) -> int:
         while True:
@@ -60,9 +60,9 @@ def prepare() -> bool:
     if sys.stdin is None:
         sys.stdin = os.fdopen(0, closefd=False)
     if sys.stdout is None or sys.stdout is sys.__stdout__:
-        sys.stdout = _text(_Out(1, "w", closefd=False), sys.__stdout__, "strict")
+        sys.stdout = _text(_Stdout(1, "w", closefd=False), sys.__stdout__, "strict")
     if sys.stderr is None or sys.stderr is sys.__stderr__:
-        sys.stderr = _text(_Err(2, "w", closefd=False), sys.__stderr__, "backslashreplace")
+        sys.stderr = _text(_Stderr(2, "w", closefd=False), sys.__stderr__, "backslashreplace")
         sys.stderr.reconfigure(line_buffering=True)
     return there[1]
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from iopstui import format as units
-from iopstui.model.watch.totals import DiskTotal, Said, WatchTotals
+from iopstui.model.watch.totals import DiskTotal, FindingCount, WatchTotals
 from iopstui.text import printable
 
 WIDTH = 80
@@ -33,7 +33,7 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
         yield from _wrapped(f"finding {when}{often}{_over(said)}: {printable(said.text)}")
 
 
-def _over(said: Said) -> str:
+def _over(said: FindingCount) -> str:
     if not said.ceased:
         return ""
     times = f" {_times(said.ceased)}" if said.ceased > 1 else ""

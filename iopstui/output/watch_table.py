@@ -9,7 +9,7 @@ from iopstui import format as units
 from iopstui.events import Event, FrameReady
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.probe import Requests
+from iopstui.model.metrics.probe import RequestStats
 from iopstui.model.rates import DiskRates
 from iopstui.output.narration import Narrator
 from iopstui.output.table import BELOW, HEADER_EVERY
@@ -101,6 +101,6 @@ def _awaits(disk: DiskRates | None) -> list[float | None]:
 
 
 def _probe(frame: Frame, names: Sequence[str]) -> list[float | None]:
-    found: Requests | None = frame.probe.together(names) if frame.probe else None
+    found: RequestStats | None = frame.probe.together(names) if frame.probe else None
     ranks = found.device.percentiles if found else {}
     return [ranks.get("p50"), ranks.get("p99")]

@@ -28,11 +28,11 @@ MOST_FIGURE = 1e21
 """Beyond what kernel and fio count in (64 bits), and beyond any rate or mean of such counts."""
 
 
-class Malformed(ValueError):
+class MalformedData(ValueError):
     """The data does not have the form it should have."""
 
 
-class Unbelievable(Malformed):
+class ImpossibleFigure(MalformedData):
     """An impossible figure: not a number, a fraction of a count, or too large."""
 
 
@@ -100,7 +100,7 @@ def _encoder_of_dataclass(kind: Any) -> Coder:
 
 
 class Decoder:
-    """From JSON to dataclasses, for one recording's ``layouts``. Raises ``Malformed``.
+    """From JSON to dataclasses, for one recording's ``layouts``. Raises ``MalformedData``.
 
     ``without``: fields that are not even looked at, by their dataclass, and what they are then.
     """
@@ -148,12 +148,12 @@ class Decoder:
         kind_name = self._names[kind]
         there = self._layouts.get(kind_name)
         if there is None:
-            raise Malformed(f"its layout of a {kind_name} is missing")
+            raise MalformedData(f"its layout of a {kind_name} is missing")
         hints = _hints(kind)
         known = {field.name: field for field in dataclasses.fields(kind)}
         for name, field in known.items():
             if name not in there and _has_no_default(field):
-                raise Malformed(f"a {kind_name} has no {name}")
+                raise MalformedData(f"a {kind_name} has no {name}")
         left_out = self._without.get(kind, {})
         slots = [
             _Slot(position, name, hints[name], None if name in left_out else self.of(hints[name]))
@@ -180,7 +180,7 @@ def _record(
 ) -> Coder:
     """The function that makes a ``kind`` of a list of ``count`` values. A day's recording has
     millions of them, so it is written as text, with what is asked of plain values in it."""
-    known: dict[str, Any] = {"kind": kind, "Malformed": Malformed}
+    known: dict[str, Any] = {"kind": kind, "Malformed": MalformedData}
     for slot in slots:
         if slot.part is None:
             known[slot.value] = left_out[slot.name]
@@ -248,7 +248,7 @@ def _without_none(arguments: tuple[Any, ...]) -> Any:
 def _sequence(origin: Any, part: Coder) -> Coder:
     def decode(value: Any) -> Any:
         if type(value) is not list:
-            raise Malformed("not a list")
+            raise MalformedData("not a list")
         return origin([part(one) for one in value])
 
     return decode
@@ -257,7 +257,7 @@ def _sequence(origin: Any, part: Coder) -> Coder:
 def _mapping(whole_keys: bool, part: Coder) -> Coder:
     def decode(value: Any) -> Any:
         if type(value) is not dict:
-            raise Malformed("not an object")
+            raise MalformedData("not an object")
         keys = map(_KEYS.__getitem__, value) if whole_keys else value
         if part is _whole and _are_whole(value.values()):
             return dict(zip(keys, value.values(), strict=True))
@@ -290,16 +290,16 @@ def _are_whole(values: Collection[Any]) -> bool:
 
 def _whole(value: Any) -> Any:
     if type(value) is not int or not -MOST_COUNT < value < MOST_COUNT:
-        raise Unbelievable(f"{_cut(value)} is not a count")
+        raise ImpossibleFigure(f"{_cut(value)} is not a count")
     return value
 
 
 def _number(value: Any) -> Any:
     # JSON tells 1 from 1.0, so either stays what it was
     if type(value) is not int and type(value) is not float:
-        raise Unbelievable(f"{_cut(value)} is not a number")
+        raise ImpossibleFigure(f"{_cut(value)} is not a number")
     if not -MOST_FIGURE < value < MOST_FIGURE:
-        raise Unbelievable(f"{_cut(value)} is beyond all that can be measured")
+        raise ImpossibleFigure(f"{_cut(value)} is beyond all that can be measured")
     return value
 
 
@@ -313,13 +313,13 @@ def _cut(value: Any) -> str:
 
 def _text(value: Any) -> Any:
     if type(value) is not str:
-        raise Malformed("not a text")
+        raise MalformedData("not a text")
     return value
 
 
 def _truth(value: Any) -> Any:
     if type(value) is not bool:
-        raise Malformed("not a truth value")
+        raise MalformedData("not a truth value")
     return value
 
 

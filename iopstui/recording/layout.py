@@ -34,10 +34,10 @@ from iopstui.model.block.kernel import Kernel
 from iopstui.model.block.target import Place, Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
-from iopstui.model.experiment.baseline import Base, Spread
+from iopstui.model.experiment.baseline import BaselineFigure, Spread
 from iopstui.model.experiment.expectation import Expectation, Outcome
 from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant
-from iopstui.model.experiment.point import Little, Point
+from iopstui.model.experiment.point import LittlesLaw, Point
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.samples import (
     CpuTimes,
@@ -53,9 +53,9 @@ from iopstui.model.samples import (
     TaskCounts,
 )
 from iopstui.recording.coding import layouts
-from iopstui.recording.parts import Devices as Devices
 from iopstui.recording.parts import JobRun as JobRun
-from iopstui.recording.parts import Stopped as Stopped
+from iopstui.recording.parts import RecordedDevices as RecordedDevices
+from iopstui.recording.parts import RecordingEnd as RecordingEnd
 
 SCHEMA = 1
 NAME = b"iopstui recording "
@@ -109,8 +109,8 @@ OTHERS: dict[str, type] = {
     "StepFinished": events.StepFinished,
     "Ended": events.Ended,
     "JobRun": JobRun,
-    "Devices": Devices,
-    "Stopped": Stopped,
+    "Devices": RecordedDevices,
+    "Stopped": RecordingEnd,
 }
 _PARTS: dict[str, type] = {
     "Header": Header,
@@ -135,10 +135,10 @@ _PARTS: dict[str, type] = {
     "Variant": Variant,
     "Setting": Setting,
     "Point": Point,
-    "Little": Little,
+    "Little": LittlesLaw,
     "Outcome": Outcome,
     "Expectation": Expectation,
-    "Base": Base,
+    "Base": BaselineFigure,
     "Spread": Spread,
     "Binding": Binding,
     "BlockDevice": BlockDevice,

@@ -29,7 +29,7 @@ class JobRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Devices:
+class RecordedDevices:
     """The target's device and those below it, as they are from here on (serial numbers are
     left out)."""
 
@@ -37,7 +37,7 @@ class Devices:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class RecordingEnd:
     """The recording was stopped properly: it is complete."""
 
     t: float

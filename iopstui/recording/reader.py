@@ -19,8 +19,8 @@ from iopstui import large_json
 from iopstui.errors import Missing, UsageError
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
-from iopstui.recording.coding import Decoder, Malformed, Unbelievable
-from iopstui.recording.needed import WITHOUT, NeededSamples, Without
+from iopstui.recording.coding import Decoder, ImpossibleFigure, MalformedData
+from iopstui.recording.partial_samples import WITHOUT, PartialSamples, Without
 from iopstui.text import printable
 
 OLDEST_SCHEMA = 1
@@ -42,18 +42,18 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
+class EventRecord:
     """Anything else: an event of the session, a JobRun, Devices or Stopped."""
 
     t: float
     value: Any
 
 
-Record = Sample | Other
+Record = Sample | EventRecord
 
 
 @dataclass(slots=True)
-class Index:
+class RecordingIndex:
     """What a look at the chunks' heads gives. ``keys`` and ``key_times`` are the places to begin
     reading at; ``others`` everything that is no sample, with its place; ``end`` the last
     sample's time. ``whole``: the recording was stopped properly.
@@ -61,7 +61,7 @@ class Index:
 
     keys: array[int] = field(default_factory=lambda: array("q"))
     key_times: array[float] = field(default_factory=lambda: array("d"))
-    others: list[tuple[int, Other]] = field(default_factory=list)
+    others: list[tuple[int, EventRecord]] = field(default_factory=list)
     samples: int = 0
     end: float = 0.0
     whole: bool = False
@@ -107,8 +107,8 @@ class Recording:
             raise
         self._large = self.size >= large_json.PAYS_FROM
         self._loads = large_json.loads if self._large else json.loads
-        self._index: Index | None = None
-        self._needed: NeededSamples | None = None
+        self._index: RecordingIndex | None = None
+        self._needed: PartialSamples | None = None
 
     def reopen(self) -> None:
         """Read the same file from now on at a place of its own: a forked process shares the other
@@ -128,7 +128,7 @@ class Recording:
     def only_needed(self, without: Without = WITHOUT) -> None:
         """From now on samples are ``without`` what a report does not need (needed.py), and are
         read in a fraction of the time."""
-        self._needed = NeededSamples(self._layouts, without, self._large)
+        self._needed = PartialSamples(self._layouts, without, self._large)
 
     # -- reading
 
@@ -149,16 +149,16 @@ class Recording:
                     stream = zlib.decompressobj()
                 if stream is not None:
                     yield self._sample(chunk, stream)
-            except Unbelievable as error:
+            except ImpossibleFigure as error:
                 raise unbelievable([self.path], error) from error
             except _BROKEN as error:
                 self._damaged(chunk.at, error)
                 return
 
-    def index(self) -> Index:
+    def index(self) -> RecordingIndex:
         """Looks over the whole recording, without decoding its samples. Done once."""
         if self._index is None:
-            index = Index()
+            index = RecordingIndex()
             for chunk in self._chunks(None, keep=form.EVENT):
                 if chunk.kind == form.EVENT:
                     if not self._index_other(index, chunk):
@@ -174,18 +174,18 @@ class Recording:
             self._index = index
         return self._index
 
-    def _index_other(self, index: Index, chunk: _Chunk) -> bool:
+    def _index_other(self, index: RecordingIndex, chunk: _Chunk) -> bool:
         """False if it can't be read."""
         try:
             other = self._other(chunk)
-        except Unbelievable as error:
+        except ImpossibleFigure as error:
             raise unbelievable([self.path], error) from error
         except _BROKEN as error:
             self._damaged(chunk.at, error)
             return False
         if other is not None:
             index.others.append((chunk.at, other))
-            index.whole = isinstance(other.value, form.Stopped)
+            index.whole = isinstance(other.value, form.RecordingEnd)
         return True
 
     def _chunks(self, start: int | None, keep: bytes) -> Iterator[_Chunk]:
@@ -245,7 +245,7 @@ class Recording:
                 self._layouts = _layouts(content["layouts"])
                 decode = Decoder(self._layouts, form.NAMES)
                 header: form.Header = decode(form.Header, content["header"])
-            except Unbelievable as error:
+            except ImpossibleFigure as error:
                 raise unbelievable([self.path], error) from error
             except _BROKEN as error:
                 raise _unreadable(self.path, error) from error
@@ -262,10 +262,10 @@ class Recording:
             shown, value = self._loads(data)
             raw = self._decode(RawSample, value)
         if not 0 <= raw.arrived_ns < LATEST_NS:
-            raise Unbelievable(f"a sample of {raw.arrived_ns} ns after the machine's start")
+            raise ImpossibleFigure(f"a sample of {raw.arrived_ns} ns after the machine's start")
         return Sample(chunk.t, raw, bool(shown))
 
-    def _other(self, chunk: _Chunk) -> Other | None:
+    def _other(self, chunk: _Chunk) -> EventRecord | None:
         name, value = json.loads(_inflate(zlib.decompressobj(), chunk.payload))
         # what a newer iopstui knows more is passed over
         kind = form.OTHERS.get(name)
@@ -274,8 +274,8 @@ class Recording:
         told = self._decode(kind, value)
         t = getattr(told, "t", chunk.t)
         if not -LATEST_S < t < LATEST_S:
-            raise Unbelievable(f"a {name} at {t!r} s")
-        return Other(chunk.t, told)
+            raise ImpossibleFigure(f"a {name} at {t!r} s")
+        return EventRecord(chunk.t, told)
 
 
 _BROKEN = (ValueError, TypeError, KeyError, IndexError, zlib.error, RecursionError, OverflowError)
@@ -283,17 +283,17 @@ _BROKEN = (ValueError, TypeError, KeyError, IndexError, zlib.error, RecursionErr
 
 def _layouts(value: Any) -> dict[str, list[str]]:
     if not isinstance(value, dict):
-        raise Malformed("no layouts")
+        raise MalformedData("no layouts")
     for names in value.values():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise Malformed("no layouts")
+            raise MalformedData("no layouts")
     return value
 
 
 def _inflate(stream: Any, payload: bytes) -> bytes:
     data: bytes = stream.decompress(payload, form.LARGEST)
     if stream.unconsumed_tail:
-        raise Malformed("too large")
+        raise MalformedData("too large")
     return data
 
 
@@ -349,7 +349,7 @@ def _unreadable(path: Path, error: BaseException) -> UsageError:
 def unbelievable(paths: Sequence[Path], error: BaseException) -> UsageError:
     """The error for an impossible figure in one of these recordings: not iopstui's writing."""
     names = ", ".join(map(_name, paths))
-    words = printable(str(error) if isinstance(error, Unbelievable) else repr(error))
+    words = printable(str(error) if isinstance(error, ImpossibleFigure) else repr(error))
     return UsageError(f"{names}: it holds impossible figures ({words}).")
 
 

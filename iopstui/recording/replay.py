@@ -15,7 +15,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TUNABLES
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.recording import layout as form
-from iopstui.recording.reader import Index, Other, Record, Recording, Sample
+from iopstui.recording.reader import EventRecord, Record, Recording, RecordingIndex, Sample
 from iopstui.safety.tunable_states import TunableState, queued_disks
 
 LOOKBACK = 900
@@ -33,7 +33,7 @@ def next_speed(speed: float, up: bool) -> float:
     return max(SLOWEST, min(FASTEST, found))
 
 
-class Fold:
+class ReplayFold:
     """Turns records into the events of the live session, which made its frames the same way."""
 
     def __init__(
@@ -67,20 +67,20 @@ class Fold:
         yield from self._other(record.value)
 
     def _other(self, value: object) -> Iterator[events.Event]:
-        if isinstance(value, form.Devices):
+        if isinstance(value, form.RecordedDevices):
             self.devices = {device.name: device for device in value.devices}
         elif isinstance(value, form.JobRun):
             self.run = value
-        elif isinstance(value, form.Stopped):
+        elif isinstance(value, form.RecordingEnd):
             self.whole = True
         elif isinstance(value, events.Event):
             yield value
 
 
-def replayed(recording: Recording, fold: Fold | None = None) -> Iterator[events.Event]:
+def replayed(recording: Recording, fold: ReplayFold | None = None) -> Iterator[events.Event]:
     """All events of a recording, as fast as they are taken. Where it is not whole, or begins in
     the middle of a run, a Notice of the replay's own says so."""
-    fold = fold or Fold(recording.header)
+    fold = fold or ReplayFold(recording.header)
     told = False
     last = 0.0
     for record in recording.records():
@@ -121,7 +121,7 @@ class ReplaySession:
     def __init__(self, path: Path, speed: float = 1.0) -> None:
         self._recording = Recording(path)
         try:
-            self._index: Index = self._recording.index()
+            self._index: RecordingIndex = self._recording.index()
             if not self._index.samples:
                 raise UsageError(f"The recording {path} holds no sample: nothing to replay.")
         except BaseException:
@@ -136,7 +136,7 @@ class ReplaySession:
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
         self.bind = False
-        self._fold = Fold(self.header)
+        self._fold = ReplayFold(self.header)
         self._sink: Sink = lambda event: None
         self._turn = threading.Condition()
         self._thread: threading.Thread | None = None
@@ -324,7 +324,7 @@ class ReplaySession:
                 if record is not None and due <= self._now():
                     return None
                 if self._one and record is not None:
-                    self._one = isinstance(record, Other)
+                    self._one = isinstance(record, EventRecord)
                     self._t = due
                     return None
                 wait = None
@@ -347,7 +347,7 @@ class ReplaySession:
         place = self._index.key_before(since)
         lead = self._index.key_before(self._time_of(place) - 1e-6)
         self.on_jump()
-        self._fold = Fold(self.header, self._origin_ns, self._fold.devices)
+        self._fold = ReplayFold(self.header, self._origin_ns, self._fold.devices)
         if lead == 0 or place <= self._index.keys[0]:
             return self._recording.records()
         for at, other in self._index.others:
@@ -370,7 +370,8 @@ class ReplaySession:
 _CONTEXT = (
     events.StepStarted, events.StepFinished, events.Mark, events.Found, events.Ceased,
     events.Judged, events.SteadyState, events.ExperimentStarted, events.PointStarted,
-    events.PointFinished, events.PointFailed, events.ExperimentFinished, form.JobRun, form.Devices,
+    events.PointFinished, events.PointFailed, events.ExperimentFinished,
+    form.JobRun, form.RecordedDevices,
 )  # fmt: skip
 
 

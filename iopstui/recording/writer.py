@@ -24,8 +24,8 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.samples import RawSample
-from iopstui.recording.kept import Kept, Lead
-from iopstui.recording.parts import Devices, JobRun, Stopped
+from iopstui.recording.lead_buffer import DeltaBase, LeadBuffer
+from iopstui.recording.parts import JobRun, RecordedDevices, RecordingEnd
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -224,8 +224,8 @@ class Tape:
         self._first_ns: int | None = None
         self._origin_ns = 0
         self._shift_s = 0.0
-        self._lead = Lead()
-        self._kept = Kept(keep_s) if keep_s else None
+        self._lead = DeltaBase()
+        self._kept = LeadBuffer(keep_s) if keep_s else None
         self._batch: list[Chunk] | None = None
         self._run: dict[type, Any] = {}
         self._early: list[events.Event] = []
@@ -285,7 +285,7 @@ class Tape:
             recorder = self._recorder
             if recorder is None:
                 return str
-            self._put_other(Stopped(self._last_t + self._shift_s))
+            self._put_other(RecordingEnd(self._last_t + self._shift_s))
             self._recorder = None
         return lambda: _closed(recorder)
 
@@ -396,10 +396,10 @@ class Tape:
         whole = dataclasses.replace(header, topology=self._topology())
         return {"layouts": form.all_layouts(), "header": encoder(form.Header)(whole)}
 
-    def _facts(self) -> Devices:
+    def _facts(self) -> RecordedDevices:
         found = self._devices()
         here = (found[name] for name in self._target.tree if name in found)
-        return Devices(tuple(dataclasses.replace(device, serial=None) for device in here))
+        return RecordedDevices(tuple(dataclasses.replace(device, serial=None) for device in here))
 
     def _put_sample(self, raw: RawSample, shown: bool) -> None:
         if self._recorder is not None:

@@ -1,7 +1,7 @@
 """What consecutive frames of a recording add up to.
 
 A report is made of blocks and of what happened between them, so blocks of one recording can be
-made beside each other (beside.py) and are the same as if one was made after the other.
+made beside each other (parallel.py) and are the same as if one was made after the other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_history import RunFigures
-from iopstui.model.metrics.stretches import Measured, middle
+from iopstui.model.metrics.stretches import IntervalFigures, middle
 from iopstui.recording import layout as form
 from iopstui.report import series
 from iopstui.report.heat import Heat
@@ -35,7 +35,7 @@ class Block:
         self.heat = Heat(duration)
         self.runs: dict[int, Run] = {}
         self.figures: dict[int, RunFigures] = {}
-        self.measured = Measured()
+        self.measured = IntervalFigures()
         self.first = inf
 
     def add(self, frame: Frame) -> None:

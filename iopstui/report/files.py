@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from iopstui.errors import EXIT_OK, UsageError
-from iopstui.output.fleet.lines import is_fleet
+from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.report.fleet.page import ROWS, fleet_report, put_fleet

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from iopstui.events import FrameReady
 from iopstui.model.metrics.stretches import middle
-from iopstui.recording.reader import Index, Other, Recording
-from iopstui.recording.replay import Fold
+from iopstui.recording.reader import EventRecord, Recording, RecordingIndex
+from iopstui.recording.replay import ReplayFold
 from iopstui.report.block import Block
 
 SEGMENT_KEYS, MOST_KEYS, SEGMENTS = 30, 120, 24
@@ -26,7 +26,7 @@ class Segment:
     lead: int | None = None
 
 
-def segments(index: Index) -> list[Segment]:
+def segments(index: RecordingIndex) -> list[Segment]:
     """The recording's, the same on every machine: blocks end where a segment does."""
     keys = index.keys
     each = max(SEGMENT_KEYS, min(len(keys) // SEGMENTS, MOST_KEYS))
@@ -39,21 +39,20 @@ def segments(index: Index) -> list[Segment]:
     ]
 
 
-class Blocks:
+class BlockBuilder:
     """Makes blocks of a recording's records. ``fold`` makes its frames."""
 
-    def __init__(self, recording: Recording, fold: Fold) -> None:
+    def __init__(self, recording: Recording, fold: ReplayFold) -> None:
         self._recording = recording
         self._fold = fold
         self._duration = duration(recording.index())
         self._told = 0.0
 
-    def of(self, segment: Segment) -> Iterator[Block | Other]:
-        """In order, each block as soon as it is over; whoever takes an ``Other`` has the fold know
-        it."""
+    def of(self, segment: Segment) -> Iterator[Block | EventRecord]:
+        """Blocks in order, each as soon as it is over. Feed every ``EventRecord`` to the fold."""
         block: Block | None = None
         for record in self._recording.records(segment.start, segment.until):
-            if isinstance(record, Other):
+            if isinstance(record, EventRecord):
                 if block is not None:
                     yield block
                     block = None
@@ -76,11 +75,11 @@ class Blocks:
         if block is not None:
             yield block
 
-    def tell(self, other: Other) -> None:
+    def tell(self, other: EventRecord) -> None:
         """Something happened before the frames that follow."""
         self._told = max(self._told, getattr(other.value, "t", other.t))
 
 
-def duration(index: Index) -> float:
+def duration(index: RecordingIndex) -> float:
     """The recording's length in seconds, above 0."""
     return max(index.end, 1e-3)

@@ -20,7 +20,7 @@ from iopstui.recording import layout as form
 from iopstui.recording.foreign import FioResult, LogFile, read_log_file
 from iopstui.report.block import Block
 from iopstui.report.heat import Heat
-from iopstui.report.redact import WORD, Private
+from iopstui.report.redact import WORD, Redactor
 from iopstui.report.run import Run
 from iopstui.report.sources import Source
 from iopstui.report.story import Story, take_block, take_row
@@ -41,7 +41,7 @@ def gather_foreign(source: Source, redact: bool = False) -> Story:
         name = printable(str(source.path))
         raise UsageError(f"{name} holds no line of a log: nothing to report.")
     result = source.result
-    private = Private() if redact else None
+    private = Redactor() if redact else None
     if private is not None and result is not None:
         private.learn([{"filename": _target(result), "host": result.host}, result.options])
     story = _begun(source, result, logs)
@@ -262,7 +262,7 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
         yield "the jobs' options"
 
 
-def _without(story: Story, private: Private) -> Story:
+def _without(story: Story, private: Redactor) -> Story:
     story.path = Path(WORD)
     story.header = private.without(story.header)
     story.notices = private.without(story.notices)

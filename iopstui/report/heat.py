@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from iopstui.model.columns import BinsTotal
+from iopstui.model.histogram_columns import BinsTotal
 
 HEAT_COLUMNS = 120
 HEAT_ROWS_PER_DECADE = 8

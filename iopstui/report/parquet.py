@@ -9,8 +9,8 @@ from iopstui.format import utc
 from iopstui.linux.process.packages import require
 from iopstui.output.parquet import PACKAGE, ParquetSink
 from iopstui.recording import layout as form
-from iopstui.recording.needed import ROWS_WITHOUT
-from iopstui.recording.replay import Fold, replayed
+from iopstui.recording.partial_samples import ROWS_WITHOUT
+from iopstui.recording.replay import ReplayFold, replayed
 from iopstui.report.redact import opened
 from iopstui.report.sources import Source
 from iopstui.report.table import say_how_it_ends
@@ -30,7 +30,7 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
     with opened(source.path, redact) as recording:
         recording.only_needed(ROWS_WITHOUT)
         sink = ParquetSink(out, recording.header.target.on, _about(recording.header))
-        fold = Fold(recording.header)
+        fold = ReplayFold(recording.header)
         try:
             for event in replayed(recording, fold):
                 sink.handle(event)

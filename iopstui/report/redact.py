@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from iopstui.recording.reader import Other, Record, Recording, Sample
+from iopstui.recording.reader import EventRecord, Record, Recording, Sample
 
 WORD = "redacted"
 PRIVATE = frozenset(
@@ -43,7 +43,7 @@ class RedactedRecording(Recording):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         try:
-            self._private = Private()
+            self._private = Redactor()
             for value in (self.header, *(other.value for _, other in self.index().others)):
                 self._private.learn(value)
         except BaseException:
@@ -60,7 +60,7 @@ class RedactedRecording(Recording):
                     self._private.learn(record.raw.probe.tasks)
                 yield record
             else:
-                yield Other(record.t, self._private.without(record.value))
+                yield EventRecord(record.t, self._private.without(record.value))
 
 
 def opened(path: Path, redact: bool) -> Recording:
@@ -68,7 +68,7 @@ def opened(path: Path, redact: bool) -> Recording:
     return RedactedRecording(path) if redact else Recording(path)
 
 
-class Private:
+class Redactor:
     """Learns what is private from the fields that hold it, and takes it out of every text."""
 
     def __init__(self) -> None:

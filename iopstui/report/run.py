@@ -8,7 +8,7 @@ from typing import Any
 
 from iopstui import events
 from iopstui.model import histogram
-from iopstui.model.columns import BinsTotal
+from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.figures import ends_idle
 from iopstui.model.metrics.frame import RAMP, Frame
 from iopstui.model.metrics.probe import ProbeTotal

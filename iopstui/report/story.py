@@ -14,13 +14,13 @@ from iopstui.model.fio.log_lines import LogRow
 from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.metrics.stretches import Stretch, Stretches
 from iopstui.recording import layout as form
-from iopstui.recording.reader import Other, Recording
-from iopstui.recording.replay import Fold, how_it_ends
-from iopstui.report.beside import Unsure, beside
+from iopstui.recording.reader import EventRecord, Recording
+from iopstui.recording.replay import ReplayFold, how_it_ends
 from iopstui.report.block import Block
 from iopstui.report.experiment import Experiment
-from iopstui.report.folding import Blocks, duration, segments
+from iopstui.report.folding import BlockBuilder, duration, segments
 from iopstui.report.heat import Heat
+from iopstui.report.parallel import SegmentMismatch, beside
 from iopstui.report.redact import opened
 from iopstui.report.run import Run
 from iopstui.report.series import Series, append, empty, extend
@@ -31,7 +31,7 @@ MOST_SAID = 200
 
 
 @dataclass
-class Ends:
+class FindingEnds:
     """How often a finding ceased, how long it held in all until then, and the last second of it."""
 
     times: int = 0
@@ -62,7 +62,7 @@ class Story:
     stretches: list[Stretch] = field(default_factory=list)
     changes: list[events.TunableChanged] = field(default_factory=list)
     findings: list[events.Found] = field(default_factory=list)
-    ends_of: dict[int, Ends] = field(default_factory=dict)
+    ends_of: dict[int, FindingEnds] = field(default_factory=dict)
     """Of the findings that ceased, by their place in ``findings``."""
     notices: list[events.Notice] = field(default_factory=list)
     devices: tuple[BlockDevice, ...] = ()
@@ -91,7 +91,7 @@ def gather(path: Path, redact: bool = False) -> Story:
         try:
             # a redacted one learns as it is read, so it is read in order
             story = None if redact else _told(recording, True)
-        except Unsure:
+        except SegmentMismatch:
             story = None
         if story is None:
             story = _told(recording, False)
@@ -106,7 +106,7 @@ def _told(recording: Recording, several: bool) -> Story:
     index, header = recording.index(), recording.header
     length = duration(index)
     story = Story(recording.path, header, length, Heat(length), index.samples)
-    fold = Fold(header)
+    fold = ReplayFold(header)
     history, stretches = RunHistory(header.target.opened), Stretches(header.target.opened)
     found = beside(recording, fold) if several else None
     for item in found or _one_by_one(recording, fold):
@@ -131,8 +131,8 @@ def _told(recording: Recording, several: bool) -> Story:
     return story
 
 
-def _one_by_one(recording: Recording, fold: Fold) -> Iterator[Block | Other]:
-    blocks, known = Blocks(recording, fold), recording.damage
+def _one_by_one(recording: Recording, fold: ReplayFold) -> Iterator[Block | EventRecord]:
+    blocks, known = BlockBuilder(recording, fold), recording.damage
     for segment in segments(recording.index()):
         yield from blocks.of(segment)
         # what follows damage is not read
@@ -191,7 +191,7 @@ def _ceased(story: Story, event: events.Ceased) -> None:
     """An end belongs to the newest of its rule."""
     of_rule = [n for n, one in enumerate(story.findings) if one.finding.rule == event.rule]
     if of_rule:
-        ends = story.ends_of.setdefault(of_rule[-1], Ends())
+        ends = story.ends_of.setdefault(of_rule[-1], FindingEnds())
         ends.times += 1
         ends.held_s += event.until - event.since
         ends.until = max(ends.until, event.until)

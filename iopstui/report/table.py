@@ -12,9 +12,9 @@ from typing import Any
 from iopstui.output.csv_out import CsvSink, cell_text
 from iopstui.output.replay import ReplayedExperiments, has_experiment
 from iopstui.output.sinks import EventSink
-from iopstui.recording.needed import ROWS_WITHOUT
+from iopstui.recording.partial_samples import ROWS_WITHOUT
 from iopstui.recording.reader import Recording
-from iopstui.recording.replay import Fold, how_it_ends, replayed
+from iopstui.recording.replay import ReplayFold, how_it_ends, replayed
 from iopstui.report.foreign import gather_foreign
 from iopstui.report.redact import opened
 from iopstui.report.sources import Source
@@ -36,7 +36,7 @@ def csv_text(source: Source, redact: bool = False) -> str:
         else:
             sink = CsvSink(stream, recording.header.target.on)
             recording.only_needed(ROWS_WITHOUT)
-        fold = Fold(recording.header)
+        fold = ReplayFold(recording.header)
         for event in replayed(recording, fold):
             sink.handle(event)
         sink.close()
@@ -44,7 +44,7 @@ def csv_text(source: Source, redact: bool = False) -> str:
     return stream.getvalue()
 
 
-def say_how_it_ends(recording: Recording, fold: Fold) -> None:
+def say_how_it_ends(recording: Recording, fold: ReplayFold) -> None:
     """On standard error, if the recording is not whole: rows alone can't say it."""
     words = how_it_ends(recording, fold.whole)
     if words:

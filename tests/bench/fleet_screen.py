@@ -30,7 +30,7 @@ from iopstui.cli.fleet.agent import compact, lean
 from iopstui.fleet.hosts.settings import HostSettings, Turn
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.short import short_line
-from iopstui.fleet.session import Newest
+from iopstui.fleet.session import NewestFrames
 from iopstui.fleet.told import Begun, Row, Told, host_columns, host_second
 
 Object = dict[str, Any]
@@ -69,7 +69,7 @@ class MadeUp:
         self.hosts = self.names
         self.settings = HostSettings()
         self.running = True
-        self.frames = Newest()
+        self.frames = NewestFrames()
         self._spent = spent
         self._made_s = 0.0
         self._tell: Callable[[Told], None] = lambda told: None

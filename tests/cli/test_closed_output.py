@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from iopstui.cli.runs.to_the_end import run_to_the_end, to_the_end
+from iopstui.cli.runs.run_session import run_to_the_end, to_the_end
 from iopstui.cli.terminal import answering
 from iopstui.errors import EXIT_INTERRUPTED, Interrupted
 from iopstui.events import Event, Notice, StepFinished

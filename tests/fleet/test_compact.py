@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from made import START_MS, Row, direction, frame, frames, stream
 
 from iopstui.cli.fleet.agent import compact, lean
-from iopstui.fleet.hosts.wire import object_of
+from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.merging import compact as compacts
 from iopstui.fleet.merging.compact import BITS, EVEN, LONGEST, OFTEN, PARTS, Compact, Pile, to_text
 from iopstui.fleet.merging.merger import Merger
@@ -25,11 +25,11 @@ from iopstui.fleet.merging.sums import (
     DISK_RATES,
     LATENCIES,
     WITH_BINS,
-    Kernel,
-    Latencies,
-    Malformed,
-    Part,
-    Sums,
+    DirectionSum,
+    HostSums,
+    KernelSum,
+    LatencyTotals,
+    MalformedRow,
 )
 from iopstui.output.fleet.rows import merged_object, second_object
 
@@ -38,23 +38,23 @@ bins = st.dictionaries(st.sampled_from(KEYS), st.integers(1, (1 << 24) - 1), max
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> Part:
-    part = Part(*(draw(number) for _ in range(4)))
+def parts(draw: st.DrawFn) -> DirectionSum:
+    part = DirectionSum(*(draw(number) for _ in range(4)))
     for kind in draw(st.sets(st.sampled_from(LATENCIES))):
         own = draw(bins) if kind in WITH_BINS else {}
         packed = pack({str(key): count for key, count in own.items()})
         highest = draw(number) if kind in WITH_BINS else 0
-        part.latencies[kind] = Latencies(draw(number) | 1, draw(number), highest, packed)
+        part.latencies[kind] = LatencyTotals(draw(number) | 1, draw(number), highest, packed)
     return part
 
 
 @st.composite
-def frames_sums(draw: st.DrawFn) -> Sums:
-    found = Sums(slowest=draw(st.none() | st.tuples(st.integers(1, 1 << 50), st.just("h"))))
+def frames_sums(draw: st.DrawFn) -> HostSums:
+    found = HostSums(slowest=draw(st.none() | st.tuples(st.integers(1, 1 << 50), st.just("h"))))
     for name in {PARTS[0], *draw(st.sets(st.sampled_from(PARTS)))} if draw(st.booleans()) else ():
         found.fio[name] = draw(parts())
     if draw(st.booleans()):
-        found.kernel = Kernel(1, {name: draw(number) for name in DISK_RATES})
+        found.kernel = KernelSum(1, {name: draw(number) for name in DISK_RATES})
         for await_, count in AWAITS:
             found.kernel.counts[count], found.kernel.waits[await_] = draw(number), draw(number)
     return found
@@ -62,24 +62,24 @@ def frames_sums(draw: st.DrawFn) -> Sums:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(frames_sums(), min_size=1, max_size=4))
-def test_what_comes_is_what_was_sent_and_adds_up_to_the_same(made: list[Sums]) -> None:
-    pile, sums = Pile(), Sums()
+def test_what_comes_is_what_was_sent_and_adds_up_to_the_same(made: list[HostSums]) -> None:
+    pile, sums = Pile(), HostSums()
     for one in made:
         text = to_text(one)
         assert text and Compact(text).sums("h") == one
         pile.add(Compact(text), "h")
         sums.add(one)
     assert pile.taken() == sums
-    assert pile.taken() == Sums()
+    assert pile.taken() == HostSums()
 
 
 def test_layouts_that_are_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compacts, "_MOST_LAYOUTS", 2)
-    pile, found = Pile(), Sums()
+    pile, found = Pile(), HostSums()
     for place in range(0, len(KEYS), 97):
-        part = Part(1, 1, 1, 1)
-        part.latencies["clat"] = Latencies(3, 9, 9, pack({str(KEYS[place]): 3}))
-        one = Sums({PARTS[0]: part, "read": part})
+        part = DirectionSum(1, 1, 1, 1)
+        part.latencies["clat"] = LatencyTotals(3, 9, 9, pack({str(KEYS[place]): 3}))
+        one = HostSums({PARTS[0]: part, "read": part})
         pile.add(Compact(to_text(one)), "h")
         found.add(one)
     assert pile.taken() == found
@@ -90,16 +90,18 @@ def test_hosts_with_nearly_the_same_buckets_have_one_layout() -> None:
     texts = []
     for count in range(EVEN):
         bins = {str(key): 1 for key in KEYS[EVEN : EVEN + 1 + count]}
-        part = Part(1, 1, 1, 1)
-        part.latencies["clat"] = Latencies(count + 1, 9, 9, pack(bins))
-        texts.append(to_text(Sums({PARTS[0]: part, "read": part})))
+        part = DirectionSum(1, 1, 1, 1)
+        part.latencies["clat"] = LatencyTotals(count + 1, 9, 9, pack(bins))
+        texts.append(to_text(HostSums({PARTS[0]: part, "read": part})))
     assert len({Compact(text).layout for text in texts}) == 1
 
 
 def test_fields_that_are_full_are_emptied_in_time() -> None:
     counts = pack({str(key): (1 << 24) - 1 for key in (KEYS[0], KEYS[700], KEYS[-1])})
-    part = Part(*[(1 << BITS) - 1] * 4, {"clat": Latencies(9, (1 << BITS) - 1, 7, counts)})
-    one, pile, whole = Sums({"total": part}), Pile(), Sums()
+    part = DirectionSum(
+        *[(1 << BITS) - 1] * 4, {"clat": LatencyTotals(9, (1 << BITS) - 1, 7, counts)}
+    )
+    one, pile, whole = HostSums({"total": part}), Pile(), HostSums()
     for _ in range(2 * OFTEN + 3):
         pile.add(Compact(to_text(one)), "h")
         whole.add(one)
@@ -212,7 +214,7 @@ def test_what_is_no_sums_is_refused_whole(sums: object) -> None:
     rows = stream("a", 1, 3)
     for row in rows[:3]:
         merger.feed("a", sent(row))
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRow):
         merger.feed("a", {**sent(rows[3]), "sums": sums})
     assert merger.hosts["a"].counted.ios == sum(
         row["fio"]["total"]["ios"] for row in frames(rows[:3])
@@ -225,7 +227,7 @@ def test_what_is_no_sums_is_refused_whole(sums: object) -> None:
 ])  # fmt: skip
 def test_sums_without_a_time_are_refused(change: Row) -> None:
     merger = Merger()
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRow):
         merger.feed("a", {**ONE, **change})
     assert merger.hosts["a"].counted.ios == 0
 
@@ -239,7 +241,7 @@ def test_any_bytes_add_up_or_are_refused(at: int, data: bytes) -> None:
     for name, row in (("b", other[0]), ("b", other[1]), ("a", {**ONE, "sums": text(odd)})):
         try:
             merger.feed(name, row)
-        except Malformed:
+        except MalformedRow:
             assert name == "a"
     for row in other[2:]:
         merger.feed("b", row)

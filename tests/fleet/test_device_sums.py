@@ -17,11 +17,11 @@ from iopstui.cli.fleet.agent import compact, lean
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
 from iopstui.fleet.merging.compact import Compact
-from iopstui.fleet.merging.figures import Abort, figure, wanted
+from iopstui.fleet.merging.figures import AbortCondition, figure, wanted
 from iopstui.fleet.merging.frames import event_of
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.packed import FIELD, pack, to_wire
-from iopstui.fleet.merging.sums import MOST_IN_BIN, Malformed
+from iopstui.fleet.merging.sums import MOST_IN_BIN, MalformedRow
 from iopstui.fleet.merging.whole import ALL, frame_of_second
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
@@ -198,7 +198,7 @@ def test_what_no_probe_counts_is_refused_whole(change: Row) -> None:
     merger = Merger()
     row = frame("a", random.Random(1), 1.0, START_MS)
     for line in (row, sent(row)):
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedRow):
             merger.feed("a", {**line, "device": {**GOOD, **change}})
     assert not merger.hosts["a"].whole.fio and not merger.hosts["a"].counted.ios
     merger.feed("a", {**row, "device": GOOD})
@@ -224,9 +224,9 @@ def test_figures_of_the_device_are_expected_and_abort() -> None:
     found = wanted("each.device.read.p99<=1ms", 0.0)
     assert found.each and found.expectation.path == ("device", "read", "p99")
     second = one_second(probed("a", 1, 1))
-    assert Abort("device.total.p99>1ns").feed(second)
-    assert not Abort("device.total.p99>1s").feed(second)
-    assert not Abort("device.total.p99>1ns").feed(one_second(stream("a", 1, 1)))
+    assert AbortCondition("device.total.p99>1ns").feed(second)
+    assert not AbortCondition("device.total.p99>1s").feed(second)
+    assert not AbortCondition("device.total.p99>1ns").feed(one_second(stream("a", 1, 1)))
 
 
 def test_a_host_s_own_frame_has_its_device() -> None:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from iopstui.fleet.findings import LONG, Together, found_in, together
+from iopstui.fleet.findings import LONG, FleetEvidence, found_in, together
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.scene import AWAIT, BW, IOPS, UTIL, WAIT, FleetScene
 from iopstui.fleet.told import Begun, HostSecond, Row
@@ -24,7 +24,7 @@ def evidence(
     rates: dict[str, Rate], waits: dict[str, float] | None = None,
     awaits: dict[str, float] | None = None, *, fio: bool = True,
     spread: tuple[float, float, int] | None = None,
-) -> Together:  # fmt: skip
+) -> FleetEvidence:  # fmt: skip
     hosts = {}
     for name, rate in rates.items():
         iops = [rate(second) for second in range(LONG)]
@@ -35,10 +35,10 @@ def evidence(
         }  # fmt: skip
     sums = {name: [sum(one[name][at] for one in hosts.values()) for at in range(LONG)]
             for name in (IOPS, BW)}  # fmt: skip
-    return Together(hosts, sums, spread, fio)
+    return FleetEvidence(hosts, sums, spread, fio)
 
 
-def names(found: Together) -> list[str]:
+def names(found: FleetEvidence) -> list[str]:
     return [one.rule for one in found_in(found)]
 
 

@@ -15,9 +15,9 @@ import pytest
 from made import START_MS, Row, frame
 
 from iopstui.errors import UsageError
-from iopstui.fleet.hosts.bring import bundle, remote_command
 from iopstui.fleet.hosts.link import LONGEST_LINE, Link
-from iopstui.fleet.merging.figures import Abort, figure, full_name, wanted
+from iopstui.fleet.hosts.program_copy import bundle, remote_command
+from iopstui.fleet.merging.figures import AbortCondition, figure, full_name, wanted
 from iopstui.fleet.merging.merger import Merger, Second
 
 
@@ -50,14 +50,14 @@ def test_an_expectation_is_of_all_or_of_each() -> None:
 
 
 def test_an_abort_waits_for_its_time_without_a_break() -> None:
-    abort = Abort("iops>50 for 3s")
+    abort = AbortCondition("iops>50 for 3s")
     assert [abort.feed(one) for one in seconds(60, 60, 10, 60, 60, 60, 60)] == [
         False, False, False, False, False, True, True
     ]  # fmt: skip
-    assert Abort("read.iops>=60").feed(seconds(60)[0])
+    assert AbortCondition("read.iops>=60").feed(seconds(60)[0])
     for text in ("iops", "iops>5 for x", "r_await>5ms for 3s", "iops>5 IOPS/furlong"):
         with pytest.raises(UsageError):
-            Abort(text)
+            AbortCondition(text)
 
 
 def drained(source: str) -> tuple[list[bytes], Link]:
@@ -93,7 +93,9 @@ def test_what_is_brought_along_is_small_and_needs_nothing() -> None:
     assert len(data) <= 1_000_000
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         names = file.namelist()
-    assert "iopstui/fleet/hosts/bring.py" in names and "iopstui/jobs/randread-4k.fio" in names
+    assert (
+        "iopstui/fleet/hosts/program_copy.py" in names and "iopstui/jobs/randread-4k.fio" in names
+    )
     assert not [name for name in names if name.startswith("iopstui/ui/")]
     assert bundle() == data
 

@@ -14,8 +14,8 @@ from typing import cast
 
 import pytest
 
-from iopstui.cli.fleet.screen import Recorder
-from iopstui.cli.fleet.words import Orders, kept, launch_words
+from iopstui.cli.fleet.screen import FleetRecorder
+from iopstui.cli.fleet.words import AgentOrders, kept, launch_words
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
 from iopstui.fleet import scene
 from iopstui.fleet.curve import Place
@@ -24,7 +24,15 @@ from iopstui.fleet.hosts.member import GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import nodes_of
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.short import short_line
-from iopstui.fleet.session import FleetSession, Judged, Newest, Planned, how_of, reasons, troubles
+from iopstui.fleet.session import (
+    FleetSession,
+    NewestFrames,
+    PlannedRun,
+    RunVerdict,
+    how_of,
+    reasons,
+    troubles,
+)
 from iopstui.fleet.told import Begun, Over, Told
 
 WITHIN_S = 30.0
@@ -37,7 +45,7 @@ def test_what_can_t_be_planned_is_told_and_the_next_run_is_tried(
     asked: list[tuple[int, str, dict[str, str]]] = []
     told: queue.Queue[Told] = queue.Queue()
 
-    def plan(number: int, job: str, options: Mapping[str, str], place: Place | None) -> Planned:
+    def plan(number: int, job: str, options: Mapping[str, str], place: Place | None) -> PlannedRun:
         asked.append((number, job, dict(options)))
         if number == 1:
             raise UsageError("That can't be.", "Something else can.")
@@ -66,7 +74,7 @@ def test_a_missed_verdict_is_no_failure_of_the_run() -> None:
 
 
 def test_a_full_disk_is_told_on_the_screen_at_once(tmp_path: Path) -> None:
-    recorder = Recorder(str(tmp_path / "all.jsonl"))
+    recorder = FleetRecorder(str(tmp_path / "all.jsonl"))
     told: list[str] = []
     recorder.on_trouble = told.append
     assert recorder._file is not None
@@ -115,11 +123,11 @@ class Made:
             self.on_turn()
 
 
-def planned(begun: Begun, stays: bool) -> Planned:
+def planned(begun: Begun, stays: bool) -> PlannedRun:
     fleet = cast("Fleet", Made(stays))
-    return Planned(
+    return PlannedRun(
         lambda voices: fleet, Merger(), begun, lambda second: None, lambda name, row: None,
-        lambda second: "", lambda fleet: Judged(0),
+        lambda second: "", lambda fleet: RunVerdict(0),
     )  # fmt: skip
 
 
@@ -174,12 +182,12 @@ def test_what_is_watched_between_two_runs_is_what_they_work_on_and_nothing_is_wr
     said = argparse.Namespace(job="randread-4k", target=target, destroy_data=destroy, interval=2.0,
                               set=[], knob=[], size=None, bind=None, no_fence=False,
                                   record=None, probe=False)  # fmt: skip
-    assert Orders(said, (node,)).watched(node, opened) == {
+    assert AgentOrders(said, (node,)).watched(node, opened) == {
         "arguments": [watches, "--interval", "2"], "job": None
     }  # fmt: skip
     said.probe = True
-    assert Orders(said, (node,)).watched(node, opened)["arguments"][-1] == "--probe"
-    assert "--probe" in Orders(said, (node,)).of(node)["arguments"]
+    assert AgentOrders(said, (node,)).watched(node, opened)["arguments"][-1] == "--probe"
+    assert "--probe" in AgentOrders(said, (node,)).of(node)["arguments"]
 
 
 def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[object]]:
@@ -244,7 +252,7 @@ def test_a_host_that_is_lost_without_a_job_is_named_once() -> None:
 def test_the_newest_frame_of_a_host_is_a_row_whichever_way_it_came() -> None:
     row = {"event": "frame", "seq": 3, "step": 1, "t": 3.0, "wall_ms": 1e12, "seconds": 1.0,
            "flags": [], "own_cpu": 0.5, "util": None, "sums": "00"}  # fmt: skip
-    newest = Newest()
+    newest = NewestFrames()
     assert newest.get("a") is None
     newest.row("a", {"event": "frame"})
     newest.shorts([("a", short_line(row)), ("b", short_line({**row, "seq": 4}))])

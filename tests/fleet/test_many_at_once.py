@@ -18,7 +18,7 @@ from iopstui.fleet.merging.compact import OFTEN, Compact
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.short import Columns, row_of, short_line
-from iopstui.fleet.merging.sums import Malformed
+from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.fleet.told import HostSecond, host_columns, host_second, host_seconds
 
 ODD: tuple[Row, ...] = (
@@ -78,7 +78,7 @@ class Both:
             self.each.host(name).near_s = NEAR_S
             try:
                 self.each.feed(name, row)
-            except Malformed as error:
+            except MalformedRow as error:
                 self.refused[0].append(f"{name} {error}")
         self.turns.feed_all(
             rows, NEAR_S, lambda name, error: self.refused[1].append(f"{name} {error}")

@@ -13,9 +13,9 @@ from made import START_MS, Row, finals, frame, frames, stream
 
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import certified
-from iopstui.fleet.merging.sums import Malformed
+from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.model.histogram import merge, percentile_name, percentiles
-from iopstui.output.fleet.lines import several
+from iopstui.output.fleet.labelled_rows import several
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 
 
@@ -81,7 +81,7 @@ def test_a_merger_above_another_tells_who_was_late_there() -> None:
     below[-1]["late"] = {"b": 1}
     assert merged([below, stream("c", 3)])[-1]["late"] == {"b": 1}
     below[-1]["late"] = {"b": "often"}
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRow):
         merged([below])
 
 
@@ -206,7 +206,7 @@ def test_what_no_iopstui_writes_is_refused_whole(change: Row) -> None:
     rows = stream("a", 1, 3)
     for row in rows[:3]:
         merger.feed("a", row)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRow):
         merger.feed("a", {**rows[3], **change})
     merger.feed("a", finals("a", frames(rows[:3])))
     list(merger.finish())

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
 from iopstui import __version__
-from iopstui.cli.fleet.one_run import Run
-from iopstui.cli.fleet.record import RecordFile
+from iopstui.cli.fleet.one_run import FleetRunReporter
+from iopstui.cli.fleet.record_file import RecordFile
 from iopstui.errors import UsageError
 from iopstui.fleet.fleet import spread
 from iopstui.fleet.hosts.clocks import Offset
@@ -29,8 +29,8 @@ from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import is_order
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.outcome import certified
-from iopstui.fleet.merging.sums import Malformed
-from iopstui.output.fleet.lines import line_rows, several
+from iopstui.fleet.merging.sums import MalformedRow
+from iopstui.output.fleet.labelled_rows import line_rows, several
 from iopstui.output.fleet.sinks import totals_sink
 
 HUGE = 10**400
@@ -112,7 +112,7 @@ def test_a_host_that_says_it_is_another_one_is_itself() -> None:
 ])  # fmt: skip
 def test_times_that_are_impossible(change: Row) -> None:
     merger = Merger()
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRow):
         merger.feed("a", {**frame("a", random.Random(1), 1.0, START_MS), **change})
 
 
@@ -122,7 +122,7 @@ def test_frames_that_come_again_are_not_counted_again() -> None:
     for row in [*rows[:4], *frames(rows[:4]), *rows[4:]]:
         try:
             merger.feed("a", row)
-        except Malformed:
+        except MalformedRow:
             again += 1
     list(merger.finish())
     assert again == 3 and certified(merger).exact == 1
@@ -135,7 +135,7 @@ def test_what_another_schema_says_is_left_out() -> None:
             schemas = {"schema": schema} if row["event"] == "session" else {}
             try:
                 merger.feed(host, {**row, **schemas})
-            except Malformed as error:
+            except MalformedRow as error:
                 assert "another schema" in str(error)
                 left_out += 1
     assert [one.expected for one in merger.finish()] == [1] * 4
@@ -146,7 +146,7 @@ def test_a_row_that_is_nested_too_deep_is_not_recorded(tmp_path: Path) -> None:
     path = tmp_path / "record"
     asked = argparse.Namespace(length=None, format="jsonl", abort=[], record=str(path))
     out = io.StringIO()
-    run = Run(asked, out, io.StringIO())
+    run = FleetRunReporter(asked, out, io.StringIO())
     deep: Row = {}
     for _ in range(sys.getrecursionlimit()):
         deep = {"a": deep}
@@ -199,7 +199,7 @@ def test_another_merger_s_row_that_is_none_changes_nothing(row: Row) -> None:
     merger, rows = Merger(), stream("a", 1, 3)
     for one in rows:
         merger.feed("a", one)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRow):
         merger.feed("b", row)
     seconds = list(merger.finish())
     for kind in ("table", "jsonl", "csv"):

@@ -10,7 +10,7 @@ import pytest
 from json_schema import check_line
 from made import stream
 
-from iopstui.cli.fleet.axis import host_counts
+from iopstui.cli.fleet.host_sweep import host_counts
 from iopstui.errors import UsageError
 from iopstui.fleet.curve import ScalePoint, scale_point
 from iopstui.fleet.merging.merger import Merger

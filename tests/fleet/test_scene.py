@@ -12,7 +12,7 @@ from made import frames, stream
 
 from iopstui.fleet import scene as s
 from iopstui.fleet.merging.merger import Merger, Second
-from iopstui.fleet.scene import FleetScene, HostLine, Past
+from iopstui.fleet.scene import FigureHistory, FleetScene, HostLine
 from iopstui.fleet.told import (
     Begun,
     HostColumns,
@@ -29,7 +29,7 @@ Put = list[tuple[int, float]]
 
 @given(st.lists(st.tuples(st.integers(1, 40), st.floats(0, 1e6, width=32)), max_size=60))
 def test_the_past_is_what_was_put_and_nothing_else(steps: Put) -> None:
-    past, kept, second = Past(), {}, 1000
+    past, kept, second = FigureHistory(), {}, 1000
     for step, value in steps:
         second += step
         past.put(second, value)
@@ -42,7 +42,7 @@ def test_the_past_is_what_was_put_and_nothing_else(steps: Put) -> None:
 
 
 def test_a_second_that_comes_late_changes_nothing() -> None:
-    past = Past()
+    past = FigureHistory()
     past.put(10, 1.0)
     past.put(9, 2.0)
     assert (past.at(9), past.at(10)) == (None, 1.0)

@@ -15,8 +15,8 @@ from made import stream
 from test_fleet_session import WITHIN_S, Made
 
 from iopstui.cli.commands import fleet as command
-from iopstui.cli.fleet.record import fleet_object, over_object
-from iopstui.cli.fleet.screen import Planner, Recorder
+from iopstui.cli.fleet.record_file import fleet_object, over_object
+from iopstui.cli.fleet.screen import FleetRecorder, FleetRunPlanner
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.fleet.curve import Curve, Place, ScalePoint, counts_of, usual_counts
 from iopstui.fleet.fleet import Fleet
@@ -25,7 +25,7 @@ from iopstui.fleet.hosts.settings import HostSettings
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scene import RESTS, FleetScene
-from iopstui.fleet.session import FleetSession, Judged, Planned
+from iopstui.fleet.session import FleetSession, PlannedRun, RunVerdict
 from iopstui.fleet.told import Begun, Told
 from iopstui.output.fleet.scaling import scaling_words
 
@@ -35,7 +35,7 @@ FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 class Swept:
     """A session whose points come to what ``ends`` says; "stays": goes on until it is stopped."""
 
-    def __init__(self, ends: Sequence[Judged | str | Exception]) -> None:
+    def __init__(self, ends: Sequence[RunVerdict | str | Exception]) -> None:
         self.asked: list[tuple[int, str, dict[str, str], Place | None]] = []
         self.told: queue.Queue[Told] = queue.Queue()
         self._ends = list(ends)
@@ -47,15 +47,15 @@ class Swept:
 
     def plan(
         self, number: int, job: str, options: Mapping[str, str], place: Place | None
-    ) -> Planned:
+    ) -> PlannedRun:
         self.asked.append((number, job, dict(options), place))
         end = self._ends[number - 1]
         if isinstance(end, Exception):
             raise end
-        done = end if isinstance(end, Judged) else Judged(EXIT_INTERRUPTED, ("a spread",))
+        done = end if isinstance(end, RunVerdict) else RunVerdict(EXIT_INTERRUPTED, ("a spread",))
         begun = Begun(number, ("a", "b", "c")[: place.hosts if place else 3], 0.0, job, place=place)
         made = cast("Fleet", Made(end == "stays"))
-        return Planned(lambda voices: made, Merger(), begun, lambda second: None,
+        return PlannedRun(lambda voices: made, Merger(), begun, lambda second: None,
                        lambda name, row: None, lambda second: "", lambda fleet: done)  # fmt: skip
 
     def until(self, kind: type) -> Told:
@@ -72,12 +72,12 @@ class Swept:
                 return one
 
 
-def counts(hosts: int) -> Judged:
-    return Judged(EXIT_OK, point=ScalePoint(hosts, Merger().rated()))
+def counts(hosts: int) -> RunVerdict:
+    return RunVerdict(EXIT_OK, point=ScalePoint(hosts, Merger().rated()))
 
 
 def test_points_are_run_one_after_another_on_the_first_hosts() -> None:
-    late = Judged(EXIT_VERDICT, point=ScalePoint(2, Merger().rated()))
+    late = RunVerdict(EXIT_VERDICT, point=ScalePoint(2, Merger().rated()))
     swept = Swept([counts(1), late, counts(3)])
     swept.session.sweep((1, 2, 3), "one", {"runtime": "5"})
     for at in range(3):
@@ -117,7 +117,7 @@ def test_what_was_measured_before_it_is_stopped_stays(how: str) -> None:
 
 def test_a_point_that_does_not_count_is_noted_and_what_can_t_be_run_ends_it() -> None:
     swept = Swept([
-        counts(1), Judged(EXIT_JOB_FAILED, ("does not count",)), UsageError("That can't be."),
+        counts(1), RunVerdict(EXIT_JOB_FAILED, ("does not count",)), UsageError("That can't be."),
     ])  # fmt: skip
     swept.session.sweep((1, 2, 3, 2), "one", {})
     over = swept.over()
@@ -143,7 +143,7 @@ def test_the_last_point_that_is_stopped_ends_it_early_and_one_that_failed_does_n
 
 
 def test_an_abort_ends_it() -> None:
-    swept = Swept([Judged(EXIT_JOB_FAILED, ("does not count",), ends=True), counts(2)])
+    swept = Swept([RunVerdict(EXIT_JOB_FAILED, ("does not count",), ends=True), counts(2)])
     swept.session.sweep((1, 2), "one", {})
     assert swept.over().why == "does not count" and len(swept.asked) == 1
     swept.session.close()
@@ -159,8 +159,8 @@ def test_a_point_has_the_first_hosts_and_one_that_is_lost_is_no_point(
     record = tmp_path / "all.jsonl"
     said = parser.parse_args(["good1,die1", "--job", "randread-4k", "--launcher", launcher,
                               "--record", str(record)])  # fmt: skip
-    nodes, recorder = nodes_of(said.hosts), Recorder(str(record))
-    planner = Planner(said, nodes, (), 2, recorder, HostSettings())
+    nodes, recorder = nodes_of(said.hosts), FleetRecorder(str(record))
+    planner = FleetRunPlanner(said, nodes, (), 2, recorder, HostSettings())
     told: queue.Queue[Told] = queue.Queue()
     session = FleetSession(planner, table=scaling_words)
     session.start(told.put)

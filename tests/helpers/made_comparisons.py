@@ -6,7 +6,7 @@ import random
 
 from iopstui.events import PointFinished
 from iopstui.model.experiment.plan import Plan, expand, parse_variant
-from iopstui.model.experiment.point import SOFTIRQS, Little, Point
+from iopstui.model.experiment.point import SOFTIRQS, LittlesLaw, Point
 
 Runs = list[dict[int, Point]]
 
@@ -41,6 +41,6 @@ def finished(chosen: Plan, found: Runs) -> list[PointFinished]:
     return [
         PointFinished(1.0, s.index, chosen.points, s.label, s.job,
                       tuple((one.name, one.value) for one in s.settings), s.variant, s.repeat,
-                      found[s.variant][s.repeat], Little(16, 16.0, True))
+                      found[s.variant][s.repeat], LittlesLaw(16, 16.0, True))
         for s in expand(chosen)
     ]  # fmt: skip

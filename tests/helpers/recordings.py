@@ -17,7 +17,7 @@ from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import JobThread, RawSample
 from iopstui.recording import layout as form
-from iopstui.recording.reader import Other, Recording, Sample
+from iopstui.recording.reader import EventRecord, Recording, Sample
 from iopstui.recording.writer import Recorder, Tape
 
 RUN = "3.33-p-mixed"
@@ -107,13 +107,13 @@ def tell(one: Tape, happenings: Iterable[object]) -> None:
             one.event(what)  # type: ignore[arg-type]
 
 
-def read(path: Path) -> tuple[list[Sample], list[Other], str]:
+def read(path: Path) -> tuple[list[Sample], list[EventRecord], str]:
     """Samples, everything else, and the damage."""
     with Recording(path) as recording:
         records = list(recording.records())
         return (
             [r for r in records if isinstance(r, Sample)],
-            [r for r in records if isinstance(r, Other)],
+            [r for r in records if isinstance(r, EventRecord)],
             recording.damage,
         )
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from iopstui.report import beside, folding, story
+from iopstui.report import folding, parallel, story
 from iopstui.report.files import rendered
 
 
@@ -54,7 +54,7 @@ def both(path: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     processes, keys, *files = sys.argv[1:]
     folding.SEGMENT_KEYS = int(keys)
-    beside.MOST = int(processes)
+    parallel.MOST = int(processes)
     with mock.patch.object(os, "sched_getaffinity", lambda _: set(range(64))):
         for file in files:
             print(json.dumps(both(Path(file))))

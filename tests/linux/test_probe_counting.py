@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 
 from iopstui.linux.probe import counting
 from iopstui.linux.probe.assembler import GET_SMP_PROCESSOR_ID, KTIME_GET_NS
-from iopstui.linux.probe.counting import COMPLETE, ISSUE, REQUEUE, Bins, Kernel, Slots
+from iopstui.linux.probe.counting import (
+    COMPLETE,
+    ISSUE,
+    REQUEUE,
+    CountMap,
+    InFlightMap,
+    KernelTypes,
+)
 from iopstui.linux.probe.output import fine
 from iopstui.linux.probe.script import Region
 from iopstui.model.histogram import bucket_key
 
-KERNEL = Kernel(
+KERNEL = KernelTypes(
     queue=0, hctx=16, flags=24, tag=32, bytes_left=44, sector=48, disk=104, major=0,
     first_minor=4, number=364, tracepoints={ISSUE: 1, COMPLETE: 2, REQUEUE: 3},
     request_at={ISSUE: 0, COMPLETE: 0, REQUEUE: 0},
@@ -36,8 +43,8 @@ class Disks:
         self.regions = regions or (Region("vda", 254, 0), Region("nvme0n1", 259, 3))
         self.time, self.cpu = 1_000_000, 0
         bank = 1 << (len(self.regions) - 1).bit_length() << counting.REGION_BITS
-        self.bins = Bins(9, 2, bank.bit_length() - 1)
-        self.slots = [Slots(VDA, 7, TAGS, MASK), Slots(NVME, 8, TAGS, MASK)]
+        self.bins = CountMap(9, 2, bank.bit_length() - 1)
+        self.slots = [InFlightMap(VDA, 7, TAGS, MASK), InFlightMap(NVME, 8, TAGS, MASK)]
         room = (MASK + 1) << counting.SLOT_BITS
         self.counted = bytearray(2 * bank + counting.COUNTERS_BYTES)
         self.memory: dict[int, bytearray] = {

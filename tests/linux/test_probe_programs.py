@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from iopstui.linux.probe.programs import Counting, Programs, Ran
+from iopstui.linux.probe.programs import BpfPrograms, BpfRunStats, RunTimeStats
 
 
 def program(place: Path, fd: int, **figures: int) -> None:
@@ -20,21 +20,21 @@ def test_programs_that_run_for_each_i_o_are_added_up(tmp_path: Path) -> None:
     program(place, 6, run_cnt=990, run_time_ns=300_000, recursion_misses=4)
     program(place, 7, run_cnt=2, run_time_ns=900_000)
     (place / "0").write_text("pos:\t0\nflags:\t02\n")
-    assert Programs(77, tmp_path).read() == Ran(500_000, 1000, 7)
+    assert BpfPrograms(77, tmp_path).read() == BpfRunStats(500_000, 1000, 7)
 
 
 def test_a_kernel_that_does_not_say_and_a_process_that_is_gone(tmp_path: Path) -> None:
-    assert Programs(77, tmp_path).read() is None
+    assert BpfPrograms(77, tmp_path).read() is None
     place = tmp_path / "77" / "fdinfo"
     program(place, 5)
-    assert Programs(77, tmp_path).read() is None
+    assert BpfPrograms(77, tmp_path).read() is None
     program(place, 5, run_cnt=10, run_time_ns=1)
-    assert Programs(77, tmp_path).read() == Ran(1, 10, 0)
+    assert BpfPrograms(77, tmp_path).read() == BpfRunStats(1, 10, 0)
 
 
 def test_counting_leaves_nothing_open() -> None:
     before = os.listdir("/proc/self/fd")
-    one = Counting()
+    one = RunTimeStats()
     one.begin()
     one.begin()
     one.end()

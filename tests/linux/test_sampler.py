@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.counters import reread
+from iopstui.linux.counters import kernel_file
 from iopstui.linux.counters import sampler as kernel
-from iopstui.linux.counters.reread import Reread
+from iopstui.linux.counters.kernel_file import KernelFile
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.roots import Roots
 from iopstui.model.samples import KernelSample
@@ -159,14 +159,14 @@ def test_a_sample_does_not_wait_for_the_table(
 ) -> None:
     sampler = wide(roots, monkeypatch)
     go_on = threading.Event()
-    real = Reread.pieces
+    real = KernelFile.pieces
 
-    def pieces(file: Reread) -> Iterator[bytes]:
+    def pieces(file: KernelFile) -> Iterator[bytes]:
         if threading.current_thread().name == "interrupts":
             assert go_on.wait(20)
         return real(file)
 
-    monkeypatch.setattr(Reread, "pieces", pieces)
+    monkeypatch.setattr(KernelFile, "pieces", pieces)
     assert [sampler.sample().ipi for _ in range(5)] == [None] * 5
     assert threads() == 1
     go_on.set()
@@ -193,14 +193,14 @@ def test_a_table_that_can_not_be_read_any_more(
     roots: Roots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sampler = wide(roots, monkeypatch)
-    real = Reread.pieces
+    real = KernelFile.pieces
 
-    def pieces(file: Reread) -> Iterator[bytes]:
+    def pieces(file: KernelFile) -> Iterator[bytes]:
         if threading.current_thread().name == "interrupts":
             raise PermissionError(13, "Permission denied")
         return real(file)
 
-    monkeypatch.setattr(Reread, "pieces", pieces)
+    monkeypatch.setattr(KernelFile, "pieces", pieces)
     assert [settled(sampler).ipi for _ in range(3)] == [None] * 3
     assert sampler.unavailable == {"interrupts": "Permission denied"}
     sampler.close()
@@ -262,15 +262,15 @@ def test_nothing_at_all_is_an_empty_sample(tmp_path: Path) -> None:
 def test_an_interrupt_that_goes_away(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the kernel does when a device is unplugged: the kept file gives ENODEV."""
     sampler = KernelSampler(roots, ["vda"], [35, 37])
-    real = Reread.read_attribute
+    real = KernelFile.read_attribute
     gone = sampler._irqs[35]
 
-    def read(file: Reread) -> bytes:
+    def read(file: KernelFile) -> bytes:
         if file is gone:
             raise OSError(19, "No such device")
         return real(file)
 
-    monkeypatch.setattr(Reread, "read_attribute", read)
+    monkeypatch.setattr(KernelFile, "read_attribute", read)
     assert list(sampler.sample().irqs) == [37]
     assert sampler.unavailable == {"irq 35": "No such device"}
     assert list(sampler.sample().irqs) == [37]
@@ -295,7 +295,7 @@ def test_retargeting_watches_others_and_tries_again(roots: Roots) -> None:
 
 def test_a_large_file_is_read_to_its_end(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
     """/proc gives a page at a time, whatever is asked for."""
-    monkeypatch.setattr(reread, "CHUNK", 100)
+    monkeypatch.setattr(kernel_file, "CHUNK", 100)
     sampler = KernelSampler(roots, ["vda", "nvme0n1", "loop7"], [])
     sample = sampler.sample()
     assert list(sample.disks) == ["vda", "nvme0n1", "loop7"]

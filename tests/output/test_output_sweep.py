@@ -15,7 +15,7 @@ from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.curve import conclusions, curve_text, curves_of
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.plan import Plan, parse_axis
-from iopstui.output.experiment.sink import Lines
+from iopstui.output.experiment.sink import JsonLines
 from iopstui.output.experiment.sweep import (
     SweepCsv,
     SweepJson,
@@ -70,7 +70,7 @@ def test_the_table_keeps_to_80_columns() -> None:
 
 def test_json_lines_and_csv_carry_every_point() -> None:
     out = io.StringIO()
-    sink = SweepJson(PLAN, Lines(out, "h"))
+    sink = SweepJson(PLAN, JsonLines(out, "h"))
     for event in finished():
         sink.point(event)
     sink.end(sweep_results(PLAN, finished()))
@@ -92,7 +92,7 @@ def test_several_runs_of_each_point_end_in_their_means_and_failures_in_sentences
     runs = finished(plan)
     broken = PointFailed(1.0, 0, 42, "x", "randread-4k", runs[5].settings, 1, "too deep")
     text, lines, cells = io.StringIO(), io.StringIO(), io.StringIO()
-    sinks = [SweepTable(plan, text), SweepJson(plan, Lines(lines, "h")), SweepCsv(plan, cells)]
+    sinks = [SweepTable(plan, text), SweepJson(plan, JsonLines(lines, "h")), SweepCsv(plan, cells)]
     for sink in sinks:
         for event in runs[:-1]:
             sink.point(event)

@@ -16,7 +16,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.jsonl import JsonlSink
-from iopstui.output.sinks import Narrated, make_watch_sink
+from iopstui.output.sinks import NarratedSink, make_watch_sink
 from iopstui.output.table import HEADER_EVERY
 from iopstui.output.watch_summary import watch_summary
 from iopstui.output.watch_table import WatchTable, header, rows
@@ -107,7 +107,7 @@ def test_words_go_beside_the_table() -> None:
 
 def test_data_is_that_of_a_run() -> None:
     sink = make_watch_sink("jsonl", io.StringIO(), io.StringIO(), ONE, "host", probed=False)
-    assert isinstance(sink, Narrated) and isinstance(sink._data, JsonlSink)
+    assert isinstance(sink, NarratedSink) and isinstance(sink._data, JsonlSink)
 
 
 def summary(disks: list[DiskRates | None]) -> WatchTotals:

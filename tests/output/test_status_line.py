@@ -24,10 +24,10 @@ from iopstui.events import (
 )
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, Variant
-from iopstui.output.experiment.progress import Teller
+from iopstui.output.experiment.progress import ProgressReporter
 from iopstui.output.narration import Narrator
-from iopstui.output.sinks import WithStatus, make_sink
-from iopstui.output.status_line import Share, StatusLine, run_words
+from iopstui.output.sinks import StatusSink, make_sink
+from iopstui.output.status_line import ProgressShare, StatusLine, run_words
 
 MIB = 1 << 20
 
@@ -107,7 +107,7 @@ def test_control_characters_do_nothing() -> None:
 
 
 def test_the_time_that_laying_out_takes_is_that_of_its_pace() -> None:
-    share = Share()
+    share = ProgressShare()
     words = "laying out the scratch file"
     assert share.words(laying_out(5.0, 0)) == f"{words}: 0 %, 0 B of 64 MiB"
     assert share.words(laying_out(7.0, 16 * MIB)) == f"{words}: 25 %, 16 MiB of 64 MiB, 0:06 left"
@@ -151,7 +151,7 @@ def test_what_a_run_says_of_itself() -> None:
 @pytest.mark.parametrize("kind", ["table", "csv", "jsonl"])
 def test_a_run_is_drawn_below_its_rows_and_goes_with_its_end(kind: str) -> None:
     terminal, data = Terminal(), io.StringIO()
-    sink = WithStatus(make_sink(kind, data, terminal, TARGET, "host"), terminal)
+    sink = StatusSink(make_sink(kind, data, terminal, TARGET, "host"), terminal)
     events: list[Event] = [
         StepStarted(0, 1, "x", "randread", ("fio",), False),
         second(1),
@@ -166,7 +166,7 @@ def test_a_run_is_drawn_below_its_rows_and_goes_with_its_end(kind: str) -> None:
 
 def test_a_run_in_a_file_says_no_more_than_before() -> None:
     err, without = io.StringIO(), io.StringIO()
-    one = WithStatus(make_sink("csv", io.StringIO(), err, TARGET, "host"), err)
+    one = StatusSink(make_sink("csv", io.StringIO(), err, TARGET, "host"), err)
     other = make_sink("csv", io.StringIO(), without, TARGET, "host")
     for sink in (one, other):
         sink.handle(StepStarted(0, 1, "x", "randread", ("fio",), False))
@@ -175,8 +175,8 @@ def test_a_run_in_a_file_says_no_more_than_before() -> None:
     assert err.getvalue() == without.getvalue()
 
 
-def points(stream: io.StringIO) -> Teller:
-    teller = Teller(stream, 10.0)
+def points(stream: io.StringIO) -> ProgressReporter:
+    teller = ProgressReporter(stream, 10.0)
     teller.handle(PointStarted(0, 0, 4, "iodepth=1", 40.0))
     teller.handle(second(1))
     teller.handle(cast(PointFinished, None))
@@ -205,7 +205,7 @@ def test_an_experiment_in_a_file_has_a_line_a_point() -> None:
 
 def test_a_comparison_has_runs_as_its_table_does() -> None:
     stream = io.StringIO()
-    teller = Teller(stream, 10.0)
+    teller = ProgressReporter(stream, 10.0)
     teller.handle(ExperimentStarted(0.0, Plan(("j",), variants=(Variant(()), Variant(())))))
     teller.handle(PointStarted(0, 0, 4, "A: as it is", 40.0))
     assert stream.getvalue() == "[0:00] run 1 of 4: A: as it is, 0:40 left\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.recording import layout as form
 from iopstui.recording.coding import encoder
-from iopstui.recording.reader import Other, Record, Recording
+from iopstui.recording.reader import EventRecord, Record, Recording
 from iopstui.recording.writer import Chunk, Recorder
 
 HOST = "demo"
@@ -36,11 +36,11 @@ def copy(source: Path, out: Path) -> None:
 
 
 def _chunk(record: Record) -> Chunk:
-    if not isinstance(record, Other):
+    if not isinstance(record, EventRecord):
         return (form.SAMPLE, record.t, (int(record.shown), record.raw))
     value = record.value
-    if isinstance(value, form.Devices):
-        value = form.Devices(tuple(map(_mounted_at_root, value.devices)))
+    if isinstance(value, form.RecordedDevices):
+        value = form.RecordedDevices(tuple(map(_mounted_at_root, value.devices)))
     kind = type(value)
     written = [form.NAMES[kind], encoder(kind)(value)]
     return (form.EVENT, record.t, lambda: written)

@@ -22,7 +22,7 @@ from iopstui.model.samples import (
     RawSample,
 )
 from iopstui.recording import layout as form
-from iopstui.recording.coding import Decoder, Malformed, encoder, layouts
+from iopstui.recording.coding import Decoder, MalformedData, encoder, layouts
 
 WHOLE = st.integers(1 - (1 << 64), (1 << 64) - 1)
 REAL = st.floats(-1e20, 1e20)
@@ -113,9 +113,9 @@ def test_an_older_layout_is_read_by_its_names() -> None:
 
 
 def test_a_field_that_must_be_there_and_is_not() -> None:
-    with pytest.raises(Malformed, match="no count"):
+    with pytest.raises(MalformedData, match="no count"):
         Decoder({"New": ["name"]}, NAMES)(New, ["a"])
-    with pytest.raises(Malformed, match="layout of a New is missing"):
+    with pytest.raises(MalformedData, match="layout of a New is missing"):
         Decoder({}, NAMES)(New, [])
 
 

@@ -16,7 +16,7 @@ import pytest
 from iopstui import events
 from iopstui.output.jsonl import event_object
 from iopstui.recording import layout as form
-from iopstui.recording.reader import Other, Recording, Sample, recording_path
+from iopstui.recording.reader import EventRecord, Recording, Sample, recording_path
 from iopstui.recording.replay import replayed
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
@@ -91,7 +91,7 @@ def test_all_that_was_written_is_read(path: Path) -> None:
             assert kind in b"KS" and int(record.shown) == value[0]
             assert_same(record.raw, value[1], layouts)
         else:
-            assert isinstance(record, Other) and form.NAMES[type(record.value)] == value[0]
+            assert isinstance(record, EventRecord) and form.NAMES[type(record.value)] == value[0]
             assert_same(record.value, value[1], layouts)
 
 

@@ -56,18 +56,20 @@ def test_everything_else_comes_back_in_its_place(path: Path) -> None:
     before, after = made.others(made.RUN)
     values = [other.value for other in found]
     assert values[1:4] == before and values[-2] == events.Ended(2.5, 0)
-    assert [v for v in values[4:-2] if not isinstance(v, form.Devices)] == after
-    assert isinstance(values[-1], form.Stopped)
+    assert [v for v in values[4:-2] if not isinstance(v, form.RecordedDevices)] == after
+    assert isinstance(values[-1], form.RecordingEnd)
     with Recording(path) as recording:
         kinds = [type(record).__name__ for record in recording.records()]
-        assert kinds[:6] == ["Other", "Sample", "Other", "Other", "Other", "Sample"]
+        assert kinds[:6] == [
+            "EventRecord", "Sample", "EventRecord", "EventRecord", "EventRecord", "Sample",
+        ]  # fmt: skip
         assert recording.header.target == made.TARGET
 
 
 def test_devices_are_there_again_where_a_setting_changed_and_name_no_serial(path: Path) -> None:
     made.write(path)
-    devices = [o.value for o in made.read(path)[1] if isinstance(o.value, form.Devices)]
-    assert devices == [form.Devices((replace(made.VDA, serial=None),))] * 2
+    devices = [o.value for o in made.read(path)[1] if isinstance(o.value, form.RecordedDevices)]
+    assert devices == [form.RecordedDevices((replace(made.VDA, serial=None),))] * 2
     assert b"SECRET" not in path.read_bytes()
 
 

@@ -20,7 +20,7 @@ from json_schema import check
 
 from iopstui.errors import UsageError
 from iopstui.model.histogram import bucket_key
-from iopstui.output.fleet.lines import is_fleet
+from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.report.files import put, rendered, report
 from iopstui.report.fleet.reading import interval_of
 from iopstui.report.fleet.story import FleetHeat, gather_fleet

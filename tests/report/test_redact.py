@@ -24,7 +24,7 @@ from iopstui.recording import layout as form
 from iopstui.recording.writer import Recorder, Tape
 from iopstui.report.files import rendered, report
 from iopstui.report.formats import FORMATS, TEXTS
-from iopstui.report.redact import WORD, Private
+from iopstui.report.redact import WORD, Redactor
 
 HOST = "build-17.example"
 TOP, OTHER = "/srv/customers/acme/db file", "/srv/customers/umbrella"
@@ -137,14 +137,14 @@ def test_the_command_line_takes_it(path: Path, tmp_path: Path) -> None:
 
 def test_a_figure_s_name_is_no_place_in_a_file_system() -> None:
     expected = parse_expectation("iops>=5", ("vda",))
-    private = Private()
+    private = Redactor()
     private.learn(expected)
     assert private.without(expected) == expected
 
 
 @given(st.from_regex(r"[A-Za-z][\w.-]{0,20}", fullmatch=True), st.text(" /:,.()=%abc", max_size=20))
 def test_what_is_known_is_found_in_any_text(name: str, around: str) -> None:
-    private = Private()
+    private = Redactor()
     private.learn(replace(DISK, dm_name=name))
     text = private.without(f"{around} {name} {around}")
     # part of another word it may stay

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from iopstui.model.experiment.baseline import MOST, Base, ratio_interval, spread
+from iopstui.model.experiment.baseline import MOST, BaselineFigure, ratio_interval, spread
 from iopstui.model.experiment.plan import Plan, expand, parse_variant
 from iopstui.model.metrics.statistics import CONFIDENCE, paired
 
@@ -101,7 +101,9 @@ def gate(like: float, count: int, trials: int, spread_of_base: bool = True) -> f
         (own, one), (base, other) = (
             (sum(run) / count, spread(joined(run, len(run)))) for run in runs
         )
-        interval = ratio_interval(own, one, Base(base, other if spread_of_base else None, "x"))
+        interval = ratio_interval(
+            own, one, BaselineFigure(base, other if spread_of_base else None, "x")
+        )
         failed += interval is not None and interval[1] < 1
     return failed / trials
 

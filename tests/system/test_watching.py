@@ -15,7 +15,7 @@ from program import ROOT, all_signals, environment, events
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError
 from iopstui.model.samples import RawSample
-from iopstui.recording.reader import Other, Recording, Sample
+from iopstui.recording.reader import EventRecord, Recording, Sample
 
 F_SETPIPE_SZ = 1031
 SCRIPT = ROOT / "tests" / "helpers" / "watch_made_up.py"
@@ -65,7 +65,7 @@ def parts(path: Path) -> tuple[list[RawSample], list[str]]:
         records = list(recording.records())
         assert recording.damage == ""
     shown = [one.raw for one in records if isinstance(one, Sample) and one.shown]
-    others = [one.value for one in records if isinstance(one, Other)]
+    others = [one.value for one in records if isinstance(one, EventRecord)]
     assert type(others[-1]).__name__ == "Stopped"
     return shown, [value.text for value in others if type(value).__name__ == "Mark"]
 

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the screen until the user leaves it."""
     require_terminal()
     require_for_screen()
-    from iopstui.cli.runs.exported import exported
+    from iopstui.cli.runs.exporting import exported
     from iopstui.ui.start import run_screen
 
     options = with_expectations(run_options(arguments, arguments.job), arguments)

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Merge all there is."""
-    from iopstui.cli.fleet.merging import merge_files
+    from iopstui.cli.fleet.merge_rows import merge_files
 
     return merge_files(
         arguments.file, arguments.label, arguments.interval, arguments.name, arguments.format

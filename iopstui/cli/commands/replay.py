@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Play a recording on the screen, or write it as data."""
-    from iopstui.output.fleet.lines import is_fleet
+    from iopstui.output.fleet.labelled_rows import is_fleet
 
     refuse_theme(arguments)
     if is_fleet(Path(arguments.file)):

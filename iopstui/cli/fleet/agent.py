@@ -15,16 +15,16 @@ from iopstui import __version__
 from iopstui.cli.fleet.agent_job import AgentJob, Read
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
 from iopstui.events import Armed, Ended, Event, FrameReady, Planned, StepFinished
-from iopstui.fleet.hosts.apart import seen_in
 from iopstui.fleet.hosts.conversation import Conversation
 from iopstui.fleet.hosts.facts import disks_of
+from iopstui.fleet.hosts.free_space import needs_of
 from iopstui.fleet.hosts.orders import SHORT, SPEAKS, SUMS
-from iopstui.fleet.hosts.room import needs_of
+from iopstui.fleet.hosts.same_file_system import seen_in
 from iopstui.fleet.hosts.settings import states_object
 from iopstui.fleet.merging.compact import to_text
 from iopstui.fleet.merging.packed import pack, to_wire
 from iopstui.fleet.merging.short import short_line
-from iopstui.fleet.merging.sums import Malformed, frame_sums
+from iopstui.fleet.merging.sums import MalformedRow, frame_sums
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.metrics.probe import KINDS
@@ -44,7 +44,7 @@ _DEVICE_SENT = ("seconds", "missed", "skipped", "lost", "full")
 _FIO_SENT = ("seconds", "read", "write", "trim", "mixed", "total", "errors")
 
 
-class Lines:
+class LineWriter:
     """Writes lines to standard output in a thread of its own: a link that is cut blocks nobody."""
 
     def __init__(self, lost: Callable[[str], None]) -> None:
@@ -83,7 +83,7 @@ class Agent:
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self.lines = Lines(lambda why: self.talk.over(why))
+        self.lines = LineWriter(lambda why: self.talk.over(why))
         self.talk = Conversation(0, self.lines.say, self._hear, self._gone)
         self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
         self._session: LiveSession | None = None
@@ -286,7 +286,7 @@ def compact(row: Object) -> Object:
     seconds = fio["seconds"] if fio else row["seconds"]
     try:
         text = to_text(frame_sums("", row, seconds)) if seconds else ""
-    except Malformed:
+    except MalformedRow:
         text = ""
     if not text:
         return lean(row)

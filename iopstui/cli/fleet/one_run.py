@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from iopstui.cli.fleet.record import LABEL, RecordFile
+from iopstui.cli.fleet.record_file import LABEL, RecordFile
 from iopstui.cli.fleet.words import kept
 from iopstui.cli.terminal import say
 from iopstui.errors import (
@@ -18,25 +18,25 @@ from iopstui.errors import (
     EXIT_VERDICT,
 )
 from iopstui.fleet.fleet import Fleet, Terms, spread
-from iopstui.fleet.merging.figures import Abort, Wanted, figure
+from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, figure
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.format import put
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.output.fleet.sinks import TotalsSink, totals_sink
-from iopstui.output.fleet.words import outcome_text
+from iopstui.output.fleet.wording import outcome_text
 from iopstui.output.jsonl import dumps
 
 Object = dict[str, Any]
 
 
-class Run:
+class FleetRunReporter:
     """What is told while a fleet runs."""
 
     def __init__(self, arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
         self.length_s = arguments.length
         self.kind = arguments.format
         self._out, self._err = out, err
-        self._aborts = [Abort(text) for text in arguments.abort]
+        self._aborts = [AbortCondition(text) for text in arguments.abort]
         self._until: float | None = None
         self._record: RecordFile | None = None
         self._sink: TotalsSink | None = None
@@ -98,7 +98,7 @@ def spread_words(fleet: Fleet) -> str:
             f"within {found[1]:.2f} ms)")  # fmt: skip
 
 
-def judged(merger: Merger, expected: Sequence[Wanted]) -> tuple[bool, list[str]]:
+def judged(merger: Merger, expected: Sequence[FleetExpectation]) -> tuple[bool, list[str]]:
     """Whether all expectations were met, and what came of each in words."""
     met, words = True, []
     whole = merger.rated()
@@ -115,7 +115,7 @@ def judged(merger: Merger, expected: Sequence[Wanted]) -> tuple[bool, list[str]]
     return met, words
 
 
-def code_of(fleet: Fleet, run: Run, met: bool) -> int:
+def code_of(fleet: Fleet, run: FleetRunReporter, met: bool) -> int:
     """The exit code of a run that is over."""
     failed = any(one.error for one in fleet.members.values())
     if run.reached:

@@ -10,15 +10,15 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from iopstui.cli.fleet.one_run import Run, code_of, judged, spread_words, terms_of
-from iopstui.cli.fleet.words import Orders, launch_words
+from iopstui.cli.fleet.one_run import FleetRunReporter, code_of, judged, spread_words, terms_of
+from iopstui.cli.fleet.words import AgentOrders, launch_words
 from iopstui.cli.terminal import answering, at_once, has_screen, say
 from iopstui.errors import (
     UsageError,
 )
 from iopstui.fleet.fleet import Fleet, Voices
 from iopstui.fleet.hosts.nodes import nodes_of
-from iopstui.fleet.merging.figures import Abort, Wanted, wanted
+from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, wanted
 from iopstui.fleet.merging.merger import Merger
 from iopstui.format import put
 from iopstui.model.experiment.expectation import parse_tolerance
@@ -35,7 +35,7 @@ YOUNG_OF_HOST = 500
 def run_fleet(arguments: argparse.Namespace) -> int:
     """The exit code."""
     nodes = nodes_of(arguments.hosts)
-    orders = Orders(arguments, nodes)
+    orders = AgentOrders(arguments, nodes)
     expected = [wanted(text, parse_tolerance(arguments.tolerance)) for text in arguments.expect]
     least = len(nodes) if arguments.min_hosts is None else arguments.min_hosts
     if not 1 <= least <= len(nodes):
@@ -48,7 +48,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
     gc.set_threshold(young + len(nodes) * YOUNG_OF_HOST, *older)
     on_screen = arguments.format is None and has_screen()
     if arguments.axis and not on_screen:
-        from iopstui.cli.fleet.axis import run_axis
+        from iopstui.cli.fleet.host_sweep import run_axis
 
         return run_axis(arguments, nodes, expected, arguments.min_hosts)
     if on_screen:
@@ -56,7 +56,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
 
         return show_fleet(arguments, nodes, expected, least)
     merger = Merger(arguments.interval, keep_bins=any(one.each for one in expected))
-    run = Run(arguments, sys.stdout, sys.stderr)
+    run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
     fleet = Fleet(
         nodes,
         lambda node: launch_words(node, arguments.launcher, arguments.bring, arguments.sudo),
@@ -79,10 +79,10 @@ def run_fleet(arguments: argparse.Namespace) -> int:
     return code_of(fleet, run, met)
 
 
-def _need_probe(arguments: argparse.Namespace, expected: Sequence[Wanted]) -> None:
+def _need_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> None:
     """UsageError for a figure of the device's that nobody would count."""
     named = [(f"--expect {one.text!r}", one.expectation.path) for one in expected]
-    named += [(f"--abort {text!r}", Abort(text).path) for text in arguments.abort]
+    named += [(f"--abort {text!r}", AbortCondition(text).path) for text in arguments.abort]
     for asked, path in named:
         if path[0] == DEVICE and not arguments.probe:
             raise UsageError(f"{asked}: the device's own latencies are counted with --probe alone.")

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from iopstui.cli.fleet.axis import host_counts, taken
-from iopstui.cli.fleet.one_run import Run, code_of, judged, spread_words, terms_of
-from iopstui.cli.fleet.record import LABEL, RecordFile, fleet_object, over_object
-from iopstui.cli.fleet.words import Orders, kept, launch_words
+from iopstui.cli.fleet.host_sweep import host_counts, taken
+from iopstui.cli.fleet.one_run import FleetRunReporter, code_of, judged, spread_words, terms_of
+from iopstui.cli.fleet.record_file import LABEL, RecordFile, fleet_object, over_object
+from iopstui.cli.fleet.words import AgentOrders, kept, launch_words
 from iopstui.cli.terminal import require_for_screen, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT
 from iopstui.fio.library import shipped_jobs
@@ -20,22 +20,22 @@ from iopstui.fleet.curve import Place, ScalePoint
 from iopstui.fleet.fleet import Fleet, Terms, Voices
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.settings import HostSettings
-from iopstui.fleet.merging.figures import Wanted
+from iopstui.fleet.merging.figures import FleetExpectation
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scene import FAILED
-from iopstui.fleet.session import FleetSession, Judged, Planned, how_of, reasons, troubles
+from iopstui.fleet.session import FleetSession, PlannedRun, RunVerdict, how_of, reasons, troubles
 from iopstui.fleet.told import Begun
-from iopstui.output.fleet.lines import file_rows
+from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.output.fleet.scaling import scaling_words
-from iopstui.output.fleet.words import whole_text
+from iopstui.output.fleet.wording import whole_text
 from iopstui.text import printable
 
 Object = dict[str, Any]
 
 
-class Recorder:
+class FleetRecorder:
     """Keeps the lines of all hosts, and where each run begins and ends."""
 
     def __init__(self, name: str | None) -> None:
@@ -66,16 +66,16 @@ class Recorder:
             say(self._said.pop(0))
 
 
-class Planner:
+class FleetRunPlanner:
     """Makes a run of what the command line says and keys have changed."""
 
     def __init__(
         self,
         arguments: argparse.Namespace,
         nodes: Sequence[Node],
-        expected: Sequence[Wanted],
+        expected: Sequence[FleetExpectation],
         least: int,
-        recorder: Recorder,
+        recorder: FleetRecorder,
         settings: HostSettings,
     ) -> None:
         self._arguments = arguments
@@ -88,7 +88,7 @@ class Planner:
 
     def __call__(
         self, number: int, job: str, options: Mapping[str, str], place: Place | None = None
-    ) -> Planned:
+    ) -> PlannedRun:
         """Run ``number``, on all hosts or, as a point of a sweep, on the first of them. Raises what
         the command line would raise."""
         nodes = self._nodes if place is None else self._nodes[: place.hosts]
@@ -97,10 +97,10 @@ class Planner:
         changed = [f"{name}={value}" for name, value in options.items()]
         arguments.set = [*self._arguments.set, *changed]
         arguments.job, arguments.record, arguments.format = job or None, None, None
-        orders = Orders(arguments, self._nodes, bool(self._arguments.record))
+        orders = AgentOrders(arguments, self._nodes, bool(self._arguments.record))
         keep_bins = any(one.each for one in self._expected)
         merger = Merger(arguments.interval, keep_bins=keep_bins)
-        run = Run(arguments, sys.stdout, sys.stderr)
+        run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
         names = tuple(node.name for node in nodes)
         begun = Begun(number, names, time.time(), job, not job, place=place)
         self._recorder.write(fleet_object(begun, arguments.interval))
@@ -111,26 +111,26 @@ class Planner:
                 terms_of(arguments, least), voices,
             )  # fmt: skip
 
-        def judge(fleet: Fleet) -> Judged:
+        def judge(fleet: Fleet) -> RunVerdict:
             return self._judged(fleet, merger, run, least if place is not None else None)
 
-        return Planned(fleet, merger, begun, _nothing, self._row, run.stop, judge)
+        return PlannedRun(fleet, merger, begun, _nothing, self._row, run.stop, judge)
 
-    def watch(self) -> Planned:
+    def watch(self) -> PlannedRun:
         """What goes on between two runs: every host that can be reached watches its disks. Nothing
         of it is recorded."""
-        orders, merger = Orders(self._arguments, self._nodes), Merger(self._arguments.interval)
+        orders, merger = AgentOrders(self._arguments, self._nodes), Merger(self._arguments.interval)
         names = tuple(node.name for node in self._nodes)
 
         def order(node: Node) -> Object:
             return self._set(node, orders.watched(node, self._opened.get(node.name, ())))
 
-        return Planned(
+        return PlannedRun(
             lambda voices: Fleet(
                 self._nodes, self._launch, order, merger, Terms(1, watching=True), voices
             ),
             merger, Begun(0, names, time.time(), watching=True, between=True), _nothing,
-            lambda name, row: None, lambda second: "", lambda fleet: Judged(EXIT_OK),
+            lambda name, row: None, lambda second: "", lambda fleet: RunVerdict(EXIT_OK),
         )  # fmt: skip
 
     def _set(self, node: Node, order: Object) -> Object:
@@ -148,7 +148,9 @@ class Planner:
             self._opened[name] = [str(one) for one in opened] if type(opened) is list else []
         self._recorder.of_host(name, row)
 
-    def _judged(self, fleet: Fleet, merger: Merger, run: Run, least: int | None) -> Judged:
+    def _judged(
+        self, fleet: Fleet, merger: Merger, run: FleetRunReporter, least: int | None
+    ) -> RunVerdict:
         """What came of a run; ``least``: it is a point of a sweep, for which so many would do."""
         met, outcomes = judged(merger, self._expected)
         code, point, spread = code_of(fleet, run, met), None, spread_words(fleet)
@@ -164,7 +166,7 @@ class Planner:
             said.insert(0, why_failed(fleet))
         words = (whole_text(merger.rated(), certified(merger)), *said)
         self._recorder.write(over_object(code, said))
-        return Judged(code, tuple(said), words, point, run.aborted)
+        return RunVerdict(code, tuple(said), words, point, run.aborted)
 
 
 def _code_of_point(code: int, point: ScalePoint | None, met: bool) -> int:
@@ -188,17 +190,22 @@ def _nothing(second: Second) -> None:
 
 
 def show_fleet(
-    arguments: argparse.Namespace, nodes: Sequence[Node], expected: Sequence[Wanted], least: int
+    arguments: argparse.Namespace,
+    nodes: Sequence[Node],
+    expected: Sequence[FleetExpectation],
+    least: int,
 ) -> int:
     """The screen, until it is left; the exit code."""
     require_for_screen()
     # what can't be so is said before there is a screen
     counts = host_counts(arguments, len(nodes)) if arguments.axis else []
-    Orders(arguments, nodes)
-    Run(argparse.Namespace(**{**vars(arguments), "record": None}), sys.stdout, sys.stderr)
-    recorder = Recorder(arguments.record)
+    AgentOrders(arguments, nodes)
+    FleetRunReporter(
+        argparse.Namespace(**{**vars(arguments), "record": None}), sys.stdout, sys.stderr
+    )
+    recorder = FleetRecorder(arguments.record)
     settings = HostSettings()
-    planner = Planner(arguments, nodes, expected, least, recorder, settings)
+    planner = FleetRunPlanner(arguments, nodes, expected, least, recorder, settings)
     session = FleetSession(
         planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch, settings,
         [node.name for node in nodes], scaling_words,

@@ -13,9 +13,9 @@ from iopstui.cli import values
 from iopstui.errors import UsageError
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job, is_shipped
-from iopstui.fleet.hosts.bring import remote_command
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import LINES
+from iopstui.fleet.hosts.program_copy import remote_command
 from iopstui.model.fio.jobfile import checked_override
 from iopstui.text import printable
 
@@ -27,7 +27,7 @@ SSH = (
 )  # fmt: skip
 
 
-class Orders:
+class AgentOrders:
     """``of`` gives a host's order. UsageError for what no host could do. ``kept``: what the hosts
     say is recorded, though ``arguments`` don't say it."""
 

@@ -24,7 +24,7 @@ from iopstui.model.experiment.curve import points_of
 from iopstui.model.experiment.options import ExperimentOptions
 from iopstui.model.experiment.plan import ASK_FROM, Plan
 from iopstui.model.experiment.sensitivity import before
-from iopstui.output.experiment.sink import Told
+from iopstui.output.experiment.sink import ReportedExperiment
 from iopstui.output.experiment.sinks import experiment_sink
 from iopstui.safety.signals import StopSignals
 
@@ -55,7 +55,7 @@ def run_experiment(options: ExperimentOptions) -> int:
         put(before(setup.plan, setup.spread), sys.stderr)
     sink = experiment_sink(setup.plan, options.format, os.uname().nodename, setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
-    told = Told(sink, sys.stderr, sys.stdout)
+    told = ReportedExperiment(sink, sys.stderr, sys.stdout)
     runner = Runner(
         experiment_session(setup, options.run, progress, say), setup.plan, setup.job_target,
         setup.conditions, told.handle, progress, expected,

@@ -24,7 +24,7 @@ from iopstui.lesson.player import LessonRun
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.experiment.options import RunOptions
-from iopstui.model.lesson.pages import ASK, RUN_STEP, Ask, Lesson
+from iopstui.model.lesson.pages import ASK, RUN_STEP, Lesson, QuestionPage
 from iopstui.output.lesson.pages import flowed, head_lines, page_lines
 from iopstui.output.lesson.text import end_lines, measured_line
 from iopstui.output.narration import Narrator
@@ -39,7 +39,7 @@ from iopstui.text import printable
 
 def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
     """--answers a,-,b by the names of the lesson's questions. UsageError if they don't fit."""
-    asks = [step for step in lesson.steps if isinstance(step, Ask)]
+    asks = [step for step in lesson.steps if isinstance(step, QuestionPage)]
     given = [part.strip().lower() for part in text.split(",")] if text else []
     if len(given) > len(asks):
         raise UsageError(

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from iopstui.cli.runs.exported import exported
-from iopstui.cli.runs.to_the_end import run_to_the_end
+from iopstui.cli.runs.exporting import exported
+from iopstui.cli.runs.run_session import run_to_the_end
 from iopstui.cli.terminal import answering, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -24,7 +24,7 @@ from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.options import RunOptions
-from iopstui.output.sinks import EventSink, WithStatus, make_sink
+from iopstui.output.sinks import EventSink, StatusSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_say
@@ -63,9 +63,9 @@ def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
     judging = _sink(kind, session.target)
     sink: EventSink = judging
     if options.hold:
-        from iopstui.cli.runs.holding import WordSink
+        from iopstui.cli.runs.start_gate import StartGateSink
 
-        sink = WordSink(sink, session)
+        sink = StartGateSink(sink, session)
     with answering(options.expect):
         finished = run_to_the_end(session, job, options.overrides, sink)
     code = _verdict(finished, session.exit_code)
@@ -119,7 +119,7 @@ def _check(job: str, options: RunOptions) -> None:
 def _sink(kind: str, target: Target) -> VerdictSink:
     data = make_sink(kind, sys.stdout, sys.stderr, target, os.uname().nodename)
     return VerdictSink(
-        WithStatus(data, sys.stderr, sys.stdout), sys.stdout if kind == "table" else sys.stderr
+        StatusSink(data, sys.stderr, sys.stdout), sys.stdout if kind == "table" else sys.stderr
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
-from iopstui.cli.runs.exported import exported
+from iopstui.cli.runs.exporting import exported
 from iopstui.cli.terminal import say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, JobFailed
 from iopstui.events import Ended, Event, FrameReady
@@ -49,7 +49,7 @@ def watch(options: RunOptions, how: WatchOptions) -> int:
 def _watch(options: RunOptions, how: WatchOptions, session: LiveSession, one: Watch) -> int:
     sink = make_watch_sink(how.format, sys.stdout, sys.stderr, session.target,
                            os.uname().nodename, bool(options.probe))  # fmt: skip
-    ending = _Ending(one)
+    ending = _StopOnSignal(one)
     StopSignals(ending.asked, drop)
     try:
         one.begin(session)
@@ -69,7 +69,7 @@ def _watch(options: RunOptions, how: WatchOptions, session: LiveSession, one: Wa
     return EXIT_OK if reached or how.for_s is None else EXIT_INTERRUPTED
 
 
-class _Ending:
+class _StopOnSignal:
     """A signal ends the watch. If that is not ``heard``, because whoever reads the output has
     stopped reading, the output is given up: a write that waits goes on with the next signal."""
 

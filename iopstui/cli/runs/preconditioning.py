@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from iopstui.cli.runs.to_the_end import run_to_the_end
+from iopstui.cli.runs.run_session import run_to_the_end
 from iopstui.cli.terminal import say
 from iopstui.errors import Interrupted, JobFailed, UsageError, error_of
 from iopstui.format import size
@@ -21,7 +21,7 @@ from iopstui.model.block.target import Place, Target
 from iopstui.model.experiment.options import RunOptions
 from iopstui.model.fio.sizes import part_bytes
 from iopstui.output.narration import Narrator
-from iopstui.output.sinks import WithStatus
+from iopstui.output.sinks import StatusSink
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import creatable
 from iopstui.session.fio.fio_run import UNTIL_THEN
@@ -49,7 +49,7 @@ def preconditioned(options: RunOptions) -> RunOptions:
     say(f"preconditioning first: {target.path} is to be written twice; nothing is measured yet")
     session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
     words = Narrator(sys.stderr, measured=False)
-    finished = run_to_the_end(session, JOB, {}, WithStatus(words, sys.stderr))
+    finished = run_to_the_end(session, JOB, {}, StatusSink(words, sys.stderr))
     if finished is None:
         raise JobFailed("The preconditioning ended before its job did; see the message above.")
     if finished.error:

@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.orders import BEAT, is_order
-from iopstui.fleet.hosts.wire import object_of
 
 Object = dict[str, Any]
 SILENCE_S = 5.0

@@ -9,13 +9,13 @@ from typing import Any
 
 from iopstui import __version__
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
-from iopstui.fleet.hosts.bring import bundle
 from iopstui.fleet.hosts.clocks import Offset
+from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in
+from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.link import Link
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import BEAT, LATEST_NS, SHORT, SPEAKS, SUMS
-from iopstui.fleet.hosts.room import Need, needs_in
-from iopstui.fleet.hosts.wire import object_of
+from iopstui.fleet.hosts.program_copy import bundle
 from iopstui.text import printable
 
 Object = dict[str, Any]
@@ -47,7 +47,7 @@ class Member:
         self.error = ""
         self.hint = ""
         self.exit_code = 0
-        self.needs: list[Need] | None = None
+        self.needs: list[SpaceNeed] | None = None
         self.seen: list[str] | None = None
         self.disks: list[Object] = []
         self.no_probe = ""

@@ -158,7 +158,7 @@ def turn_of(
 
 
 @dataclass(slots=True)
-class _Asked:
+class _PendingChange:
     """A change that is under way."""
 
     id: int
@@ -178,7 +178,7 @@ class HostSettings:
         self.known: dict[str, dict[str, HostTunable]] = {}
         self.kept: dict[str, dict[str, str]] = {}
         self._before: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
-        self._asked: _Asked | None = None
+        self._asked: _PendingChange | None = None
         self._number = 0
         self.wanted = False
 
@@ -201,7 +201,7 @@ class HostSettings:
         """The order for each of its hosts."""
         self._number += 1
         hosts = {host for host, _ in turn.hosts}
-        self._asked = _Asked(self._number, turn, hosts, time.monotonic() + WITHIN_S)
+        self._asked = _PendingChange(self._number, turn, hosts, time.monotonic() + WITHIN_S)
         return {"op": "turn", "id": self._number, "name": turn.name, "value": turn.value}
 
     def heard(self, host: str, row: Mapping[str, Any]) -> None:

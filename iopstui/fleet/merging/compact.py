@@ -7,7 +7,7 @@ buckets, then the next ones as far as there are any but 0, each plane a large nu
 until a few hundred are added. A text is that in hexadecimal, which is read in a fifth of the time
 that base64 and zlib took; on the way ssh makes less of it.
 
-Texts come from other machines: ``Malformed`` for one that ``to_text`` never gives.
+Texts come from other machines: ``MalformedRow`` for one that ``to_text`` never gives.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import struct
 from binascii import unhexlify
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from iopstui.fleet.merging.device import Device
 from iopstui.fleet.merging.packed import FIELD, KEYS
+from iopstui.fleet.merging.probe_sums import ProbeSum
 from iopstui.fleet.merging.sums import (
     AWAITS,
     DISK_RATES,
     LATENCIES,
     WITH_BINS,
-    Kernel,
-    Latencies,
-    Malformed,
-    Part,
-    Sums,
+    DirectionSum,
+    HostSums,
+    KernelSum,
+    LatencyTotals,
+    MalformedRow,
 )
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.samples import DIRECTIONS
@@ -107,10 +107,10 @@ class Compact:
 
     __slots__ = ("device", "fields", "first", "layout", "numbers")
 
-    def __init__(self, text: object, device: Device | None = None) -> None:
+    def __init__(self, text: object, device: ProbeSum | None = None) -> None:
         self.device = device
         if type(text) is not str or len(text) > LONGEST:
-            raise Malformed("its sums are no text of a frame's")
+            raise MalformedRow("its sums are no text of a frame's")
         try:
             data = unhexlify(text)
             self.first: tuple[int, ...] = _FIRST.unpack_from(data, HEAD.size)
@@ -126,7 +126,7 @@ class Compact:
                 raise ValueError
             self.fields = from_bytes(fields, "little")
         except (ValueError, IndexError, struct.error) as error:
-            raise Malformed("its sums are none of a frame's") from error
+            raise MalformedRow("its sums are none of a frame's") from error
 
     @property
     def fio(self) -> bool:
@@ -159,7 +159,7 @@ class Compact:
         return self.first[_AT_P99]
 
     @property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> KernelSum:
         """What the devices did."""
         return _kernel(self.first)
 
@@ -171,7 +171,7 @@ class Compact:
         reads, writes, read_wait, write_wait = first[_AT_AWAITS:_AT_P99]
         return first[3], first[4], first[_AT_P99], reads + writes, read_wait + write_wait
 
-    def sums(self, host: str) -> Sums:
+    def sums(self, host: str) -> HostSums:
         """The same as an object to be shown, or added to others."""
         pile = Pile()
         pile.add(self, host)
@@ -260,7 +260,7 @@ class Pile:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self._sums: Sums | None = None
+        self._sums: HostSums | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -270,7 +270,7 @@ class Pile:
         self._halves: dict[bytes, tuple[int, int]] = {}
         self._maxima: list[tuple[int, ...]] = []
         self._slowest: tuple[int, str] | None = None
-        self._device = Device()
+        self._device = ProbeSum()
 
     def add(self, one: Compact, host: str, with_bins: bool = True) -> None:
         """A frame of ``host``; without the histograms nobody asks for maxima."""
@@ -345,11 +345,11 @@ class Pile:
         if self._count == OFTEN:
             self._settle()
 
-    def taken(self) -> Sums:
+    def taken(self) -> HostSums:
         """All that was added since the last time."""
         self._settle()
         found, self._sums = self._sums, None
-        return found or Sums()
+        return found or HostSums()
 
     def _settle(self) -> None:
         """The fields are full, or it is asked for."""
@@ -358,7 +358,7 @@ class Pile:
         data = self._numbers.to_bytes(_ALL.size, "little")
         numbers = _ALL.unpack(data)
         highest = [*map(max, zip(*self._maxima, strict=True))] or [0] * len(_KINDS)
-        found = Sums(kernel=_kernel(numbers), slowest=self._slowest, device=self._device)
+        found = HostSums(kernel=_kernel(numbers), slowest=self._slowest, device=self._device)
         planes = _planes_of_halves(self._halves)
         for which, plane in _planes(self._bins).items():
             planes[which] = planes.get(which, 0) + plane
@@ -378,24 +378,24 @@ class Pile:
 
 def _part(
     numbers: tuple[int, ...], place: int, maxima: dict[tuple[int, str], tuple[int, int]]
-) -> Part | None:
+) -> DirectionSum | None:
     here, ios, moved, iops_m, bw_m = numbers[:5]
     if not here:
         return None
-    part = Part(ios, moved, iops_m, bw_m)
+    part = DirectionSum(ios, moved, iops_m, bw_m)
     for number, kind in enumerate(LATENCIES):
         n, sum_ns = numbers[5 + 2 * number : 7 + 2 * number]
         if n:
-            part.latencies[kind] = Latencies(n, sum_ns, *maxima.get((place, kind), (0, 0)))
+            part.latencies[kind] = LatencyTotals(n, sum_ns, *maxima.get((place, kind), (0, 0)))
     return part
 
 
-def _kernel(numbers: tuple[int, ...]) -> Kernel:
+def _kernel(numbers: tuple[int, ...]) -> KernelSum:
     hosts, *rest = numbers[_AT_KERNEL:_AT_P99]
     if not hosts:
-        return Kernel()
+        return KernelSum()
     rates, counts = len(DISK_RATES), len(DISK_RATES) + len(_COUNTS)
-    return Kernel(
+    return KernelSum(
         hosts,
         dict(zip(DISK_RATES, rest[:rates], strict=True)),
         dict(zip(_COUNTS, rest[rates:counts], strict=True)),
@@ -419,7 +419,7 @@ def _packed(planes: Mapping[int, int]) -> dict[int, int]:
     return found
 
 
-def to_text(sums: Sums) -> str:
+def to_text(sums: HostSums) -> str:
     """Of one host's frame; "" for what has no place in it (counts that are too large), which goes
     as JSON lines have it."""
     numbers, planes = _numbers(sums), [*_planes_of(sums)]
@@ -434,7 +434,7 @@ def to_text(sums: Sums) -> str:
     return data.hex() if 2 * len(data) <= LONGEST else ""
 
 
-def _planes_of(sums: Sums) -> Iterator[tuple[int, bytes]]:
+def _planes_of(sums: HostSums) -> Iterator[tuple[int, bytes]]:
     """The bytes of all histograms; -1 for a byte that has no place."""
     for place, packed in _histograms(sums):
         data = packed.to_bytes((packed.bit_length() // 8 // FIELD + 1) * FIELD, "little")
@@ -447,7 +447,7 @@ def _planes_of(sums: Sums) -> Iterator[tuple[int, bytes]]:
             yield which, (found + bytes(-len(found) % EVEN))[step * STEP :]
 
 
-def _histograms(sums: Sums) -> Iterator[tuple[int, int]]:
+def _histograms(sums: HostSums) -> Iterator[tuple[int, int]]:
     for number, (place, kind) in enumerate(_KINDS):
         part = sums.fio.get(PARTS[place])
         packed = part.latencies[kind].packed if part and kind in part.latencies else 0
@@ -455,7 +455,7 @@ def _histograms(sums: Sums) -> Iterator[tuple[int, int]]:
             yield number, packed
 
 
-def _numbers(sums: Sums) -> list[int] | None:
+def _numbers(sums: HostSums) -> list[int] | None:
     kernel = sums.kernel
     if sums.fio and TOTAL not in sums.fio:
         return None
@@ -472,7 +472,7 @@ def _numbers(sums: Sums) -> list[int] | None:
             continue
         found[start : start + 5] = [1, part.ios, part.bytes, part.iops_m, part.bw_m]
         for number, kind in enumerate(LATENCIES):
-            more = part.latencies.get(kind, Latencies())
+            more = part.latencies.get(kind, LatencyTotals())
             found[start + 5 + 2 * number : start + 7 + 2 * number] = [more.n, more.sum_ns]
             if kind in WITH_BINS:
                 found[_AT_MAXIMA + _KINDS.index((place, kind))] = more.max_ns

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.fleet.merging.merger import Second
-from iopstui.fleet.merging.sums import Sums
+from iopstui.fleet.merging.sums import HostSums
 from iopstui.model.experiment.expectation import Expectation, figure_and_value, parse_expectation
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import DEVICE, TOTAL
@@ -38,7 +38,7 @@ def full_name(name: str) -> str:
     return f"{match[1]}.clat.{match[2]}" if match[1] else f"clat.{match[2]}"
 
 
-def figure(sums: Sums, path: Sequence[str]) -> float | None:
+def figure(sums: HostSums, path: Sequence[str]) -> float | None:
     """The figure at a field's path ("fio", "read", "clat", "p99"); ``None``: not measured."""
     if not _known(path):
         return None
@@ -59,7 +59,7 @@ def figure(sums: Sums, path: Sequence[str]) -> float | None:
     return found.percentiles().get(path[3])
 
 
-def _of_device(sums: Sums, kind: str, name: str) -> float | None:
+def _of_device(sums: HostSums, kind: str, name: str) -> float | None:
     part = sums.device.part(kind)
     if part is None:
         return None
@@ -79,7 +79,7 @@ def _known(path: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FleetExpectation:
     """An --expect of a fleet: of the totals, or of ``each`` host."""
 
     text: str
@@ -87,7 +87,7 @@ class Wanted:
     expectation: Expectation
 
 
-def wanted(text: str, tolerance: float) -> Wanted:
+def wanted(text: str, tolerance: float) -> FleetExpectation:
     """UsageError for what totals don't have."""
     body = text.strip()
     each = body.startswith(EACH)
@@ -97,7 +97,7 @@ def wanted(text: str, tolerance: float) -> Wanted:
         body = full_name(match[0]) + body[match.end() :]
     found = parse_expectation(body, (), tolerance, ())
     _check(f"--expect {text!r}", found.path)
-    return Wanted(text.strip(), each, found)
+    return FleetExpectation(text.strip(), each, found)
 
 
 def _check(asked: str, path: Sequence[str]) -> None:
@@ -107,7 +107,7 @@ def _check(asked: str, path: Sequence[str]) -> None:
                          "--probe device.read.p99.")  # fmt: skip
 
 
-class Abort:
+class AbortCondition:
     """``figure>value for time``: ``feed`` says True once it has been so in all seconds of the
     time. A second without the figure is none in which it was so."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iopstui.fleet.merging.sums import Malformed, Object, Sums, part_of, whole
+from iopstui.fleet.merging.sums import HostSums, MalformedRow, Object, part_of, whole
 from iopstui.model.fio.counts import SUBMISSIONS
 from iopstui.model.metrics.frame import RESET
 from iopstui.model.metrics.paths import TOTAL
@@ -13,7 +13,7 @@ from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED, is_final
 from iopstui.model.samples import MIXED
 
 
-class Counted:
+class HostTotals:
     """I/Os and bytes of a host's frames, and fio's final ones: submissions less failed I/Os, which
     the frames are not made of (model/metrics/summary.py, Certificate).
 
@@ -27,7 +27,7 @@ class Counted:
         self.checked = True
         self._run = [0, 0]
 
-    def add(self, fio: Mapping[str, Any], flags: set[str], sums: Sums) -> None:
+    def add(self, fio: Mapping[str, Any], flags: set[str], sums: HostSums) -> None:
         """Count a frame. What came before fio's counters began again (a ramp) is dropped."""
         total = sums.fio.get(TOTAL)
         if total is None:
@@ -54,7 +54,7 @@ class Counted:
             return
         rows = summary.get("rows")
         if not isinstance(rows, list):
-            raise Malformed("a summary has no rows")
+            raise MalformedRow("a summary has no rows")
         self.checked &= is_final(summary)
         ios, moved = 0, 0
         known = True
@@ -90,7 +90,7 @@ def _of_row(row: Any) -> tuple[int, int, bool]:
     """Completions by another counter than the frames', the block size (0: several), and whether
     there is such a counter."""
     if not isinstance(row, dict):
-        raise Malformed("a summary's row is no object")
+        raise MalformedRow("a summary's row is no object")
     parts = part_of(row, "directions")
     names = [name for name in parts if name != MIXED] or [*parts]
     found = [part_of(parts, name) for name in names]

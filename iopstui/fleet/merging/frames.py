@@ -25,7 +25,7 @@ from iopstui.events import (
 )
 from iopstui.fleet.merging.compact import Compact
 from iopstui.fleet.merging.packed import from_wire, unpack
-from iopstui.fleet.merging.sums import Object, Part
+from iopstui.fleet.merging.sums import DirectionSum, Object
 from iopstui.fleet.merging.whole import direction_of, disk_of, probe_of
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.findings.evidence import Finding
@@ -175,12 +175,12 @@ def _of_sums(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
         return dataclasses.replace(bare, disks=disks)
     empty: dict[str, Any] = {"seconds": seconds, TOTAL: {"ios": 0, "bytes": 0}}
     parts = {name: _part(sums.fio[name]) for name in DIRECTIONS if name in sums.fio}
-    total = _part(sums.total or Part())
+    total = _part(sums.total or DirectionSum())
     fio = dataclasses.replace(_fio(empty, bare.flags), directions=parts, total=total)
     return dataclasses.replace(bare, disks=disks, fio=fio)
 
 
-def _part(part: Part) -> DirectionInterval:
+def _part(part: DirectionSum) -> DirectionInterval:
     return dataclasses.replace(direction_of(part), max_ns=part.main[1].max_ns or None)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.fleet.merging.compact import Compact, Pile
-from iopstui.fleet.merging.finals import Counted
+from iopstui.fleet.merging.finals import HostTotals
 from iopstui.fleet.merging.short import (
     BYTES,
     FIO,
@@ -29,8 +29,8 @@ from iopstui.fleet.merging.short import (
 )
 from iopstui.fleet.merging.sums import (
     MILLI,
-    Malformed,
-    Sums,
+    HostSums,
+    MalformedRow,
     device_of_frame,
     frame_sums,
     part_of,
@@ -56,14 +56,14 @@ it did, the device's util (percent), and its length (s)."""
 
 
 @dataclass(slots=True)
-class Slot:
+class HostInterval:
     """``host`` in one second: what it did in the ``measured`` seconds of it, ``own`` as it came.
     ``complete``: enough of it; ``flags`` are its frames', ``util`` the device's in the newest of
     them (percent)."""
 
     host: str
     number: int
-    own: Sums | Compact | None = None
+    own: HostSums | Compact | None = None
     measured: float = 0.0
     flags: set[str] = field(default_factory=set)
     gap: bool = False
@@ -71,22 +71,22 @@ class Slot:
     util: float | None = None
 
     @property
-    def sums(self) -> Sums:
+    def sums(self) -> HostSums:
         """What it did."""
-        if not isinstance(self.own, Sums):
-            self.own = self.own.sums(self.host) if self.own is not None else Sums()
+        if not isinstance(self.own, HostSums):
+            self.own = self.own.sums(self.host) if self.own is not None else HostSums()
         return self.own
 
-    def add(self, own: Sums | Compact, seconds: float) -> None:
+    def add(self, own: HostSums | Compact, seconds: float) -> None:
         """Another frame of it: counts add, rates are those of both together."""
         if not self.flags and not self.measured:
             # the only one, nearly always: taken as it is, because histograms are long
             self.own, self.measured = own, seconds
             return
-        sums = own if isinstance(own, Sums) else own.sums(self.host)
+        sums = own if isinstance(own, HostSums) else own.sums(self.host)
         if not self.several:
             self.several, first = True, self.sums
-            self.own = Sums()
+            self.own = HostSums()
             self.sums.add(first)
         before, self.measured = self.measured, self.measured + seconds
         rates = self.sums.kernel.rates, sums.kernel.rates
@@ -110,7 +110,7 @@ class Slot:
         return not self.gap and self.measured >= COMPLETE * interval_s
 
 
-class Host:
+class HostSeconds:
     """Follows one host. ``feed`` takes its frames in order and gives the seconds that are over.
 
     ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``near_s`` our
@@ -127,10 +127,10 @@ class Host:
         self.first: int | None = None
         self.last: int | None = None
         self.ended = False
-        self._whole = Sums()
+        self._whole = HostSums()
         self._pile = Pile()
         self.measured = 0.0
-        self.counted = Counted()
+        self.counted = HostTotals()
         self.jumped_ms = 0.0
         self.frames = 0
         self.too_long = 0
@@ -140,7 +140,7 @@ class Host:
         self._enough_s = COMPLETE * interval_s
         self._origin_ms: float | None = None
         self._newest_t: float | None = None
-        self._slot: Slot | None = None
+        self._slot: HostInterval | None = None
 
     @property
     def held(self) -> int | None:
@@ -152,7 +152,7 @@ class Host:
         self._origin_ms = self._newest_t = None
         self.jumped_ms = 0.0
 
-    def feed(self, row: Mapping[str, Any]) -> list[Slot]:
+    def feed(self, row: Mapping[str, Any]) -> list[HostInterval]:
         """Take a frame; the seconds that are over with it. Malformed."""
         flags = _flags(row)
         if row.get("sums") is not None:
@@ -163,7 +163,7 @@ class Host:
             return []
         number = self._number(self._middle_s(row, seconds), seconds)
         util = _util(part_of(part_of(row, "kernel"), TOTAL))
-        own = frame_sums(self.name, row, seconds) if seconds else Sums()
+        own = frame_sums(self.name, row, seconds) if seconds else HostSums()
         # nothing below can fail: all of the frame is taken, or nothing
         self.frames += 1
         self._newest_t = row["t"]
@@ -173,14 +173,14 @@ class Host:
             self._whole.add(own, self._keep_bins)
         return self._put(own, number, seconds, flags, util, bool(fio))
 
-    def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[Slot]:
+    def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[HostInterval]:
         """The same, of a frame that was sent as its sums."""
         probed = row.get(DEVICE) is not None
         own = Compact(row["sums"], device_of_frame(row) if probed else None)
         fio = own.fio
         seconds = _seconds(row.get("seconds"))
         if not seconds:
-            raise Malformed("a frame with sums has no length")
+            raise MalformedRow("a frame with sums has no length")
         if not fio and _says_nothing(row, flags):
             return []
         number = self._number(self._middle_s(row, seconds), seconds)
@@ -253,19 +253,19 @@ class Host:
         )
 
     @property
-    def whole(self) -> Sums:
+    def whole(self) -> HostSums:
         """All of its frames but fio's ramp."""
         self._whole.add(self._pile.taken(), self._keep_bins)
         return self._whole
 
     def _put(
-        self, own: Sums | Compact, number: int, seconds: float, flags: set[str],
+        self, own: HostSums | Compact, number: int, seconds: float, flags: set[str],
         util: float | None, fio: bool,
-    ) -> list[Slot]:  # fmt: skip
+    ) -> list[HostInterval]:  # fmt: skip
         if self._slot is None and not flags and seconds >= self._enough_s:
             # a whole second, nearly always
             self._expected_from(number)
-            return [Slot(self.name, number, own, seconds, flags, util=util)]
+            return [HostInterval(self.name, number, own, seconds, flags, util=util)]
         over = self._take(number)
         slot = self._slot
         assert slot is not None
@@ -284,12 +284,12 @@ class Host:
         if self.first is None:
             self.first = math.floor(wall_ms / 1000 / self._interval_s + 0.5)
 
-    def end(self) -> list[Slot]:
+    def end(self) -> list[HostInterval]:
         """Its run is over; the seconds that are over with it."""
         self.ended = True
         return self.flush()
 
-    def rated(self) -> Sums:
+    def rated(self) -> HostSums:
         """``whole`` with the rates of the whole run. (Of single frames they don't add up.)"""
         found = self.whole
         found.device.of_one()
@@ -298,12 +298,12 @@ class Host:
             part.bw_m = whole(part.bytes / self.measured, MILLI) if self.measured else 0
         return found
 
-    def _take(self, number: int) -> list[Slot]:
+    def _take(self, number: int) -> list[HostInterval]:
         over = []
         if self._slot is not None and self._slot.number != number:
             over = self.flush()
         if self._slot is None:
-            self._slot = Slot(self.name, number)
+            self._slot = HostInterval(self.name, number)
             self._expected_from(number)
         self.last = number
         return over
@@ -315,7 +315,7 @@ class Host:
             self.first, self.ended = number, False
         self.last = number
 
-    def flush(self) -> list[Slot]:
+    def flush(self) -> list[HostInterval]:
         """The second that it is in, as far as it has come."""
         slot, self._slot = self._slot, None
         return [slot] if slot is not None else []
@@ -324,12 +324,12 @@ class Host:
         """When the frame's middle was, in seconds since 1970 by our clock."""
         wall, t = row.get("wall_ms"), row.get("t")
         if not isinstance(wall, (int, float)) or not isinstance(t, (int, float)):
-            raise Malformed("a frame has no time")
+            raise MalformedRow("a frame has no time")
         # a number of JSON may be too large for a float, or none at all (NaN)
         if not (0 <= wall < LATEST_S * 1000 and abs(t) < LATEST_S):
-            raise Malformed("a frame has an impossible time")
+            raise MalformedRow("a frame has an impossible time")
         if self._newest_t is not None and t <= self._newest_t:
-            raise Malformed("a frame came twice, or behind a later one")
+            raise MalformedRow("a frame came twice, or behind a later one")
         origin = wall - t * 1000
         if self._origin_ms is None:
             self._origin_ms = origin
@@ -337,7 +337,7 @@ class Host:
             self.jumped_ms = origin - self._origin_ms
         at_s = (self._origin_ms - self.offset_ms) / 1000 + t
         if self.near_s is not None and abs(at_s - self.near_s) > FAR_S:
-            raise Malformed("a frame has an impossible time")
+            raise MalformedRow("a frame has an impossible time")
         return at_s - seconds / 2
 
     def _number(self, middle_s: float, seconds: float) -> int:
@@ -370,7 +370,7 @@ def _flags(row: Mapping[str, Any]) -> set[str]:
     if not found:
         return set()
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise Malformed("a frame has impossible flags")
+        raise MalformedRow("a frame has impossible flags")
     return {*found}
 
 
@@ -378,5 +378,5 @@ def _seconds(value: Any) -> float:
     if value is None:
         return 0.0
     if type(value) not in (int, float) or not 0 <= value < LATEST_S:
-        raise Malformed("a frame has an impossible length")
+        raise MalformedRow("a frame has an impossible length")
     return float(value)

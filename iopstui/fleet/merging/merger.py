@@ -14,9 +14,9 @@ from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED
 from iopstui.fleet.merging.compact import Compact, Pile
-from iopstui.fleet.merging.host import LATEST_S, Host, Plain, Slot
+from iopstui.fleet.merging.host import LATEST_S, HostInterval, HostSeconds, Plain
 from iopstui.fleet.merging.short import Columns, Short, add_shorts
-from iopstui.fleet.merging.sums import Malformed, Sums, part_of, total_sums, whole
+from iopstui.fleet.merging.sums import HostSums, MalformedRow, part_of, total_sums, whole
 from iopstui.model.metrics.frame import RAMP
 from iopstui.model.metrics.paths import SCHEMA
 
@@ -40,7 +40,7 @@ class Second:
 
     number: int
     interval_s: float
-    sums: Sums = field(default_factory=Sums)
+    sums: HostSums = field(default_factory=HostSums)
     expected: int = 0
     counted: int = 0
     missing: tuple[str, ...] = ()
@@ -54,14 +54,14 @@ class Second:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenSecond:
     """A second that is not closed yet: the sums of its hosts, those of fio's ramps, and the totals
     of other mergers (whose whole comes at their end)."""
 
-    sums: Sums = field(default_factory=Sums)
-    ramps: Sums = field(default_factory=Sums)
+    sums: HostSums = field(default_factory=HostSums)
+    ramps: HostSums = field(default_factory=HostSums)
     compact: Pile = field(default_factory=Pile)
-    totals: Sums = field(default_factory=Sums)
+    totals: HostSums = field(default_factory=HostSums)
     flags: dict[str, int] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
     incomplete: set[str] = field(default_factory=set)
@@ -71,7 +71,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Below:
+class _SubMerger:
     """A merger below this one: the seconds of its first and last row, and who was lost there."""
 
     first: int | None = None
@@ -87,7 +87,7 @@ class _Below:
         return self.lost if self.last is not None and number > self.last else ()
 
 
-def _unheard(name: str, slot: Slot, counted: bool) -> None:
+def _unheard(name: str, slot: HostInterval, counted: bool) -> None:
     """Nobody asks for each host's own seconds."""
 
 
@@ -105,26 +105,26 @@ class Merger:
 
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
-        self.on_slot: Callable[[str, Slot, bool], None] = _unheard
+        self.on_slot: Callable[[str, HostInterval, bool], None] = _unheard
         self.on_columns: Callable[[Columns], None] | None = None
         self.on_plain: Callable[[Sequence[Plain]], None] = self._each_slot
-        self.hosts: dict[str, Host] = {}
-        self.below: dict[str, _Below] = {}
+        self.hosts: dict[str, HostSeconds] = {}
+        self.below: dict[str, _SubMerger] = {}
         self.merged: dict[str, Mapping[str, Any]] = {}
         self.late: dict[str, int] = {}
-        self.whole = Sums()
+        self.whole = HostSums()
         self.lost: set[str] = set()
         self._foreign: set[str] = set()
         self._lag = lag
         self._keep_bins = keep_bins
-        self._open: dict[int, _Open] = {}
+        self._open: dict[int, _OpenSecond] = {}
         self._next: int | None = None
         self._newest = 0
 
-    def host(self, name: str) -> Host:
+    def host(self, name: str) -> HostSeconds:
         """A host by its name, a new one if need be."""
         if name not in self.hosts:
-            self.hosts[name] = Host(name, self.interval_s, self._keep_bins)
+            self.hosts[name] = HostSeconds(name, self.interval_s, self._keep_bins)
         return self.hosts[name]
 
     def feed(self, name: str, row: Mapping[str, Any]) -> None:
@@ -149,7 +149,7 @@ class Merger:
 
     def feed_all(
         self, rows: Iterable[tuple[str, Mapping[str, Any]]], near_s: float,
-        refused: Callable[[str, Malformed], None],
+        refused: Callable[[str, MalformedRow], None],
     ) -> None:  # fmt: skip
         """``feed`` of lines that have just come, by our clock at ``near_s``; ``refused`` is told
         whose was malformed. What is the same of nearly all is done for all of them at once."""
@@ -169,7 +169,7 @@ class Merger:
                 plain.clear()
                 self.host(name).near_s = near_s
                 self.feed(name, row)
-            except Malformed as error:
+            except MalformedRow as error:
                 refused(name, error)
         self._put_all(plain)
 
@@ -224,12 +224,12 @@ class Merger:
             if row["schema"] != SCHEMA:
                 self._foreign.add(name)
         if name in self._foreign:
-            raise Malformed(f"it is of another schema than {SCHEMA}, by another iopstui")
+            raise MalformedRow(f"it is of another schema than {SCHEMA}, by another iopstui")
 
     def _begin(self, name: str, merged: bool) -> None:
         """It is known before its first frame, so that no second is closed without it."""
         if merged:
-            self.below.setdefault(name, _Below())
+            self.below.setdefault(name, _SubMerger())
         else:
             self.host(name).begin()
 
@@ -253,7 +253,7 @@ class Merger:
 
     # -- seconds
 
-    def _at(self, number: int) -> _Open | None:
+    def _at(self, number: int) -> _OpenSecond | None:
         """The second, if it is still open."""
         if self._next is not None and number < self._next:
             return None
@@ -261,10 +261,10 @@ class Merger:
             self._newest = number
         found = self._open.get(number)
         if found is None:
-            found = self._open[number] = _Open()
+            found = self._open[number] = _OpenSecond()
         return found
 
-    def _put(self, host: Host, slot: Slot) -> None:
+    def _put(self, host: HostSeconds, slot: HostInterval) -> None:
         found = self._at(slot.number)
         name, flags = host.name, slot.flags
         self.lost.discard(name)
@@ -297,7 +297,7 @@ class Merger:
             found = self._at(number)
             if found is None:
                 for name, _, own, util, seconds in ones:
-                    self._put(self.hosts[name], Slot(name, number, own, seconds, util=util))
+                    self._put(self.hosts[name], HostInterval(name, number, own, seconds, util=util))
                 continue
             names = [name for name, *_ in ones]
             self.lost.difference_update(names)
@@ -308,20 +308,20 @@ class Merger:
 
     def _each_slot(self, ones: Sequence[Plain]) -> None:
         for name, number, own, util, seconds in ones:
-            self.on_slot(name, Slot(name, number, own, seconds, util=util), True)
+            self.on_slot(name, HostInterval(name, number, own, seconds, util=util), True)
 
     def _total(self, name: str, row: Mapping[str, Any]) -> None:
         if row.get("interval_s") != self.interval_s:
-            raise Malformed("its seconds are of another length")
+            raise MalformedRow("its seconds are of another length")
         number = whole(row.get("second"))
         if number * self.interval_s >= LATEST_S:
-            raise Malformed("its second is impossible")
+            raise MalformedRow("its second is impossible")
         sums = total_sums(row)
         hosts = part_of(row, "hosts")
         expected, counted = whole(hosts.get("expected")), whole(hosts.get("counted"))
         names = _names(hosts.get("missing")), _names(hosts.get("incomplete"))
         flags = {str(flag): whole(count) for flag, count in part_of(row, "flags").items()}
-        below = self.below.setdefault(name, _Below())
+        below = self.below.setdefault(name, _SubMerger())
         below.first = number if below.first is None else below.first
         below.last, below.expected = max(below.last or 0, number), expected
         found = self._at(number)
@@ -353,7 +353,7 @@ class Merger:
             unseen = {*_names(part_of(row, "hosts").get("unseen"))}
             self.below[name].lost = tuple(one for one in lost if one not in unseen)
 
-    def rated(self) -> Sums:
+    def rated(self) -> HostSums:
         """``whole`` with the rates of whole runs, each host's by its own time."""
         rated = [host.rated() for host in self.hosts.values()]
         rated += [total_sums(row) for row in self.merged.values()]
@@ -416,7 +416,7 @@ class Merger:
             # it has said no more for so long that this is all of it
             for slot in host.flush() if host.last == number else ():
                 self._put(host, slot)
-        found = self._open.pop(number, None) or _Open()
+        found = self._open.pop(number, None) or _OpenSecond()
         self._next = number + 1
         expected = {
             host.name for host in self.hosts.values()
@@ -449,5 +449,5 @@ def _names(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or len(value) > MOST_NAMES:
-        raise Malformed("names of hosts are no list")
+        raise MalformedRow("names of hosts are no list")
     return tuple(str(one) for one in value)

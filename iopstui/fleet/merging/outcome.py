@@ -12,7 +12,7 @@ from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
 
 
 @dataclass(slots=True)
-class Certified:
+class MergeCertificate:
     """Counts of hosts and their names. ``ios`` and ``bytes`` are those of all frames, ``fio_ios``
     and ``fio_bytes`` what fio's finals say of the hosts that have any (``None``: of none, or
     I/Os of several sizes). ``unseen`` are those of the ``lost`` that sent no frame at all.
@@ -33,7 +33,7 @@ class Certified:
     differs: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
 
-    def add(self, other: Certified) -> None:
+    def add(self, other: MergeCertificate) -> None:
         """Add other hosts'."""
         both_sized = self.fio_bytes is not None and other.fio_bytes is not None
         if self.fio_ios is None or other.fio_ios is None:
@@ -48,13 +48,15 @@ class Certified:
             setattr(self, name, tuple(sorted((*getattr(self, name), *getattr(other, name)))))
 
 
-def certified(merger: Merger) -> Certified:
+def certified(merger: Merger) -> MergeCertificate:
     """Of all hosts of a merger, and those of the mergers below it."""
-    found = Certified()
+    found = MergeCertificate()
     for name, host in merger.hosts.items():
         counted = host.counted
         ios, moved = counted.finals or (None, None)
-        one = Certified(1, ios=counted.ios, bytes=counted.bytes, fio_ios=ios, fio_bytes=moved)
+        one = MergeCertificate(
+            1, ios=counted.ios, bytes=counted.bytes, fio_ios=ios, fio_bytes=moved
+        )
         one.finished = int(host.outcome == FINISHED or (host.ended and not host.outcome))
         one.failed = (name,) if host.outcome == FAILED else ()
         one.interrupted = (name,) if host.outcome == INTERRUPTED else ()
@@ -69,10 +71,10 @@ def certified(merger: Merger) -> Certified:
     return found
 
 
-def _of_row(row: Mapping[str, Any]) -> Certified:
+def _of_row(row: Mapping[str, Any]) -> MergeCertificate:
     hosts, count = part_of(row, "hosts"), part_of(row, "count")
     known = {name: count.get(name) for name in ("fio_ios", "fio_bytes")}
-    return Certified(
+    return MergeCertificate(
         hosts=whole(hosts.get("total")),
         finished=whole(hosts.get("finished")),
         ios=whole(count.get("ios")),

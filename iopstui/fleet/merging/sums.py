@@ -4,7 +4,7 @@ Everything kept is a whole number: counts, nanoseconds, thousandths of a rate, b
 So addition is exact in any order and by any tree of mergers, and nothing is an average that
 can't be made anew. A figure (a rate, a mean, a percentile) is computed where it is shown.
 
-Rows come from other machines: ``Malformed`` is raised for one that can't be a frame, before
+Rows come from other machines: ``MalformedRow`` is raised for one that can't be a frame, before
 anything of it was added.
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iopstui.fleet.merging.device import COUNTS, MICRO, Device, DevicePart, rate_m
 from iopstui.fleet.merging.packed import FIELD, KEYS, from_wire, pack, unpack
+from iopstui.fleet.merging.probe_sums import COUNTS, MICRO, ProbeDirectionSum, ProbeSum, rate_m
 from iopstui.model import histogram
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import DEVICE, TOTAL
@@ -40,7 +40,7 @@ DISK_RATES = ("r/s", "w/s", "rMB/s", "wMB/s", "aqu-sz", "in-flight")
 AWAITS = (("r_await", "reads"), ("w_await", "writes"))
 
 
-class Malformed(ValueError):
+class MalformedRow(ValueError):
     """A row that no iopstui writes."""
 
 
@@ -52,15 +52,15 @@ def whole(value: Any, scale: int = 1) -> int:
         # nearly always
         if 0 <= value <= MOST:
             return value
-        raise Malformed("a figure is impossible")
+        raise MalformedRow("a figure is impossible")
     if type(value) not in (int, float):
-        raise Malformed("a figure is no number")
+        raise MalformedRow("a figure is no number")
     try:
         found: int = round(value * scale)
     except (OverflowError, ValueError) as error:
-        raise Malformed("a figure is not finite") from error
+        raise MalformedRow("a figure is not finite") from error
     if not 0 <= found <= MOST:
-        raise Malformed("a figure is impossible")
+        raise MalformedRow("a figure is impossible")
     return found
 
 
@@ -70,7 +70,7 @@ def part_of(row: Any, name: str) -> Mapping[str, Any]:
     if type(found) is dict:
         return found
     if found is not None:
-        raise Malformed(f"{name} is no object")
+        raise MalformedRow(f"{name} is no object")
     return {}
 
 
@@ -81,19 +81,19 @@ def _bins(row: Mapping[str, Any]) -> int:
         if isinstance(wire, str):
             packed = from_wire(wire)
             if packed & _TOO_MANY:
-                raise Malformed("a histogram has impossible counts")
+                raise MalformedRow("a histogram has impossible counts")
             return packed
         if found is None:
             return 0
         if not 0 <= max(found.values(), default=0) <= MOST_IN_BIN:
-            raise Malformed("a histogram has impossible counts")
+            raise MalformedRow("a histogram has impossible counts")
         return pack(found)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise Malformed("a histogram is none of fio's") from error
+        raise MalformedRow("a histogram is none of fio's") from error
 
 
 @dataclass(slots=True)
-class Latencies:
+class LatencyTotals:
     """``n`` latencies of one kind, their sum and their maximum (ns), and their histogram, packed
     (packed.py)."""
 
@@ -135,7 +135,7 @@ class Latencies:
 
 
 @dataclass(slots=True)
-class Part:
+class DirectionSum:
     """One direction, or the total: completions, bytes, their rates in thousandths, latencies by
     kind ("slat", "clat", "lat")."""
 
@@ -143,7 +143,7 @@ class Part:
     bytes: int = 0
     iops_m: int = 0
     bw_m: int = 0
-    latencies: dict[str, Latencies] = field(default_factory=dict)
+    latencies: dict[str, LatencyTotals] = field(default_factory=dict)
 
     @property
     def iops(self) -> float:
@@ -155,11 +155,11 @@ class Part:
         """Bytes per second of all hosts."""
         return self.bw_m / MILLI
 
-    def of(self, kind: str) -> Latencies:
+    def of(self, kind: str) -> LatencyTotals:
         """The latencies of this kind, to be added to."""
-        return self.latencies.setdefault(kind, Latencies())
+        return self.latencies.setdefault(kind, LatencyTotals())
 
-    def add(self, other: Part, with_bins: bool = True) -> None:
+    def add(self, other: DirectionSum, with_bins: bool = True) -> None:
         """Add another host's, or another second's; rates only mean something for hosts. Without
         the bins there is no maximum either."""
         self.ios += other.ios
@@ -171,7 +171,7 @@ class Part:
             # several of them for each frame of each host: no call for it
             mine = own.get(kind)
             if mine is None:
-                mine = own[kind] = Latencies()
+                mine = own[kind] = LatencyTotals()
             mine.n += more.n
             mine.sum_ns += more.sum_ns
             if with_bins:
@@ -180,11 +180,11 @@ class Part:
                     mine.max_ns = more.max_ns
 
     @property
-    def main(self) -> tuple[str, Latencies]:
+    def main(self) -> tuple[str, LatencyTotals]:
         """The latencies that a histogram is of, and their kind."""
         found = [kind for kind in WITH_BINS if kind in self.latencies]
         kind = max(found, key=lambda one: self._of_bins(one), default="clat")
-        return kind, self.latencies.get(kind, Latencies())
+        return kind, self.latencies.get(kind, LatencyTotals())
 
     def _of_bins(self, kind: str) -> int:
         more = self.latencies[kind]
@@ -194,16 +194,16 @@ class Part:
         """For JSON lines."""
         row: Object = {"iops": self.iops, "bw": self.bw, "ios": self.ios, "bytes": self.bytes}
         for kind in LATENCIES:
-            more = self.latencies.get(kind, Latencies())
+            more = self.latencies.get(kind, LatencyTotals())
             row[kind] = more.as_object(with_bins and kind in WITH_BINS)
             if kind not in WITH_BINS:
                 row[kind] = {name: row[kind][name] for name in ("mean", "n", "sum_ns")}
         return row
 
 
-def of_frame(row: Mapping[str, Any], seconds: float) -> Part:
+def of_frame(row: Mapping[str, Any], seconds: float) -> DirectionSum:
     """A direction of a frame (``seconds`` long), as JSON lines have it. Malformed."""
-    part = Part(whole(row.get("ios")), whole(row.get("bytes")))
+    part = DirectionSum(whole(row.get("ios")), whole(row.get("bytes")))
     part.iops_m = whole(part.ios / seconds, MILLI)
     part.bw_m = whole(part.bytes / seconds, MILLI)
     own = row.get("bins_of")
@@ -213,23 +213,23 @@ def of_frame(row: Mapping[str, Any], seconds: float) -> Part:
         if not n:
             continue
         mean = more.get("mean")
-        part.latencies[kind] = Latencies(
+        part.latencies[kind] = LatencyTotals(
             n, whole(mean, n), whole(more.get("max")),
             _bins(row) if kind == own else 0,
         )  # fmt: skip
     return part
 
 
-def of_total(row: Mapping[str, Any]) -> Part:
+def of_total(row: Mapping[str, Any]) -> DirectionSum:
     """A direction of a merger's total, as JSON lines have it. Malformed."""
-    part = Part(
+    part = DirectionSum(
         whole(row.get("ios")), whole(row.get("bytes")), whole(row.get("iops"), MILLI),
         whole(row.get("bw"), MILLI),
     )  # fmt: skip
     for kind in LATENCIES:
         more = part_of(row, kind)
         if whole(more.get("n")):
-            part.latencies[kind] = Latencies(
+            part.latencies[kind] = LatencyTotals(
                 whole(more.get("n")), whole(more.get("sum_ns")), whole(more.get("max")),
                 _bins(more),
             )  # fmt: skip
@@ -237,7 +237,7 @@ def of_total(row: Mapping[str, Any]) -> Part:
 
 
 @dataclass(slots=True)
-class Kernel:
+class KernelSum:
     """The devices under the jobs of ``hosts`` hosts: rates in thousandths, requests, and how long
     they took together (thousandths of ms)."""
 
@@ -246,7 +246,7 @@ class Kernel:
     counts: dict[str, int] = field(default_factory=dict)
     waits: dict[str, int] = field(default_factory=dict)
 
-    def add(self, other: Kernel) -> None:
+    def add(self, other: KernelSum) -> None:
         """Add other hosts'."""
         self.hosts += other.hosts
         for own, more in (
@@ -273,24 +273,24 @@ class Kernel:
         return row
 
 
-def kernel_of_frame(row: Mapping[str, Any]) -> Kernel:
+def kernel_of_frame(row: Mapping[str, Any]) -> KernelSum:
     """The devices of a frame together. Malformed."""
     disk = part_of(part_of(row, "kernel"), TOTAL)
     if not disk:
-        return Kernel()
-    found = Kernel(1, {name: whole(disk.get(name), MILLI) for name in DISK_RATES})
+        return KernelSum()
+    found = KernelSum(1, {name: whole(disk.get(name), MILLI) for name in DISK_RATES})
     for await_, count in AWAITS:
         requests = found.counts[count] = whole(disk.get(count))
         found.waits[await_] = whole(disk.get(await_), requests * MILLI)
     return found
 
 
-def kernel_of_total(row: Mapping[str, Any]) -> Kernel:
+def kernel_of_total(row: Mapping[str, Any]) -> KernelSum:
     """The devices of a merger's total. Malformed."""
     disk = part_of(row, "kernel")
     if not disk:
-        return Kernel()
-    found = Kernel(
+        return KernelSum()
+    found = KernelSum(
         whole(disk.get("hosts")), {name: whole(disk.get(name), MILLI) for name in DISK_RATES}
     )
     for await_, count in AWAITS:
@@ -299,12 +299,12 @@ def kernel_of_total(row: Mapping[str, Any]) -> Kernel:
     return found
 
 
-def device_of_frame(row: Mapping[str, Any]) -> Device:
+def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
     """What a frame's probe counted; nothing where the devices were not followed. Malformed."""
     found = part_of(row, DEVICE)
     us = whole(found.get("seconds"), MICRO)
     if not us or any(not part_of(found, kind) for kind in KINDS):
-        return Device()
+        return ProbeSum()
     device = _device(found, us)
     device.hosts = 1
     for part in device.parts.values():
@@ -312,19 +312,19 @@ def device_of_frame(row: Mapping[str, Any]) -> Device:
     done = sum(part.ios for part in device.parts.values())
     share = whole(found.get("missed"), MILLI)
     if share > 100 * MILLI:
-        raise Malformed("more was missed than there was")
+        raise MalformedRow("more was missed than there was")
     # of nothing but completions without a beginning nobody says how many they were
     left = 100 * MILLI - share
     device.counts["missed"] = round(done * share / left) if left else 1
     return device
 
 
-def device_of_total(row: Mapping[str, Any]) -> Device:
+def device_of_total(row: Mapping[str, Any]) -> ProbeSum:
     """What the probes of a merger's total counted. Malformed."""
     found = part_of(row, DEVICE)
     hosts = whole(found.get("hosts"))
     if not hosts:
-        return Device()
+        return ProbeSum()
     device = _device(found, whole(found.get("seconds"), MICRO))
     device.hosts = hosts
     for kind, part in device.parts.items():
@@ -333,44 +333,44 @@ def device_of_total(row: Mapping[str, Any]) -> Device:
     return device
 
 
-def _device(row: Mapping[str, Any], us: int) -> Device:
-    device = Device(us=us, counts={name: whole(row.get(name)) for name in COUNTS[1:]})
+def _device(row: Mapping[str, Any], us: int) -> ProbeSum:
+    device = ProbeSum(us=us, counts={name: whole(row.get(name)) for name in COUNTS[1:]})
     for kind in KINDS:
         part = part_of(row, kind)
         ios, packed = whole(part.get("ios")), _bins(part)
         if packed % _ALL_FIELDS != ios:
-            raise Malformed("a device's histogram is not of its requests")
+            raise MalformedRow("a device's histogram is not of its requests")
         if ios:
-            device.parts[kind] = DevicePart(ios, 0, packed)
+            device.parts[kind] = ProbeDirectionSum(ios, 0, packed)
     return device
 
 
 @dataclass(slots=True)
-class Sums:
+class HostSums:
     """All that is added: fio's directions and its total, the devices as /proc/diskstats and as the
     probes count them, and the slowest host (p99 in ns, its name)."""
 
-    fio: dict[str, Part] = field(default_factory=dict)
-    kernel: Kernel = field(default_factory=Kernel)
+    fio: dict[str, DirectionSum] = field(default_factory=dict)
+    kernel: KernelSum = field(default_factory=KernelSum)
     slowest: tuple[int, str] | None = None
-    device: Device = field(default_factory=Device)
+    device: ProbeSum = field(default_factory=ProbeSum)
 
-    def add(self, other: Sums, with_bins: bool = True) -> None:
+    def add(self, other: HostSums, with_bins: bool = True) -> None:
         """Add other hosts', or other seconds'."""
         for name, part in other.fio.items():
-            self.fio.setdefault(name, Part()).add(part, with_bins)
+            self.fio.setdefault(name, DirectionSum()).add(part, with_bins)
         self.kernel.add(other.kernel)
         self.device.add(other.device, with_bins)
         both = [one for one in (self.slowest, other.slowest) if one is not None]
         self.slowest = max(both, default=None)
 
     @property
-    def total(self) -> Part | None:
+    def total(self) -> DirectionSum | None:
         """All directions as one, bins included; ``None`` without fio."""
         own = self.fio.get(TOTAL)
         if own is None:
             return None
-        found = Part(own.ios, own.bytes, own.iops_m, own.bw_m)
+        found = DirectionSum(own.ios, own.bytes, own.iops_m, own.bw_m)
         for kind, more in own.latencies.items():
             found.of(kind).add(more.n, more.sum_ns, more.max_ns, 0)
         for part in split(self.fio):
@@ -389,16 +389,16 @@ class Sums:
         return {**row, TOTAL: total.as_object(with_bins=False)}
 
 
-def split(fio: Mapping[str, Part]) -> Iterable[Part]:
+def split(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum]:
     """The directions that the total is made of: ``mixed`` alone, or what there is beside it."""
     own = [part for name, part in fio.items() if name not in (MIXED, TOTAL)]
     return own or [part for name, part in fio.items() if name == MIXED]
 
 
-def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> Sums:
+def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
     """What a frame of ``host`` adds. Malformed."""
     fio = part_of(row, "fio")
-    found = Sums(kernel=kernel_of_frame(row), device=device_of_frame(row))
+    found = HostSums(kernel=kernel_of_frame(row), device=device_of_frame(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():
         part = part_of(fio, name)
         if part:
@@ -409,10 +409,10 @@ def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> Sums:
     return found
 
 
-def total_sums(row: Mapping[str, Any]) -> Sums:
+def total_sums(row: Mapping[str, Any]) -> HostSums:
     """What a merger's total adds. Malformed."""
     fio = part_of(row, "fio")
-    found = Sums(kernel=kernel_of_total(row), device=device_of_total(row))
+    found = HostSums(kernel=kernel_of_total(row), device=device_of_total(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():
         part = part_of(fio, name)
         if part:

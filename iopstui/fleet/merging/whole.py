@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iopstui.fleet.merging.device import Device
 from iopstui.fleet.merging.merger import Second
-from iopstui.fleet.merging.sums import Kernel, Part, Sums, split
+from iopstui.fleet.merging.probe_sums import ProbeSum
+from iopstui.fleet.merging.sums import DirectionSum, HostSums, KernelSum, split
 from iopstui.model import histogram
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import Bins, percentile_name
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.metrics.probe import KINDS, LATENCY, Latencies, ProbeInterval, Requests
+from iopstui.model.metrics.probe import KINDS, LATENCY, Latencies, ProbeInterval, RequestStats
 from iopstui.model.rates import MIB, DiskRates
 
 ALL = "all"
@@ -62,7 +62,7 @@ def frame_of_second(
 
 
 def _fio(
-    sums: Sums, interval_s: float, found: set[str], times: tuple[int, int | None]
+    sums: HostSums, interval_s: float, found: set[str], times: tuple[int, int | None]
 ) -> FioInterval:
     parts = {name: direction_of(part) for name, part in sums.fio.items() if name != TOTAL}
     elapsed, eta = times
@@ -74,7 +74,7 @@ def _fio(
     return FioInterval(
         seconds=interval_s,
         directions={name: part for name, part in parts.items() if part.ios},
-        total=direction_of(sums.total or Part(), bins),
+        total=direction_of(sums.total or DirectionSum(), bins),
         jobs=(),
         iodepth_level={},
         usr_cpu=None,
@@ -92,7 +92,7 @@ def _fio(
     )
 
 
-def direction_of(part: Part, bins: Mapping[int, int] | None = None) -> DirectionInterval:
+def direction_of(part: DirectionSum, bins: Mapping[int, int] | None = None) -> DirectionInterval:
     """As a frame has it; ``bins`` are those of a total, which has none of its own."""
     kind, main = part.main
     known = main.numbered() if bins is None else bins
@@ -113,7 +113,7 @@ def direction_of(part: Part, bins: Mapping[int, int] | None = None) -> Direction
     )
 
 
-def _probe(device: Device, seconds: float) -> ProbeInterval | None:
+def _probe(device: ProbeSum, seconds: float) -> ProbeInterval | None:
     if not device.hosts:
         return None
     parts = {kind: device.part(kind) for kind in KINDS}
@@ -134,7 +134,7 @@ def probe_of(
         age_s=0.0,
         parts=(LATENCY,),
         disks={
-            disk: {kind: Requests(seconds, Latencies.of(bins)) for kind, bins in kinds.items()}
+            disk: {kind: RequestStats(seconds, Latencies.of(bins)) for kind, bins in kinds.items()}
             for disk, kinds in disks.items()
         },
         matrix={},
@@ -151,7 +151,7 @@ def probe_of(
     )
 
 
-def disk_of(kernel: Kernel, seconds: float, util: float | None) -> DiskRates | None:
+def disk_of(kernel: KernelSum, seconds: float, util: float | None) -> DiskRates | None:
     """As a frame has it; ``None`` if no device was measured."""
     if not kernel.hosts:
         return None

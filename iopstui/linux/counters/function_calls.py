@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from iopstui.linux.counters import procfs
-from iopstui.linux.counters.reread import Reread
+from iopstui.linux.counters.kernel_file import KernelFile
 
 # what holds the lines below the numbered ones (about 25) with 4,096 CPUs
 TAIL = 2 << 20
@@ -31,7 +31,7 @@ class FunctionCalls:
 class FunctionCallReader:
     """Reads them at once (``read``) or in a thread of its own (``ask``, later ``take``)."""
 
-    def __init__(self, file: Reread, clock: Callable[[], int]) -> None:
+    def __init__(self, file: KernelFile, clock: Callable[[], int]) -> None:
         self._file = file
         self._clock = clock
         self._thread: threading.Thread | None = None

@@ -43,7 +43,7 @@ _VERSION_1 = {
 
 
 @dataclass(frozen=True, slots=True)
-class GroupIo:
+class CgroupLimits:
     """By a whole disk's "major:minor": the limits, those of a kind together and the tightest of
     them first, how long iocost has made the group wait so far, in µs, and the disks that iocost
     is at work on."""
@@ -119,7 +119,7 @@ class IoLimits:
         self._unified: tuple[_Group, ...] = ()
         self._own: tuple[_Group, ...] = ()
 
-    def read(self) -> GroupIo:
+    def read(self) -> CgroupLimits:
         """What holds now. Never fails: what can't be read limits nothing."""
         text = membership_text(self._roots)
         if text != self._text:
@@ -129,7 +129,7 @@ class IoLimits:
         for number, limit in (*self._limits_2(), *self._limits_1()):
             limits.setdefault(number, []).append(limit)
         sorted_ = {number: _sorted(some) for number, some in limits.items()}
-        return GroupIo(sorted_, self._waits(), self._costed())
+        return CgroupLimits(sorted_, self._waits(), self._costed())
 
     def _find(self, members: list[Membership]) -> None:
         every: list[_Group] = []

@@ -16,8 +16,8 @@ from typing import TypeVar
 from iopstui.linux.counters import procfs
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCalls
+from iopstui.linux.counters.kernel_file import KernelFile, opened
 from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
-from iopstui.linux.counters.reread import Reread, opened
 from iopstui.linux.roots import Roots
 from iopstui.model.later import Later
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
@@ -44,7 +44,7 @@ def _softirqs(data: bytes) -> Later[int, int]:
     return Later(partial(procfs.parse_block_counts, *procfs.block_line(data)))
 
 
-class _PerCpuCount(Reread):
+class _PerCpuCount(KernelFile):
     """One interrupt's count on each CPU. Raises OSError once its device is gone."""
 
     def __init__(self, path: Path) -> None:
@@ -74,7 +74,7 @@ class KernelSampler:
         self.unavailable: dict[str, str] = {}
         self._roots = roots
         self._clock = clock
-        self._files: dict[str, Reread] = {}
+        self._files: dict[str, KernelFile] = {}
         self._disks: tuple[str, ...] = ()
         self._irqs: dict[int, _PerCpuCount] = {}
         self._irqs_in_table: tuple[int, ...] = ()
@@ -197,7 +197,7 @@ class KernelSampler:
 
     def _open(self, name: str) -> None:
         try:
-            self._files[name] = Reread(self._roots.proc / name)
+            self._files[name] = KernelFile(self._roots.proc / name)
         except OSError as error:
             self._give_up(name, error)
 

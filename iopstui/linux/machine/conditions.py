@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from iopstui.linux.counters.io_limits import GroupIo, IoLimits
+from iopstui.linux.counters.io_limits import CgroupLimits, IoLimits
 from iopstui.linux.devices.health import (
     paths_of,
     read_array,
@@ -97,7 +97,7 @@ class ConditionsFiles:
             )
         return read
 
-    def _disk(self, device: BlockDevice, groups: GroupIo, t: float) -> DeviceState:
+    def _disk(self, device: BlockDevice, groups: CgroupLimits, t: float) -> DeviceState:
         place = self._place(device)
         number = f"{device.major}:{device.minor}"
         scsi, md = device.kind == "scsi", device.kind == "md"

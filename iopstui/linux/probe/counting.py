@@ -43,7 +43,7 @@ RQ, SLOT, REGION, KIND = 6, 7, 8, 9
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelTypes:
     """Where this kernel's types have what is needed (bytes), the numbers of its tracepoints, and
     which of their arguments is the request."""
 
@@ -62,7 +62,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
+class InFlightMap:
     """Where the requests in flight of the disk ``dev`` are noted: the map ``fd`` of
     ``mask`` + 1 slots, ``tags`` for each queue."""
 
@@ -73,7 +73,7 @@ class Slots:
 
 
 @dataclass(frozen=True, slots=True)
-class Bins:
+class CountMap:
     """The map ``fd`` of what is counted: ``banks`` (a power of two) of the bins of all regions,
     ``bank_bits`` each, then the counters."""
 
@@ -82,7 +82,7 @@ class Bins:
     bank_bits: int
 
 
-def kernel_of(data: bytes) -> Kernel:
+def kernel_of(data: bytes) -> KernelTypes:
     """What the BTF says. ValueError or KeyError if this kernel's types are others."""
     try:
         return _kernel_of(Types(data, NAMES))
@@ -90,14 +90,14 @@ def kernel_of(data: bytes) -> Kernel:
         raise ValueError("BTF that is not understood") from None
 
 
-def _kernel_of(types: Types) -> Kernel:
+def _kernel_of(types: Types) -> KernelTypes:
     request, queue, disk, hctx = (types.members(name) for name in STRUCTS)
     at = {}
     for event in EVENTS:
         # the first is the tracepoint's own
         parameters = types.parameters(f"btf_trace_{event}")[1:]
         at[event] = parameters.index("request")
-    return Kernel(
+    return KernelTypes(
         queue=request["q"], hctx=request["mq_hctx"], flags=request["cmd_flags"],
         tag=request["tag"], bytes_left=request["__data_len"], sector=request["__sector"],
         disk=queue["disk"], major=disk["major"], first_minor=disk["first_minor"],
@@ -107,7 +107,7 @@ def _kernel_of(types: Types) -> Kernel:
     )  # fmt: skip
 
 
-def issue(kernel: Kernel, slots: Sequence[Slots]) -> bytes:
+def issue(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
     """Notes the request and the time."""
     p = Program()
     _requests(p, kernel, ISSUE, slots)
@@ -118,7 +118,7 @@ def issue(kernel: Kernel, slots: Sequence[Slots]) -> bytes:
 
 
 def complete(
-    kernel: Kernel, slots: Sequence[Slots], bins: Bins, regions: Sequence[Region]
+    kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap, regions: Sequence[Region]
 ) -> bytes:
     """Counts what was noted, in its region, direction and bin; once."""
     p = Program()
@@ -146,7 +146,7 @@ def complete(
     return _ended(p)
 
 
-def requeue(kernel: Kernel, slots: Sequence[Slots], bins: Bins) -> bytes:
+def requeue(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap) -> bytes:
     """Counts requests that are sent again."""
     p = Program()
     _requests(p, kernel, REQUEUE, slots)
@@ -167,7 +167,11 @@ def _ended(p: Program) -> bytes:
 
 
 def _requests(
-    p: Program, kernel: Kernel, event: str, slots: Sequence[Slots], regions: Sequence[Region] = ()
+    p: Program,
+    kernel: KernelTypes,
+    event: str,
+    slots: Sequence[InFlightMap],
+    regions: Sequence[Region] = (),
 ) -> None:
     """Leaves out what is of no disk of ours or has no sectors. RQ is the request, SLOT its slot's
     address; where ``regions`` are given, REGION and KIND are the distances of its bins."""
@@ -209,7 +213,9 @@ def _requests(
         _kind(p)
 
 
-def _region(p: Program, kernel: Kernel, number: int, dev: int, regions: Sequence[Region]) -> None:
+def _region(
+    p: Program, kernel: KernelTypes, number: int, dev: int, regions: Sequence[Region]
+) -> None:
     """The smallest that holds the request: the whole disk, if no other does."""
     own = [(index, region) for index, region in enumerate(regions) if dev in region.devs]
     p.load(8, 3, RQ, kernel.sector)

@@ -16,9 +16,9 @@ import time
 from collections.abc import Sequence
 
 from iopstui.linux.probe import bpf, counting
-from iopstui.linux.probe.counting import Bins, Slots
+from iopstui.linux.probe.counting import CountMap, InFlightMap
 from iopstui.linux.probe.output import by_disk, fine
-from iopstui.linux.probe.programs import Costs, Programs
+from iopstui.linux.probe.programs import BpfPrograms, ProbeCost
 from iopstui.linux.probe.ready import locked_down
 from iopstui.linux.probe.script import DIRECTION_AT, REGION_AT, Region
 from iopstui.linux.process.clock import Clock
@@ -68,7 +68,7 @@ class OwnProbe:
         self._problem = ""
         self._fds: list[int] = []
         self._memory: mmap.mmap | None = None
-        self._costs: Costs | None = None
+        self._costs: ProbeCost | None = None
         if any(region.bios for region in regions):
             raise Unusable("a disk without requests of its own is followed by its bios")
         if locked_down(roots):
@@ -83,7 +83,7 @@ class OwnProbe:
         except OSError as error:
             self.close()
             raise Unusable(f"the kernel refuses the programs ({error.strerror})") from None
-        self._costs = Costs(Programs(os.getpid(), fds=programs))
+        self._costs = ProbeCost(BpfPrograms(os.getpid(), fds=programs))
         self._unproven = {r: self._completed(r) for r in regions if r.last is None}
 
     def take(self) -> ProbeSample | None:
@@ -116,7 +116,7 @@ class OwnProbe:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
-    def _loaded(self, kernel: counting.Kernel) -> list[int]:
+    def _loaded(self, kernel: counting.KernelTypes) -> list[int]:
         devs = sorted({dev for region in self._regions for dev in region.devs})
         slots = [self._slots(dev) for dev in devs]
         self._bins, size = self._room()
@@ -133,7 +133,7 @@ class OwnProbe:
         self._memory = mmap.mmap(self._bins.fd, size, mmap.MAP_SHARED, mmap.PROT_READ)
         return programs
 
-    def _slots(self, dev: int) -> Slots:
+    def _slots(self, dev: int) -> InFlightMap:
         place = self._roots.sys / f"dev/block/{dev >> 20}:{dev & 0xFFFFF}/mq"
         with contextlib.suppress(OSError):
             queues = [read_int(one / "nr_tags") or 0 for one in place.iterdir()]
@@ -141,13 +141,13 @@ class OwnProbe:
                 return self._noted(dev, max(queues), len(queues))
         return self._noted(dev, MOST_TAGS, MOST_SLOTS // MOST_TAGS)
 
-    def _noted(self, dev: int, tags: int, queues: int) -> Slots:
+    def _noted(self, dev: int, tags: int, queues: int) -> InFlightMap:
         slots = min(1 << (tags * queues - 1).bit_length(), MOST_SLOTS)
         fd = bpf.values(slots << counting.SLOT_BITS, "iops_slots")
         self._fds.append(fd)
-        return Slots(dev, fd, tags, slots - 1)
+        return InFlightMap(dev, fd, tags, slots - 1)
 
-    def _room(self) -> tuple[Bins, int]:
+    def _room(self) -> tuple[CountMap, int]:
         """The bins, and how many bytes of the map there are to be mapped."""
         cpus = os.cpu_count() or 1
         regions = 1 << (len(self._regions) - 1).bit_length()
@@ -156,7 +156,7 @@ class OwnProbe:
         while banks > 1 and banks * bank > MOST_BANK_BYTES:
             banks >>= 1
         size = banks * bank + counting.COUNTERS_BYTES
-        return Bins(bpf.values(size, "iops_bins"), banks, bank.bit_length() - 1), size
+        return CountMap(bpf.values(size, "iops_bins"), banks, bank.bit_length() - 1), size
 
     def _read(self, memory: mmap.mmap, now: int) -> ProbeSample:
         counts: dict[int, int] = {}

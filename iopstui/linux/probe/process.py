@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from iopstui.linux.probe.leaks import drop_leaks
 from iopstui.linux.probe.output import GroupOf, ProbeOutput
-from iopstui.linux.probe.programs import Costs, Programs
+from iopstui.linux.probe.programs import BpfPrograms, ProbeCost
 from iopstui.linux.probe.script import Region
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.process.processes import cpu_s
@@ -63,7 +63,7 @@ class ProbeProcess:
         self._samples: deque[ProbeSample] = deque(maxlen=1)
         self._told = threading.Event()
         self._problem = ""
-        self._costs: Costs | None = None
+        self._costs: ProbeCost | None = None
         self._skipped = 0
         self._readings = 0
         # since when an answer is waited for: at first that the programs are loaded
@@ -157,7 +157,7 @@ class ProbeProcess:
         if pid is None:
             return sample
         if self._costs is None:
-            self._costs = Costs(Programs(pid))
+            self._costs = ProbeCost(BpfPrograms(pid))
         found = self._costs.added(sample, cpu_s(pid))
         self._forget_leaks(found.counts["skipped"] + found.counts["missed"])
         return found

@@ -25,7 +25,7 @@ COUNT_EVERY = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class BpfRunStats:
     """What the kernel says of a process's BPF programs so far: ``spent_ns`` of those that run for
     each I/O in ``ios`` of these (0: not counted), and how often one was ``skipped`` because another
     was running on that CPU."""
@@ -35,7 +35,7 @@ class Ran:
     skipped: int
 
 
-class Programs:
+class BpfPrograms:
     """The BPF programs that a process holds (``fdinfo`` of its descriptors; all of them, or those
     of ``fds``)."""
 
@@ -43,7 +43,7 @@ class Programs:
         self._place = proc / str(pid) / "fdinfo"
         self._files = [self._place / str(fd) for fd in fds]
 
-    def read(self) -> Ran | None:
+    def read(self) -> BpfRunStats | None:
         """``None`` if the kernel does not say."""
         try:
             if not self._files:
@@ -56,14 +56,14 @@ class Programs:
         if not runs:
             return None
         ios = max(count for count, _ in runs)
-        return Ran(sum(ns for count, ns in runs if count >= OFTEN * ios), ios, skipped)
+        return BpfRunStats(sum(ns for count, ns in runs if count >= OFTEN * ios), ios, skipped)
 
 
 def _words(file: Path) -> dict[str, str]:
     return dict(line.split(":", 1) for line in file.read_text().splitlines() if ":" in line)
 
 
-class Counting:
+class RunTimeStats:
     """Whether the kernel counts the run time of BPF programs, switched by us."""
 
     def __init__(self) -> None:
@@ -87,14 +87,14 @@ class Counting:
         self._fd = -1
 
 
-class Costs:
+class ProbeCost:
     """Adds to readings what the probe costs: the kernel's count of the probes' run time grows in
     one of ``COUNT_EVERY`` readings."""
 
-    def __init__(self, programs: Programs) -> None:
+    def __init__(self, programs: BpfPrograms) -> None:
         self._programs = programs
-        self._counting = Counting()
-        self._counted = Ran(0, 0, 0)
+        self._counting = RunTimeStats()
+        self._counted = BpfRunStats(0, 0, 0)
         self._readings = 0
 
     def added(self, sample: ProbeSample, busy_s: float | None) -> ProbeSample:

@@ -30,7 +30,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaselineFigure:
     """A figure of an earlier run: its ``value`` in the field's unit, its ``spread`` (``None``: a
     single final figure), of which file (``name``) and over how many ``seconds``."""
 
@@ -40,7 +40,7 @@ class Base:
     seconds: float = 0.0
 
 
-class Batches:
+class BatchMeans:
     """One figure over the frames of a run, also in up to ``MOST`` equal batches: neighbours are
     joined when there would be more."""
 
@@ -94,7 +94,7 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def ratio_interval(
-    measured: float, own: Spread | None, base: Base, confidence: float = CONFIDENCE
+    measured: float, own: Spread | None, base: BaselineFigure, confidence: float = CONFIDENCE
 ) -> tuple[float, float] | None:
     """The interval that holds the true ratio of a run's figure to the baseline's with this
     confidence (Welch, of the logarithms). One that has no spread of its own is taken to be as

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from iopstui.format import counted, latency, number
-from iopstui.model.experiment.credible import doubt
+from iopstui.model.experiment.curve_credibility import doubt
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.plan import JOB, Axis, Plan
-from iopstui.model.experiment.point import Little, Point
+from iopstui.model.experiment.point import LittlesLaw, Point
 from iopstui.model.experiment.repeated import little_of, merged, places
 from iopstui.model.metrics.statistics import Knee, knee, knee_within
 from iopstui.text import printable
@@ -18,7 +18,7 @@ from iopstui.text import printable
 LOADS = ("iodepth", "numjobs")
 
 
-class Measured(Protocol):
+class MeasuredPoint(Protocol):
     """One run of a sweep (events.py, PointFinished), or all runs of one point together."""
 
     @property
@@ -47,7 +47,7 @@ class Measured(Protocol):
         ...
 
     @property
-    def little(self) -> Little:
+    def little(self) -> LittlesLaw:
         """Whether the figures agree with Little's law."""
         ...
 
@@ -57,7 +57,7 @@ class Measured(Protocol):
         ...
 
 
-One = TypeVar("One", bound=Measured)
+One = TypeVar("One", bound=MeasuredPoint)
 
 
 class Curve(Generic[One]):
@@ -214,7 +214,7 @@ def within_text(within: tuple[float, float] | None, show: Callable[[float], str]
     return "" if within is None else "-".join(show(value).replace(" ", "") for value in within)
 
 
-def little_lines(points: Sequence[Measured]) -> Iterator[str]:
+def little_lines(points: Sequence[MeasuredPoint]) -> Iterator[str]:
     """Whether N = X * R held, and why not where it did not."""
     known = [event for event in points if event.little.holds is not None]
     if not known:
@@ -225,7 +225,7 @@ def little_lines(points: Sequence[Measured]) -> Iterator[str]:
         f"{counted(len(known), 'point')} within 10 % of the depth x jobs asked for"
         + ("" if not bad else " (the others are marked with !)")
     )
-    reasons: dict[str, list[Measured]] = {}
+    reasons: dict[str, list[MeasuredPoint]] = {}
     for event in bad:
         reasons.setdefault(event.little.why, []).append(event)
     for why, events in reasons.items():
@@ -234,7 +234,7 @@ def little_lines(points: Sequence[Measured]) -> Iterator[str]:
         yield f"  {numbers}{more}: {why}"
 
 
-class Failure(Protocol):
+class FailedPoint(Protocol):
     """A run that failed (events.py, PointFailed)."""
 
     @property
@@ -253,7 +253,7 @@ class Failure(Protocol):
         ...
 
 
-def failure_lines(plan: Plan, failed: Sequence[Failure]) -> list[str]:
+def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
     """Which points failed, and why, a line for each reason."""
     place = places(plan)
     reasons: dict[str, list[int]] = {}
@@ -267,7 +267,7 @@ def failure_lines(plan: Plan, failed: Sequence[Failure]) -> list[str]:
     ]
 
 
-def conclusions(points: Sequence[Measured], curves: Sequence[Curve[One]]) -> list[str]:
+def conclusions(points: Sequence[MeasuredPoint], curves: Sequence[Curve[One]]) -> list[str]:
     """What the whole sweep says, in sentences; ``points`` as ``points_of`` gives them."""
     lines = [text for text in map(curve_text, curves) if text]
     lines += little_lines(points)

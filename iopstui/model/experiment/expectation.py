@@ -21,7 +21,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL
 
 if TYPE_CHECKING:
-    from iopstui.model.experiment.baseline import Base, Batches
+    from iopstui.model.experiment.baseline import BaselineFigure, BatchMeans
     from iopstui.model.fio.jobfile import Section
 
 EXAMPLES = "For example: --expect 'iops>=5000' --expect 'read.clat.p99<=2ms' --expect 'util<=90%'"
@@ -70,9 +70,9 @@ class Expectation:
     required: float
     tolerance: float = 0.0
     part: float | None = None
-    base: Base | None = None
+    base: BaselineFigure | None = None
 
-    def against(self, base: Base) -> Expectation:
+    def against(self, base: BaselineFigure) -> Expectation:
         """The same, held against this figure."""
         return replace(self, base=base, required=(self.part or 0.0) * base.value)
 
@@ -297,12 +297,12 @@ def _does(job: Section, direction: str) -> bool:
     return direction in words or not any(one in words for one in ("read", "write", "trim"))
 
 
-def _batches(expectation: Expectation) -> Batches | None:
+def _batches(expectation: Expectation) -> BatchMeans | None:
     if expectation.base is None or expectation.of_job:
         return None
-    from iopstui.model.experiment.baseline import Batches
+    from iopstui.model.experiment.baseline import BatchMeans
 
-    return Batches(expectation.path)
+    return BatchMeans(expectation.path)
 
 
 class Judge:

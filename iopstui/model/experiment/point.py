@@ -305,7 +305,7 @@ class PointMeter:
 
 
 @dataclass(frozen=True, slots=True)
-class Little:
+class LittlesLaw:
     """Little's law on one run: ``asked`` I/Os by the job (depth x jobs), ``seen`` = IOPS x mean
     latency; ``holds`` if they agree within ``LITTLE_TOLERANCE``; ``why`` not, in words.
     """
@@ -316,15 +316,15 @@ class Little:
     why: str = ""
 
 
-def little(point: Point, asked: int | None, paced: bool, synchronous: bool = False) -> Little:
+def little(point: Point, asked: int | None, paced: bool, synchronous: bool = False) -> LittlesLaw:
     """Check N = X * R. ``paced``: the job holds I/Os back by itself (rate, thinktime)."""
     seen = point.in_flight
     if seen is None:
-        return Little(asked, None, None, "no latency was measured")
+        return LittlesLaw(asked, None, None, "no latency was measured")
     if asked is None:
-        return Little(None, seen, None, "how many I/Os the job keeps under way is not known")
+        return LittlesLaw(None, seen, None, "how many I/Os the job keeps under way is not known")
     if abs(seen - asked) <= LITTLE_TOLERANCE * asked:
-        return Little(asked, seen, True)
+        return LittlesLaw(asked, seen, True)
     of = "the kernel's (fio took none)" if point.latency_of == "await" else point.latency_of
     if seen > asked:
         why = f"more than were asked for: the latency, {of}, is not of these I/Os alone"
@@ -336,4 +336,4 @@ def little(point: Point, asked: int | None, paced: bool, synchronous: bool = Fal
         why = "the rest of the time fio's jobs spend outside of the I/O"
     else:
         why = "fio's jobs do not keep their queue full: between I/Os they wait for a CPU or block"
-    return Little(asked, seen, False, why)
+    return LittlesLaw(asked, seen, False, why)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from iopstui.model.experiment.plan import Plan, PlannedPoint, expand
-from iopstui.model.experiment.point import LITTLE_TOLERANCE, Little, Point
+from iopstui.model.experiment.point import LITTLE_TOLERANCE, LittlesLaw, Point
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -106,11 +106,11 @@ def _by_cpu(each: Sequence[Mapping[int, float]]) -> dict[int, float]:
     return {cpu: sum(one.get(cpu, 0.0) for one in each) / len(each) for cpu in cpus}
 
 
-def little_of(point: Point, runs: Sequence[Little]) -> Little:
+def little_of(point: Point, runs: Sequence[LittlesLaw]) -> LittlesLaw:
     """Little's law on the mean of several runs; why it does not hold is what one of them said."""
     asked, seen = runs[0].asked, point.in_flight
     if asked is None or seen is None:
         return replace(runs[0], seen=seen)
     if abs(seen - asked) <= LITTLE_TOLERANCE * asked:
-        return Little(asked, seen, True)
-    return Little(asked, seen, False, next((one.why for one in runs if one.why), ""))
+        return LittlesLaw(asked, seen, True)
+    return LittlesLaw(asked, seen, False, next((one.why for one in runs if one.why), ""))

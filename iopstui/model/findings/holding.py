@@ -23,7 +23,7 @@ class Over:
 
 
 @dataclass(slots=True)
-class _Held:
+class _ActiveFinding:
     finding: Finding
     since: float
     until: float
@@ -34,7 +34,7 @@ class Holding:
     """Which of the findings that were said hold. Rules are known by their names."""
 
     def __init__(self) -> None:
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _ActiveFinding] = {}
 
     def said(self, finding: Finding, t: float) -> None:
         """It was said at second ``t``, for the first time or again."""
@@ -43,7 +43,7 @@ class Holding:
             held.finding = finding
             return
         since = t if finding.since is None else finding.since
-        self._held[finding.rule] = _Held(finding, since, max(since, t))
+        self._held[finding.rule] = _ActiveFinding(finding, since, max(since, t))
 
     def feed(self, t: float, seconds: float, firing: Collection[str]) -> Iterator[Over]:
         """``seconds`` were measured up to ``t``, and these rules fire on them: what is over now,

@@ -9,7 +9,7 @@ from iopstui.model import histogram
 from iopstui.model.fio.counts import EVIDENCE, SAMPLES, count, counted_by
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.fio.packed_bins import PackedBins
-from iopstui.model.fio.time import Pair
+from iopstui.model.fio.time import RowPair
 from iopstui.model.histogram import Bins
 from iopstui.model.samples import MIXED, DirectionStatus, LatencySum
 
@@ -108,7 +108,9 @@ def total_of(parts: list[Growth]) -> Growth:
     return total
 
 
-def row_growth(pair: Pair, counted: Counted, packed: Mapping[str, PackedBins]) -> dict[str, Growth]:
+def row_growth(
+    pair: RowPair, counted: Counted, packed: Mapping[str, PackedBins]
+) -> dict[str, Growth]:
     """What one row did since the document before, by direction. ``counted`` keeps by which counter
     it is told; ``packed`` subtracts the histograms of many rows."""
     growths = {}

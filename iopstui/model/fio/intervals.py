@@ -31,7 +31,7 @@ from iopstui.model.fio.ramp import Ramps, in_ramp
 from iopstui.model.fio.time import (
     HELD_UP_S,
     MOST_HELD_UP_S,
-    Pair,
+    RowPair,
     grown_runtime,
     held_up,
     paired,
@@ -111,7 +111,7 @@ class FioIntervals:
             self._ramps.state, sorted(self._counted.items()), sorted(self._since.items()),
         )  # fmt: skip
 
-    def _widened(self, pairs: list[Pair]) -> Mapping[str, PackedBins]:
+    def _widened(self, pairs: list[RowPair]) -> Mapping[str, PackedBins]:
         """What subtracts the histograms of many rows, by their direction."""
         if len(pairs) < MANY_ROWS:
             return {}
@@ -125,7 +125,7 @@ class FioIntervals:
             packed.widen([one.bins for one in each if one is not None and one.bins])
         return self._packed
 
-    def _go_on(self, pairs: Iterable[Pair], seconds: float | None) -> None:
+    def _go_on(self, pairs: Iterable[RowPair], seconds: float | None) -> None:
         """Note how long each row has run by the intervals so far."""
         for pair in pairs:
             by_fio = ran_ms(pair.now) / 1000
@@ -146,7 +146,7 @@ class FioIntervals:
 
 
 def _interval(
-    pairs: list[Pair],
+    pairs: list[RowPair],
     seconds: float | None,
     interval_s: float,
     ramp: bool,
@@ -223,7 +223,7 @@ def _whole(
     return whole
 
 
-def _times_all(pairs: Iterable[Pair], jobs: Iterable[JobInterval]) -> bool:
+def _times_all(pairs: Iterable[RowPair], jobs: Iterable[JobInterval]) -> bool:
     """False if only some of the I/Os have a latency."""
     timed = {
         one.counted_by == SAMPLES and pair.now.measures_latency
@@ -235,7 +235,7 @@ def _times_all(pairs: Iterable[Pair], jobs: Iterable[JobInterval]) -> bool:
     )
 
 
-def _job_interval(pair: Pair, growth: Growth, seconds: float | None) -> JobInterval:
+def _job_interval(pair: RowPair, growth: Growth, seconds: float | None) -> JobInterval:
     return JobInterval(
         index=pair.index,
         name=pair.now.name,
@@ -250,7 +250,7 @@ def _job_interval(pair: Pair, growth: Growth, seconds: float | None) -> JobInter
     )
 
 
-def _iodepth(pairs: Iterable[Pair]) -> dict[str, float]:
+def _iodepth(pairs: Iterable[RowPair]) -> dict[str, float]:
     """fio prints cumulative percentages, at least 0.1 where not zero: an estimate."""
     counts: dict[str, float] = {}
     for pair in pairs:
@@ -269,7 +269,7 @@ def _iodepth(pairs: Iterable[Pair]) -> dict[str, float]:
     return {depth: 100 * count / total for depth, count in positive.items()}
 
 
-def _cpu(pairs: Iterable[Pair], which: str, seconds: float | None) -> float | None:
+def _cpu(pairs: Iterable[RowPair], which: str, seconds: float | None) -> float | None:
     if not seconds:
         return None
     used_ms = 0.0
@@ -280,7 +280,7 @@ def _cpu(pairs: Iterable[Pair], which: str, seconds: float | None) -> float | No
     return max(0.0, used_ms) / (seconds * 10)
 
 
-def _context_switches(pairs: Iterable[Pair], seconds: float | None) -> float | None:
+def _context_switches(pairs: Iterable[RowPair], seconds: float | None) -> float | None:
     if not seconds:
         return None
     grown = sum(pair.now.ctx - (pair.old.ctx if pair.old else 0) for pair in pairs)

@@ -42,7 +42,7 @@ def log_name(name: str) -> LogName | None:
 
 
 @dataclass(slots=True)
-class Ios:
+class SecondIos:
     """I/Os of one direction in a second; ``total_ns`` and ``bins`` of a log of latencies alone."""
 
     count: int = 0
@@ -51,7 +51,7 @@ class Ios:
     max_ns: int = 0
     bins: dict[int, int] = field(default_factory=dict)
 
-    def add(self, other: Ios) -> None:
+    def add(self, other: SecondIos) -> None:
         """Those of another job, or second."""
         self.count += other.count
         self.bytes += other.bytes
@@ -67,7 +67,7 @@ class FioLog:
     ``epoch``: its times are those of the wall clock (log_unix_epoch), counted from the first."""
 
     kind: str
-    seconds: dict[int, dict[str, Ios]] = field(default_factory=dict)
+    seconds: dict[int, dict[str, SecondIos]] = field(default_factory=dict)
     windows: list[tuple[float, float, str, float]] = field(default_factory=list)
     end: float = 0.0
     lines: int = 0
@@ -120,15 +120,15 @@ def read_log(kind: str, lines: Iterable[str]) -> FioLog:
         log.end = max(log.end, at / 1000)
         size = int(cells[3]) if _whole(cells[3]) else 0
         if size:
-            _one(log.seconds.setdefault(at // 1000, {}).setdefault(direction, Ios()), kind, value,
-                 size)  # fmt: skip
+            second = log.seconds.setdefault(at // 1000, {})
+            _one(second.setdefault(direction, SecondIos()), kind, value, size)
         else:
             log.windows.append((before.get(direction, 0.0), at / 1000, direction, float(value)))
             before[direction] = at / 1000
     return log
 
 
-def _one(ios: Ios, kind: str, value: int, size: int) -> None:
+def _one(ios: SecondIos, kind: str, value: int, size: int) -> None:
     ios.count += 1
     ios.bytes += size
     if kind in LATENCIES:
@@ -176,7 +176,7 @@ class Logs:
     def _counted(self) -> Iterator[LogRow]:
         last = int(self.end) if self.end % 1 >= SHORT or self.end < 1 else int(self.end) - 1
         for second in range(last + 1):
-            sums = Ios()
+            sums = SecondIos()
             following = (second, second + 1) if second == last else (second,)
             for log in self._single:
                 for place in following:
@@ -216,10 +216,10 @@ class Logs:
         return found
 
     def _figures(self, name: str) -> dict[str, Any]:
-        sums = Ios()
+        sums = SecondIos()
         for log in self._single:
             for second in log.seconds.values():
-                sums.add(second.get(name, Ios()))
+                sums.add(second.get(name, SecondIos()))
         length = max(self.end, 1e-3)
         ranked = percentiles(sums.bins, _SHOWN)
         return {

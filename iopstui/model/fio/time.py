@@ -24,7 +24,7 @@ MOST_HELD_UP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class RowPair:
     """A row now and before; ``old`` is ``None`` where it starts from zero."""
 
     index: int
@@ -42,7 +42,7 @@ class Pair:
         return False
 
 
-def paired(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[Pair]:
+def paired(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[RowPair]:
     """Every row of a document with itself in the one before."""
     pairs = []
     clock_s = (status.timestamp_ms - previous.timestamp_ms) / 1000 if previous else 0.0
@@ -53,7 +53,7 @@ def paired(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[
         reset = (
             old is not None and active(old) and was_reset(now, old, clock_s, ramps.over(index, old))
         )
-        pairs.append(Pair(index, now, None if reset else old, reset))
+        pairs.append(RowPair(index, now, None if reset else old, reset))
     return pairs
 
 
@@ -69,7 +69,7 @@ def _counters(job: JobStatus) -> dict[str, tuple[int, int, int | None]]:
 
 
 def held_up(
-    status: FioStatus, pairs: list[Pair], runtime_s: float, waited_s: float | None
+    status: FioStatus, pairs: list[RowPair], runtime_s: float, waited_s: float | None
 ) -> float:
     """How long the run has worked when its first document with I/O comes.
 
@@ -91,7 +91,7 @@ def held_up(
 def seconds_of(
     status: FioStatus,
     previous: FioStatus,
-    pairs: list[Pair],
+    pairs: list[RowPair],
     arrival_s: float,
     final: bool,
     since: Mapping[int, float],
@@ -110,7 +110,7 @@ def seconds_of(
     return left if 0 < left < clock else clock or None
 
 
-def _left_s(pairs: list[Pair], since: Mapping[int, float]) -> float:
+def _left_s(pairs: list[RowPair], since: Mapping[int, float]) -> float:
     """How long the jobs still ran after the document before the last. That one's runtime may be
     of before a job held it up, and so the growth longer than what was left."""
     grown = []
@@ -121,7 +121,7 @@ def _left_s(pairs: list[Pair], since: Mapping[int, float]) -> float:
     return round(max(grown, default=0.0), 6)
 
 
-def grown_runtime(pairs: list[Pair]) -> float:
+def grown_runtime(pairs: list[RowPair]) -> float:
     """The longest growth of a row's runtime, in seconds."""
     grown = (ran_ms(pair.now) - (ran_ms(pair.old) if pair.old else 0) for pair in pairs)
     return max(max(grown, default=0), 0) / 1000

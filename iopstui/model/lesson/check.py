@@ -6,7 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from iopstui.model.lesson.figures import FACTS, FIO, RUN, SPACES
-from iopstui.model.lesson.pages import Ask, Explain, Lesson, Page, Report, Run, See
+from iopstui.model.lesson.pages import (
+    Explain,
+    FiguresPage,
+    Lesson,
+    Page,
+    QuestionPage,
+    ReportPage,
+    Run,
+)
 from iopstui.model.lesson.section import Section, known_names
 
 
@@ -21,10 +29,10 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
         _check(of_let, key, formula.names, every, every, lets)
         lets.add(key)
     by_step = [one for one in sections if one.header not in ("lesson", "let")]
-    asked: dict[str, Ask] = {}
+    asked: dict[str, QuestionPage] = {}
     answered: set[str] = set()
     for section, step in zip(by_step, lesson.steps, strict=True):
-        if isinstance(step, Ask):
+        if isinstance(step, QuestionPage):
             asked[step.name] = step
         for key, names in _names(step):
             known = every if key.startswith("right ") else done
@@ -48,9 +56,9 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
 
 
 def _runs_of(step: Page) -> tuple[str, ...]:
-    if isinstance(step, See):
+    if isinstance(step, FiguresPage):
         return step.runs
-    return (step.run,) if isinstance(step, Report) else ()
+    return (step.run,) if isinstance(step, ReportPage) else ()
 
 
 def _runs_named(names: Iterable[str]) -> set[str]:
@@ -65,7 +73,7 @@ def _names(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
     for key, paragraphs in (("why", step.why), ("text", step.paragraphs)):
         for paragraph in paragraphs:
             yield key, paragraph.names
-    if isinstance(step, Ask):
+    if isinstance(step, QuestionPage):
         for choice in step.choices:
             yield choice.letter, choice.text.names
             yield f"right {choice.letter}", choice.right.names
@@ -73,7 +81,7 @@ def _names(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
         for key, pairs in (("set", step.options), ("knob", step.knobs)):
             for _, template in pairs:
                 yield key, template.names
-    if isinstance(step, Report):
+    if isinstance(step, ReportPage):
         for part, paragraphs in step.parts:
             for paragraph in paragraphs:
                 yield part, paragraph.names

@@ -27,15 +27,15 @@ from iopstui.model.lesson.pages import (
     RUN_STEP,
     SEE,
     TELL,
-    Ask,
     Choice,
     Explain,
+    FiguresPage,
     Lesson,
     Page,
-    Report,
+    QuestionPage,
+    ReportPage,
     Run,
-    See,
-    Tell,
+    TextPage,
 )
 from iopstui.model.lesson.section import Section, known_names
 from iopstui.model.lesson.text import Template
@@ -148,7 +148,7 @@ def _common(section: Section, name: str) -> dict[str, object]:
 
 def _tell(section: Section, name: str, head: Section) -> Page:
     section.text("text")
-    return Tell(**_common(section, name))  # type: ignore[arg-type]
+    return TextPage(**_common(section, name))  # type: ignore[arg-type]
 
 
 def _ask(section: Section, name: str, head: Section) -> Page:
@@ -166,7 +166,7 @@ def _ask(section: Section, name: str, head: Section) -> Page:
             section.fail(f"nothing says when answer {letter} is right",
                          f"Add: right {letter} = a formula, or false")  # fmt: skip
         choices.append(Choice(letter=letter, text=section.template(letter), right=right))
-    return Ask(choices=tuple(choices), **_common(section, name))  # type: ignore[arg-type]
+    return QuestionPage(choices=tuple(choices), **_common(section, name))  # type: ignore[arg-type]
 
 
 def _run(section: Section, name: str, head: Section) -> Page:
@@ -248,7 +248,7 @@ def _see(section: Section, name: str, head: Section) -> Page:
             section.fail(f"figures: no run has a figure {figure!r}", known_names(figure, RUN))
     if not figures:
         section.fail("'figures' is missing", "For example: figures = iops, latency, p99")
-    return See(runs=section.words("runs"), figures=figures, **_common(section, name))  # type: ignore[arg-type]
+    return FiguresPage(runs=section.words("runs"), figures=figures, **_common(section, name))  # type: ignore[arg-type]
 
 
 def _explain(section: Section, name: str, head: Section) -> Page:
@@ -259,7 +259,7 @@ def _explain(section: Section, name: str, head: Section) -> Page:
 
 def _report(section: Section, name: str, head: Section) -> Page:
     parts = tuple((part, section.paragraphs(part)) for part in PARTS if part in section.keys)
-    return Report(run=section.text("run"), parts=parts, **_common(section, name))  # type: ignore[arg-type]
+    return ReportPage(run=section.text("run"), parts=parts, **_common(section, name))  # type: ignore[arg-type]
 
 
 def _let(section: Section, key: str) -> Formula:

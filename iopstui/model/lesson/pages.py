@@ -41,7 +41,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tell(Page):
+class TextPage(Page):
     """Text alone."""
 
     kind = TELL
@@ -57,7 +57,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask(Page):
+class QuestionPage(Page):
     """A prediction: made before the runs, judged by the ``Explain`` that answers it."""
 
     kind = ASK
@@ -88,7 +88,7 @@ class Run(Page):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class See(Page):
+class FiguresPage(Page):
     """A table of ``figures`` (names of model/lesson/figures.py) of ``runs``."""
 
     kind = SEE
@@ -107,7 +107,7 @@ class Explain(Page):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report(Page):
+class ReportPage(Page):
     """fio's own report of a run, part by part: (name of ``PARTS``, what it means)."""
 
     kind = REPORT

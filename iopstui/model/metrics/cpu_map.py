@@ -128,7 +128,7 @@ def _list(numbers: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class GridMeasure:
     """What one row of the grid shows. ``scale`` is the value of a full cell; ``None``: the
     largest value of this second. ``unit`` is "%", "/s" or "".
     """
@@ -139,21 +139,21 @@ class Measure:
     scale: float | None = None
 
 
-def _load(name: str) -> Measure:
+def _load(name: str) -> GridMeasure:
     def value(row: CpuRow) -> float | None:
         return None if row.load is None else float(getattr(row.load, name))
 
-    return Measure(name, "%", value, 100.0)
+    return GridMeasure(name, "%", value, 100.0)
 
 
-MEASURES: tuple[Measure, ...] = (
-    Measure("busy", "%", lambda row: row.busy, 100.0),
-    Measure("irq/s", "/s", lambda row: row.irq_s),
-    Measure("BLOCK/s", "/s", lambda row: row.block_s),
-    Measure("IPI/s", "/s", lambda row: row.ipi_s),
+MEASURES: tuple[GridMeasure, ...] = (
+    GridMeasure("busy", "%", lambda row: row.busy, 100.0),
+    GridMeasure("irq/s", "/s", lambda row: row.irq_s),
+    GridMeasure("BLOCK/s", "/s", lambda row: row.block_s),
+    GridMeasure("IPI/s", "/s", lambda row: row.ipi_s),
     _load("sys"),
     _load("soft"),
-    Measure("jobs", "", lambda row: float(len(row.jobs))),
+    GridMeasure("jobs", "", lambda row: float(len(row.jobs))),
 )
 
 
@@ -164,7 +164,7 @@ class GridRow:
     names them.
     """
 
-    measure: Measure
+    measure: GridMeasure
     values: Mapping[int, float | None]
     scale: float
     total: float | None
@@ -194,7 +194,7 @@ class Grid:
 
 
 def cpu_grid(
-    rows: Sequence[CpuRow], topology: Topology, measures: Sequence[Measure] = MEASURES
+    rows: Sequence[CpuRow], topology: Topology, measures: Sequence[GridMeasure] = MEASURES
 ) -> Grid:
     """The grid of these CPUs; those offline are left out."""
     online = [row for row in rows if row.online]
@@ -206,7 +206,7 @@ def cpu_grid(
     )
 
 
-def _grid_row(measure: Measure, rows: Sequence[CpuRow]) -> GridRow:
+def _grid_row(measure: GridMeasure, rows: Sequence[CpuRow]) -> GridRow:
     values = {row.cpu: measure.value(row) for row in rows}
     known = [(cpu, value) for cpu, value in values.items() if value is not None]
     largest = max((value for _, value in known), default=0.0)
@@ -217,7 +217,7 @@ def _grid_row(measure: Measure, rows: Sequence[CpuRow]) -> GridRow:
     return GridRow(measure, values, measure.scale or largest, total, busiest, words)
 
 
-def _named(measure: Measure, busiest: Sequence[tuple[int, float]], total: float | None) -> str:
+def _named(measure: GridMeasure, busiest: Sequence[tuple[int, float]], total: float | None) -> str:
     if not busiest:
         return "none"
     percent = measure.unit == "%"

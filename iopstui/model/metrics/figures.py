@@ -13,7 +13,7 @@ from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.paths import DEVICE, TOTAL
-from iopstui.model.metrics.probe import KINDS, Latencies, Requests
+from iopstui.model.metrics.probe import KINDS, Latencies, RequestStats
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.sources import BY_NAME
 
@@ -197,7 +197,7 @@ def _by_bins(path: Sequence[str]) -> bool:
     return len(path) == 4 and path[0] == "fio" and path[3] != "mean"
 
 
-def _requests(frame: Frame, path: Sequence[str]) -> Requests | None:
+def _requests(frame: Frame, path: Sequence[str]) -> RequestStats | None:
     """Of the disk in the path, else of those that the jobs work on."""
     if frame.probe is None:
         return None

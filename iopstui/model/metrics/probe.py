@@ -49,7 +49,7 @@ class Latencies:
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
+class RequestStats:
     """The requests of one disk (or several) in one direction (or all) that were completed in an
     interval of ``seconds``. ``device`` is from issue to completion; ``waiting``, of those issued,
     from allocation to issue (``None``: not asked for). ``sizes``: requests issued by their size in
@@ -100,7 +100,7 @@ class ProbeInterval:
     seconds: float
     age_s: float
     parts: tuple[str, ...]
-    disks: Mapping[str, Mapping[str, Requests]]
+    disks: Mapping[str, Mapping[str, RequestStats]]
     matrix: Mapping[int, Mapping[int, float]]
     tasks: tuple[Task, ...]
     requeued_s: float | None
@@ -121,7 +121,7 @@ class ProbeInterval:
         skipped = self.skipped > max(FEW_SKIPPED, DOUBTFUL * done)
         return (self.missed or 0.0) > 100 * DOUBTFUL or skipped or self.lost > 0 or self.full > 0
 
-    def together(self, names: Sequence[str], kinds: Iterable[str] = KINDS) -> Requests | None:
+    def together(self, names: Sequence[str], kinds: Iterable[str] = KINDS) -> RequestStats | None:
         """These disks and directions as one; ``None`` if one of the disks was not followed."""
         if not names or any(name not in self.disks for name in names):
             return None
@@ -130,7 +130,7 @@ class ProbeInterval:
         if len(parts) == 1:
             return parts[0]
         waits = [p.waiting.bins for p in parts if p.waiting is not None]
-        return Requests(
+        return RequestStats(
             self.seconds,
             Latencies.of(histogram.merge(p.device.bins for p in parts)),
             Latencies.of(histogram.merge(waits)) if WAY in self.parts else None,
@@ -249,9 +249,9 @@ def _requests(
     waiting: ByDisk,
     sizes: ByDisk,
     sample: ProbeSample,
-) -> Requests:
+) -> RequestStats:
     waits = waiting.get(disk, {}).get(kind, {}) if WAY in sample.parts else None
-    return Requests(
+    return RequestStats(
         seconds,
         Latencies.of(device[disk][kind]),
         None if waits is None else Latencies.of(waits),

@@ -14,7 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
 from iopstui.model import histogram
-from iopstui.model.columns import BinsTotal
+from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
 from iopstui.model.metrics.paths import TOTAL
@@ -152,7 +152,7 @@ class RunFigures:
 
 
 @dataclass
-class _Now:
+class _CurrentRun:
     """The run that is under way. ``turned`` are tunables that were changed while it ran."""
 
     row: RunRow
@@ -172,7 +172,7 @@ class RunHistory:
         self.base: int | None = None
         self._devices = tuple(devices)
         self._rows: deque[RunRow] = deque(maxlen=MOST_KEPT)
-        self._now: _Now | None = None
+        self._now: _CurrentRun | None = None
         # of the last run that measured something
         self._before: RunRow | None = None
         self._options: Mapping[str, str] = {}
@@ -202,7 +202,7 @@ class RunHistory:
         row = RunRow(step, job, title, changed)
         # a recording may begin with a frame of it
         figures = now.figures if now is not None and known else RunFigures(self._devices)
-        self._now = _Now(row, options, figures)
+        self._now = _CurrentRun(row, options, figures)
 
     def frame(self, frame: Frame) -> None:
         """One more interval was measured."""
@@ -246,7 +246,7 @@ class RunHistory:
         if now.figures.measured or ended == FAILED:
             self._rows.append(row)
 
-    def _row(self, now: _Now, ended: str) -> RunRow:
+    def _row(self, now: _CurrentRun, ended: str) -> RunRow:
         row = now.row
         meanwhile = _turned(now.turned)
         if meanwhile:

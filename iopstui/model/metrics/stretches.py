@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from iopstui.model import histogram
-from iopstui.model.columns import BinsTotal
+from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.frame import RAMP, Frame
 
 BEGIN = "from the beginning"
@@ -40,7 +40,7 @@ class Stretch:
 
 
 @dataclass
-class _Sum:
+class _IntervalSum:
     seconds: float = 0.0
     ios: float = 0.0
     bytes: float = 0.0
@@ -51,21 +51,21 @@ class _Sum:
             self.ios += iops * seconds
             self.bytes += (bw or 0.0) * seconds
 
-    def join(self, later: _Sum) -> None:
+    def join(self, later: _IntervalSum) -> None:
         self.seconds += later.seconds
         self.ios += later.ios
         self.bytes += later.bytes
 
 
 @dataclass
-class Measured:
+class IntervalFigures:
     """What was measured in a stretch, or in a part of it: of fio and of the devices together, to
     the last second of either."""
 
     end: float = 0.0
     fio_end: float = 0.0
-    fio: _Sum = field(default_factory=_Sum)
-    device: _Sum = field(default_factory=_Sum)
+    fio: _IntervalSum = field(default_factory=_IntervalSum)
+    device: _IntervalSum = field(default_factory=_IntervalSum)
     bins: BinsTotal = field(default_factory=BinsTotal)
 
     def add(self, frame: Frame, devices: Sequence[str]) -> None:
@@ -81,7 +81,7 @@ class Measured:
             self.fio.add(fio.seconds or 0.0, fio.total.iops, fio.total.bw)
             self.bins.add(fio.total.bins)
 
-    def join(self, later: Measured) -> None:
+    def join(self, later: IntervalFigures) -> None:
         """Add what was measured in the intervals that follow."""
         self.end = later.end or self.end
         self.fio_end = later.fio_end or self.fio_end
@@ -97,10 +97,10 @@ def middle(frame: Frame) -> float:
 
 
 @dataclass
-class _Open:
+class _OpenInterval:
     start: float
     text: str
-    measured: Measured = field(default_factory=Measured)
+    measured: IntervalFigures = field(default_factory=IntervalFigures)
 
     @property
     def worked(self) -> bool:
@@ -124,7 +124,7 @@ class Stretches:
     def __init__(self, devices: Sequence[str] = ()) -> None:
         self._devices = tuple(devices)
         self._over: deque[Stretch] = deque(maxlen=MOST_KEPT)
-        self._now = _Open(0.0, BEGIN)
+        self._now = _OpenInterval(0.0, BEGIN)
         self.marked = False
         """Whether there was a mark at all."""
 
@@ -142,7 +142,7 @@ class Stretches:
         before still did belongs to neither."""
         now = self._now
         if now.text != BEGIN and t - now.start <= RESTART_S:
-            self._now = _Open(t, now.text)
+            self._now = _OpenInterval(t, now.text)
         elif now.worked:
             self._begin(t, text)
 
@@ -150,14 +150,14 @@ class Stretches:
         found = self._now.stretch()
         if found is not None:
             self._over.append(found)
-        self._now = _Open(t, text)
+        self._now = _OpenInterval(t, text)
 
     def frame(self, frame: Frame) -> None:
         """One more interval; one that began before the mark says nothing of what is behind it."""
         if middle(frame) >= self._now.start:
             self._now.measured.add(frame, self._devices)
 
-    def several(self, later: Measured, first: float) -> None:
+    def several(self, later: IntervalFigures, first: float) -> None:
         """Several intervals; ``first``: the earliest of their middles."""
         if first >= self._now.start:
             self._now.measured.join(later)

@@ -207,7 +207,7 @@ class Certificate:
 
 def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
     """Compare ``frames`` with ``fio_summary`` of the same run."""
-    held = [_Held(row, frames) for row in summary["rows"]]
+    held = [_ComparedRow(row, frames) for row in summary["rows"]]
     ios = sum(row.submitted - row.failed for row in held)
     sized = all(row.block_size or not row.submitted for row in held)
     size = sum((row.submitted - row.failed) * row.block_size for row in held) if sized else None
@@ -231,7 +231,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
     )  # fmt: skip
 
 
-class _Held:
+class _ComparedRow:
     """One row of a summary beside what the frames have of it. A row that has both directions and
     ``mixed`` (unified_rw_reporting=both) has its I/Os in there twice; they count once."""
 

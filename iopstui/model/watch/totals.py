@@ -18,7 +18,7 @@ MOST_FINDINGS = 200
 
 
 @dataclass
-class Mean:
+class WeightedMean:
     """A figure over all frames, each with its weight."""
 
     _most: float = 0.0
@@ -52,12 +52,12 @@ class DiskTotal:
     weighted by requests, ``util`` in percent; ``seconds`` were measured."""
 
     seconds: float = 0.0
-    r_s: Mean = field(default_factory=Mean)
-    w_s: Mean = field(default_factory=Mean)
-    bytes_s: Mean = field(default_factory=Mean)
-    r_await: Mean = field(default_factory=Mean)
-    w_await: Mean = field(default_factory=Mean)
-    util: Mean = field(default_factory=Mean)
+    r_s: WeightedMean = field(default_factory=WeightedMean)
+    w_s: WeightedMean = field(default_factory=WeightedMean)
+    bytes_s: WeightedMean = field(default_factory=WeightedMean)
+    r_await: WeightedMean = field(default_factory=WeightedMean)
+    w_await: WeightedMean = field(default_factory=WeightedMean)
+    util: WeightedMean = field(default_factory=WeightedMean)
 
     def add(self, disk: DiskRates, whole: bool) -> None:
         """One frame of this disk."""
@@ -74,7 +74,7 @@ class DiskTotal:
 
 
 @dataclass
-class Said:
+class FindingCount:
     """A finding that was said ``times``, in its newest words, about the seconds from ``since`` to
     ``until``. ``holds``: it has not ceased since."""
 
@@ -94,7 +94,7 @@ class WatchTotals:
 
     def __init__(self, names: Sequence[str], interval_s: float) -> None:
         self.disks = {name: DiskTotal() for name in names}
-        self.findings: dict[str, Said] = {}
+        self.findings: dict[str, FindingCount] = {}
         self.fired: dict[str, int] = {}
         self.watched_s = 0.0
         self.gap_s = 0.0
@@ -121,7 +121,7 @@ class WatchTotals:
             said.text, said.times = finding.text, said.times + 1
             said.until, said.holds = max(said.until, until), True
         elif len(self.findings) < MOST_FINDINGS:
-            self.findings[finding.rule] = Said(finding.text, since, until)
+            self.findings[finding.rule] = FindingCount(finding.text, since, until)
 
     def ceased(self, rule: str, since: float, until: float) -> None:
         """What was found has ceased: it held from ``since`` to ``until``."""

@@ -20,7 +20,7 @@ from iopstui.model.experiment.words import (
     method_text,
     value_text,
 )
-from iopstui.output.experiment.sink import CsvFile, ExperimentSink, Lines, point_object
+from iopstui.output.experiment.sink import CsvFile, ExperimentSink, JsonLines, point_object
 from iopstui.output.jsonl import Object
 from iopstui.output.verdict import wrapped
 from iopstui.text import printable
@@ -51,7 +51,7 @@ class CompareOut(ExperimentSink[Results]):
         """A row a run, a row a figure."""
         return CompareTable(self.plan, out)
 
-    def json(self, lines: Lines) -> CompareJson:
+    def json(self, lines: JsonLines) -> CompareJson:
         """A line a run, a line a figure."""
         return CompareJson(self.plan, lines)
 
@@ -129,7 +129,7 @@ class CompareTable:
 class CompareJson:
     """JSON lines: the session, the comparison, a line a run, a line a figure, the results."""
 
-    def __init__(self, plan: Plan, lines: Lines) -> None:
+    def __init__(self, plan: Plan, lines: JsonLines) -> None:
         self._plan, self._lines = plan, lines
         lines.write("compare", {
             "job": plan.jobs[0], "repeats": plan.repeats, "seed": plan.seed, "until": plan.until,

@@ -20,7 +20,7 @@ from iopstui.output.status_line import share_words
 from iopstui.text import printable
 
 
-class Teller:
+class ProgressReporter:
     """Says on ``stream`` how far an experiment is: on a terminal in one line that is drawn over,
     elsewhere a line a point. Notices are said once."""
 

@@ -15,7 +15,7 @@ from iopstui import format as units
 from iopstui.events import Event, PointFailed, PointFinished
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
-from iopstui.output.experiment.progress import Teller
+from iopstui.output.experiment.progress import ProgressReporter
 from iopstui.output.jsonl import Object, dumps, event_object, session_object
 
 
@@ -31,7 +31,7 @@ R = TypeVar("R", bound=Conclusions)
 R_in = TypeVar("R_in", bound=Conclusions, contravariant=True)
 
 
-class Rows(Protocol[R_in]):
+class ExperimentRows(Protocol[R_in]):
     """An experiment's data in one format."""
 
     def point(self, event: PointFinished) -> None:
@@ -66,9 +66,9 @@ class ExperimentSink(ABC, Generic[R]):
         self.points: list[PointFinished] = []
         self.failed: list[PointFailed] = []
         self._err = None if kind == "table" else err
-        self._rows: Rows[R]
+        self._rows: ExperimentRows[R]
         if kind == "jsonl":
-            self._rows = self.json(Lines(out, host, target, begun))
+            self._rows = self.json(JsonLines(out, host, target, begun))
         elif kind == "csv":
             self._rows = self.csv(out)
         else:
@@ -102,19 +102,19 @@ class ExperimentSink(ABC, Generic[R]):
         """The conclusions from the points so far."""
 
     @abstractmethod
-    def table(self, out: TextIO) -> Rows[R]:
+    def table(self, out: TextIO) -> ExperimentRows[R]:
         """Rows for people."""
 
     @abstractmethod
-    def json(self, lines: Lines) -> Rows[R]:
+    def json(self, lines: JsonLines) -> ExperimentRows[R]:
         """Rows as JSON lines."""
 
     @abstractmethod
-    def csv(self, out: TextIO) -> Rows[R]:
+    def csv(self, out: TextIO) -> ExperimentRows[R]:
         """Rows alone."""
 
 
-class Lines:
+class JsonLines:
     """JSON lines of one host; the first, if it is not written yet, says whose they are."""
 
     def __init__(
@@ -155,12 +155,12 @@ class CsvFile:
         self._out.flush()
 
 
-class Told:
+class ReportedExperiment:
     """The ``sink`` of an experiment that is measured now, and on ``err`` how far it is. Its data
     goes to ``out``."""
 
     def __init__(self, sink: ExperimentSink[Any], err: TextIO, out: TextIO | None = None) -> None:
-        self._teller = Teller(err, sink.plan.settle + sink.plan.measure, out)
+        self._teller = ProgressReporter(err, sink.plan.settle + sink.plan.measure, out)
         self._sink = sink
 
     def handle(self, event: Event) -> None:

@@ -18,7 +18,7 @@ from iopstui.model.experiment.curve import (
 )
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.experiment.repeated import Key, places
-from iopstui.output.experiment.sink import CsvFile, ExperimentSink, Lines, point_object
+from iopstui.output.experiment.sink import CsvFile, ExperimentSink, JsonLines, point_object
 from iopstui.output.jsonl import Object, event_object
 from iopstui.output.verdict import wrapped
 from iopstui.session.tick.outcomes import judged_event, outcome_text, value_text
@@ -61,7 +61,7 @@ class SweepOut(ExperimentSink[SweepResults]):
         """A row a point."""
         return SweepTable(self.plan, out)
 
-    def json(self, lines: Lines) -> SweepJson:
+    def json(self, lines: JsonLines) -> SweepJson:
         """Lines a point, a line a curve."""
         return SweepJson(self.plan, lines)
 
@@ -183,7 +183,7 @@ def row(plan: Plan, event: PointFinished, place: Mapping[Key, int]) -> list[str]
 class SweepJson:
     """JSON lines: the session, the sweep, a line a point, its outcomes, a line a curve."""
 
-    def __init__(self, plan: Plan, lines: Lines) -> None:
+    def __init__(self, plan: Plan, lines: JsonLines) -> None:
         self._lines, self._plan = lines, plan
         axes = {axis.name: list(axis.values) for axis in plan.axes}
         lines.write("sweep", {"jobs": list(plan.jobs), "axes": axes, "settle": plan.settle,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iopstui.fleet.merging.merger import Second
-from iopstui.fleet.merging.sums import Part, Sums
+from iopstui.fleet.merging.sums import DirectionSum, HostSums
 from iopstui.format import utc
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.fields import BY_ID
@@ -65,7 +65,7 @@ def figure_columns() -> Iterator[Column]:
             yield like(f"device.{part}.{name}", f"{DEVICE}.{part}.{name}")
 
 
-def figure_cells(sums: Sums) -> list[object]:
+def figure_cells(sums: HostSums) -> list[object]:
     """A value for each of ``figure_columns``."""
     row: list[object] = []
     for name in _FIO_PARTS:
@@ -79,7 +79,7 @@ def figure_cells(sums: Sums) -> list[object]:
     return row
 
 
-def _of_fio(part: Part | None) -> list[object]:
+def _of_fio(part: DirectionSum | None) -> list[object]:
     if part is None:
         return [None] * len(_OF_FIO)
     _, main = part.main

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iopstui import __version__
 from iopstui.fleet.merging.merger import Merger, Second
-from iopstui.fleet.merging.outcome import Certified, certified
+from iopstui.fleet.merging.outcome import MergeCertificate, certified
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import utc
 from iopstui.model.metrics.paths import SCHEMA
@@ -66,7 +66,7 @@ def merged_object(merger: Merger, label: str) -> Object:
     }  # fmt: skip
 
 
-def _count(found: Certified) -> Object:
+def _count(found: MergeCertificate) -> Object:
     return {
         "ios": found.ios, "bytes": found.bytes, "fio_ios": found.fio_ios,
         "fio_bytes": found.fio_bytes, "exact": found.exact, "differs": list(found.differs),

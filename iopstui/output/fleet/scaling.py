@@ -14,7 +14,7 @@ from iopstui.format import fit, latency, number, put
 from iopstui.model.experiment.scaling import Scaling, scaling
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.model.rates import MIB
-from iopstui.output.fleet.words import SHOWN, WIDTH
+from iopstui.output.fleet.wording import SHOWN, WIDTH
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 

@@ -14,7 +14,7 @@ from iopstui.model.samples import READ, WRITE
 from iopstui.output.csv_out import cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
-from iopstui.output.fleet.words import SHOWN, absent, ends, whole_text
+from iopstui.output.fleet.wording import SHOWN, absent, ends, whole_text
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
@@ -41,7 +41,7 @@ def totals_sink(kind: str, out: TextIO, err: TextIO, label: str) -> TotalsSink:
     return TotalCsv(out, err) if kind == "csv" else TotalTable(out, err)
 
 
-class _Words:
+class _LossMessages:
     """Who is not counted, told on ``err`` whenever it changes."""
 
     def __init__(self, err: TextIO) -> None:
@@ -71,7 +71,7 @@ class TotalLines:
 
     def __init__(self, out: TextIO, err: TextIO, label: str) -> None:
         self._out, self._err, self._label = out, err, label
-        self._words = _Words(err)
+        self._words = _LossMessages(err)
         self._write(session_object(label))
 
     def second(self, second: Second) -> None:
@@ -94,7 +94,7 @@ class TotalCsv:
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out, self._err = out, err
-        self._words = _Words(err)
+        self._words = _LossMessages(err)
         self._writer = csv.writer(out, lineterminator="\n")
         columns = (*head_columns(), *figure_columns())
         self._writer.writerow(column.name for column in columns)
@@ -117,7 +117,7 @@ class TotalTable:
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
-        self._words = _Words(err)
+        self._words = _LossMessages(err)
         self._rows = 0
         self._fio = True
 

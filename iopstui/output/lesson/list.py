@@ -10,7 +10,7 @@ from iopstui.lesson.facts import Surroundings
 from iopstui.lesson.player import LessonRun
 from iopstui.model.block.target import Target
 from iopstui.model.lesson.figures import FACTS, RUN, Figure
-from iopstui.model.lesson.pages import RUN_STEP, Ask, Lesson
+from iopstui.model.lesson.pages import RUN_STEP, Lesson, QuestionPage
 from iopstui.model.lesson.text import FORMS
 from iopstui.output.lesson.pages import flowed, head_lines
 from iopstui.text import printable
@@ -71,7 +71,7 @@ def check_lesson(lesson: Lesson, target: Target, around: Surroundings) -> Iterat
         for label, formula in (("when", step.when), ("needs", step.needs)):
             if formula is not None:
                 yield from flowed(f"{label} {formula.text}", " " * 12)
-        if isinstance(step, Ask):
+        if isinstance(step, QuestionPage):
             for choice in step.choices:
                 yield from flowed(f"{choice.letter}) is right if {choice.right.text}", " " * 12)
         if step.kind == RUN_STEP and step.name in cannot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iopstui.format import counted, latency, number
 from iopstui.lesson.player import LessonRun
 from iopstui.model.experiment.point import Point
-from iopstui.model.lesson.pages import Ask
+from iopstui.model.lesson.pages import QuestionPage
 
 
 def measured_line(point: Point) -> str:
@@ -17,7 +17,7 @@ def measured_line(point: Point) -> str:
 
 def end_lines(run: LessonRun) -> list[str]:
     """How many answers were right."""
-    asks = [step.name for step in run.lesson.steps if isinstance(step, Ask)]
+    asks = [step.name for step in run.lesson.steps if isinstance(step, QuestionPage)]
     verdicts = [v for v in map(run.verdict, asks) if v is not None]
     given = [v for v in verdicts if v.chosen]
     lines = ["", "=" * 8 + " the end"]

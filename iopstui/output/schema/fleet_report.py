@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.fleet.merging.device import COUNTS
+from iopstui.fleet.merging.probe_sums import COUNTS
 from iopstui.fleet.merging.sums import LATENCIES, WITH_BINS
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import TOTAL

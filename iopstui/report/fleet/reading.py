@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import UsageError
+from iopstui.fleet.deduplication import Deduplicator, each_once
 from iopstui.fleet.merging.merger import Merger, Second
-from iopstui.fleet.merging.sums import Malformed
-from iopstui.fleet.once import Once, each_once
+from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.fleet.told import FLEET
 from iopstui.format import counted
-from iopstui.output.fleet.lines import file_rows
+from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.text import printable
 
 LOOKED_AT = 400
@@ -48,7 +48,7 @@ class Reading:
         self.merger = Merger(self.interval_s, keep_bins=keep_bins)
         self.run: int | None = None
         self.broken = 0
-        self._once = Once()
+        self._once = Deduplicator()
         self._unread = False
 
     @property
@@ -87,7 +87,7 @@ class Reading:
         for name, row in each_once(file_rows(self.path, "", self._say), self._once):
             try:
                 merger.feed(name, row)
-            except Malformed:
+            except MalformedRow:
                 self.broken += 1
                 continue
             if row.get("event") == FLEET:

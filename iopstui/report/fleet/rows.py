@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from iopstui import __version__
-from iopstui.fleet.merging.host import Slot
+from iopstui.fleet.merging.host import HostInterval
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.outcome import certified
-from iopstui.fleet.merging.sums import Sums
+from iopstui.fleet.merging.sums import HostSums
 from iopstui.linux.process.packages import require
 from iopstui.output.columns import WHOLE, WORDS, Column
 from iopstui.output.csv_out import cell_text
@@ -24,7 +24,7 @@ from iopstui.output.fleet.columns import (
     head_columns,
     like,
 )
-from iopstui.output.fleet.words import ends, some
+from iopstui.output.fleet.wording import ends, some
 from iopstui.output.parquet import PACKAGE, ParquetTable, instant
 from iopstui.report.fleet.reading import Reading
 from iopstui.report.redact import WORD
@@ -52,7 +52,7 @@ class _Rows:
         self._reading = Reading(path, redact, keep_bins=False)
         self._reading.merger.on_slot = self._slot
         self._name = self._reading.name
-        self._slots: dict[int, dict[str, Slot]] = {}
+        self._slots: dict[int, dict[str, HostInterval]] = {}
         self._runs: dict[int, int | None] = {}
         self._first: int | None = None
         self._left = 0
@@ -78,7 +78,7 @@ class _Rows:
         for title, words in (*reading.left_out(), *([("no end seen", some(lost))] if lost else ())):
             print(f"iopstui: {title}: {words}", file=sys.stderr)
 
-    def _slot(self, host: str, slot: Slot, counted: bool) -> None:
+    def _slot(self, host: str, slot: HostInterval, counted: bool) -> None:
         """A host's second is told before the totals that it is in."""
         self._runs[slot.number] = self._reading.run
         if counted:
@@ -92,14 +92,14 @@ class _Rows:
         name = self._name(slowest[1]) if slowest else ""
         return [*head_cells(second)[:-2], *names, *figure_cells(second.sums), None, name]
 
-    def _each(self, second: Second, slots: dict[str, Slot]) -> Iterator[Cells]:
+    def _each(self, second: Second, slots: dict[str, HostInterval]) -> Iterator[Cells]:
         when = head_cells(second)[:3]
         for host in sorted({*slots, *second.missing, *second.incomplete}):
             name, slot = self._name(host), slots.get(host)
             absent = [
                 name if host in hosts else "" for hosts in (second.missing, second.incomplete)
             ]
-            figures = figure_cells(slot.sums if slot else Sums())
+            figures = figure_cells(slot.sums if slot else HostSums())
             yield [name, *when, 1, int(slot is not None), *absent, *figures,
                    slot.util if slot else None, ""]  # fmt: skip
 

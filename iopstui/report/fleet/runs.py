@@ -9,7 +9,7 @@ from typing import Any
 
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.outcome import certified
-from iopstui.fleet.merging.sums import Malformed, Sums
+from iopstui.fleet.merging.sums import HostSums, MalformedRow
 from iopstui.fleet.told import FLEET, FLEET_OVER
 from iopstui.text import printable
 
@@ -27,7 +27,7 @@ class RunRow:
     job: str
     hosts: int
     finished: int
-    whole: Sums
+    whole: HostSums
     how: str
     said: tuple[str, ...]
 
@@ -67,7 +67,7 @@ def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[R
         elif kind == FLEET_OVER and run is not None:
             run.over = row
         elif run is not None:
-            with contextlib.suppress(Malformed):
+            with contextlib.suppress(MalformedRow):
                 run.merger.feed(name, row)
             for _ in run.merger.closed(early=False):
                 pass

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iopstui.fleet.merging.host import Host, Slot
+from iopstui.fleet.deduplication import Deduplicator, each_once
+from iopstui.fleet.merging.host import HostInterval, HostSeconds
 from iopstui.fleet.merging.merger import Second
-from iopstui.fleet.merging.outcome import Certified, certified
+from iopstui.fleet.merging.outcome import MergeCertificate, certified
 from iopstui.fleet.merging.packed import unpack
-from iopstui.fleet.merging.sums import Kernel, Sums, split
-from iopstui.fleet.once import Once, each_once
+from iopstui.fleet.merging.sums import HostSums, KernelSum, split
 from iopstui.fleet.told import FLEET
 from iopstui.model.rates import MIB
-from iopstui.output.fleet.lines import file_rows
-from iopstui.output.fleet.words import ends
+from iopstui.output.fleet.labelled_rows import file_rows
+from iopstui.output.fleet.wording import ends
 from iopstui.report.fleet.reading import Names, Reading
 from iopstui.report.fleet.runs import RunRow, runs_of
 from iopstui.report.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
@@ -89,9 +89,9 @@ class FleetStory:
     device_heat: FleetHeat = field(default_factory=FleetHeat)
     absent: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
-    hosts: dict[str, Host] = field(default_factory=dict)
-    whole: Sums = field(default_factory=Sums)
-    certified: Certified = field(default_factory=Certified)
+    hosts: dict[str, HostSeconds] = field(default_factory=dict)
+    whole: HostSums = field(default_factory=HostSums)
+    certified: MergeCertificate = field(default_factory=MergeCertificate)
     runs: list[RunRow] = field(default_factory=list)
     broken: int = 0
     left_out: tuple[tuple[str, str], ...] = ()
@@ -151,7 +151,7 @@ class FleetStory:
             place, (unpack(part.packed) for part in second.sums.device.parts.values())
         )
 
-    def slot(self, host: str, slot: Slot, counted: bool) -> None:
+    def slot(self, host: str, slot: HostInterval, counted: bool) -> None:
         """A host's second, told before the totals that it is in."""
         if counted and slot.util is not None:
             self._utils.setdefault(slot.number, []).append(slot.util)
@@ -181,7 +181,7 @@ def _of_hosts(utils: Sequence[float]) -> dict[str, float]:
     return {"highest": max(utils), "middle": statistics.median(utils)} if utils else {}
 
 
-def _rates(sums: Sums) -> dict[str, float]:
+def _rates(sums: HostSums) -> dict[str, float]:
     """I/Os per second by direction, of fio, or of the devices where no job runs."""
     if sums.fio:
         return {name: part.iops for name, part in sums.fio.items()}
@@ -191,14 +191,14 @@ def _rates(sums: Sums) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _moved(sums: Sums) -> float | None:
+def _moved(sums: HostSums) -> float | None:
     total = sums.total
     if total is not None:
         return total.bw
     return _device_bytes(sums.kernel)
 
 
-def _device_bytes(kernel: Kernel) -> float | None:
+def _device_bytes(kernel: KernelSum) -> float | None:
     found = [kernel.rate(name) for name in ("rMB/s", "wMB/s")]
     known = [value for value in found if value is not None]
     return MIB * sum(known) if known else None
@@ -216,6 +216,6 @@ def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
     story.hosts = merger.hosts
     story.broken, story.left_out = reading.broken, tuple(reading.left_out())
     if story.several:
-        rows = each_once(file_rows(path, "", lambda words: None), Once())
+        rows = each_once(file_rows(path, "", lambda words: None), Deduplicator())
         story.runs = [*runs_of(rows, reading.interval_s)]
     return story

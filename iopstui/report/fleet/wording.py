@@ -8,7 +8,7 @@ from dataclasses import replace
 from iopstui.format import MISSING, counted, duration, latency, number, utc
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
-from iopstui.output.fleet.words import ending
+from iopstui.output.fleet.wording import ending
 from iopstui.report.fleet.story import FleetStory
 from iopstui.report.redact import WORD
 

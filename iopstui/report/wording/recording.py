@@ -19,7 +19,7 @@ from iopstui.model.samples import DIRECTIONS
 from iopstui.output.summary import interruption, reconciliation
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
-from iopstui.report.story import Ends, Story
+from iopstui.report.story import FindingEnds, Story
 from iopstui.session.run_rows import seconds, stretch_cells
 from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import printable
@@ -353,7 +353,7 @@ def findings(story: Story) -> Iterator[str]:
         yield printable(f"{when}  {found.finding.text}{over}{advice}")
 
 
-def _over(found: Found, ends: Ends | None) -> str:
+def _over(found: Found, ends: FindingEnds | None) -> str:
     if ends is None:
         return ""
     times = f" {ends.times} times, the last" if ends.times > 1 else ""

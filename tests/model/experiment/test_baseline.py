@@ -16,8 +16,8 @@ from iopstui.errors import UsageError
 from iopstui.model.experiment.baseline import (
     FEWEST,
     MOST,
-    Base,
-    Batches,
+    BaselineFigure,
+    BatchMeans,
     Spread,
     ratio_interval,
     spread,
@@ -33,15 +33,15 @@ def test_the_interval_holds_the_ratio_and_scales(values: list[float], factor: fl
     own = spread(values)
     assert own is not None
     mean = sum(values) / len(values)
-    low, high = ratio_interval(mean * factor, own, Base(mean, own, "x")) or (9.0, 0.0)
+    low, high = ratio_interval(mean * factor, own, BaselineFigure(mean, own, "x")) or (9.0, 0.0)
     assert low <= factor * (1 + 1e-9) and factor * (1 - 1e-9) <= high
-    plain = ratio_interval(mean, own, Base(mean, own, "x"))
+    plain = ratio_interval(mean, own, BaselineFigure(mean, own, "x"))
     assert plain is not None and low == pytest.approx(factor * plain[0])
 
 
 def test_without_correlation_it_is_welch_s() -> None:
     one, other = Spread(0.02, 9), Spread(0.03, 14)
-    low, high = ratio_interval(100.0, one, Base(100.0, other, "x")) or (0.0, 0.0)
+    low, high = ratio_interval(100.0, one, BaselineFigure(100.0, other, "x")) or (0.0, 0.0)
     freedom = (4e-4 + 9e-4) ** 2 / (4e-4**2 / 9 + 9e-4**2 / 14)
     half = stats.t.ppf(0.975, int(freedom)) * math.sqrt(4e-4 + 9e-4)
     assert (math.log(low), math.log(high)) == pytest.approx((-half, half), rel=1e-6)
@@ -56,17 +56,17 @@ def test_correlated_batches_are_less_sure() -> None:
 
 def test_a_single_figure_is_as_uneven_as_the_other() -> None:
     own = Spread(0.02, 9)
-    single = ratio_interval(100.0, own, Base(100.0, None, "x"))
+    single = ratio_interval(100.0, own, BaselineFigure(100.0, None, "x"))
     assert single is not None and single[1] - 1 > 0.02 * math.sqrt(2) * 2
-    assert ratio_interval(100.0, None, Base(100.0, own, "x")) == single
-    assert ratio_interval(100.0, None, Base(100.0, None, "x")) is None
-    assert ratio_interval(100.0, own, Base(0.0, None, "x")) is None
+    assert ratio_interval(100.0, None, BaselineFigure(100.0, own, "x")) == single
+    assert ratio_interval(100.0, None, BaselineFigure(100.0, None, "x")) is None
+    assert ratio_interval(100.0, own, BaselineFigure(0.0, None, "x")) is None
 
 
 @pytest.mark.parametrize("count", [3, 17, 20, 21, 64, 500])
 def test_batches_stay_few_and_lose_nothing(count: int) -> None:
     held = frames("3.42-c-numjobs4-nogroup")[1:]
-    batches = Batches(("fio", "total", "iops"))
+    batches = BatchMeans(("fio", "total", "iops"))
     for number in range(count):
         batches.add(held[number % len(held)])
     known = batches.spread
@@ -74,7 +74,7 @@ def test_batches_stay_few_and_lose_nothing(count: int) -> None:
         assert known is None
         return
     assert (known is not None and MOST / 2 - 1 <= known.freedom + 1 <= MOST) or count < MOST
-    one = Batches(("fio", "total", "iops"))
+    one = BatchMeans(("fio", "total", "iops"))
     for frame in held:
         one.add(frame)
     if count % len(held) == 0:
@@ -96,7 +96,7 @@ def test_batches_stay_few_and_lose_nothing(count: int) -> None:
 def test_only_a_whole_interval_beyond_the_limit_fails(
     text: str, low: float | None, high: float | None, measured: float, passed: bool
 ) -> None:
-    one = parse_expectation(text).against(Base(10000.0, Spread(0.01, 9), "before.iops"))
+    one = parse_expectation(text).against(BaselineFigure(10000.0, Spread(0.01, 9), "before.iops"))
     outcome = Outcome(one, measured, None, low, high)
     assert outcome.passed is passed
     words = judged_text(judged_event(0.0, 1, outcome))
@@ -104,18 +104,18 @@ def test_only_a_whole_interval_beyond_the_limit_fails(
     assert ("not certain" in words) == ((low is not None and passed and low < 0.95 < (high or 0))
                                         or (text[4] == "<" and passed))  # fmt: skip
     assert ("only the figures themselves" in words) == (low is None)
-    single = replace(one, base=Base(10000.0, None, "x.json"))
+    single = replace(one, base=BaselineFigure(10000.0, None, "x.json"))
     told = judged_text(judged_event(0.0, 1, replace(outcome, expectation=single)))
     assert ("as uneven as this run" in told) == (low is not None)
 
 
 def test_a_run_against_itself_passes() -> None:
     held = frames("3.42-c-numjobs4-nogroup")
-    first = Batches(("fio", "total", "iops"))
+    first = BatchMeans(("fio", "total", "iops"))
     for frame in held:
         first.add(frame)
     assert first.whole.value is not None
-    base = Base(first.whole.value, first.spread, "itself")
+    base = BaselineFigure(first.whole.value, first.spread, "itself")
     judge = Judge([parse_expectation("iops>=100%").against(base)])
     for frame in held:
         judge.add(frame)

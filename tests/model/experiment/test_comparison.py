@@ -27,7 +27,7 @@ from iopstui.model.experiment.plan import KNOB, Plan, Setting, expand, kept_apar
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.words import Results, moved
 from iopstui.output.experiment.compare import CompareCsv, CompareJson, CompareTable
-from iopstui.output.experiment.sink import Lines
+from iopstui.output.experiment.sink import JsonLines
 
 
 def words(found: Runs, repeats: int = 5) -> str:
@@ -208,7 +208,7 @@ def test_the_table_keeps_to_80_columns(rates: tuple[float, ...]) -> None:
 def test_json_and_csv() -> None:
     found, chosen = runs(random.Random(9), 2, 1e5, 2e5), plan(2, "iodepth=1", "iodepth=2")
     out, rows = io.StringIO(), io.StringIO()
-    sink, table = CompareJson(chosen, Lines(out, "h")), CompareCsv(chosen, rows)
+    sink, table = CompareJson(chosen, JsonLines(out, "h")), CompareCsv(chosen, rows)
     for event in finished(chosen, found):
         sink.point(event)
         table.point(event)

@@ -19,7 +19,7 @@ from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.point import (
     INTERRUPTS,
     SOFTIRQS,
-    Little,
+    LittlesLaw,
     Point,
     PointMeter,
     Settling,
@@ -346,7 +346,7 @@ FEWER = {
 @pytest.mark.parametrize(("why", "case"), FEWER.items())
 def test_why_fewer_were_under_way(why: str, case: tuple[str, bool, bool]) -> None:
     of, paced, synchronous = case
-    assert little(at(1000, 8999, of), 10, paced, synchronous) == Little(
+    assert little(at(1000, 8999, of), 10, paced, synchronous) == LittlesLaw(
         10, pytest.approx(8.999), False, why
     )
 
@@ -357,10 +357,10 @@ def test_more_under_way_than_were_asked_for() -> None:
             f"more than were asked for: the latency, {latency}, is not of these I/Os alone"
         )
     for us in (9001, 10_999):
-        assert little(at(1000, us), 10, False) == Little(10, pytest.approx(us / 1000), True)
-    assert little(at(1000, None), 4, False) == Little(4, None, None, "no latency was measured")
+        assert little(at(1000, us), 10, False) == LittlesLaw(10, pytest.approx(us / 1000), True)
+    assert little(at(1000, None), 4, False) == LittlesLaw(4, None, None, "no latency was measured")
     unknown = "how many I/Os the job keeps under way is not known"
-    assert little(at(1000, 100), None, False) == Little(None, pytest.approx(0.1), None, unknown)
+    assert little(at(1000, 100), None, False) == LittlesLaw(None, pytest.approx(0.1), None, unknown)
 
 
 def test_an_older_point_has_no_figures_that_came_later() -> None:

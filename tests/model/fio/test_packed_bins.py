@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model import histogram
-from iopstui.model.columns import Columns
 from iopstui.model.fio import intervals
 from iopstui.model.fio.packed_bins import MOST, PackedBins
+from iopstui.model.histogram_columns import HistogramColumns
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import DirectionStatus, FioStatus
 
@@ -68,7 +68,9 @@ def _by_columns(status: FioStatus) -> FioStatus:
         bins = one.bins
         if bins is None:
             return one
-        return replace(one, bins=Columns(sorted(bins), [bins[key] for key in sorted(bins)]))
+        return replace(
+            one, bins=HistogramColumns(sorted(bins), [bins[key] for key in sorted(bins)])
+        )
 
     rows = [
         replace(row, directions={name: read(one) for name, one in row.directions.items()})

@@ -17,7 +17,7 @@ from iopstui.model.fio.counts import (
     most_under_way,
 )
 from iopstui.model.fio.ramp import Ramps, duration_s, in_ramp, was_reset
-from iopstui.model.fio.time import Pair, held_up, paired, ran_ms, repeats, seconds_of
+from iopstui.model.fio.time import RowPair, held_up, paired, ran_ms, repeats, seconds_of
 from iopstui.model.samples import DirectionStatus, FioStatus, JobStatus
 
 
@@ -83,13 +83,13 @@ def test_a_row_that_begins_has_its_own_runtime() -> None:
     before, now = job(), job(direction(400, 5))
     old = job(direction(5000, 5))
     first, second = status(0, before), status(1000, now)
-    pairs = [Pair(0, now, None, True)]
+    pairs = [RowPair(0, now, None, True)]
     assert seconds_of(second, first, pairs, 1.0, False, {}) == 0.4
-    grew_too = [*pairs, Pair(1, job(direction(5400, 6)), old, False)]
+    grew_too = [*pairs, RowPair(1, job(direction(5400, 6)), old, False)]
     assert seconds_of(second, first, grew_too, 1.0, False, {}) == 1.0
-    stood = [*pairs, Pair(1, old, old, False)]
+    stood = [*pairs, RowPair(1, old, old, False)]
     assert seconds_of(second, first, stood, 1.0, False, {}) == 0.4
-    longer = [Pair(0, job(direction(1400, 5)), None, True)]
+    longer = [RowPair(0, job(direction(1400, 5)), None, True)]
     assert seconds_of(second, first, longer, 1.0, False, {}) == 1.0
 
 
@@ -111,13 +111,13 @@ def test_the_first_document_may_have_been_held_up() -> None:
     def held(waited: float | None = None, ran: float = 1.0, **row: Any) -> float:
         now = job(direction(1000, 5), **row)
         document = status(10_000, now)
-        return held_up(document, [Pair(0, now, None, False)], ran, waited)
+        return held_up(document, [RowPair(0, now, None, False)], ran, waited)
 
     assert held(job_start=7000) == 3.0
     assert held(job_start=8500) == 1.0 and held(job_start=8499) == 1.501
     assert held(waited=0.5) == 1.0 and held(waited=0.6) == 1.6
     assert held(elapsed_s=4) == 3.4 and held(elapsed_s=2) == 1.0 and held() == 1.0
-    idle = Pair(0, job(job_start=1000), None, False)
+    idle = RowPair(0, job(job_start=1000), None, False)
     assert held_up(status(10_000), [idle], 1.0, 2.0) == 3.0, "one that did nothing tells nothing"
 
 
@@ -147,8 +147,8 @@ def test_with_verify_the_reading_follows_the_writing(row: JobStatus, ms: float) 
 
 def test_a_row_that_grew_and_one_that_says_again_the_same() -> None:
     one, more = job(direction(1, 5)), job(direction(2, 5))
-    assert not Pair(0, more, one, False).grew and Pair(0, one, None, False).grew
-    assert Pair(0, job(write=direction(1, 1)), one, False).grew
+    assert not RowPair(0, more, one, False).grew and RowPair(0, one, None, False).grew
+    assert RowPair(0, job(write=direction(1, 1)), one, False).grew
     assert repeats(status(2, more), status(1, one)), "only clocks went on"
     for change in ({"issued": 6}, {"completed": 6}, {"io_bytes": 6}):
         assert not repeats(status(2, job(direction(1, 5, **change))), status(1, one))

@@ -17,7 +17,7 @@ from iopstui.model.block.tunable import TUNABLES
 from iopstui.model.lesson.figures import FACTS, RUN
 from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.formula import Value
-from iopstui.model.lesson.pages import PARTS, Ask, Explain, Report
+from iopstui.model.lesson.pages import PARTS, Explain, QuestionPage, ReportPage
 
 SHIPPED = shipped_lessons()
 each_lesson = pytest.mark.parametrize("lesson", SHIPPED, ids=lambda lesson: lesson.name)
@@ -273,9 +273,9 @@ def test_there_are_the_seven() -> None:
 def test_a_shipped_lesson_is_one_that_can_be_finished(lesson: lessons.Lesson) -> None:
     assert lesson.source and 1 <= lesson.minutes <= 10
     assert 10 <= lesson.seconds <= 60, "one to three minutes with the reading"
-    assert any(isinstance(step, Ask) for step in lesson.steps)
+    assert any(isinstance(step, QuestionPage) for step in lesson.steps)
     answered = {n for step in lesson.steps if isinstance(step, Explain) for n in step.answers}
-    assert answered == {step.name for step in lesson.steps if isinstance(step, Ask)}
+    assert answered == {step.name for step in lesson.steps if isinstance(step, QuestionPage)}
     for run in lesson.runs:
         assert run.look, "every run says where to look"
         assert not load_job(find_job(run.job)).writes, "the shipped ones only read"
@@ -287,7 +287,7 @@ def test_a_shipped_lesson_is_one_that_can_be_finished(lesson: lessons.Lesson) ->
 
 
 def test_the_last_one_explains_every_line() -> None:
-    (report,) = [step for step in SHIPPED[6].steps if isinstance(step, Report)]
+    (report,) = [step for step in SHIPPED[6].steps if isinstance(step, ReportPage)]
     assert [part for part, _ in report.parts] == list(PARTS)
 
 
@@ -305,7 +305,9 @@ def test_the_few_reads_that_miss_a_warm_cache_decide_nothing(seen: float, right:
         let = lesson.lets.get(name)
         return known.get(name) if let is None else let.value(lookup)
 
-    ask = next(step for step in lesson.steps if step.name == "cold" and isinstance(step, Ask))
+    ask = next(
+        step for step in lesson.steps if step.name == "cold" and isinstance(step, QuestionPage)
+    )
     assert "".join(c.letter for c in ask.choices if c.right.truth(lookup)) == right
 
 

@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from iopstui.errors import UsageError
 from iopstui.fio.job_text import describe
 from iopstui.lesson.jobs import LessonJobs
-from iopstui.lesson.known import Known
+from iopstui.lesson.lesson_state import LessonState
 from iopstui.lesson.page import Block, figures_table
 from iopstui.model.fio.report import report_parts
 from iopstui.model.lesson.figures import unit_of
-from iopstui.model.lesson.pages import Ask, Explain, Page, Report, Run, See
+from iopstui.model.lesson.pages import Explain, FiguresPage, Page, QuestionPage, ReportPage, Run
 from iopstui.model.lesson.text import Text
 
 
-class Words:
+class LessonTexts:
     """Of the pages of one lesson."""
 
-    def __init__(self, known: Known, jobs: LessonJobs) -> None:
+    def __init__(self, known: LessonState, jobs: LessonJobs) -> None:
         self._known = known
         self._jobs = jobs
 
@@ -28,7 +28,7 @@ class Words:
         if isinstance(step, Explain):
             verdicts = [self._known.verdict(name) for name in step.answers]
             blocks += [Text(verdict.text) for verdict in verdicts if verdict is not None]
-        if isinstance(step, See):
+        if isinstance(step, FiguresPage):
             runs = [run for run in step.runs if run in self._known.points]
             if not runs:
                 return []
@@ -36,11 +36,11 @@ class Words:
         blocks += self._known.texts(step.paragraphs)
         if isinstance(step, Run):
             blocks += self._about(step)
-        if isinstance(step, Report):
+        if isinstance(step, ReportPage):
             blocks += self._report(step)
         return blocks
 
-    def choices(self, ask: Ask) -> Iterator[tuple[str, str]]:
+    def choices(self, ask: QuestionPage) -> Iterator[tuple[str, str]]:
         """Letter and text of each answer."""
         for choice in ask.choices:
             yield choice.letter, choice.text.fill(self._known.lookup, unit_of) or ""
@@ -61,7 +61,7 @@ class Words:
                 lines.append(label + ", ".join(parts))
         return [Text("\n".join(lines), kept=True)]
 
-    def _report(self, step: Report) -> list[Text]:
+    def _report(self, step: ReportPage) -> list[Text]:
         document = self._known.documents.get(step.run)
         if not document:
             return []

@@ -10,11 +10,11 @@ from iopstui.lesson.page import Verdict, judge, missing_text
 from iopstui.model.experiment.point import Point
 from iopstui.model.lesson.figures import FACTS, Figures, unit_of
 from iopstui.model.lesson.formula import Value
-from iopstui.model.lesson.pages import Ask, Lesson, Page, Run
+from iopstui.model.lesson.pages import Lesson, Page, QuestionPage, Run
 from iopstui.model.lesson.text import Paragraph, Text, told
 
 
-class Known:
+class LessonState:
     """``around`` is what is known of the target (facts.py), ``points``, ``documents`` and
     ``figures`` come from the runs so far, ``failed`` says why a run has none, ``skipped`` why a
     page could not be shown, ``answers`` what was answered, ``asked`` which questions were shown; by
@@ -44,12 +44,12 @@ class Known:
     def verdict(self, name: str) -> Verdict | None:
         """What the measurements so far say to a question; ``None`` if it was not asked."""
         for step in self.lesson.steps:
-            if isinstance(step, Ask) and step.name == name and name in self.asked:
+            if isinstance(step, QuestionPage) and step.name == name and name in self.asked:
                 figures = self.lesson.needed(step.figures)
                 return judge(step, self.answers.get(name), self.lookup, figures)
         return None
 
-    def askable(self, ask: Ask) -> bool:
+    def askable(self, ask: QuestionPage) -> bool:
         """False if the question or an answer refers to something unknown."""
         answers = [choice.text.fill(self.lookup, unit_of) for choice in ask.choices]
         return bool(self.texts(ask.paragraphs)) and None not in answers
@@ -59,7 +59,7 @@ class Known:
         texts, _ = told(step.why, self.lookup, unit_of)
         return " ".join(text.text for text in texts) or "this can't be shown here"
 
-    def decidable(self, ask: Ask) -> bool:
+    def decidable(self, ask: QuestionPage) -> bool:
         """False if a run that decides it was not made, or will not be."""
         wanted = {name.partition(".")[0] for name in self.lesson.needed(ask.figures)}
         for run in self.lesson.runs:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iopstui.fleet.hosts.apart import MOST_LOOKED_FOR, alike, joined, seen_in, to_look_for
-from iopstui.fleet.hosts.room import Need, too_full
+from iopstui.fleet.hosts.free_space import SpaceNeed, too_full
+from iopstui.fleet.hosts.same_file_system import (
+    MOST_LOOKED_FOR,
+    alike,
+    joined,
+    seen_in,
+    to_look_for,
+)
 
 GIB = 1 << 30
 
 
-def need(system: str, gib: float, free: float = 10, size: float = 100, mark: str = "") -> Need:
-    return Need(system, f"{system} (nfs4)", int(gib * GIB), int(free * GIB), True, int(size * GIB),
-                int(free * GIB), mark or f".iopstui-{system:_>8}")  # fmt: skip
+def need(system: str, gib: float, free: float = 10, size: float = 100, mark: str = "") -> SpaceNeed:
+    return SpaceNeed(
+        system, f"{system} (nfs4)", int(gib * GIB), int(free * GIB), True, int(size * GIB),
+        int(free * GIB), mark or f".iopstui-{system:_>8}",
+    )  # fmt: skip
 
 
-def full(hosts: dict[str, list[Need]]) -> bool:
+def full(hosts: dict[str, list[SpaceNeed]]) -> bool:
     return bool(list(too_full(hosts)))
 
 
@@ -27,7 +35,7 @@ def test_nobody_looks_where_all_would_fit_into_one() -> None:
     assert to_look_for(hosts) == {"a": [".iopstui-_______y"], "b": [".iopstui-_______x"]}
     # one name alone was held against its room already, and a host's own disk is nobody else's
     assert to_look_for({"a": [need("x", 8)], "b": [need("x", 8)]}) == {}
-    own = Need("boot 1", "/dev/vda", 9 * GIB, 10 * GIB)
+    own = SpaceNeed("boot 1", "/dev/vda", 9 * GIB, 10 * GIB)
     assert to_look_for({"a": [own], "b": [need("x", 8)]}) == {}
 
 
@@ -55,7 +63,7 @@ def test_what_looks_alike_may_be_one() -> None:
     # between two that are no pair stands one that is like both
     chain = {n: [need(n, 4, free=10 + 0.9 * place)] for place, n in enumerate("xyz")}
     assert full(alike(chain))
-    disks = {n: [Need(n, n, 6 * GIB, 10 * GIB, False, GIB, GIB)] for n in "ab"}
+    disks = {n: [SpaceNeed(n, n, 6 * GIB, 10 * GIB, False, GIB, GIB)] for n in "ab"}
     assert not full(alike(disks))
 
 

@@ -13,7 +13,7 @@ from iopstui.session.held import Word
 from iopstui.session.live import LiveSession
 
 
-class WordSink:
+class StartGateSink:
     """Passes events on; once the run is ready it waits for the word, in a thread of its own."""
 
     def __init__(self, inner: EventSink, session: LiveSession) -> None:

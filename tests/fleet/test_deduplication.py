@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, stream
 
 from iopstui.cli.program import main
+from iopstui.fleet.deduplication import Deduplicator, each_once
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.once import Once, each_once
-from iopstui.output.fleet.lines import several
+from iopstui.output.fleet.labelled_rows import several
 from iopstui.output.fleet.rows import merged_object
 
 
-def whole(sources: Sequence[Sequence[Row]], once: Once) -> Row:
+def whole(sources: Sequence[Sequence[Row]], once: Deduplicator) -> Row:
     merger = Merger()
     labelled = [[(row["host"], row) for row in rows] for rows in sources]
     for name, row in several(labelled, lambda words: None, once):
@@ -41,23 +41,23 @@ def two_runs(seed: int) -> list[Row]:
 @given(st.integers(0, 500), st.data())
 def test_a_file_appended_to_itself_and_its_copies_are_one(seed: int, data: st.DataObject) -> None:
     rows = two_runs(seed)
-    expected = whole([rows], Once())
+    expected = whole([rows], Deduplicator())
     assert expected["count"]["exact"] == 2
-    once = Once()
+    once = Deduplicator()
     assert whole([rows + rows], once) == expected
     assert sum(once.repeated.values()) == sum(row["event"] == "frame" for row in rows)
-    assert whole([rows, rows, rows + rows], Once()) == expected
+    assert whole([rows, rows, rows + rows], Deduplicator()) == expected
     # one that was cut off: what it has came twice, the rest comes from the whole one
     cut = rows[: data.draw(st.integers(2, 4))]
-    assert whole([cut, rows], Once()) == expected
-    assert whole([rows, cut], Once()) == expected
-    assert whole([cut + rows], Once()) == expected
-    assert whole([rows + cut[1:]], Once()) == expected
+    assert whole([cut, rows], Deduplicator()) == expected
+    assert whole([rows, cut], Deduplicator()) == expected
+    assert whole([cut + rows], Deduplicator()) == expected
+    assert whole([rows + cut[1:]], Deduplicator()) == expected
 
 
 def test_a_session_that_came_before_has_no_beginning_either() -> None:
     rows = two_runs(3)
-    twice, once = [(row["host"], row) for row in rows + rows], Once()
+    twice, once = [(row["host"], row) for row in rows + rows], Deduplicator()
     found = [row for _, row in each_once(twice, once)]
     # what stands before a first frame, too
     assert sorted(found, key=str) == sorted(rows, key=str)
@@ -70,25 +70,25 @@ def test_a_later_session_without_a_frame_stands_where_it_stood() -> None:
               {"event": "step_finished", "host": "a", "error": "no room"}]  # fmt: skip
     for rows in (stream("a", 1, 2) + failed + [run], stream("a", 1, 2) + failed[:2] + [run]):
         labelled = [(row["host"], row) for row in rows]
-        assert [*each_once(labelled, Once())] == labelled
+        assert [*each_once(labelled, Deduplicator())] == labelled
 
 
 def test_what_is_another_session_is_counted() -> None:
-    once = Once()
+    once = Deduplicator()
     first, again = stream("a", 1, 3), stream("a", 1, 3, START_MS + 0.001)
     # the same figures at nearly the same time, from another file: another host of that name
     found = whole([first, again], once)
     assert found["hosts"]["total"] == 2 and not once.repeated
-    assert found["count"]["ios"] == 2 * whole([first], Once())["count"]["ios"]
+    assert found["count"]["ios"] == 2 * whole([first], Deduplicator())["count"]["ios"]
     # and the same figures of two hosts
-    both = whole([first, stream("b", 1, 3)], once := Once())
+    both = whole([first, stream("b", 1, 3)], once := Deduplicator())
     assert both["count"]["ios"] == found["count"]["ios"] and not once.repeated
 
 
 def test_totals_of_another_merger_are_known_by_what_they_say() -> None:
     total = {"event": "total", "second": 5, "fio": {"read": {"ios": 7}}}
     other = {**total, "fio": {"read": {"ios": 8}}}
-    once = Once()
+    once = Deduplicator()
     rows = [("m", total), ("m", other), ("m", total), ("n", total), ("m", {"event": "merged"})]
     assert [name for name, _ in each_once(rows + rows[-1:], once)] == ["m", "m", "n", "m"]
     assert once.repeated == {"m": 2}
@@ -98,7 +98,7 @@ def test_totals_of_another_merger_are_known_by_what_they_say() -> None:
                                    {"t": float("nan")}])  # fmt: skip
 def test_odd_frames_are_the_merger_s(wrong: Row) -> None:
     row = {**frame("a", random.Random(1), 1.0, START_MS), **wrong}
-    assert len(list(each_once([("a", row)] * 2, Once()))) == 2
+    assert len(list(each_once([("a", row)] * 2, Deduplicator()))) == 2
 
 
 def test_a_file_that_is_named_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iopstui.fleet.hosts.room import Need, needs_in, needs_of, shared_name, too_full
+from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in, needs_of, shared_name, too_full
 from iopstui.linux.devices.mounts import MountEntry, parse_mountinfo
 from iopstui.linux.devices.target import mount_of
 from iopstui.linux.roots import Roots
@@ -16,8 +16,8 @@ from iopstui.linux.roots import Roots
 GIB = 1 << 30
 
 
-def need(system: str, gib: float, room: float) -> Need:
-    return Need(system, f"{system} (nfs4)", int(gib * GIB), int(room * GIB))
+def need(system: str, gib: float, room: float) -> SpaceNeed:
+    return SpaceNeed(system, f"{system} (nfs4)", int(gib * GIB), int(room * GIB))
 
 
 def test_what_all_lay_out_is_held_against_what_is_free() -> None:
@@ -83,7 +83,7 @@ def test_two_places_of_this_machine_are_in_the_same_one(tmp_path: Path) -> None:
     assert needs_in(row) == [first]
 
 
-GOOD = Need("a", "b", 1, 1, True, 9, 8, ".iopstui-abcd1234")
+GOOD = SpaceNeed("a", "b", 1, 1, True, 9, 8, ".iopstui-abcd1234")
 
 
 @pytest.mark.parametrize("needs", [

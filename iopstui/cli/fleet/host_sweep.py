@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from iopstui.cli.fleet.one_run import judged, terms_of
-from iopstui.cli.fleet.record import RecordFile, fleet_object, over_object
-from iopstui.cli.fleet.words import Orders, kept, launch_words
+from iopstui.cli.fleet.record_file import RecordFile, fleet_object, over_object
+from iopstui.cli.fleet.words import AgentOrders, kept, launch_words
 from iopstui.cli.terminal import answering, at_once, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -24,7 +24,7 @@ from iopstui.errors import (
 from iopstui.fleet.curve import Place, ScalePoint, counts_of, scale_point
 from iopstui.fleet.fleet import Fleet, Voices
 from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.merging.figures import Abort, Wanted
+from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation
 from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.told import Begun
@@ -61,7 +61,7 @@ def taken(
     return scale_point(done, merger, met), said
 
 
-class _Curve:
+class _HostSweep:
     """Runs points one after another. ``code`` is the exit code so far; ``least`` hosts are enough
     for a point of more."""
 
@@ -69,7 +69,7 @@ class _Curve:
         self,
         arguments: argparse.Namespace,
         nodes: Sequence[Node],
-        expected: Sequence[Wanted],
+        expected: Sequence[FleetExpectation],
         least: int | None,
     ) -> None:
         self.code = EXIT_OK
@@ -77,11 +77,11 @@ class _Curve:
         self._nodes = nodes
         self._expected = expected
         self._least = least
-        self._orders = Orders(arguments, nodes)
+        self._orders = AgentOrders(arguments, nodes)
         self._record = RecordFile(kept(arguments.record), say) if arguments.record else None
         self._fleet: Fleet | None = None
         self._stop = False
-        self._aborts: list[Abort] = []
+        self._aborts: list[AbortCondition] = []
         self._aborted = False
         self._number = 0
         StopSignals(self._interrupt, at_once(self._kill))
@@ -121,7 +121,7 @@ class _Curve:
         """The exit code of a point, what is said of it, and the point if it counts."""
         arguments = self._arguments
         merger = Merger(arguments.interval, keep_bins=any(one.each for one in self._expected))
-        self._aborts = [Abort(text) for text in arguments.abort]
+        self._aborts = [AbortCondition(text) for text in arguments.abort]
         least = hosts if self._least is None else min(self._least, hosts)
         fleet = self._fleet = Fleet(
             self._nodes[:hosts],
@@ -169,18 +169,18 @@ class _Curve:
 def run_axis(
     arguments: argparse.Namespace,
     nodes: Sequence[Node],
-    expected: Sequence[Wanted],
+    expected: Sequence[FleetExpectation],
     least: int | None,
 ) -> int:
-    """The exit code. ``least``: as ``_Curve`` has it."""
+    """The exit code. ``least``: as ``_HostSweep`` has it."""
     counts = host_counts(arguments, len(nodes))
-    curve = _Curve(arguments, nodes, expected, least)
+    curve = _HostSweep(arguments, nodes, expected, least)
     with contextlib.closing(curve), answering(arguments.expect):
         _points(curve, counts, arguments.format)
     return curve.code
 
 
-def _points(curve: _Curve, counts: Sequence[int], kind: str) -> None:
+def _points(curve: _HostSweep, counts: Sequence[int], kind: str) -> None:
     sink = scaling_sink(kind, sys.stdout, sys.stderr)
     points: list[ScalePoint] = []
     try:

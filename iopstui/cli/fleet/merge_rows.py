@@ -9,10 +9,10 @@ from pathlib import Path
 
 from iopstui.cli.terminal import say
 from iopstui.errors import EXIT_OK, UsageError
+from iopstui.fleet.deduplication import Deduplicator, each_once
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.sums import Malformed
-from iopstui.fleet.once import Once, each_once
-from iopstui.output.fleet.lines import Labelled, file_rows, line_rows, several
+from iopstui.fleet.merging.sums import MalformedRow
+from iopstui.output.fleet.labelled_rows import Labelled, file_rows, line_rows, several
 from iopstui.output.fleet.sinks import totals_sink
 from iopstui.output.replay import believed
 
@@ -33,7 +33,7 @@ def merge_files(
     sink = totals_sink(kind, sys.stdout, sys.stderr, name)
     named = _different([Path(file) for file in files], labels)
     paths = [path for path, _ in named]
-    once = Once()
+    once = Deduplicator()
     with believed(paths):
         for labelled in _rows(named, labels, once):
             _feed(merger, *labelled)
@@ -71,7 +71,7 @@ def _different(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path,
 
 
 def _rows(
-    files: Sequence[tuple[Path, str]], labels: Sequence[str], once: Once
+    files: Sequence[tuple[Path, str]], labels: Sequence[str], once: Deduplicator
 ) -> Iterable[Labelled]:
     if not files:
         lines = line_rows(sys.stdin.buffer, labels[0] if labels else LABEL, say)
@@ -85,7 +85,7 @@ _broken: set[str] = set()
 def _feed(merger: Merger, name: str, row: dict[str, object]) -> None:
     try:
         merger.feed(name, row)
-    except Malformed as error:
+    except MalformedRow as error:
         if name not in _broken:
             _broken.add(name)
             say(f"{name}: a row is left out, and those like it: {error}")

@@ -15,14 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.fleet.hosts.room import Need, too_full
+from iopstui.fleet.hosts.free_space import SpaceNeed, too_full
 from iopstui.safety.scratch import is_scratch_name
 
 MOST_LOOKED_FOR = 256
 """Names that a host is asked to look for."""
 SAME_SIZE, SAME_FREE = 0.001, 0.01
 """Of its size two file systems may differ: servers round it, and others write meanwhile."""
-Needs = Mapping[str, Sequence[Need]]
+Needs = Mapping[str, Sequence[SpaceNeed]]
 
 
 def seen_in(places: Iterable[str], names: Sequence[str]) -> list[str]:
@@ -39,7 +39,7 @@ def seen_in(places: Iterable[str], names: Sequence[str]) -> list[str]:
 def to_look_for(hosts: Needs) -> dict[str, list[str]]:
     """Which host is to look for which names: one host of each file system that several can mount,
     for those of the others. Empty where all would fit even into one of them."""
-    first: dict[str, tuple[str, Need]] = {}
+    first: dict[str, tuple[str, SpaceNeed]] = {}
     for host, need in _mountable(hosts):
         if need.mark:
             first.setdefault(need.system, (host, need))
@@ -56,11 +56,11 @@ def to_look_for(hosts: Needs) -> dict[str, list[str]]:
     return asked
 
 
-def joined(hosts: Needs, seen: Mapping[str, Sequence[str]]) -> dict[str, list[Need]]:
+def joined(hosts: Needs, seen: Mapping[str, Sequence[str]]) -> dict[str, list[SpaceNeed]]:
     """The same with one name for file systems that are one: a host that was asked saw the mark of
     another one beside its own. One with several file systems saw it in any of them: all are taken
     for that one."""
-    systems = _Sets()
+    systems = _EqualNames()
     marks = {need.mark: need.system for _, need in _mountable(hosts) if need.mark}
     for host, names in seen.items():
         own = [need.system for need in hosts.get(host, ()) if need.shared]
@@ -70,9 +70,9 @@ def joined(hosts: Needs, seen: Mapping[str, Sequence[str]]) -> dict[str, list[Ne
     return _renamed(hosts, systems)
 
 
-def alike(hosts: Needs) -> dict[str, list[Need]]:
+def alike(hosts: Needs) -> dict[str, list[SpaceNeed]]:
     """The same with one name for all that looks alike."""
-    systems = _Sets()
+    systems = _EqualNames()
     each = {need.system: need for _, need in _mountable(hosts)}
     ordered = sorted(each.values(), key=lambda need: (need.size, need.free))
     for place, need in enumerate(ordered):
@@ -84,18 +84,18 @@ def alike(hosts: Needs) -> dict[str, list[Need]]:
     return _renamed(hosts, systems)
 
 
-def _mountable(hosts: Needs) -> Iterator[tuple[str, Need]]:
+def _mountable(hosts: Needs) -> Iterator[tuple[str, SpaceNeed]]:
     return ((host, need) for host, needs in hosts.items() for need in needs if need.shared)
 
 
-def _renamed(hosts: Needs, systems: _Sets) -> dict[str, list[Need]]:
+def _renamed(hosts: Needs, systems: _EqualNames) -> dict[str, list[SpaceNeed]]:
     return {
         host: [replace(need, system=systems.of(need.system)) for need in needs]
         for host, needs in hosts.items()
     }
 
 
-class _Sets:
+class _EqualNames:
     """Names that mean the same."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ def rate_m(ios: int, us: int) -> int:
 
 
 @dataclass(slots=True)
-class DevicePart:
+class ProbeDirectionSum:
     """The requests of one direction: how many, their rate in thousandths, and their histogram from
     issue to completion, packed (packed.py)."""
 
@@ -34,7 +34,7 @@ class DevicePart:
     iops_m: int = 0
     packed: int = 0
 
-    def add(self, other: DevicePart, with_bins: bool = True) -> None:
+    def add(self, other: ProbeDirectionSum, with_bins: bool = True) -> None:
         """Add others'."""
         self.ios += other.ios
         self.iops_m += other.iops_m
@@ -63,23 +63,23 @@ class DevicePart:
 
 
 @dataclass(slots=True)
-class Device:
+class ProbeSum:
     """The devices under the jobs of the ``hosts`` whose probes counted, ``us`` microseconds of all
     of them together. ``parts`` has the directions in which there was a request."""
 
     hosts: int = 0
     us: int = 0
-    parts: dict[str, DevicePart] = field(default_factory=dict)
+    parts: dict[str, ProbeDirectionSum] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
 
-    def add(self, other: Device, with_bins: bool = True) -> None:
+    def add(self, other: ProbeSum, with_bins: bool = True) -> None:
         """Add other hosts', or other seconds'; rates only mean something for hosts."""
         if not other.hosts:
             return
         self.hosts += other.hosts
         self.us += other.us
         for kind, part in other.parts.items():
-            self.parts.setdefault(kind, DevicePart()).add(part, with_bins)
+            self.parts.setdefault(kind, ProbeDirectionSum()).add(part, with_bins)
         for name, count in other.counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
 
@@ -89,18 +89,18 @@ class Device:
         for part in self.parts.values():
             part.iops_m = rate_m(part.ios, self.us)
 
-    def part(self, kind: str) -> DevicePart | None:
+    def part(self, kind: str) -> ProbeDirectionSum | None:
         """A direction, or all of them as "total"; ``None`` if nobody's probe counted."""
         if not self.hosts:
             return None
         if kind != TOTAL:
-            return self.parts.get(kind, DevicePart())
-        found = DevicePart()
+            return self.parts.get(kind, ProbeDirectionSum())
+        found = ProbeDirectionSum()
         for part in self.parts.values():
             found.add(part)
         return found
 
-    def directions(self) -> Iterator[tuple[str, DevicePart]]:
+    def directions(self) -> Iterator[tuple[str, ProbeDirectionSum]]:
         """Those in which there was a request, always in the same order."""
         return ((kind, self.parts[kind]) for kind in KINDS if kind in self.parts)
 
@@ -121,6 +121,6 @@ class Device:
             return None
         row: Object = {"hosts": self.hosts, "seconds": self.us / MICRO}
         for kind in (*KINDS, TOTAL):
-            row[kind] = (self.part(kind) or DevicePart()).as_object(kind != TOTAL)
+            row[kind] = (self.part(kind) or ProbeDirectionSum()).as_object(kind != TOTAL)
         counts = {name: self.counts.get(name, 0) for name in COUNTS}
         return {**row, **counts, "missed": self.missed, "missed_ios": counts["missed"]}

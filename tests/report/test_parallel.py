@@ -253,18 +253,18 @@ def test_a_short_recording_is_read_by_one(tmp_path: Path) -> None:
 
 SLOW = """
 import sys, time
-from iopstui.report import beside, folding
+from iopstui.report import folding, parallel
 from iopstui.report.files import rendered
 from pathlib import Path
 folding.SEGMENT_KEYS = 1
 import os
 os.sched_getaffinity = lambda _: [0, 1, 2]
-whole = beside._part
+whole = parallel._part
 def part(*arguments):
     if arguments[1].start is not None:
         {odd}
     return whole(*arguments)
-beside._part = part
+parallel._part = part
 print(rendered([Path(sys.argv[1])], "json"))
 """
 

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from iopstui import large_json
-from iopstui.model.columns import Columns
+from iopstui.model.histogram_columns import HistogramColumns
 from iopstui.model.samples import (
     CpuTimes,
     DirectionStatus,
@@ -22,8 +22,8 @@ from iopstui.model.samples import (
     RawSample,
 )
 from iopstui.recording import layout as form
-from iopstui.recording.coding import Decoder, Malformed, encoder
-from iopstui.recording.needed import ROWS_WITHOUT, WITHOUT, NeededSamples, Without
+from iopstui.recording.coding import Decoder, MalformedData, encoder
+from iopstui.recording.partial_samples import ROWS_WITHOUT, WITHOUT, PartialSamples, Without
 from iopstui.recording.reader import Recording, Sample, recording_path
 from iopstui.report.files import rendered
 from iopstui.report.parquet import put_parquet
@@ -70,13 +70,13 @@ def test_samples_are_the_same_but_for_what_is_left_out(
     whole, needed = samples(path, None), samples(path, less)
     assert needed == [without(raw, less) for raw in whole]
     bins = [one.bins for raw in needed for one in of_fio(raw) if one.bins]
-    assert all(type(one) is Columns for one in bins)
+    assert all(type(one) is HistogramColumns for one in bins)
 
 
 def test_the_same_buckets_are_held_once(many: bool) -> None:
-    read = NeededSamples(LAYOUTS, many=many).read
+    read = PartialSamples(LAYOUTS, many=many).read
     found = [of_fio(read(text_of(bins))[1])[0].bins for bins in ('{"1":2,"3":4}', '{"1":3,"3":9}')]
-    first, second = (one for one in found if isinstance(one, Columns))
+    first, second = (one for one in found if isinstance(one, HistogramColumns))
     assert first.places is second.places
 
 
@@ -132,7 +132,7 @@ def text_of(bins: str, raw: RawSample = RAW) -> bytes:
 )  # fmt: skip
 def test_any_histogram_is_read_as_it_stands(bins: str, many: bool) -> None:
     text = text_of(bins)
-    _, raw = NeededSamples(LAYOUTS, many=many).read(text)
+    _, raw = PartialSamples(LAYOUTS, many=many).read(text)
     whole = Decoder(LAYOUTS, form.NAMES)(RawSample, json.loads(text)[1])
     (found,), (expected,) = of_fio(raw), of_fio(whole)
     assert (found.bins is None) == (expected.bins is None)
@@ -147,17 +147,17 @@ def test_any_histogram_is_read_as_it_stands(bins: str, many: bool) -> None:
 )  # fmt: skip
 def test_one_that_can_not_be_is_refused_as_ever(bins: str, many: bool) -> None:
     text = text_of(bins)
-    with pytest.raises((Malformed, ValueError)):
+    with pytest.raises((MalformedData, ValueError)):
         Decoder(LAYOUTS, form.NAMES)(RawSample, json.loads(text)[1])
-    with pytest.raises((Malformed, ValueError)):
-        NeededSamples(LAYOUTS, many=many).read(text)
+    with pytest.raises((MalformedData, ValueError)):
+        PartialSamples(LAYOUTS, many=many).read(text)
 
 
 def test_a_text_of_known_buckets_is_looked_at_all_the_same(many: bool) -> None:
-    read = NeededSamples(LAYOUTS, many=many).read
+    read = PartialSamples(LAYOUTS, many=many).read
     read(text_of('{"1":2,"3":4}'))
     for bins in ('{"1":2,"3":}', '{"1":2,"3":18446744073709551616}', '{"1":2,"3":04}'):
-        with pytest.raises((Malformed, ValueError)):
+        with pytest.raises((MalformedData, ValueError)):
             read(text_of(bins))
     assert of_fio(read(text_of('{"1":2,"4":4}'))[1])[0].bins == {1: 2, 4: 4}
 
@@ -168,7 +168,7 @@ def test_words_that_look_like_a_histogram_stay_words(many: bool) -> None:
     odd = '{"1":2},"clat",' + '}","clat",{'
     job = dataclasses.replace(fio.jobs[0], name=odd, options={odd: odd, '"': '},"lat",'})
     raw = dataclasses.replace(RAW, fio=dataclasses.replace(fio, jobs=(job,)))
-    _, found = NeededSamples(LAYOUTS, many=many).read(form.pack([1, encoder(RawSample)(raw)]))
+    _, found = PartialSamples(LAYOUTS, many=many).read(form.pack([1, encoder(RawSample)(raw)]))
     assert found == without(raw, WITHOUT)
 
 
@@ -186,13 +186,13 @@ def test_interrupts_are_passed_over(changes: dict[str, Any], many: bool) -> None
     for kernel in (dataclasses.replace(KERNEL, **changes), None):
         raw = dataclasses.replace(RAW, kernel=kernel)
         text = form.pack([0, encoder(RawSample)(raw)])
-        assert NeededSamples(LAYOUTS, many=many).read(text) == (0, without(raw, WITHOUT))
+        assert PartialSamples(LAYOUTS, many=many).read(text) == (0, without(raw, WITHOUT))
 
 
 def test_interrupts_are_not_even_read_as_json(many: bool) -> None:
     raw = dataclasses.replace(RAW, kernel=dataclasses.replace(KERNEL, irqs={9: {0: 123456789}}))
     text = form.pack([0, encoder(RawSample)(raw)]).replace(b"123456789", b"0123456789")
-    assert NeededSamples(LAYOUTS, many=many).read(text) == (0, without(raw, WITHOUT))
+    assert PartialSamples(LAYOUTS, many=many).read(text) == (0, without(raw, WITHOUT))
 
 
 def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:
@@ -203,5 +203,5 @@ def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:
         directions = job[LAYOUTS["JobStatus"].index("directions")]
         for name in directions:
             directions[name] = directions[name][::-1]
-    _, found = NeededSamples(other).read(form.pack(value))
+    _, found = PartialSamples(other).read(form.pack(value))
     assert found == without(RAW, WITHOUT)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model import histogram
-from iopstui.model.columns import BinsTotal, Columns
+from iopstui.model.histogram_columns import BinsTotal, HistogramColumns
 
 PLACES = st.lists(st.integers(0, 40), min_size=1, max_size=8, unique=True).map(sorted)
 
@@ -29,15 +29,15 @@ def cumulative(draw: st.DrawFn) -> list[dict[int, int]]:
     return found
 
 
-def columns(found: list[dict[int, int]]) -> list[Columns]:
+def columns(found: list[dict[int, int]]) -> list[HistogramColumns]:
     """The same with one list of places for successive ones that have the same."""
-    made: list[Columns] = []
+    made: list[HistogramColumns] = []
     for one in found:
         places = [*one]
         if made and made[-1].places == places:
-            made.append(Columns(made[-1].places, [*one.values()]))
+            made.append(HistogramColumns(made[-1].places, [*one.values()]))
         else:
-            made.append(Columns(places, [*one.values()]))
+            made.append(HistogramColumns(places, [*one.values()]))
     return made
 
 
@@ -77,16 +77,16 @@ def test_a_total_is_the_sum_of_its_parts(
 
 
 def test_what_has_no_counts_is_nothing() -> None:
-    empty = Columns([3, 5], [0, 0])
+    empty = HistogramColumns([3, 5], [0, 0])
     assert not empty and dict(empty) == {} and histogram.maximum(empty) is None
     assert histogram.percentiles(empty) == {}
-    assert histogram.maximum(Columns([3, 5], [4, 0])) == 3
+    assert histogram.maximum(HistogramColumns([3, 5], [4, 0])) == 3
 
 
 def test_a_bucket_that_lags_counts_as_in_single_intervals() -> None:
     total = BinsTotal()
-    steps = [Columns(p := [1, 2], [5, 5])]
-    steps += [Columns(p, [4, 15]), Columns(p, [7, 20])]
+    steps = [HistogramColumns(p := [1, 2], [5, 5])]
+    steps += [HistogramColumns(p, [4, 15]), HistogramColumns(p, [7, 20])]
     parts = [histogram.subtract(steps[0], {})]
     parts += [histogram.subtract(b, a) for a, b in pairwise(steps)]
     assert parts[1] == {2: 10}

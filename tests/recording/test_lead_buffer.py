@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from iopstui import events
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.samples import RawSample
-from iopstui.recording import kept as module
 from iopstui.recording import layout as form
-from iopstui.recording.kept import Kept, Lead
+from iopstui.recording import lead_buffer as module
+from iopstui.recording.lead_buffer import DeltaBase, LeadBuffer
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replayed
 from iopstui.recording.writer import Recorder, Tape
@@ -43,7 +43,7 @@ def test_it_begins_that_long_before_and_goes_on_until_it_is_stopped(tmp_path: Pa
     samples, others, damage = made.read(tmp_path / "a")
     assert [s.raw for s in samples if s.shown] == QUIET[19:35] and damage == ""
     assert [s.raw for s in samples if not s.shown] == [QUIET[18]]
-    assert isinstance(others[-1].value, form.Stopped)
+    assert isinstance(others[-1].value, form.RecordingEnd)
 
 
 def test_its_frames_are_those_of_the_session_at_times_of_its_own(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_part_is_closed_by_whoever_has_the_time(tmp_path: Path) -> None:
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60), st.floats(0.5, 30))
 def test_no_more_is_kept_than_was_asked_for(gaps: list[int], seconds: float) -> None:
-    kept, now, taken = Kept(seconds), 10**9, []
+    kept, now, taken = LeadBuffer(seconds), 10**9, []
     for n, gap in enumerate(gaps):
         now += gap * 10**9
         taken.append(replace(QUIET[0], seq=n, arrived_ns=now))
@@ -163,14 +163,14 @@ def test_no_more_is_kept_than_was_asked_for(gaps: list[int], seconds: float) -> 
 
 def test_however_often_is_sampled_there_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_SAMPLES", 7)
-    kept = Kept(1e6)
+    kept = LeadBuffer(1e6)
     for raw in QUIET:
         kept.add(raw)
     assert list(kept.items) == QUIET[-7:]
 
 
 def test_a_lead_has_the_last_sample_with_what_not_every_sample_has() -> None:
-    lead = Lead()
+    lead = DeltaBase()
     bare = [replace(raw, kernel=replace(raw.kernel, ipi=None)) for raw in QUIET[1:3] if raw.kernel]
     for raw in (QUIET[0], *bare):
         lead.add(raw)

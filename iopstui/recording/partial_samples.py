@@ -1,7 +1,7 @@
 """A recording's samples with no more in them than a report, or a table, looks at.
 
-Most of a sample's text is fio's histogram, which is read as two columns (model/columns.py) and not
-as an object of JSON. What no report uses stays text.
+Most of a sample's text is fio's histogram, which is read as two columns
+(model/histogram_columns.py) and not as an object of JSON. What no report uses stays text.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from operator import ge
 from typing import Any
 
 from iopstui.large_json import loads
-from iopstui.model.columns import Columns
+from iopstui.model.histogram_columns import HistogramColumns
 from iopstui.model.samples import DirectionStatus, JobStatus, KernelSample, RawSample
 from iopstui.recording import layout as form
-from iopstui.recording.coding import MOST_COUNT, Coder, Decoder, Layouts, Malformed
+from iopstui.recording.coding import MOST_COUNT, Coder, Decoder, Layouts, MalformedData
 
 Without = Mapping[type, Mapping[str, Any]]
 
@@ -53,7 +53,7 @@ _INTERRUPTS = re.compile(
 _KERNEL = ["monotonic_ns", "wall_ms", "took_ns", "disks", "cpus", "softirq_block", "irqs", "ipi"]
 
 
-class NeededSamples:
+class PartialSamples:
     """Reads the JSON of samples, in their order: successive ones share what is the same.
 
     Figures are those of ``Decoder`` for all fields but those ``without``. Raises as it does.
@@ -63,7 +63,7 @@ class NeededSamples:
     def __init__(self, layouts: Layouts, without: Without = WITHOUT, many: bool = False) -> None:
         self._loads: Callable[[bytes], Any] = loads if many else json.loads
         self._list = _quick_list if many else _list
-        self._decode = _Needed(layouts, without)
+        self._decode = _PartialDecoder(layouts, without)
         fields = layouts.get(form.NAMES[DirectionStatus], [])
         # the histogram is found by what follows it
         self._known = "bins" in fields and fields[fields.index("bins") :][1:2] == ["bins_of"]
@@ -82,7 +82,7 @@ class NeededSamples:
         cut = self._cut(data) if self._known else None
         if cut is None:
             shown, value = self._loads(data)
-            found: list[Columns] = []
+            found: list[HistogramColumns] = []
         else:
             text, found = cut
             shown, value = self._loads(text)
@@ -90,10 +90,10 @@ class NeededSamples:
         raw: RawSample = self._decode(RawSample, value)
         return shown, raw
 
-    def _cut(self, data: bytes) -> tuple[bytes, list[Columns]] | None:
+    def _cut(self, data: bytes) -> tuple[bytes, list[HistogramColumns]] | None:
         """The text with a number in place of each histogram, and those; ``None`` where they are
         no plain columns."""
-        found: list[Columns] = []
+        found: list[HistogramColumns] = []
         parts: list[bytes] = []
         place = 0
         while (end := _next_end(data, place)) >= 0:
@@ -107,7 +107,7 @@ class NeededSamples:
         parts.append(data[place:])
         return b"".join(parts), found
 
-    def _columns(self, data: bytes, begin: int, end: int, number: int) -> Columns | None:
+    def _columns(self, data: bytes, begin: int, end: int, number: int) -> HistogramColumns | None:
         """The object from ``begin`` to ``end`` if it has whole keys, ascending, and counts."""
         text = data[begin:end]
         buckets = text.count(b":")
@@ -125,7 +125,7 @@ class NeededSamples:
             return None
         if max(counts) >= MOST_COUNT or not any(counts):
             return None
-        return Columns(places, counts)
+        return HistogramColumns(places, counts)
 
     def _places(self, number: int, keys: list[bytes]) -> list[int] | None:
         """The keys as numbers, those of the one before where they are the same; ``None`` if they
@@ -167,12 +167,12 @@ def _next_end(data: bytes, place: int) -> int:
     return -1
 
 
-class _Needed(Decoder):
+class _PartialDecoder(Decoder):
     """A decoder that takes ``found`` where its number stands."""
 
     def __init__(self, layouts: Layouts, without: Without) -> None:
         super().__init__(layouts, form.NAMES, without)
-        self.found: list[Columns] = []
+        self.found: list[HistogramColumns] = []
 
     def _make(self, kind: Any) -> Any:
         made = super()._make(kind)
@@ -185,7 +185,7 @@ class _Needed(Decoder):
             if type(value) is not int:
                 return made(value)
             if not 0 <= value < len(self.found):
-                raise Malformed("not an object")
+                raise MalformedData("not an object")
             return self.found[value]
 
         return decode

@@ -34,7 +34,7 @@ _FIELDS = {"system": str, "name": str, "bytes": int, "room": int, "shared": bool
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class SpaceNeed:
     """What a host is to lay out in a file system: ``bytes`` of the ``room`` it has for us.
     ``system`` is the same on all hosts that have mounted the same one by the same name, ``name`` is
     for people. ``shared``: other hosts can mount it, of ``size`` and ``free`` bytes, perhaps by
@@ -54,25 +54,25 @@ class Need:
         return {name: getattr(self, name) for name in _FIELDS}
 
 
-def needs_of(layout: Mapping[str, int], roots: Roots) -> list[Need]:
+def needs_of(layout: Mapping[str, int], roots: Roots) -> list[SpaceNeed]:
     """Of each place (a scratch directory) and the bytes that are to be laid out there. UsageError
     where one can't be examined."""
     mounts = read_own_mounts(roots)
     return [_need(place, wanted, mounts) for place, wanted in layout.items() if wanted]
 
 
-def _need(place: str, wanted: int, mounts: tuple[MountEntry, ...]) -> Need:
+def _need(place: str, wanted: int, mounts: tuple[MountEntry, ...]) -> SpaceNeed:
     room = room_for(Path(place))
     number = os.stat(place).st_dev
     entry = mount_of(os.path.realpath(place), number, mounts)
     own = f"{boot_id()} {number}"
     if entry is None:
-        return Need(own, place, wanted, room)
+        return SpaceNeed(own, place, wanted, room)
     space = os.statvfs(place)
     all_bytes = space.f_blocks * space.f_frsize
     shared = shared_name(entry, all_bytes)
     name = Path(place).name
-    return Need(
+    return SpaceNeed(
         shared or own, f"{entry.source} ({entry.fstype})", wanted, room, bool(shared), all_bytes,
         space.f_bavail * space.f_frsize, name if is_scratch_name(name) else "",
     )  # fmt: skip
@@ -87,7 +87,7 @@ def shared_name(entry: MountEntry, size_bytes: int) -> str:
     return f"{kind} {entry.source} {size_bytes}" if kind in NETWORK else ""
 
 
-def needs_in(row: Mapping[str, Any]) -> list[Need] | None:
+def needs_in(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
     """What a host has said; ``None`` if that is none of ours."""
     found = row.get("needs")
     if not isinstance(found, list):
@@ -102,14 +102,14 @@ def needs_in(row: Mapping[str, Any]) -> list[Need] | None:
         if any(kind is int and not 0 <= said[name] < MOST for name, kind in _FIELDS.items()):
             return None
         mark = said["mark"] if is_scratch_name(said["mark"]) else ""
-        needs.append(Need(**{**said, "name": printable(said["name"]), "mark": mark}))
+        needs.append(SpaceNeed(**{**said, "name": printable(said["name"]), "mark": mark}))
     return needs
 
 
-def too_full(hosts: Mapping[str, Sequence[Need]], surely: bool = True) -> Iterator[str]:
+def too_full(hosts: Mapping[str, Sequence[SpaceNeed]], surely: bool = True) -> Iterator[str]:
     """Why nobody may begin, in words: what several hosts are to lay out in one file system is more
     than there is room for. ``surely``: it is known to be one."""
-    systems: dict[str, dict[str, list[Need]]] = {}
+    systems: dict[str, dict[str, list[SpaceNeed]]] = {}
     for host, needs in hosts.items():
         for need in needs:
             systems.setdefault(need.system, {}).setdefault(host, []).append(need)

@@ -10,7 +10,7 @@ from pathlib import Path
 CHUNK = 64 << 10
 
 
-class Reread:
+class KernelFile:
     """One such file."""
 
     def __init__(self, path: Path) -> None:
@@ -38,10 +38,10 @@ class Reread:
             self._fd = -1
 
 
-def opened(paths: Iterable[Path]) -> list[Reread]:
+def opened(paths: Iterable[Path]) -> list[KernelFile]:
     """The files that can be opened."""
     files = []
     for path in paths:
         with contextlib.suppress(OSError):
-            files.append(Reread(path))
+            files.append(KernelFile(path))
     return files

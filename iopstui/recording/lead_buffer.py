@@ -12,7 +12,7 @@ MOST_SAMPLES = 2400
 """However often is sampled: one takes 4 kB with 2 CPUs and one disk, and grows with both."""
 
 
-class Lead:
+class DeltaBase:
     """What differences of the next sample need: the one before it, and the last ones that have what
     not every sample has. fio repeats its last document, so two of them."""
 
@@ -46,12 +46,12 @@ class Lead:
         return sorted(seen.values(), key=lambda raw: raw.seq)
 
 
-class Kept:
+class LeadBuffer:
     """The last ``seconds`` of samples and of what happened between them, oldest first, and before
     them the ``lead`` of the oldest. At most MOST_SAMPLES."""
 
     def __init__(self, seconds: float) -> None:
-        self.lead = Lead()
+        self.lead = DeltaBase()
         self.items: deque[Any] = deque()
         self._span_ns = int(seconds * 1e9)
         self._samples = 0

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from iopstui.errors import UsageError
+from iopstui.fleet.deduplication import Deduplicator
+from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.orders import LATEST_MS
-from iopstui.fleet.hosts.wire import object_of
 from iopstui.fleet.merging.sums import Object
-from iopstui.fleet.once import Once
 from iopstui.output.jsonl import event_object, session_object
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording
-from iopstui.recording.replay import Fold, replayed
+from iopstui.recording.replay import ReplayFold, replayed
 from iopstui.text import printable
 
 LONGEST_LINE = 16 << 20
@@ -67,7 +67,7 @@ def recording_rows(path: Path, label: str) -> Iterator[Labelled]:
         header = recording.header
         name = label or printable(header.host)
         yield name, session_object(name, header.target)
-        for event in replayed(recording, Fold(header)):
+        for event in replayed(recording, ReplayFold(header)):
             yield name, event_object(event)
 
 
@@ -100,7 +100,7 @@ def is_fleet(path: Path) -> bool:
 
 
 def several(
-    sources: Sequence[Iterable[Labelled]], say: Say, once: Once | None = None
+    sources: Sequence[Iterable[Labelled]], say: Say, once: Deduplicator | None = None
 ) -> Iterator[Labelled]:
     """The rows of all, by their wall clocks. A host that is in two of them is two hosts, unless one
     is a copy of the other: ``once`` finds that out, and counts it."""
@@ -116,16 +116,16 @@ def several(
     merged = heapq.merge(
         *(own(index, rows) for index, rows in enumerate(sources)), key=lambda one: one[:2]
     )
-    named = _Names(once or Once(), say)
+    named = _HostNames(once or Deduplicator(), say)
     for _, index, (name, row) in merged:
         yield from named.rows(index, name, row)
     yield from named.rest()
 
 
-class _Names:
+class _HostNames:
     """Gives hosts that are in several sources a name for each, once it is known that they are."""
 
-    def __init__(self, once: Once, say: Say) -> None:
+    def __init__(self, once: Deduplicator, say: Say) -> None:
         self._once = once
         self._say = say
         self._owners: dict[str, int] = {}

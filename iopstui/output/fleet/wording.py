@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.fleet.merging.merger import Second
-from iopstui.fleet.merging.outcome import Certified
-from iopstui.fleet.merging.sums import Part, Sums
+from iopstui.fleet.merging.outcome import MergeCertificate
+from iopstui.fleet.merging.sums import DirectionSum, HostSums
 from iopstui.format import counted, cut, latency, number
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.rates import MIB
@@ -47,7 +47,7 @@ def ends(second: Second) -> bool:
     return not second.counted and not second.missing
 
 
-def ending(found: Certified) -> Iterator[str]:
+def ending(found: MergeCertificate) -> Iterator[str]:
     """How the hosts ended, and whether their frames are all that fio counted."""
     words = [f"{counted(found.hosts, 'host')}: {found.finished} finished"]
     for names, how in (
@@ -61,7 +61,7 @@ def ending(found: Certified) -> Iterator[str]:
         yield _certificate(found)
 
 
-def _certificate(found: Certified) -> str:
+def _certificate(found: MergeCertificate) -> str:
     held = f"their frames hold {found.ios} I/Os, {found.bytes} bytes: "
     if found.exact == found.hosts:
         if found.fio_bytes is None:
@@ -75,7 +75,7 @@ def _certificate(found: Certified) -> str:
     return f"{held}{words}."
 
 
-def _device_rows(whole: Sums, found: Certified) -> Iterator[str]:
+def _device_rows(whole: HostSums, found: MergeCertificate) -> Iterator[str]:
     words = whole.device.words(found.hosts)
     if words:
         yield f"{words}, from a request's issue to its completion"
@@ -84,7 +84,7 @@ def _device_rows(whole: Sums, found: Certified) -> Iterator[str]:
         yield _row(kind, part.iops, None, own.mean_ns, own.percentiles, own.max_ns)
 
 
-def whole_text(whole: Sums, found: Certified) -> str:
+def whole_text(whole: HostSums, found: MergeCertificate) -> str:
     """A table of the whole run of all hosts in at most 80 columns, and how they ended."""
     lines = []
     if whole.fio:
@@ -98,7 +98,7 @@ def whole_text(whole: Sums, found: Certified) -> str:
     return "\n".join(lines)
 
 
-def whole_row(name: str, part: Part) -> str:
+def whole_row(name: str, part: DirectionSum) -> str:
     """One direction."""
     _, main = part.main
     own = (main.mean_ns, main.percentiles(), main.max_ns or None)

@@ -21,7 +21,7 @@ _KNOWN = ("frame", "total", "merged")
 _SETTLES = (*_KNOWN, "step_finished", "ended")
 
 
-class _Session:
+class _SessionFrames:
     """The frames of one session of a host's from one ``source``: 16 bytes for each. ``copy``: what
     came of it last had come before."""
 
@@ -43,14 +43,14 @@ class _Session:
             self._walls.append(wall_ms)
 
 
-class Once:
+class Deduplicator:
     """``again`` says whether a line has come before, and follows what comes; ``repeated`` counts
     the frames and totals of each host for which it was so."""
 
     def __init__(self) -> None:
         self.repeated: dict[str, int] = {}
-        self._sessions: dict[str, list[_Session]] = {}
-        self._now: dict[tuple[int, str], _Session] = {}
+        self._sessions: dict[str, list[_SessionFrames]] = {}
+        self._now: dict[tuple[int, str], _SessionFrames] = {}
         self._wholes: dict[str, set[int]] = {}
         self._origins: dict[tuple[int, str], int] = {}
 
@@ -77,8 +77,8 @@ class Once:
         """The stream of which ``source`` has a copy as far as this host goes; itself if of none."""
         return self._origins.get((source, name), source)
 
-    def _begin(self, source: int, name: str) -> _Session:
-        found = self._now[source, name] = _Session(self.origin(source, name))
+    def _begin(self, source: int, name: str) -> _SessionFrames:
+        found = self._now[source, name] = _SessionFrames(self.origin(source, name))
         self._sessions.setdefault(name, []).append(found)
         return found
 
@@ -113,12 +113,12 @@ class Once:
         return before
 
 
-def each_once(rows: Iterable[Labelled], once: Once) -> Iterator[Labelled]:
+def each_once(rows: Iterable[Labelled], once: Deduplicator) -> Iterator[Labelled]:
     """The lines of one stream without those that came before."""
     return (labelled for _, labelled, again in judged(rows, once) if not again)
 
 
-def judged(rows: Iterable[Labelled], once: Once) -> Iterator[tuple[int, Labelled, bool]]:
+def judged(rows: Iterable[Labelled], once: Deduplicator) -> Iterator[tuple[int, Labelled, bool]]:
     """Each line, its place, and whether it came before. What stands between the beginning of a
     host's later session and its first frame is a copy if that is, and waits for it."""
     waiting: dict[str, list[tuple[int, Labelled]]] = {}

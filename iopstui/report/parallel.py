@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from iopstui.recording.reader import Other, Recording, Sample
-from iopstui.recording.replay import Fold
+from iopstui.recording.reader import EventRecord, Recording, Sample
+from iopstui.recording.replay import ReplayFold
 from iopstui.report.block import Block
-from iopstui.report.folding import Blocks, Segment, segments
+from iopstui.report.folding import BlockBuilder, Segment, segments
 from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ MOST = 8
 """Processes; each takes some 25 MiB, half of which is the one's that reads."""
 
 
-class Unsure(Exception):
+class SegmentMismatch(Exception):
     """The recording has to be read in order, by one process."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SegmentResult:
     """What one segment gives: its blocks, ``None`` where something else happened. ``begin`` and
     ``end`` stand for all that its frames, and those that follow, depend on."""
 
@@ -45,9 +45,10 @@ class Part:
     begins_within: bool
 
 
-def beside(recording: Recording, fold: Fold) -> Iterator[Block | Other] | None:
-    """As ``Blocks.of`` of all segments, in order; ``None`` where it is not worth it, or can't be.
-    Raises Unsure on the way where all of it is void. ``fold`` is the one of who reads."""
+def beside(recording: Recording, fold: ReplayFold) -> Iterator[Block | EventRecord] | None:
+    """As ``BlockBuilder.of`` of all segments, in order; ``None`` where it is not worth it, or can't
+    be. Raises SegmentMismatch on the way where all of it is void. ``fold`` is
+    the reader's."""
     found = segments(recording.index())
     count = min(MOST, len(os.sched_getaffinity(0)), len(found))
     # a process that has threads can't be forked safely
@@ -57,8 +58,8 @@ def beside(recording: Recording, fold: Fold) -> Iterator[Block | Other] | None:
 
 
 def _joined(
-    recording: Recording, fold: Fold, found: Sequence[Segment], count: int
-) -> Iterator[Block | Other]:
+    recording: Recording, fold: ReplayFold, found: Sequence[Segment], count: int
+) -> Iterator[Block | EventRecord]:
     others = (other for _, other in recording.index().others)
     with contextlib.ExitStack() as stack:
         pipes = [_helper(stack, recording, found[first::count]) for first in range(count)]
@@ -66,16 +67,16 @@ def _joined(
         for number in range(len(found)):
             part = _received(pipes[number % count])
             if before is not None and part.begin != before:
-                raise Unsure
+                raise SegmentMismatch
             before = part.end
             for item in part.items:
                 following = item if item is not None else next(others, None)
                 if following is None:
-                    raise Unsure
+                    raise SegmentMismatch
                 yield following
             fold.begins_within |= part.begins_within
     if next(others, None) is not None:
-        raise Unsure
+        raise SegmentMismatch
 
 
 def _helper(
@@ -92,7 +93,7 @@ def _helper(
         with _no_signals():
             process.start()
     except (ImportError, OSError) as error:
-        raise Unsure from error
+        raise SegmentMismatch from error
     theirs.close()
     stack.callback(process.join)
     stack.callback(process.terminate)
@@ -109,11 +110,11 @@ def _no_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _received(pipe: Connection) -> Part:
+def _received(pipe: Connection) -> SegmentResult:
     try:
-        part: Part = pipe.recv()
+        part: SegmentResult = pipe.recv()
     except (EOFError, OSError) as error:
-        raise Unsure from error
+        raise SegmentMismatch from error
     return part
 
 
@@ -133,9 +134,9 @@ def _work(
             theirs.send(_part(recording, segment, begun.raw.arrived_ns))
 
 
-def _part(recording: Recording, segment: Segment, origin_ns: int) -> Part:
-    fold = Fold(recording.header, origin_ns)
-    blocks = Blocks(recording, fold)
+def _part(recording: Recording, segment: Segment, origin_ns: int) -> SegmentResult:
+    fold = ReplayFold(recording.header, origin_ns)
+    blocks = BlockBuilder(recording, fold)
     damage = recording.damage
     if segment.start is not None:
         for place, other in recording.index().others:
@@ -145,11 +146,11 @@ def _part(recording: Recording, segment: Segment, origin_ns: int) -> Part:
     begin = _digest(fold)
     items = [item if isinstance(item, Block) else None for item in blocks.of(segment)]
     if recording.damage != damage:
-        raise Unsure
-    return Part(begin, items, _digest(fold), fold.begins_within)
+        raise SegmentMismatch
+    return SegmentResult(begin, items, _digest(fold), fold.begins_within)
 
 
-def _lead_in(recording: Recording, segment: Segment, fold: Fold) -> None:
+def _lead_in(recording: Recording, segment: Segment, fold: ReplayFold) -> None:
     for record in recording.records(segment.lead, segment.start):
         if isinstance(record, Sample):
             for _ in fold.feed(record):
@@ -157,5 +158,5 @@ def _lead_in(recording: Recording, segment: Segment, fold: Fold) -> None:
     fold.begins_within = False
 
 
-def _digest(fold: Fold) -> bytes:
+def _digest(fold: ReplayFold) -> bytes:
     return blake2b(repr(fold.state).encode(), digest_size=16).digest()

@@ -13,7 +13,7 @@ from itertools import accumulate
 from operator import sub
 
 
-class Columns(Mapping[int, int]):
+class HistogramColumns(Mapping[int, int]):
     """A histogram: ``places`` (keys in ns, ascending) and their ``counts``, none of them below 0.
     A bucket that counted nothing is not in it, as in a dict. ``ends`` are the cumulative one that
     it is the growth to, and the one before that (``None``: it grew from nothing); ``lag`` what this
@@ -28,7 +28,7 @@ class Columns(Mapping[int, int]):
         self,
         places: Sequence[int],
         counts: Sequence[int],
-        ends: tuple[Columns, Columns | None] | None = None,
+        ends: tuple[HistogramColumns, HistogramColumns | None] | None = None,
         lag: Mapping[int, int] | None = None,
     ) -> None:
         self.places = places
@@ -85,11 +85,11 @@ class Columns(Mapping[int, int]):
         sums = self.sums
         return self.places[bisect_left(sums, sums[-1])] if sums and sums[-1] else None
 
-    def since(self, before: Columns | None) -> Columns | None:
+    def since(self, before: HistogramColumns | None) -> HistogramColumns | None:
         """What was counted since ``before`` (``None``: all of it is new), as
         ``histogram.subtract`` has it; ``None`` where a bucket is gone or they began again."""
         if before is None:
-            return Columns(self.places, self.counts, (self, None))
+            return HistogramColumns(self.places, self.counts, (self, None))
         then = before.counts
         if self.places is not before.places:
             held = before.as_dict().get
@@ -98,17 +98,17 @@ class Columns(Mapping[int, int]):
                 return None
         counts = list(map(sub, self.counts, then))
         if not counts or min(counts) >= 0:
-            return Columns(self.places, counts, (self, before))
+            return HistogramColumns(self.places, counts, (self, before))
         return self._without_lag(counts, before)
 
-    def _without_lag(self, counts: list[int], before: Columns) -> Columns | None:
+    def _without_lag(self, counts: list[int], before: HistogramColumns) -> HistogramColumns | None:
         """fio copies its counters without stopping the jobs, so a single one may lag: it counted
         nothing. ``None`` where that is more than what was counted."""
         lag = {place: -count for place, count in zip(self.places, counts, strict=True) if count < 0}
         counts = [count if count > 0 else 0 for count in counts]
         if sum(lag.values()) > sum(counts):
             return None
-        return Columns(self.places, counts, (self, before), lag)
+        return HistogramColumns(self.places, counts, (self, before), lag)
 
 
 class BinsTotal:
@@ -119,8 +119,8 @@ class BinsTotal:
         self._in_order = in_order
         self._held: dict[int, int] = {}
         # what has grown between these two is not in _held yet
-        self._first: Columns | None = None
-        self._last: Columns | None = None
+        self._first: HistogramColumns | None = None
+        self._last: HistogramColumns | None = None
         self._lagged = False
 
     def __getstate__(self) -> dict[str, object]:
@@ -130,7 +130,7 @@ class BinsTotal:
 
     def add(self, part: Mapping[int, int]) -> None:
         """Count one more interval."""
-        last, ends = self._last, part.ends if type(part) is Columns else None
+        last, ends = self._last, part.ends if type(part) is HistogramColumns else None
         if last is not None and ends is not None and ends[1] is last:
             now = ends[0]
             if now.places is last.places:
@@ -151,7 +151,7 @@ class BinsTotal:
         if first is None or last is None or first is last:
             return
         self._first = last
-        self._count(Columns(last.places, list(map(sub, last.counts, first.counts))))
+        self._count(HistogramColumns(last.places, list(map(sub, last.counts, first.counts))))
         if self._lagged:
             self._lagged = False
             self._held = {key: count for key, count in self._held.items() if count}
