@@ -230,7 +230,9 @@ class JobThread:
     """One job of the running fio (a process, or a thread with the option ``thread``).
 
     ``index`` counts jobs from 0 in the order fio started them; ``cpu`` is the one it last ran
-    on; ``allowed`` the CPUs it may run on; ``busy_s`` its user and system time since it began.
+    on; ``allowed`` the CPUs it may run on; ``busy_s`` its user and system time since it began;
+    ``cpu_wait_ns`` how long it was ready to run and had no CPU (/proc/PID/schedstat, the second
+    field; sched-stats), its other threads included (io_uring's workers).
     """
 
     index: int
@@ -238,6 +240,7 @@ class JobThread:
     cpu: int
     allowed: tuple[int, ...]
     busy_s: float
+    cpu_wait_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

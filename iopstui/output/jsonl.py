@@ -24,6 +24,7 @@ from iopstui.model.metrics.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS, Latencies, ProbeInterval, RequestStats, Task
+from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES, Source
@@ -125,6 +126,7 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
         "own_cpu": frame.own_cpu,
         "throttled": frame.throttled,
         "fio": _fio(frame.fio, whole) if frame.fio else None,
+        "wait": _wait(frame.waits) if frame.waits else None,
         "kernel": {
             "disks": {name: _disk(disk) for name, disk in frame.disks.items()},
             TOTAL: _disk(total) if (total := frame.total) is not None else None,
@@ -208,6 +210,19 @@ def _job(job: JobInterval) -> Object:
         "ios": job.ios,
         "bytes": job.bytes,
         "clat": {"mean": job.clat_ns},
+    }
+
+
+def _wait(waits: Waits) -> Object:
+    return {
+        "ios": waits.ios,
+        "cpu": waits.cpu,
+        "above": waits.above,
+        "layers": waits.layers,
+        "queue": waits.queue,
+        "device": waits.device,
+        "unknown": waits.unknown,
+        "stalled": waits.stalled,
     }
 
 

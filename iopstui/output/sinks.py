@@ -8,6 +8,7 @@ from iopstui.events import Event, FrameReady, StepFinished, StepStarted
 from iopstui.format import fit
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import FramesTotal
+from iopstui.model.metrics.waits import MeanWaits
 from iopstui.output.narration import Narrator
 from iopstui.output.status_line import StatusLine, run_words
 from iopstui.output.summary import summary_text
@@ -33,6 +34,7 @@ class NarratedSink:
         self._err = err
         self._narrator = Narrator(err)
         self._total = FramesTotal()
+        self._waits = MeanWaits()
 
     def handle(self, event: Event) -> None:
         """Pass the event to the data, and unless it is a frame, to the words."""
@@ -40,11 +42,14 @@ class NarratedSink:
         self._narrator.handle(event)
         match event:
             case StepStarted():
-                self._total = FramesTotal()
+                self._total, self._waits = FramesTotal(), MeanWaits()
             case FrameReady():
                 self._total.add(event.frame.fio)
+                if event.frame.fio is not None:
+                    self._waits.add(event.frame.waits, event.frame.seconds)
             case StepFinished() if event.summary:
-                text = fit(summary_text(event.summary, self._total), self._err.encoding)
+                text = summary_text(event.summary, self._total, self._waits.value)
+                text = fit(text, self._err.encoding)
                 self._err.write(f"\n{text}\n")
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from iopstui.format import MISSING, counted, cut, latency, size
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
+from iopstui.model.metrics.waits import Waits, waits_line
 from iopstui.model.rates import MIB
 from iopstui.text import printable
 
@@ -18,13 +19,18 @@ MOST_ROWS = 16
 _SHOWN = ("p50", "p99", "p99.9")
 
 
-def summary_text(summary: Mapping[str, Any], frames_total: FramesTotal | None) -> str:
+def summary_text(
+    summary: Mapping[str, Any], frames_total: FramesTotal | None, waits: Waits | None = None
+) -> str:
     """A table of at most 80 columns from ``model.summary.fio_summary``; exact figures.
 
     ``frames_total`` are the frames of the same run: the last lines then say whether they hold
-    just as many I/Os and bytes as fio counted otherwise. Of many rows only the groups' sums are
+    just as many I/Os and bytes as fio counted otherwise. ``waits`` are the run's means: where its
+    I/Os were in flight. Of many rows only the groups' sums are
     shown.
     """
+    import textwrap
+
     rows = summary["rows"]
     each = len(rows) <= MOST_ROWS
     lines = [_title(summary), _heading(rows)]
@@ -36,9 +42,9 @@ def summary_text(summary: Mapping[str, Any], frames_total: FramesTotal | None) -
         parts = group["directions"].items()
         lines += _table_rows(name, {key: part for key, part in parts if part["rows"] > each})
     lines += _errors(rows)
+    if waits is not None:
+        lines += textwrap.wrap(waits_line(waits), WIDTH, subsequent_indent="  ")
     if frames_total is not None:
-        import textwrap
-
         lines += textwrap.wrap(reconciliation(summary, frames_total), WIDTH)
     return "\n".join(lines)
 

@@ -17,6 +17,7 @@ from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import FramesTotal
+from iopstui.model.metrics.waits import MeanWaits
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.output.narration import Narrator
@@ -66,6 +67,7 @@ class TableSink:
         self._explained: set[str] = set()
         self._total = FramesTotal()
         self._probed = ProbeTotal()
+        self._waits = MeanWaits()
 
     def handle(self, event: Event) -> None:
         """Print what the event says."""
@@ -76,9 +78,9 @@ class TableSink:
         if isinstance(event, StepStarted):
             self._rows, self._seen = 0, ()
             self._explained, self._total = set(), FramesTotal()
-            self._probed = ProbeTotal()
+            self._probed, self._waits = ProbeTotal(), MeanWaits()
         elif isinstance(event, StepFinished) and event.summary:
-            self._print("\n" + summary_text(event.summary, self._total))
+            self._print("\n" + summary_text(event.summary, self._total, self._waits.value))
             probed = probe_text(self._probed)
             if probed:
                 self._print(probed)
@@ -91,6 +93,7 @@ class TableSink:
     def _frame(self, frame: Frame) -> None:
         self._total.add(frame.fio)
         if frame.fio is not None:
+            self._waits.add(frame.waits, frame.seconds)
             self._probed.add(frame.probe, frame.opened)
         self._explain(frame)
         before, self._seen = self._seen, self._all_seen(frame)

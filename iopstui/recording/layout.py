@@ -31,7 +31,7 @@ from iopstui import events
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Mount, QueueLimits
 from iopstui.model.block.kernel import Kernel
-from iopstui.model.block.target import Place, Target
+from iopstui.model.block.target import DeviceLinks, Place, Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.baseline import BaselineFigure, Spread
@@ -115,6 +115,7 @@ OTHERS: dict[str, type] = {
 _PARTS: dict[str, type] = {
     "Header": Header,
     "Target": Target,
+    "DeviceLinks": DeviceLinks,
     "Place": Place,
     "KnobRequest": TunableRequest,
     "Topology": Topology,

@@ -47,7 +47,7 @@ class ReplayFold:
         self.whole = False
         self.begins_within = False
         self._idle_frames = header.idle_frames
-        self._builder = FrameBuilder(origin_ns, header.target.opened)
+        self._builder = FrameBuilder(origin_ns, header.target.opened, header.target.links)
 
     @property
     def state(self) -> tuple[object, ...]:

@@ -73,3 +73,35 @@ def test_a_fio_that_is_gone_has_no_jobs() -> None:
         jobs = JobThreads(pid)
         assert len(jobs.sample()) == 3
     assert jobs.sample() == ()
+
+
+def test_how_long_a_job_waited_for_a_cpu_is_the_kernel_s_figure() -> None:
+    def waited(pid: int) -> int:
+        with open(f"/proc/{pid}/schedstat") as file:
+            return int(file.read().split()[1])
+
+    with played(FORKS) as (pid, said):
+        jobs = JobThreads(pid)
+        for one, job in zip(map(int, said.split()), jobs.sample(), strict=True):
+            before = waited(one)
+            assert job.cpu_wait_ns is not None and 0 <= job.cpu_wait_ns <= before
+
+
+def test_a_job_s_workers_wait_for_a_cpu_too() -> None:
+    workers = "import threading,sys\n" + "".join(
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n" for _ in range(3)
+    )
+    source = (
+        "import os, sys\npid = os.fork()\nif pid == 0:\n"
+        + "".join(f"    {line}\n" for line in workers.splitlines())
+        + "    print(os.getpid(), flush=True)\n    sys.stdin.read()\n    os._exit(0)\n"
+        "sys.stdin.read()\nos.wait()\n"
+    )
+    with played(source) as (pid, said):
+        job = JobThreads(pid).sample()[0]
+        tasks = os.listdir(f"/proc/{int(said)}/task")
+        total = 0
+        for task in tasks:
+            with open(f"/proc/{int(said)}/task/{task}/schedstat") as file:
+                total += int(file.read().split()[1])
+        assert len(tasks) == 4 and job.cpu_wait_ns is not None and job.cpu_wait_ns <= total

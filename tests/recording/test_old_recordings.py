@@ -29,7 +29,7 @@ NAMES_IN_FILES = [
     "Finding", "Judged", "SteadyState", "ExperimentStarted", "Plan", "Axis", "Base", "Spread",
     "Variant", "Setting", "PointStarted", "PointFailed", "PointFinished", "Point", "Little",
     "Outcome", "Expectation", "ExperimentFinished", "StepFinished", "Ended", "JobRun",
-    "Binding", "Devices",
+    "Binding", "DeviceLinks", "Devices",
     "BlockDevice", "QueueLimits", "Hctx", "IrqVector", "Mount", "Stopped", "ProbeSample",
     "TaskCounts",
 ]  # fmt: skip

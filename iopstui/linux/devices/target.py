@@ -11,7 +11,14 @@ from iopstui.errors import UsageError
 from iopstui.linux.devices.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, together
+from iopstui.model.block.target import (
+    DEVICE,
+    DIRECTORY,
+    FILE,
+    DeviceLinks,
+    Target,
+    together,
+)
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -158,6 +165,16 @@ def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
     return tuple(found)
 
 
+def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[DeviceLinks, ...]:
+    """What lies directly below each device of ``tree``; of a partition, below its disk."""
+    found = []
+    for name in tree:
+        disk = devices.get(devices[name].disk or "", devices[name])
+        below = tuple(one for one in _below(disk, devices, roots) if one in devices)
+        found.append(DeviceLinks(name, below, disk.layer))
+    return tuple(found)
+
+
 def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:
     """The block device a file or node is on (or is); None if unknown."""
     try:
@@ -271,7 +288,9 @@ def _device_target(
         )
     if to_read:
         _try_device(path)
-    return Target(DEVICE, str(path), name, device_tree(name, devices, roots))
+    tree = device_tree(name, devices, roots)
+    links = device_links(tree, devices, roots)
+    return Target(DEVICE, str(path), name, tree, links=links)
 
 
 def _try_device(path: Path) -> None:
@@ -295,15 +314,17 @@ def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Device
     kind = DIRECTORY if stat.S_ISDIR(info.st_mode) else FILE
     entry = mount_of(str(path), info.st_dev, read_own_mounts(roots))
     name = _device_of(info.st_dev, entry, DeviceFinder(devices, roots))
+    tree = _file_tree(name, devices, roots)
     return Target(
         kind=kind,
         path=str(path),
         device=name,
-        tree=_file_tree(name, devices, roots),
+        tree=tree,
         no_device="" if name else why_no_device(entry),
         fstype=printable(entry.fstype) if entry else None,
         mountpoint=entry.mountpoint if entry else None,
         also=tuple(n for n in _with_btrfs(name, roots)[1:] if n in devices) if name else (),
+        links=device_links(tree, devices, roots),
     )
 
 

@@ -11,7 +11,7 @@ MOST = 64
 OWN_THREADS = 2
 TICKS = os.sysconf("SC_CLK_TCK")
 # of /proc/PID/stat, counted from behind the name: utime, stime, processor
-_UTIME, _STIME, _PROCESSOR = 11, 12, 36
+_UTIME, _STIME, _THREADS, _PROCESSOR = 11, 12, 17, 36
 
 
 class JobThreads:
@@ -38,7 +38,8 @@ class JobThreads:
         busy_s = (int(fields[_UTIME]) + int(fields[_STIME])) / TICKS
         index = self._known.setdefault(pid, len(self._known))
         allowed = tuple(sorted(os.sched_getaffinity(pid)))
-        return JobThread(index, pid, int(fields[_PROCESSOR]), allowed, busy_s)
+        waited = _cpu_wait_ns(place, int(fields[_THREADS]) if "/task/" not in place else 1)
+        return JobThread(index, pid, int(fields[_PROCESSOR]), allowed, busy_s, waited)
 
     def _places(self) -> list[tuple[int, str]]:
         """fio's children, or with the option ``thread`` the threads that are not its own, and
@@ -53,3 +54,20 @@ class JobThreads:
         except (OSError, ValueError):
             return []
         return [(tid, f"{tasks}/{tid}") for tid in threads[OWN_THREADS:]]
+
+
+def _cpu_wait_ns(place: str, threads: int) -> int | None:
+    """How long the job was runnable and waited for a CPU; of a process with workers, all of them.
+    ``None`` where the kernel does not account it (CONFIG_SCHED_INFO)."""
+    places = [place]
+    if threads > 1:
+        places = [f"{place}/task/{tid}" for tid in os.listdir(f"{place}/task")]
+    total = 0
+    for one in places:
+        try:
+            with open(f"{one}/schedstat", "rb") as file:
+                total += int(file.read().split()[1])
+        except (OSError, ValueError, IndexError):
+            if one == place:
+                return None
+    return total

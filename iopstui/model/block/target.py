@@ -10,6 +10,18 @@ DEVICE, FILE, DIRECTORY = "device", "file", "directory"
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceLinks:
+    """The devices directly ``below`` a device of a target, and what the layer is ("raid5", "LVM").
+
+    A partition has those of its disk: both count the same requests.
+    """
+
+    name: str
+    below: tuple[str, ...] = ()
+    layer: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A block device, a file, or a directory in which a scratch file is made.
 
@@ -19,7 +31,8 @@ class Place:
     disk; dm, md, loop -> what they sit on), nearest first, without repeats. ``fstype`` and
     ``mountpoint`` describe the file system a file or directory is on. ``also`` are the other
     devices that this file system spreads its files over (btrfs); they and what lies below them
-    stand in ``tree`` behind ``device`` and its own.
+    stand in ``tree`` behind ``device`` and its own. ``links`` says for each device of the tree what
+    lies directly below it (empty in recordings of earlier versions).
     """
 
     kind: str
@@ -30,6 +43,7 @@ class Place:
     fstype: str | None = None
     mountpoint: str | None = None
     also: tuple[str, ...] = ()
+    links: tuple[DeviceLinks, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +150,7 @@ def together(places: Sequence[Target | Place]) -> Target:
         no_device="; ".join(dict.fromkeys(p.no_device for p in flat if p.no_device)),
         fstype=first.fstype,
         mountpoint=first.mountpoint,
+        links=tuple({one.name: one for place in flat for one in place.links}.values()),
         parts=flat,
     )
 

@@ -114,6 +114,30 @@ def _fio_fields() -> Iterator[Field]:
     )
 
 
+def _wait_fields() -> Iterator[Field]:
+    source = "fio, diskstats"
+    for name, meaning in (
+        ("ios", "I/Os in flight, mean: fio's IOPS times its latency; without a job the requests "
+         "that the watched devices hold"),
+        ("cpu", "of them, waiting because the job had no CPU (/proc/PID/schedstat); null without a "
+         "job"),
+        ("above", "of them, above the block layer: page cache, file system, cgroup limit, the "
+         "job's own work; null without a job"),
+        ("queue", "of those in the lowest devices, waiting in scheduler or for a tag (probe)"),
+        ("device", "of those in the lowest devices, issued and not completed (probe)"),
+        ("unknown", "of them, in a place that no counter shows"),
+    ):  # fmt: skip
+        yield Field(("wait", name), name, "", source, meaning)
+    yield Field(
+        ("wait", "layers", ANY), "layer", "", source,
+        "of them, in this device and in none below it (docs/guide/waits.md)",
+    )  # fmt: skip
+    yield Field(
+        ("wait", "stalled"), "stalled", "", source,
+        "true if no request completed in the interval: counts of its end",
+    )  # fmt: skip
+
+
 def _direction_fields(direction: str) -> Iterator[Field]:
     what = {"mixed": "unified reads and writes", TOTAL: "all directions"}.get(
         direction, f"{direction}s"
@@ -293,6 +317,7 @@ def _job_fields() -> Iterator[Field]:
         ("pinned", "", "true if it may run on that CPU alone"),
         ("busy", "% of a CPU", "user and system time; null in its first interval"),
         ("pid", "", "number of its process, or of its thread"),
+        ("cpu_wait", "%", "of the interval, it was ready to run and had no CPU"),
     ):
         yield Field(("jobs", ANY, name), f"job {name}", unit, "/proc/PID/stat", meaning)
 
@@ -300,6 +325,7 @@ def _job_fields() -> Iterator[Field]:
 FIELDS: tuple[Field, ...] = (
     *_frame_fields(),
     *_fio_fields(),
+    *_wait_fields(),
     *_disk_fields(),
     *_cpu_fields(),
     *_source_fields(),

@@ -21,6 +21,9 @@ KIB = 1024
 LATENCIES = ("slat", "clat", "lat")
 _PERCENTILES = {percentile_name(p): p for p in PERCENTILES}
 
+WAIT = "wait"
+_WAITS = ("ios", "cpu", "above", "queue", "device", "unknown")
+
 _OF_REQUESTS = {"iops", "mean", "max", *_PERCENTILES}
 
 Read = Callable[[DiskRates], float | None]
@@ -63,6 +66,8 @@ def measurable(path: Sequence[str]) -> bool:
     """True if a whole run has one figure for the field at ``path`` (concrete, no ``*``)."""
     if path and path[0] == DEVICE:
         return len(path) in (3, 5) and path[-1] in _OF_REQUESTS
+    if path and path[0] == WAIT:
+        return len(path) == 3 or path[-1] in _WAITS
     if len(path) == 3 and path[:2] == ("kernel", TOTAL):
         return path[2] in _DISK
     if len(path) == 3 and path[0] == "fio":
@@ -175,6 +180,8 @@ class Meter:
             return frame.more.get(path[1], {}).get(path[2]), frame.seconds
         if path[0] == "kernel":
             return _cpu(frame, path) if path[1] == "cpus" else _disk(frame, path)
+        if path[0] == WAIT:
+            return _wait(frame, path), frame.seconds
         if path[0] != "fio":
             value = frame.own_cpu if path == ("own_cpu",) else frame.throttled
             return value, frame.seconds
@@ -223,6 +230,15 @@ def _direction(frame: Frame, name: str) -> DirectionInterval | None:
     if frame.fio is None:
         return None
     return frame.fio.total if name == TOTAL else frame.fio.directions.get(name)
+
+
+def _wait(frame: Frame, path: Sequence[str]) -> float | None:
+    if frame.waits is None or frame.waits.stalled:
+        return None
+    if path[1] == "layers":
+        return frame.waits.layers.get(path[2])
+    value: float | None = getattr(frame.waits, path[1])
+    return value
 
 
 def _disk(frame: Frame, path: Sequence[str]) -> tuple[float | None, float | None]:

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from iopstui.model import rates, sources
+from iopstui.model.block.target import DeviceLinks
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.later import Later
 from iopstui.model.metrics.cpu_frames import Between, CpuFrame, CpuFrames
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
-from iopstui.model.samples import KernelSample, RawSample
+from iopstui.model.metrics.waits import JobLoad, RequestTimes, Stack, Waits, place_waits
+from iopstui.model.samples import JobThread, KernelSample, RawSample
 
 RAMP = "RAMP"
 PARTIAL = "PARTIAL"
@@ -37,7 +39,8 @@ SOME_HOSTS = "SOME_HOSTS"
 class JobFrame:
     """One fio job in one interval: ``index`` from 0, the CPU it ran on last, ``pinned`` if it
     may run on that one alone, ``busy`` percent of one CPU (``None`` in its first interval).
-    ``pid`` is its process's or thread's number.
+    ``pid`` is its process's or thread's number. ``cpu_wait`` is the percentage of the interval in
+    which it was ready to run and had no CPU (``None``: not known).
     """
 
     index: int
@@ -45,6 +48,7 @@ class JobFrame:
     pinned: bool
     busy: float | None
     pid: int | None = None
+    cpu_wait: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Frame:
     them may take long. ``opened`` names the devices of ``disks`` that the jobs work on
     (model/block/target.py), whose sum is ``total``. ``more`` are the figures of model/sources.py,
     ``probe`` what the probe counted (``None`` where it is not on, or has printed nothing new).
+    ``waits`` says where the I/Os in flight are (model/metrics/waits.py).
     """
 
     seq: int
@@ -81,6 +86,7 @@ class Frame:
     opened: tuple[str, ...] = ()
     more: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     probe: ProbeInterval | None = None
+    waits: Waits | None = None
 
     @property
     def total(self) -> rates.DiskRates | None:
@@ -98,11 +104,17 @@ class Frame:
 class FrameBuilder:
     """Folds raw samples into frames. The first sample is a baseline and gives no kernel rates.
 
-    ``opened`` are the devices that the jobs work on.
+    ``opened`` are the devices that the jobs work on, ``links`` what lies below each device.
     """
 
-    def __init__(self, origin_ns: int | None = None, opened: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        origin_ns: int | None = None,
+        opened: Sequence[str] = (),
+        links: Sequence[DeviceLinks] = (),
+    ) -> None:
         self._opened = tuple(opened)
+        self._stack = Stack.of(opened, links)
         # a fold that begins in the middle is told when the first sample was taken
         self._origin_ns = origin_ns
         self._kernel: KernelSample | None = None
@@ -111,7 +123,7 @@ class FrameBuilder:
         self._fio_arrived_ns: int | None = None
         self._step = 0
         self._last_t = 0.0
-        self._jobs: dict[int, tuple[int, float]] = {}
+        self._jobs: dict[int, tuple[int, JobThread]] = {}
         self._own: tuple[int, float] | None = None
         self._probe = ProbeIntervals()
 
@@ -129,6 +141,7 @@ class FrameBuilder:
         seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous, self._ipi)
         if raw.kernel is not None and raw.kernel.ipi is not None:
             self._ipi = raw.kernel
+        jobs, probe = self._job_frames(raw), self._probe.feed(raw.probe, raw.arrived_ns)
         return Frame(
             seq=raw.seq,
             step=raw.step,
@@ -143,12 +156,13 @@ class FrameBuilder:
             cpus=cpus,
             irqs=irqs,
             own_cpu=self._own_cpu(raw),
-            jobs=self._job_frames(raw),
+            jobs=jobs,
             throttled=_throttled(raw.kernel, previous, seconds),
             ipi_age_s=_ipi_age(raw),
             opened=self._opened,
             more=_more(raw.kernel, previous, seconds),
-            probe=self._probe.feed(raw.probe, raw.arrived_ns),
+            probe=probe,
+            waits=self._waits(raw, disks, fio, jobs, probe),
         )
 
     @property
@@ -170,17 +184,32 @@ class FrameBuilder:
         return rates.ratio(100 * max(0.0, raw.own_busy_s - before[1]), max(seconds, 0.0))
 
     def _job_frames(self, raw: RawSample) -> tuple[JobFrame, ...]:
-        before, self._jobs = self._jobs, {j.pid: (raw.arrived_ns, j.busy_s) for j in raw.jobs}
+        before, self._jobs = self._jobs, {j.pid: (raw.arrived_ns, j) for j in raw.jobs}
         frames = []
         for job in raw.jobs:
-            busy = None
+            busy = waited = None
             if job.pid in before:
-                then, busy_then = before[job.pid]
-                seconds = (raw.arrived_ns - then) / 1e9
-                busy = rates.ratio(100 * max(0.0, job.busy_s - busy_then), max(seconds, 0.0))
+                then, old = before[job.pid]
+                seconds = max((raw.arrived_ns - then) / 1e9, 0.0)
+                busy = rates.ratio(100 * max(0.0, job.busy_s - old.busy_s), seconds)
+                grown = rates.delta(job.cpu_wait_ns, old.cpu_wait_ns)
+                waited = rates.ratio(grown, seconds * 1e7)
             pinned = job.allowed == (job.cpu,)
-            frames.append(JobFrame(job.index, job.cpu, pinned, busy, job.pid))
+            frames.append(JobFrame(job.index, job.cpu, pinned, busy, job.pid, waited))
         return tuple(frames)
+
+    def _waits(
+        self,
+        raw: RawSample,
+        disks: Mapping[str, rates.DiskRates],
+        fio: FioInterval | None,
+        jobs: Sequence[JobFrame],
+        probe: ProbeInterval | None,
+    ) -> Waits | None:
+        load = _job_load(fio, jobs)
+        if raw.kernel is None or (raw.step and load is None and self._fio_arrived_ns is not None):
+            return None
+        return place_waits(self._stack, disks, load, _request_times(probe, self._stack))
 
     def _fio_interval(self, raw: RawSample, flags: set[str]) -> FioInterval | None:
         if raw.fio is None:
@@ -218,6 +247,26 @@ class FrameBuilder:
         if not raw.step or self._fio_arrived_ns is None:
             return None
         return (raw.arrived_ns - self._fio_arrived_ns) / 1e9
+
+
+def _job_load(fio: FioInterval | None, jobs: Sequence[JobFrame]) -> JobLoad | None:
+    """``None`` without fio's figures, or if some I/Os have no latency."""
+    if fio is None or fio.ramp or not (fio.measures_latency and fio.times_all):
+        return None
+    total = fio.total
+    lat_ns = total.lat_ns if total.lat_ns is not None else total.clat_ns
+    if total.iops is None or lat_ns is None:
+        return None
+    waited = [min(1.0, job.cpu_wait / 100) for job in jobs if job.cpu_wait is not None]
+    share = sum(waited) / len(waited) if waited else None
+    return JobLoad(total.iops * lat_ns / 1e9, total.iops, total.bw, share)
+
+
+def _request_times(probe: ProbeInterval | None, stack: Stack) -> RequestTimes | None:
+    found = probe.together(stack.lowest) if probe is not None and stack.tops else None
+    if found is None or found.waiting is None or found.device.mean_ns is None:
+        return None
+    return RequestTimes(found.waiting.mean_ns or 0.0, found.device.mean_ns)
 
 
 def _more(

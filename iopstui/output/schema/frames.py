@@ -11,10 +11,22 @@ from iopstui.output.schema.notation import Schema, array, keyed, or_null, record
 LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks")}
 """Whose ``*`` is a place in a list; any other is a key."""
 TEXTS = {"host", "utc", "name", "bins_of", "comm", "cgroup", "disk"}
-TRUTHS = {"pinned"}
+TRUTHS = {"pinned", "stalled"}
 KNOWN = {"event", "host", "seq", "step", "t", "wall_ms", "utc"}
 """What is never null."""
-THERE = {"kernel", "flags", "jobs", "irqs", "cpus", "disks", "matrix", "tasks", "bins", "sizes"}
+THERE = {
+    "layers",
+    "kernel",
+    "flags",
+    "jobs",
+    "irqs",
+    "cpus",
+    "disks",
+    "matrix",
+    "tasks",
+    "bins",
+    "sizes",
+}
 """Objects and lists that may be empty and are never null, where what they stand in is there."""
 
 

@@ -61,7 +61,7 @@ class Sampling:
         self._interval_s = interval_s
         self._idle_frames = idle_frames
         self._soon = soon
-        self._builder = FrameBuilder(opened=context.target.opened)
+        self._builder = FrameBuilder(opened=context.target.opened, links=context.target.links)
         self._own_cost = OwnCost()
         self._guards = GuardTime()
         self._pinning = (0, Pinning())

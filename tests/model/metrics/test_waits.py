@@ -1,0 +1,212 @@
+"""Where I/Os wait: the parts add up, and each layer gets what it holds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.block.target import DeviceLinks
+from iopstui.model.metrics.waits import (
+    JobLoad,
+    MeanWaits,
+    RequestTimes,
+    Stack,
+    Waits,
+    place_waits,
+    waits_line,
+)
+from iopstui.model.rates import DiskRates
+
+
+def disk(
+    r_s: float = 0.0,
+    r_await: float | None = None,
+    w_s: float = 0.0,
+    w_await: float | None = None,
+    *,
+    size: float = 4096,
+    in_flight: int = 0,
+) -> DiskRates:
+    """Rates per second and awaits in ms of a device whose requests have ``size`` bytes."""
+    held = (r_s * (r_await or 0.0) + w_s * (w_await or 0.0)) / 1e3
+    return DiskRates(
+        seconds=1.0, reads=int(r_s), writes=int(w_s), discards=0, r_s=r_s, w_s=w_s, d_s=0.0,
+        f_s=0.0, r_bytes_s=r_s * size, w_bytes_s=w_s * size, d_bytes_s=0.0, rrqm_s=0.0, wrqm_s=0.0,
+        drqm_s=0.0, r_await=r_await, w_await=w_await, d_await=None, f_await=None, rareq_size=size,
+        wareq_size=size, dareq_size=None, aqu_sz=held, util=100.0, in_flight=in_flight,
+    )  # fmt: skip
+
+
+def job(ios: float, iops: float, cpu_wait: float | None = 0.0, size: float = 4096) -> JobLoad:
+    return JobLoad(ios, iops, iops * size, cpu_wait)
+
+
+def parts(found: Waits) -> float:
+    return (found.cpu or 0.0) + (found.above or 0.0) + sum(found.layers.values()) + found.unknown
+
+
+ALONE = Stack(("vda",), {"vda": ()})
+LOOP = Stack(("loop2",), {"loop2": ("loop1",), "loop1": ()})
+
+
+def test_a_cgroup_limit_holds_them_above_the_device() -> None:
+    found = place_waits(ALONE, {"vda": disk(1000, 1.0)}, job(32.0, 1000))
+    assert found is not None and found.layers == {"vda": pytest.approx(1.0)}
+    assert found.above == pytest.approx(31.0) and found.cpu == 0.0 and found.unknown == 0.0
+
+
+def test_a_limit_between_two_layers_is_in_the_upper_one() -> None:
+    """A loop device whose lower device may do 400 reads a second."""
+    disks = {"loop2": disk(400, 19.75), "loop1": disk(400, 0.5)}
+    found = place_waits(LOOP, disks, job(8.0, 400))
+    assert found is not None
+    assert found.layers == {"loop2": pytest.approx(7.7), "loop1": pytest.approx(0.2)}
+    assert found.above == pytest.approx(0.1)
+
+
+def test_a_job_that_gets_no_cpu_waits_for_that() -> None:
+    found = place_waits(ALONE, {"vda": disk(1000, 0.5)}, job(4.0, 1000, cpu_wait=0.75))
+    assert found is not None and found.cpu == pytest.approx(3.0)
+    assert found.above == pytest.approx(0.5)
+
+
+def test_no_more_waits_for_a_cpu_than_is_outside_the_device() -> None:
+    found = place_waits(ALONE, {"vda": disk(1000, 3.5)}, job(4.0, 1000, cpu_wait=0.75))
+    assert found is not None and found.cpu == pytest.approx(0.5) and found.above == 0.0
+
+
+def test_where_the_kernel_does_not_account_waiting_for_a_cpu_it_is_not_known() -> None:
+    found = place_waits(ALONE, {"vda": disk(1000, 1.0)}, job(4.0, 1000, cpu_wait=None))
+    assert found is not None and found.cpu is None and found.above == pytest.approx(3.0)
+
+
+def test_merged_requests_hold_all_their_ios() -> None:
+    """16 I/Os in each request: 1,000 requests a second of 2 ms hold 2 requests, 32 I/Os."""
+    found = place_waits(ALONE, {"vda": disk(1000, 2.0, size=65536)}, job(32.0, 16000))
+    assert found is not None and found.layers["vda"] == pytest.approx(32.0)
+
+
+def test_split_ios_count_once() -> None:
+    """Each I/O is four requests at once, all of which take 2 ms."""
+    disks = {"vda": disk(4000, 2.0, size=262144)}
+    found = place_waits(ALONE, disks, job(2.0, 1000, size=4 * 262144))
+    assert found is not None and found.layers["vda"] == pytest.approx(2.0)
+
+
+def test_a_mirror_writes_two_at_once() -> None:
+    stack = Stack(("md0",), {"md0": ("sda", "sdb"), "sda": (), "sdb": ()})
+    one = disk(w_s=1000, w_await=3.0)
+    found = place_waits(
+        stack, {"md0": disk(w_s=1000, w_await=4.0), "sda": one, "sdb": one}, job(4.0, 1000)
+    )
+    assert found is not None
+    assert found.layers == {
+        "md0": pytest.approx(1.0), "sda": pytest.approx(1.5), "sdb": pytest.approx(1.5)
+    }  # fmt: skip
+
+
+def test_a_parity_array_reads_before_it_writes() -> None:
+    """Read-modify-write: two reads of 2 ms, then two writes of 3 ms for each write."""
+    links = [DeviceLinks("md0", ("a", "b", "c"), "raid5")]
+    links += [DeviceLinks(name) for name in "abc"]
+    stack = Stack.of(("md0",), links)
+    each = disk(2000 / 3, 2.0, 2000 / 3, 3.0)
+    disks = {"md0": disk(w_s=1000, w_await=6.0), "a": each, "b": each, "c": each}
+    found = place_waits(stack, disks, job(6.0, 1000))
+    assert found is not None and found.layers["md0"] == pytest.approx(1.0)
+    assert stack.lowest == ("a", "b", "c")
+
+
+def test_a_page_cache_between_two_layers_lets_a_share_pass() -> None:
+    """Of a loop device's bytes a tenth is read from the disk."""
+    disks = {"loop2": disk(10000, 0.4), "loop1": disk(1000, 4.0)}
+    found = place_waits(LOOP, disks, job(4.0, 10000))
+    assert found is not None and found.layers["loop1"] == pytest.approx(4.0)
+
+
+def test_reads_that_the_page_cache_answers_do_not_wait_in_the_device() -> None:
+    found = place_waits(ALONE, {"vda": disk(100, 1.0)}, job(1.0, 100_000))
+    assert found is not None and found.layers["vda"] == pytest.approx(0.1)
+    assert found.above == pytest.approx(0.9)
+
+
+def test_a_neighbour_on_the_device_does_not_make_ours_more() -> None:
+    """Four of the five thousand requests are another program's."""
+    found = place_waits(ALONE, {"vda": disk(5000, 2.0)}, job(2.5, 1000))
+    assert found is not None and found.layers["vda"] == pytest.approx(2.0)
+    assert found.above == pytest.approx(0.5)
+
+
+def test_without_a_job_the_layers_divide_what_the_top_holds() -> None:
+    disks = {"loop2": disk(400, 19.75), "loop1": disk(400, 0.5)}
+    found = place_waits(LOOP, disks)
+    assert found is not None and found.ios == pytest.approx(7.9)
+    assert found.cpu is None and found.above is None
+    assert found.layers["loop2"] == pytest.approx(7.7)
+
+
+def test_the_probe_divides_what_the_lowest_device_holds() -> None:
+    times = RequestTimes(queue_ns=3e6, device_ns=1e6)
+    found = place_waits(ALONE, {"vda": disk(1000, 4.0)}, job(4.0, 1000), times)
+    assert found is not None
+    assert (found.queue, found.device) == (pytest.approx(3.0), pytest.approx(1.0))
+
+
+def test_a_stalled_device_shows_what_is_in_flight_now() -> None:
+    disks = {"loop2": disk(in_flight=16), "loop1": disk(in_flight=14)}
+    found = place_waits(LOOP, disks)
+    assert found is not None and found.stalled and found.ios == 16
+    assert found.layers == {"loop2": 2.0, "loop1": 14.0}
+
+
+def test_a_file_system_without_a_disk_is_unknown() -> None:
+    found = place_waits(Stack(), {}, job(4.0, 1000, cpu_wait=0.25))
+    assert found is not None and found.cpu == pytest.approx(1.0)
+    assert found.unknown == pytest.approx(3.0) and found.above is None
+
+
+def test_nothing_is_known_without_job_and_device() -> None:
+    assert place_waits(Stack(), {}) is None
+    assert place_waits(ALONE, {}) is None
+
+
+RATES = st.floats(0, 1e6)
+AWAITS = st.floats(0.001, 1e4)
+
+
+@given(
+    st.lists(st.tuples(RATES, AWAITS, RATES, AWAITS), min_size=4, max_size=4),
+    st.floats(0, 1e5),
+    st.floats(0, 1e7),
+    st.one_of(st.none(), st.floats(0, 1)),
+    st.sampled_from(["", "raid5"]),
+)
+def test_the_parts_add_up_and_none_is_below_zero(
+    each: list[tuple[float, float, float, float]],
+    ios: float,
+    iops: float,
+    cpu_wait: float | None,
+    level: str,
+) -> None:
+    names = ("dm", "md", "a", "b")
+    stack = Stack(
+        ("dm",), {"dm": ("md",), "md": ("a", "b"), "a": (), "b": ()}, {"md": level} if level else {}
+    )
+    disks = {name: disk(*one) for name, one in zip(names, each, strict=True)}
+    for load in (None, job(ios, iops, cpu_wait)):
+        found = place_waits(stack, disks, load)
+        assert found is not None
+        assert parts(found) == pytest.approx(found.ios, rel=1e-6, abs=1e-6)
+        every = [found.cpu or 0.0, found.above or 0.0, found.unknown, *found.layers.values()]
+        assert min(every) >= -1e-6 * max(1.0, found.ios)
+
+
+def test_means_are_weighted_by_time_and_leave_out_what_some_seconds_lack() -> None:
+    mean = MeanWaits()
+    assert mean.value is None
+    mean.add(Waits(4.0, 1.0, 1.0, {"vda": 2.0}, None, None, 0.0), 1.0)
+    mean.add(Waits(8.0, None, 2.0, {"vda": 6.0}, None, None, 0.0), 3.0)
+    mean.add(Waits(99.0, None, None, {"vda": 99.0}, None, None, 0.0, stalled=True), 1.0)
+    assert mean.value == Waits(7.0, None, 1.75, {"vda": 5.0}, None, None, 0.0)
+    assert waits_line(mean.value) == "In flight 7.0: above the device 1.8, vda 5.0"
