@@ -10,13 +10,17 @@ reaches fio.
 It also fences fio in (``fence_exec``): the kernel keeps it from everything it was not granted,
 whatever its job file says.
 
-It is run by itself (``python -I -S guard.py [--hold] PRIVATE SPEC DIRECTORY... -- fio ...``, or
-faster as ``fence.isolated`` says) and imports nothing of iopstui but the fence, to be small and
-quick. PRIVATE is the run's private directory, the DIRECTORIES its scratch directories: all are
-removed should iopstui die. SPEC is what ``fence_exec`` takes, or ``-`` for a command that needs no
-fence. Lines on its standard output:
-``started PID``, ``exited CODE`` (negative: the signal), ``stuck PID...`` (could not be killed
-yet). Lines on its standard input: ``stop`` (SIGINT first), ``kill``. With ``--hold`` everything is
+With ``--deadline SECONDS`` it also stops fio if nothing came on its standard input for so long:
+iopstui hangs or is stopped (SIGSTOP) and watches nothing any more. The line ``alive`` only resets
+the deadline. Time in which the guard itself could not run does not count.
+
+It is run by itself (``python -I -S guard.py [--hold] [--deadline SECONDS] PRIVATE SPEC
+DIRECTORY... -- fio ...``, or faster as ``fence.isolated`` says) and imports nothing of iopstui but
+the fence, to be small and quick. PRIVATE is the run's private directory, the DIRECTORIES its
+scratch directories: all are removed should iopstui die. SPEC is what ``fence_exec`` takes, or ``-``
+for a command that needs no fence. Lines on its standard output: ``started PID``, ``exited CODE``
+(negative: the signal), ``stuck PID...`` (could not be killed yet), ``deadline`` (fio is stopped for
+it). Lines on its standard input: ``stop`` (SIGINT first), ``kill``. With ``--hold`` everything is
 made ready and ``held`` is said; fio is started after ``go WHEN`` (ns of CLOCK_MONOTONIC), at that
 instant, and ``started PID WHEN`` says when that was.
 """
@@ -38,6 +42,8 @@ GRACE_S = 1.3
 STUCK_AFTER_S = 1.0
 SLOW_AFTER_S = 5.0
 GIVE_UP_S = 30.0
+# how often a deadline is looked at while it runs
+LOOKS = 4
 
 
 def prctl(option: int, value: int) -> None:
@@ -183,9 +189,12 @@ def start(command: list[str], private: str, fence: Fence) -> int:
 class Guard:
     """Waits for fio and for orders; see the module's docstring."""
 
-    def __init__(self, fio: int, cleanup: list[str]) -> None:
+    def __init__(self, fio: int, cleanup: list[str], deadline_s: float | None = None) -> None:
         self.fio = fio
         self.cleanup = cleanup
+        self.deadline_s = deadline_s
+        self.silent_s = 0.0
+        self.looked = time.monotonic()
         self.exit_code: int | None = None
         self.orphaned = False
         self.stop_at: float | None = None
@@ -207,13 +216,28 @@ class Guard:
                 os.read(wake, 4096)
             if 0 in ready:
                 self.order()
+            self.watch_deadline(0 in ready)
             self.enforce()
         self.clean()
+
+    def watch_deadline(self, heard: bool) -> None:
+        """Stop fio if iopstui has been silent for too long. Each look counts for a part of the
+        deadline at most: a machine or a group of processes that was paused is no silence."""
+        if self.deadline_s is None or self.stop_at is not None:
+            return
+        now = time.monotonic()
+        self.silent_s += min(now - self.looked, self.deadline_s / LOOKS)
+        self.looked = now
+        if heard:
+            self.silent_s = 0.0
+        elif self.silent_s >= self.deadline_s:
+            say("deadline")
+            self.stop()
 
     def timeout(self) -> float | None:
         """How long to wait for news, in seconds; None: until there is some."""
         if self.kill_at is None:
-            return None
+            return None if self.deadline_s is None else self.deadline_s / LOOKS
         return min(max(self.kill_at - time.monotonic(), 0.02), 0.2)
 
     def reap(self) -> bool:
@@ -307,6 +331,8 @@ def main(argv: list[str]) -> None:
     """PRIVATE SPEC DIRECTORY... -- command: run it to its end, leave nobody behind."""
     hold = argv[0] == "--hold"
     argv = argv[hold:]
+    deadline_s = float(argv[1]) if argv[0] == "--deadline" else None
+    argv = argv[2 if deadline_s is not None else 0 :]
     split = argv.index("--")
     private, text, *scratch = argv[:split]
     command = argv[split + 1 :]
@@ -328,7 +354,7 @@ def main(argv: list[str]) -> None:
     began_ns = time.monotonic_ns()
     fio = start(command, private, fence)
     say(f"started {fio} {began_ns}" if hold else f"started {fio}")
-    Guard(fio, [private, *scratch]).run()
+    Guard(fio, [private, *scratch], deadline_s).run()
     say("over")
 
 

@@ -16,6 +16,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,11 +33,17 @@ from iopstui.linux.sysattr import read_bytes
 __all__ = ["FioProcess", "Said", "abandoned_directories", "private_directory"]
 
 OUTPUT = "status.json"
+MESSAGES = ("stdout", "stderr")
 READ_CHUNK = 1 << 20
 PUNCH_EVERY = 1 << 20
 # what fio may write while nobody reads, once the first of it has been read
 UNREAD = 64 << 20
+# of its messages, which nobody reads before its end, so many bytes are kept
+KEPT_MESSAGES = 1 << 16
 CLOSE_WITHIN_S = 2.0
+# so long may iopstui say nothing (stopped, or hung) before the guard ends fio
+DEADLINE_S = 60.0
+BEATS = 12
 LEAST_ROOM = 1 << 16
 _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
@@ -46,7 +53,8 @@ _IN_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A line of the guard: ``word`` is "held", "started", "exited", "stuck", "over" or "gone"."""
+    """A line of the guard: ``word`` is "held", "started", "exited", "stuck", "deadline", "over" or
+    "gone"."""
 
     word: str
     numbers: tuple[int, ...] = ()
@@ -58,7 +66,8 @@ class FioProcess:
     ``fence`` is what fio may do beside using its private directory. ``cleanup`` are directories
     that are removed should iopstui die. ``keep`` are descriptors (locks, held devices) that stay
     open until the last process of this run is gone, whatever becomes of iopstui. ``hold``: all is
-    made ready, and fio is started by ``go``.
+    made ready, and fio is started by ``go``. ``deadline_s``: the guard ends fio if ``alive`` is not
+    called for so long, whatever prevents it.
 
     ``wake_fds`` become readable when there may be news (poll them beside a timeout);
     ``read_output`` and ``read_guard`` never block.
@@ -74,8 +83,11 @@ class FioProcess:
         cleanup: Sequence[Path] = (),
         keep: Sequence[int] = (),
         hold: bool = False,
+        deadline_s: float | None = None,
     ) -> None:
         self.private = private
+        self._beat_s = None if deadline_s is None else deadline_s / BEATS
+        self._beat_at = time.monotonic()
         self.began_ns: int | None = None
         self.pid: int | None = None
         self._longest = fence.fsize
@@ -88,9 +100,13 @@ class FioProcess:
             raise private_files.no_room(private, error) from error
         self._offset = 0
         self._punched = 0
+        # descriptor, and up to where its bytes were given back
+        self._messages: dict[str, tuple[int, int]] = {}
         self._guard_rest = b""
         self._inotify = _watch(private / OUTPUT)
         guard = [*isolated(fio_guard), *["--hold"] * hold]
+        if deadline_s is not None:
+            guard += ["--deadline", str(deadline_s)]
         places = [str(path) for path in cleanup]
         try:
             own = replace(fence, own=(str(private), *fence.own))
@@ -114,6 +130,8 @@ class FioProcess:
             ) from error
         assert self._guard.stdout is not None and self._guard.stdin is not None
         os.set_blocking(self._guard.stdout.fileno(), False)
+        # a stopped guard reads nothing: nobody waits for it
+        os.set_blocking(self._guard.stdin.fileno(), False)
 
     @property
     def wake_fds(self) -> tuple[int, ...]:
@@ -139,9 +157,25 @@ class FioProcess:
         if self._offset - self._punched >= PUNCH_EVERY:
             _punch(self._fd, self._offset)
             self._punched = self._offset
+        self._give_back_messages()
         if parts:
             self._leave_room()
         return b"".join(parts)
+
+    def _give_back_messages(self) -> None:
+        """Of a fio that writes messages without end the last ones are kept: they are in memory."""
+        for name in MESSAGES if self.pid is not None else ():
+            try:
+                if name not in self._messages:
+                    fd = private_files.opened_file(self.private, name, write=True)
+                    self._messages[name] = (fd, 0)
+                fd, given = self._messages[name]
+                end = os.fstat(fd).st_size - KEPT_MESSAGES
+            except OSError:
+                continue
+            if end - given >= PUNCH_EVERY:
+                _punch(fd, end)
+                self._messages[name] = (fd, end)
 
     def _leave_room(self) -> None:
         """fio's documents grow without end, and its main process has the limit of its jobs
@@ -191,8 +225,16 @@ class FioProcess:
         """Tell the guard to "stop" (fio writes its last document) or to "kill"."""
         assert self._guard.stdin is not None
         with contextlib.suppress(OSError, ValueError):
-            self._guard.stdin.write(word.encode() + b"\n")
-            self._guard.stdin.flush()
+            os.write(self._guard.stdin.fileno(), word.encode() + b"\n")
+
+    def alive(self) -> None:
+        """Tell the guard that we still run; often enough if called every ``deadline_s`` / 12. One
+        that somebody has stopped (SIGSTOP) is continued: it would see neither fio's end nor us."""
+        now = time.monotonic()
+        if self._beat_s is not None and now - self._beat_at >= self._beat_s:
+            self._beat_at = now
+            self.order("alive")
+            fio_guard.send(self._guard.pid, signal.SIGCONT)
 
     def go(self, at_ns: int) -> None:
         """Start a fio that was held, at this instant (ns of CLOCK_MONOTONIC)."""
@@ -201,13 +243,13 @@ class FioProcess:
     def messages(self) -> list[str]:
         """Lines that fio wrote to its standard output and error, at most the last 200."""
         lines: list[str] = []
-        for name in ("stdout", "stderr"):
+        for name in MESSAGES:
             with (
                 contextlib.suppress(OSError),
                 open(private_files.opened_file(self.private, name), "rb") as file,
             ):
                 size = os.fstat(file.fileno()).st_size
-                file.seek(max(0, size - 65536))
+                file.seek(max(0, size - KEPT_MESSAGES))
                 lines += file.read().decode("utf-8", "replace").splitlines()
         return [line for line in lines if line.strip()][-200:]
 
@@ -251,7 +293,7 @@ class FioProcess:
         self._release()
 
     def _release(self) -> None:
-        for fd in (self._fd, self._inotify):
+        for fd in (self._fd, self._inotify, *(fd for fd, _ in self._messages.values())):
             if fd is not None:
                 with contextlib.suppress(OSError):
                     os.close(fd)

@@ -60,7 +60,8 @@ class LiveSession:
     frame is a short one, for whoever waits at a screen.
     ``budget``: what all runs together may write (none: no limit).
     ``keep_scratch`` True: scratch files stay until ``close`` for runs that need the same.
-    ``hold`` True: a run is made ready, and starts with ``go``.
+    ``hold`` True: a run is made ready, and starts with ``go``. ``deadline_s``: fio is ended if this
+    process hangs or is stopped for so long (``None``: fio.process.DEADLINE_S).
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class LiveSession:
         budget: WriteBudget | None = None,
         until_steady: float | None = None,
         hold: bool = False,
+        deadline_s: float | None = None,
     ) -> None:
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
@@ -120,7 +122,7 @@ class LiveSession:
         self._knobs = TunableTurns(context, self._sampling, knobs)
         self._runs = LaterRuns(
             context, self._sampling, self._current, self._knobs, self._own_cpus, job_target,
-            interval_s, fio_path, keep_scratch, self.budget, hold,
+            interval_s, fio_path, keep_scratch, self.budget, hold, deadline_s,
         )  # fmt: skip
 
     # -- called from any thread

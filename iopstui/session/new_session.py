@@ -28,8 +28,10 @@ def new_session(
     keep_s: float = 0.0,
     soon: bool = True,
     tell_writes: bool = False,
+    deadline_s: float | None = None,
 ) -> LiveSession:
     """A new session, not started. ``tell_writes``: each run says first how much it may write.
+    ``deadline_s``: as of ``LiveSession``.
     UsageError for an invalid --record or --cpu; then no file is left."""
     own_cpus = OwnCpus(options.own_cpus, options.nice)
     return LiveSession(
@@ -54,4 +56,5 @@ def new_session(
         # on the screen one run follows another
         keep_scratch=idle_frames,
         hold=options.hold,
+        deadline_s=deadline_s,
     )

@@ -72,6 +72,7 @@ class Runs:
         keep_scratch: bool = False,
         budget: WriteBudget | None = None,
         hold: bool = False,
+        deadline_s: float | None = None,
         given_up: Wish | None = None,
     ) -> None:
         self.began_ns: int | None = None
@@ -88,6 +89,7 @@ class Runs:
         self._preparing = Preparing(context, job_target, self._budget, keep_scratch)
         self._next: JobRequest | None = None
         self._hold = hold
+        self._deadline_s = deadline_s
         self._word: Word | None = None
         self._planning = False
         # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
@@ -196,6 +198,7 @@ class Runs:
                 lambda: engage(prepared, context.roots),
                 context.target.on,
                 self._hold,
+                self._deadline_s,
             )
         )
         self._planning = request.plan

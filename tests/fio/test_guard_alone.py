@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.fio import guard as fio_guard
-from iopstui.fio.guard import GIVE_UP_S, GRACE_S, Guard
+from iopstui.fio.guard import GIVE_UP_S, GRACE_S, LOOKS, Guard
 
 STATUS = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
 
@@ -23,12 +23,14 @@ STATUS = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
 class Run:
     """A guard around ``sh -c script``, with its private directory and a scratch directory."""
 
-    def __init__(self, base: Path, *command: str, spec: str = "-", held: bool = False) -> None:
+    def __init__(self, base: Path, *command: str, spec: str = "-", held: bool = False,
+                 deadline: str = "") -> None:  # fmt: skip
         self.private, self.scratch = base / "private", base / "scratch"
         for place in (self.private, self.scratch):
             place.mkdir()
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", fio_guard.__file__, *["--hold"] * held,
+             *(["--deadline", deadline] if deadline else []),
              str(self.private), spec,
              str(self.scratch), "--", *command],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
@@ -220,6 +222,50 @@ def test_the_end_of_orders_is_a_stop(machine: Machine) -> None:
     machine.order(b"")
     assert machine.sent[0] == (10, signal.SIGINT)
     assert (machine.guard.listening, machine.guard.orphaned) == (False, True)
+
+
+def silence(machine: Machine, *looks: float) -> list[tuple[int, int]]:
+    """At each of these seconds the guard looks, and nothing has come."""
+    for machine.now in looks:
+        machine.guard.watch_deadline(False)
+    return machine.sent
+
+
+@pytest.fixture
+def watched(machine: Machine) -> Machine:
+    machine.guard = Guard(10, [], 60.0)
+    return machine
+
+
+def test_silence_for_the_deadline_is_a_stop(watched: Machine) -> None:
+    assert watched.guard.timeout() == 60.0 / LOOKS
+    assert silence(watched, 115.0, 130.0, 145.0, 159.9) == [] and watched.lines == []
+    assert silence(watched, 160.0)[0] == (10, signal.SIGINT)
+    assert watched.lines == ["deadline"]
+    assert watched.guard.timeout() == 0.2
+    assert silence(watched, 300.0) and watched.lines == ["deadline"], "once"
+
+
+def test_whatever_is_heard_begins_the_deadline_anew(watched: Machine) -> None:
+    silence(watched, 115.0, 130.0, 145.0)
+    watched.guard.watch_deadline(True)
+    assert silence(watched, 160.0, 175.0, 190.0) == []
+
+
+def test_a_pause_of_all_is_no_silence(watched: Machine) -> None:
+    assert silence(watched, 4000.0) == []
+
+
+def test_without_a_deadline_nobody_has_to_say_anything(machine: Machine) -> None:
+    assert silence(machine, 1e6) == []
+
+
+def test_its_deadline_ends_fio_though_iopstui_listens(tmp_path: Path) -> None:
+    script = "trap 'exit 7' INT; echo ready; while :; do sleep 0.01; done"
+    one = Run(tmp_path, "sh", "-c", script, deadline="0.3")
+    with contextlib.closing(one.orders):
+        assert one.rest() == ["deadline", "exited 7", "over"]
+    assert one.private.exists(), "iopstui may go on, and reads it"
 
 
 def test_those_that_don_t_die_are_told_once_then_given_up(machine: Machine) -> None:

@@ -47,8 +47,9 @@ Made = tuple[FioProcess, Pipes]
 def made(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Made]:
     monkeypatch.setattr(process.subprocess, "Popen", Pipes)
 
-    def make(**more: Any) -> Made:
-        fio = FioProcess(["/usr/bin/fio", "x"], private_directory(), Fence(**more))
+    def make(deadline_s: float | None = None, **more: Any) -> Made:
+        fio = FioProcess(["/usr/bin/fio", "x"], private_directory(), Fence(**more),
+                         deadline_s=deadline_s)  # fmt: skip
         guard = fio._guard
         assert isinstance(guard, Pipes)
         return fio, guard
@@ -185,6 +186,36 @@ def test_the_last_lines_that_fio_wrote(made: Callable[..., Made]) -> None:
     (fio.private / "stderr").write_text("x" * 70000 + "\nlast\n")
     *_, cut, last = fio.messages()
     assert (len(cut), last) == (65536 - len("\nlast\n"), "last")
+    fio.close()
+
+
+def test_the_guard_is_told_that_we_live_and_is_continued(
+    made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(process.fio_guard, "send", lambda *one: sent.append(one))
+    now = [100.0]
+    monkeypatch.setattr(process.time, "monotonic", lambda: now[0])
+    fio, guard = made(deadline_s=60.0)
+    assert guard.command[guard.command.index("--deadline") + 1] == "60.0"
+    for now[0] in (101.0, 105.0, 106.0, 110.0):
+        fio.alive()
+    assert os.read(guard.told, 99) == b"alive\nalive\n"
+    assert sent == [(guard.pid, signal.SIGCONT)] * 2
+    fio.close()
+
+
+def test_of_messages_without_end_the_last_are_kept(made: Callable[..., Made]) -> None:
+    """A hundred megabytes of complaints stayed in memory."""
+    fio, guard = made()
+    path = fio.private / "stderr"
+    path.write_bytes(b"fio: a complaint\n" * (3 << 16) + b"fio: the last one\n")
+    written = path.stat().st_blocks * 512
+    guard.speak(b"started 4194304\n")
+    fio.read_guard()
+    assert fio.read_output() == b""
+    assert path.stat().st_blocks * 512 < 256 << 10 < 3 << 20 < written
+    assert fio.messages()[-1] == "fio: the last one" and len(fio.messages()) == 200
     fio.close()
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from iopstui.errors import Refused
 from iopstui.fio.inspect import Fio, JobFacts
+from iopstui.fio.process import FioProcess
 from iopstui.linux.process.private import private_directory
 from iopstui.preflight.prepared import Prepared
 from iopstui.session.fio import fio_run
@@ -72,6 +73,27 @@ def test_a_job_that_ends_others_was_not_cut_short(
     over = to_its_end(FioRun(Fio(str(fio), (3, 33), "fio-3.33"), asked, private_directory, 1.0,
                              lambda: None))  # fmt: skip
     assert ("cut short" in over.error) == cut
+
+
+SLEEPS = """#!/bin/sh
+exec sleep 1000
+"""
+
+
+def test_a_fio_that_nobody_watches_any_more_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as if this process were stopped: nothing reaches the guard
+    monkeypatch.setattr(FioProcess, "alive", lambda self: None)
+    fio = tmp_path / "fio"
+    fio.write_text(SLEEPS)
+    fio.chmod(0o755)
+    over = to_its_end(FioRun(Fio(str(fio), (3, 33), "fio-3.33"), job(tmp_path), private_directory,
+                             1.0, lambda: None, deadline_s=0.2))  # fmt: skip
+    assert over.error == (
+        "fio was ended, because iopstui was stopped or hung for 0.2 s and could not watch it; the "
+        "figures cover the time until then"
+    )
 
 
 def job(here: Path) -> Prepared:

@@ -88,10 +88,11 @@ def create(private: Path, name: str) -> int:
         return os.open(name, flags, 0o600, dir_fd=directory)
 
 
-def opened_file(private: Path, name: str) -> int:
-    """A descriptor of a file in it, to read. OSError, also if it is not a file."""
+def opened_file(private: Path, name: str, *, write: bool = False) -> int:
+    """A descriptor of a file in it, to read (``write``: and write). OSError, also if it is not a
+    file."""
     with _opened(private) as directory:
-        fd = os.open(name, _FILE | os.O_RDONLY, dir_fd=directory)
+        fd = os.open(name, _FILE | (os.O_RDWR if write else os.O_RDONLY), dir_fd=directory)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.EINVAL, "it is not a file", name)

@@ -19,7 +19,7 @@ from iopstui.fio.guard import descendants
 from iopstui.fio.inspect import Fio, complaint
 from iopstui.fio.job_text import expand
 from iopstui.fio.layout import Work
-from iopstui.fio.process import OUTPUT, FioProcess
+from iopstui.fio.process import DEADLINE_S, OUTPUT, FioProcess
 from iopstui.fio.stream.framing import Broken, Document, Framer, LogLine
 from iopstui.fio.stream.status import parse_status
 from iopstui.linux.process.packages import no_package
@@ -127,7 +127,8 @@ class FioRun:
 
     ``before_start`` is called right before the measuring fio starts (the write guard looks
     again there) and may raise. ``devices`` is what it works on, as the kernel names them.
-    ``hold``: the measuring fio waits for ``go``.
+    ``hold``: the measuring fio waits for ``go``. ``deadline_s``: fio is ended if ``poll`` is not
+    called for so long.
     """
 
     def __init__(
@@ -139,9 +140,11 @@ class FioRun:
         before_start: Callable[[], None],
         devices: Sequence[str] = (),
         hold: bool = False,
+        deadline_s: float | None = None,
     ) -> None:
         self.prepared = prepared
         self.hold = hold
+        self._deadline_s = DEADLINE_S if deadline_s is None else deadline_s
         self.phase = LAYOUT if prepared.layout_text is not None else RUN
         self.stopping = False
         self.failure = ""
@@ -209,6 +212,7 @@ class FioRun:
             cleanup=self.prepared.cleanup,
             keep=guard.fds if guard else (),
             hold=self.hold and not layout,
+            deadline_s=self._deadline_s,
         )
 
     @property
@@ -307,6 +311,7 @@ class FioRun:
             # a fio that gets a signal while its jobs start may wait for them for ever
             self._process.order("kill")
             self._cut_at = None
+        self._process.alive()
         said = self._process.read_guard()
         # after the guard, so that all of a dead fio's output is seen before its end
         news = self._read()
@@ -314,6 +319,8 @@ class FioRun:
             if line.word == "stuck":
                 self.hanging = line.numbers
                 news.append(Said(hangs(line.numbers)))
+            elif line.word == "deadline":
+                self.failure = self.failure or _unwatched(self._deadline_s)
             elif line.word == "held":
                 news.append(Held())
             elif line.word == "started" and self.hold and self._process.began_ns is not None:
@@ -429,6 +436,13 @@ class FioRun:
             self.prepared.let_go()
         else:
             self.prepared.close()
+
+
+def _unwatched(deadline_s: float) -> str:
+    return (
+        f"fio was ended, because iopstui was stopped or hung for {deadline_s:g} s and could not "
+        f"watch it{UNTIL_THEN}"
+    )
 
 
 UNTIL_THEN = "; the figures cover the time until then"
