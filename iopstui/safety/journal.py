@@ -189,11 +189,6 @@ def abandoned(kind: str) -> Iterator[Note]:
     return (note for note, owner in _notes(kind) if owner is None)
 
 
-def living(kind: str) -> Iterator[tuple[Note, int]]:
-    """Notes of this kind of other processes that run, each with its process number."""
-    return ((note, pid) for note, pid in _notes(kind) if pid is not None and pid != os.getpid())
-
-
 def _notes(kind: str) -> Iterator[tuple[Note, int | None]]:
     """All notes of this kind with the process that wrote them, None if it is gone."""
     found = []

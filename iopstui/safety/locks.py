@@ -74,7 +74,22 @@ def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
 
 
 def holder(fd: int, roots: Roots) -> str:
-    """Who has locked the open file, in words (proc_locks(5))."""
+    """Who has locked the open file, in words."""
+    pid = _holder_pid(fd, roots)
+    return _named(pid, roots) if pid else "another program has locked it"
+
+
+def who_locked(fd: int, roots: Roots) -> tuple[str, bool]:
+    """Who has locked the open file, in words, and whether it is an iopstui."""
+    pid = _holder_pid(fd, roots)
+    name, ours = _identified(pid, roots) if pid else ("", False)
+    if ours:
+        return f"another iopstui (process {pid})", True
+    return (f"{printable(name)} (process {pid})" if name else "another program"), False
+
+
+def _holder_pid(fd: int, roots: Roots) -> str:
+    """The process that has locked the open file (proc_locks(5)); "" if it can't be seen."""
     info = os.fstat(fd)
     file = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
     try:
@@ -83,19 +98,27 @@ def holder(fd: int, roots: Roots) -> str:
         lines = []
     for words in map(str.split, lines):
         if len(words) > 5 and words[1] == "FLOCK" and words[5] == file:
-            return _named(words[4], roots)
-    return "another program has locked it"
+            return words[4]
+    return ""
 
 
 def _named(pid: str, roots: Roots) -> str:
+    name, ours = _identified(pid, roots)
+    if not name:
+        return "an iopstui that has ended has left a job that is being stopped"
+    if ours:
+        return f"another iopstui (pid {pid}) runs one on it"
+    return f"{printable(name)} (pid {pid}) has locked it"
+
+
+def _identified(pid: str, roots: Roots) -> tuple[str, bool]:
+    """The name of a process, and whether it is an iopstui; "" if it is gone."""
     try:
         command = Path(roots.proc / pid / "cmdline").read_bytes().split(b"\0")
         name = (roots.proc / pid / "comm").read_text().strip()
     except (OSError, ValueError):
-        return "an iopstui that has ended has left a job that is being stopped"
-    if any(os.path.basename(word).startswith(b"iopstui") for word in command):
-        return f"another iopstui (pid {pid}) runs one on it"
-    return f"{printable(name)} (pid {pid}) has locked it"
+        return "", False
+    return name, any(os.path.basename(word).startswith(b"iopstui") for word in command)
 
 
 def _no_right(path: str, error: OSError, right: str) -> IopstuiError:

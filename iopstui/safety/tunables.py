@@ -1,13 +1,19 @@
 """Changing a device's tunables while it is measured, and always restoring them.
 
-The value found is on disk (safety/journal.py) before the first change of it. It is written
-back on every way out; after SIGKILL or power loss by the next start or `iopstui doctor`. What
-the kernel made of a written value is read back: rq_affinity=3 is accepted and ignored.
+All values of a disk's queue are on disk (safety/journal.py) before the first of them is changed,
+because the kernel changes others with it (queue_snapshot.py). They are written back on every way
+out; after SIGKILL or power loss by the next start or `iopstui doctor`. What the kernel made of a
+written value is read back: rq_affinity=3 is accepted and ignored.
+
+One session at a time changes a disk's queue, whatever its user and state directory: flock(2) on
+the queue's directory in sysfs, which needs no place of its own and ends with the process. A
+container with a network namespace has a sysfs of its own, so such a session is not seen.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,13 +25,22 @@ from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.tunable import (
     RESET_BY_SCHEDULER,
+    SCHEDULERS_OWN,
     TUNABLES,
-    current_scheduler,
     irq_of,
     restore_rank,
 )
-from iopstui.safety import journal
+from iopstui.safety import journal, queue_snapshot
 from iopstui.safety.journal import Note
+from iopstui.safety.locks import who_locked
+from iopstui.safety.queue_snapshot import (
+    QueueSnapshot,
+    not_restored,
+    now,
+    read_values,
+    restore_values,
+    snapshot_of,
+)
 from iopstui.text import printable
 
 
@@ -66,10 +81,9 @@ def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
 def read_tunable(device: BlockDevice, name: str, roots: Roots) -> str | None:
     """The value in force; ``None`` if the device does not have this tunable."""
     try:
-        text = tunable_path(device, name, roots).read_text().strip()
+        return now(tunable_path(device, name, roots))
     except OSError:
         return None
-    return current_scheduler(text) if name == "scheduler" else text
 
 
 def why_not(device: BlockDevice, name: str, roots: Roots) -> IopstuiError | None:
@@ -88,6 +102,8 @@ class Tunables:
         self.gone = False
         # by file: several disks may share one interrupt
         self._changed: dict[str, dict[str, object]] = {}
+        self._snapshots: dict[Path, QueueSnapshot] = {}
+        self._locks: dict[Path, int] = {}
 
     @property
     def changed(self) -> bool:
@@ -105,22 +121,43 @@ class Tunables:
         if not os.access(path, os.W_OK):
             raise _no_right(device, name, path, value)
         self._remember(device, name, before, path)
+        others = {} if irq_of(name) is not None else read_values(path.parent)
         try:
-            _write(path, value)
+            queue_snapshot.write(path, value)
         except OSError as error:
             raise _refusal(device, name, value, path, error) from error
-        now = read_tunable(device, name, self._roots) or ""
-        if now == before and value != before:
+        found = read_tunable(device, name, self._roots) or ""
+        self._keep_others(name, found, path.parent, others)
+        if found == before and value != before:
             raise UsageError(
                 f"The kernel took {name}={printable(value)} for {device.name} without an error, "
-                f"but left it at {printable(now)}."
+                f"but left it at {printable(found)}."
             )
-        return Change(device.name, name, before, value, now)
+        return Change(device.name, name, before, value, found)
+
+    def _keep_others(
+        self, name: str, value: str, directory: Path, others: Mapping[str, str]
+    ) -> None:
+        """What the kernel changed along with a tunable gets its value back, so that one change is
+        one change. A scheduler brings its own values, those it had if it is the first one again."""
+        if name != "scheduler":
+            kept = {n: v for n, v in others.items() if n in TUNABLES and n != name}
+        elif directory in self._snapshots:
+            first = self._snapshots[directory].values
+            own = {n: v for n, v in first.items() if n.startswith(SCHEDULERS_OWN)}
+            kept = own if first.get("scheduler") == value else {}
+        else:
+            kept = {}
+        restore_values(directory, kept)
 
     def _remember(self, device: BlockDevice, name: str, before: str, path: Path) -> None:
         if str(path) in self._changed:
             return
-        _check_alone(device, name, path)
+        self._lock(path.parent, f"{name} of {device.name} is not changed")
+        if irq_of(name) is None and path.parent not in self._snapshots:
+            self._snapshots[path.parent] = QueueSnapshot(
+                device.name, device.diskseq, path.parent, read_values(path.parent)
+            )
         entries = {str(path): _entry(device, name, before, path)}
         # where the scheduler changes, the kernel sets these two anew
         for other in RESET_BY_SCHEDULER if name == "scheduler" else ():
@@ -128,7 +165,11 @@ class Tunables:
             if value is not None and str(own) not in self._changed:
                 entries[str(own)] = _entry(device, other, value, own)
         self._changed.update(entries)
-        content = {"settings": list(self._changed.values()), "boot": journal.boot_id()}
+        content = {
+            "settings": list(self._changed.values()),
+            "queues": [one.as_object() for one in self._snapshots.values()],
+            "boot": journal.boot_id(),
+        }
         try:
             if self._note is None:
                 self._note = journal.write_note("settings", content)
@@ -142,31 +183,59 @@ class Tunables:
                 "Set XDG_STATE_HOME to a directory of yours.",
             ) from error
 
+    def _lock(self, directory: Path, what: str) -> None:
+        if directory not in self._locks:
+            fd = _locked(directory, what, self._roots)
+            if fd is not None:
+                self._locks[directory] = fd
+
     def restore(self) -> list[str]:
         """Restore everything; returns sentences about what could not be restored. ``gone``: the
         disks are not there any more, so there was nothing to restore."""
-        done, failed = _restore(list(self._changed.values()), self._roots)
-        self.gone = not done and not failed
+        entries, snapshots = list(self._changed.values()), list(self._snapshots.values())
+        self.gone = all(_gone(Path(str(e["path"])), e, self._roots) for e in entries)
+        try:
+            _, failed = _restore(entries, snapshots, self._roots)
+        finally:
+            while self._locks:
+                os.close(self._locks.popitem()[1])
         if not failed:
             self._changed.clear()
+            self._snapshots.clear()
             if self._note is not None:
                 self._note.remove()
                 self._note = None
         return failed
 
 
-def _check_alone(device: BlockDevice, name: str, path: Path) -> None:
-    """If two processes changed one tunable, the later would take the other's value for the
-    original."""
-    for note, pid in journal.living("settings"):
-        noted = note.content.get("settings")
-        entries = noted if isinstance(noted, list) else []
-        if any(isinstance(e, Mapping) and e.get("path") == str(path) for e in entries):
+def _locked(directory: Path, what: str, roots: Roots) -> int | None:
+    """A descriptor that keeps other sessions from changing what is below ``directory``; ``None``
+    where nothing can be locked. UsageError, with ``what``, if another one does."""
+    try:
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        who, ours = who_locked(fd, roots)
+        os.close(fd)
+        if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN):
+            return None
+        if ours:
             raise UsageError(
-                f"{name} of {device.name} is being changed by another iopstui (process {pid}), "
-                "which will restore it when it ends.",
+                f"{what}: {who} changes settings of that queue, and restores them when it ends.",
                 "Quit that one first.",
-            )
+            ) from error
+        raise UsageError(
+            f"{what}: {who} has locked {directory}. Only a program that changes "
+            "settings of that queue has a reason to.",
+            f"Find out which it is, and end it: sudo fuser -v {directory}",
+        ) from error
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
@@ -174,16 +243,37 @@ def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
     done: list[str] = []
     failed: list[str] = []
     for note in journal.abandoned("settings"):
-        noted = note.content.get("settings")
+        noted, queues = note.content.get("settings"), note.content.get("queues")
         entries = [e for e in noted if _is_entry(e, roots)] if isinstance(noted, list) else []
+        read = [snapshot_of(e, roots) for e in queues] if isinstance(queues, list) else []
+        snapshots = [one for one in read if one is not None]
         if note.content.get("boot") != journal.boot_id():
-            entries = []  # a new start of the machine has undone it
-        restored, problems = _restore(entries, roots)
+            entries, snapshots = [], []  # a new start of the machine has undone it
+        restored, problems = _restore_alone(entries, snapshots, roots)
         done += restored
         failed += problems
         if not problems:
             note.remove()
     return done, failed
+
+
+def _restore_alone(
+    entries: list[dict[str, object]], snapshots: list[QueueSnapshot], roots: Roots
+) -> tuple[list[str], list[str]]:
+    """As ``_restore``, unless a session that runs changes one of these: then later."""
+    places = {Path(str(e["path"])).parent: str(e["device"]) for e in entries}
+    places |= {one.directory: one.device for one in snapshots}
+    locks: list[int | None] = []
+    try:
+        for place, device in places.items():
+            locks.append(_locked(place, f"Settings of {device} are not restored yet", roots))
+        return _restore(entries, snapshots, roots)
+    except UsageError as busy:
+        return [], [busy.message]
+    finally:
+        for fd in locks:
+            if fd is not None:
+                os.close(fd)
 
 
 def _entry(device: BlockDevice, name: str, value: str, path: Path) -> dict[str, object]:
@@ -214,36 +304,40 @@ def _is_entry(entry: object, roots: Roots) -> bool:
     )
 
 
-def _restore(entries: list[dict[str, object]], roots: Roots) -> tuple[list[str], list[str]]:
+def _restore(
+    entries: list[dict[str, object]], snapshots: list[QueueSnapshot], roots: Roots
+) -> tuple[list[str], list[str]]:
     """(what is as before, what could not be restored), in words; disks that are gone or new
-    are in neither."""
-    done, failed = [], []
+    are in neither. An older iopstui noted single values alone (``entries``)."""
+    done: list[str] = []
+    failed: list[str] = []
+    for snapshot in snapshots:
+        if not _gone(snapshot.directory, snapshot.as_object(), roots):
+            restored, problems = snapshot.restore()
+            done += restored
+            failed += problems
+    whole = {snapshot.directory for snapshot in snapshots}
     for entry in sorted(entries, key=lambda e: restore_rank(str(e["name"]))):
         path, value = Path(str(entry["path"])), str(entry["value"])
-        if not path.exists() or _another_disk(entry, roots):
+        if path.parent in whole or _gone(path, entry, roots):
             continue
+        device, name, why, found = str(entry["device"]), str(entry["name"]), "", "unknown"
         try:
-            if _now(path) != value:
-                _write(path, value)
-            now = _now(path)
+            found = now(path)
+            if found != value:
+                queue_snapshot.write(path, value)
+                found = now(path)
         except OSError as error:
-            now = error.strerror or "error"
-        if now == value:
-            done.append(f"{entry['device']}: {entry['name']} is {value} again")
+            why = error.strerror or "error"
+        if found == value:
+            done.append(f"{device}: {name} is {value} again")
         else:
-            failed.append(
-                f"{entry['device']}: {entry['name']} is {printable(now)}, not {value} as before; "
-                f"restore it with: echo {value} | sudo tee {path}"
-            )
+            failed.append(not_restored(device, name, found, value, path, why))
     return done, failed
 
 
-def _now(path: Path) -> str:
-    return (
-        current_scheduler(path.read_text())
-        if path.name == "scheduler"
-        else (path.read_text().strip())
-    )
+def _gone(path: Path, entry: Mapping[str, object], roots: Roots) -> bool:
+    return not path.exists() or _another_disk(entry, roots)
 
 
 def _another_disk(entry: Mapping[str, object], roots: Roots) -> bool:
@@ -259,15 +353,6 @@ def _another_disk(entry: Mapping[str, object], roots: Roots) -> bool:
         except (OSError, ValueError):
             continue
     return False
-
-
-def _write(path: Path, value: str) -> None:
-    # os.write, because a buffered file would report the kernel's refusal at close, or never
-    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        os.write(fd, value.encode())
-    finally:
-        os.close(fd)
 
 
 def _no_right(device: BlockDevice, name: str, path: Path, value: str) -> IopstuiError:

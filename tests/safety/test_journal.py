@@ -54,7 +54,7 @@ def test_another_machine_s_note_in_a_shared_home_is_left_alone(
     monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
     assert clean_up(Roots()) == ([], [])
     assert scratch.is_dir() and note.path.exists()
-    assert list(journal.abandoned("scratch")) == list(journal.living("scratch")) == []
+    assert list(journal.abandoned("scratch")) == []
 
 
 def test_a_directory_open_to_others_is_closed(state: Path) -> None:
@@ -182,7 +182,7 @@ def test_no_note_keeps_iopstui_from_starting(kind: str, content: Any) -> None:
     nowhere = Path("/nonexistent")
     done, failed = clean_up(Roots(proc=nowhere, sys=nowhere))
     assert done == failed == []
-    list(journal.living(kind))
+    list(journal.abandoned(kind))
 
 
 @pytest.mark.parametrize("text", [

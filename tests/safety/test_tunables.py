@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -15,7 +16,7 @@ from trees import PCI, Tree, virtio_disk
 from iopstui.errors import IopstuiError, Missing, UsageError
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.model.block.device import BlockDevice
-from iopstui.safety import journal, tunables
+from iopstui.safety import journal, queue_snapshot
 from iopstui.safety.tunables import Tunables, read_tunable, restore_abandoned
 
 Kernel = Callable[[Path, str], None]
@@ -42,7 +43,7 @@ def disk(tree: Tree) -> BlockDevice:
 def kernel(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
     """What the kernel does with a written value; the last one given counts."""
     does: list[Kernel] = [lambda path, value: _set(path, value)]
-    monkeypatch.setattr(tunables, "_write", lambda path, value: does[-1](path, value))
+    monkeypatch.setattr(queue_snapshot, "write", lambda path, value: does[-1](path, value))
     return does
 
 
@@ -296,7 +297,7 @@ def test_what_can_t_be_put_back_is_told_with_the_command_and_kept(
     kernel.append(refuses(errno.EROFS))
     (problem,) = settings.restore()
     assert problem == (
-        "vda: rq_affinity is Read-only file system, not 1 as before; restore it with: "
+        "vda: rq_affinity is 2, not 1 as before (Read-only file system); restore it with: "
         f"echo 1 | sudo tee {queue(tree, 'rq_affinity')}"
     )
     assert settings.changed and notes()
@@ -317,6 +318,10 @@ def test_of_a_disk_that_is_gone_nothing_is_put_back(
 
 def left_by_a_crash(**changes: str) -> None:
     (note,) = notes()
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{fd}").endswith(("/queue", "/irq/34")):
+                os.close(int(fd))  # as the kernel does, and with it goes the lock
     content = json.loads(note.read_text()) | changes
     content["owner"]["start"] = -1  # the process number belongs to another process now
     note.write_text(json.dumps(content))
@@ -358,8 +363,8 @@ def test_a_disk_that_is_gone_is_forgotten(
     tree: Tree, disk: BlockDevice, kernel: list[Kernel]
 ) -> None:
     Tunables(tree.roots).set(disk, "rq_affinity", "2")
-    queue(tree, "rq_affinity").unlink()
     left_by_a_crash()
+    shutil.rmtree(queue(tree, "rq_affinity").parent)
     assert restore_abandoned(tree.roots)[1] == [] and notes() == []
 
 
@@ -385,16 +390,214 @@ def test_a_note_is_believed_only_about_settings(
 
 
 def test_two_sessions_do_not_turn_one_knob(
-    tree: Tree, disk: BlockDevice, kernel: list[Kernel], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tree: Tree, disk: BlockDevice, kernel: list[Kernel], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:  # fmt: skip
     first = Tunables(tree.roots)
     first.set(disk, "rq_affinity", "2")
-    # the other iopstui is this very process by another number
-    monkeypatch.setattr(journal.os, "getpid", lambda: 1)
+    # of another user, or of root with another home
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
     second = Tunables(tree.roots)
-    with pytest.raises(UsageError, match="another iopstui"):
-        second.set(disk, "rq_affinity", "0")
+    for name in ("rq_affinity", "nomerges"):
+        with pytest.raises(UsageError) as error:
+            second.set(disk, name, "0")
+        assert error.value.message == (
+            f"{name} of vda is not changed: another program has locked "
+            f"{queue(tree, 'x').parent}. Only a program that changes settings of that "
+            "queue has a reason to."
+        )
     assert not second.changed
-    second.set(disk, "nomerges", "2")
-    assert second.restore() == [] and first.restore() == []
+    second.set(disk, "irq/34", "1")
+    assert first.restore() == []
+    second.set(disk, "rq_affinity", "0")
+    assert second.restore() == []
     assert read_tunable(disk, "rq_affinity", tree.roots) == "1"
+
+
+def test_the_other_session_is_named(tree: Tree, disk: BlockDevice, kernel: list[Kernel]) -> None:
+    first = Tunables(tree.roots)
+    first.set(disk, "rq_affinity", "2")
+    info = queue(tree, "x").parent.stat()
+    where = f"{os.major(info.st_dev):02x}:{os.minor(info.st_dev):02x}:{info.st_ino}"
+    tree.proc("locks", f"1: FLOCK  ADVISORY  WRITE 77 {where} 0 EOF\n")
+    tree.proc("77/cmdline", "/usr/bin/python3\0/usr/bin/iopstui\0live\0")
+    tree.proc("77/comm", "iopstui\n")
+    with pytest.raises(UsageError) as error:
+        Tunables(tree.roots).set(disk, "nomerges", "2")
+    assert error.value.message == (
+        "nomerges of vda is not changed: another iopstui (process 77) changes settings of that "
+        "queue, and restores them when it ends."
+    )
+    tree.proc("77/cmdline", "flock\0")
+    tree.proc("77/comm", "flock\n")
+    with pytest.raises(UsageError, match=r"not changed: flock \(process 77\) has locked /"):
+        Tunables(tree.roots).set(disk, "nomerges", "2")
+
+
+def test_what_a_crash_left_waits_for_the_session_that_changes_the_queue_now(
+    tree: Tree, disk: BlockDevice, kernel: list[Kernel], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    Tunables(tree.roots).set(disk, "rq_affinity", "2")
+    left_by_a_crash()
+    with monkeypatch.context() as other:
+        other.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+        second = Tunables(tree.roots)
+        second.set(disk, "rq_affinity", "0")
+    done, failed = restore_abandoned(tree.roots)
+    assert done == [] and failed[0].startswith("Settings of vda are not restored yet: another ")
+    assert read_tunable(disk, "rq_affinity", tree.roots) == "0"
+    assert second.restore() == [] and read_tunable(disk, "rq_affinity", tree.roots) == "2"
+    assert restore_abandoned(tree.roots) == (["vda: rq_affinity is 1 again"], [])
+
+
+# -- what changes along
+
+
+def derives(path: Path, value: str) -> None:
+    """As Linux 6.12: limits set the read-ahead anew, a scheduler its own values."""
+    _set(path, value)
+    here = path.parent
+    if path.name in ("max_sectors_kb", "iostats", "rotational"):
+        (here / "read_ahead_kb").write_text("2560\n")
+    if path.name == "scheduler":
+        scheduler_resets(path, value)
+        shutil.rmtree(here / "iosched", ignore_errors=True)
+        if value == "mq-deadline":
+            (here / "iosched").mkdir()
+            (here / "iosched/read_expire").write_text("500\n")
+            (here / "iosched/async_depth").write_text("192\n")
+    if path.name == "nr_requests" and (here / "iosched").exists():
+        (here / "iosched/async_depth").write_text(f"{int(value) * 3 // 4}\n")
+
+
+@pytest.fixture
+def deadline(tree: Tree, kernel: list[Kernel]) -> Path:
+    """A queue with mq-deadline and values of somebody's."""
+    kernel.append(derives)
+    where = queue(tree, "x").parent
+    (where / "scheduler").write_text("none [mq-deadline] bfq\n")
+    (where / "iosched").mkdir()
+    for name, value in {"read_ahead_kb": "8", "max_sectors_kb": "1280", "rotational": "0",
+                        "nr_requests": "100", "wbt_lat_usec": "75000", "iosched/read_expire": "123",
+                        "iosched/async_depth": "7", "discard_max_bytes": "0"}.items():  # fmt: skip
+        (where / name).write_text(value + "\n")
+    return where
+
+
+def contents(where: Path) -> dict[str, str]:
+    return {str(p.relative_to(where)): p.read_text() for p in where.rglob("*") if p.is_file()}
+
+
+CHANGES = [("max_sectors_kb", "64"), ("iostats", "0"), ("scheduler", "none"), ("scheduler", "bfq"),
+           ("nr_requests", "64"), ("read_ahead_kb", "0")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), CHANGES)
+@pytest.mark.parametrize("killed", [False, True])
+def test_the_whole_queue_is_as_before(
+    tree: Tree, disk: BlockDevice, deadline: Path, name: str, value: str, killed: bool
+) -> None:
+    before = contents(deadline)
+    settings = Tunables(tree.roots)
+    settings.set(disk, name, value)
+    if killed:
+        left_by_a_crash()
+        done, failed = restore_abandoned(tree.roots)
+        assert failed == [] and f"vda: {name} is {before[name].strip()} again".replace(
+            "none [mq-deadline] bfq", "mq-deadline") in done  # fmt: skip
+    else:
+        assert settings.restore() == []
+    assert contents(deadline) == before and notes() == []
+
+
+@pytest.mark.parametrize("name", ["max_sectors_kb", "iostats"])
+def test_one_change_is_one_change(tree: Tree, disk: BlockDevice, deadline: Path, name: str) -> None:
+    before = contents(deadline)
+    Tunables(tree.roots).set(disk, name, "1")
+    assert contents(deadline) == before | {name: "1\n"}
+
+
+def test_the_first_scheduler_again_has_the_values_it_had(
+    tree: Tree, disk: BlockDevice, deadline: Path
+) -> None:
+    settings = Tunables(tree.roots)
+    settings.set(disk, "scheduler", "none")
+    settings.set(disk, "scheduler", "mq-deadline")
+    assert (deadline / "iosched/read_expire").read_text() == "123\n"
+    settings.set(disk, "scheduler", "bfq")
+    assert settings.restore() == []
+
+
+def test_what_cannot_be_written_back_safely_is_never_written(
+    tree: Tree, disk: BlockDevice, deadline: Path
+) -> None:
+    (deadline / "write_cache").write_text("write back\n")
+    settings = Tunables(tree.roots)
+    settings.set(disk, "iostats", "0")
+    (deadline / "discard_max_bytes").write_text("4096\n")
+    (deadline / "write_cache").write_text("write through\n")
+    assert settings.restore() == []
+    assert (deadline / "discard_max_bytes").read_text() == "4096\n"
+    assert (deadline / "write_cache").read_text() == "write through\n"
+
+
+def test_a_scheduler_that_is_gone_is_told_once(
+    tree: Tree, disk: BlockDevice, deadline: Path, kernel: list[Kernel]
+) -> None:
+    settings = Tunables(tree.roots)
+    settings.set(disk, "scheduler", "none")
+
+    def unloaded(path: Path, value: str) -> None:
+        if path.name == "scheduler":
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        derives(path, value)
+
+    kernel.append(unloaded)
+    (problem,) = settings.restore()
+    assert problem == (
+        "vda: scheduler is none, not mq-deadline as before (Invalid argument); restore it with: "
+        f"echo mq-deadline | sudo tee {deadline / 'scheduler'}"
+    )
+    assert (deadline / "nr_requests").read_text() == "100\n"
+
+
+def test_a_value_whose_file_is_gone_is_told(tree: Tree, disk: BlockDevice, deadline: Path) -> None:
+    settings = Tunables(tree.roots)
+    settings.set(disk, "iostats", "0")
+    (deadline / "iosched/read_expire").unlink()
+    assert settings.restore() == [
+        f"vda: iosched/read_expire was 123 and can't be restored: {deadline}/iosched/read_expire "
+        "is not there any more"
+    ]
+
+
+def test_the_note_of_an_older_iopstui_is_read(
+    tree: Tree, disk: BlockDevice, deadline: Path
+) -> None:
+    Tunables(tree.roots).set(disk, "rq_affinity", "2")
+    (note,) = notes()
+    content = json.loads(note.read_text())
+    del content["queues"]
+    note.write_text(json.dumps(content))
+    left_by_a_crash()
+    assert restore_abandoned(tree.roots) == (["vda: rq_affinity is 1 again"], [])
+
+
+@pytest.mark.parametrize(("path", "values"), [
+    ("/etc", {"passwd": "x"}), ("{}/../vda/queue", {"nomerges": "2"}),
+    ("{}", {"../../etc": "2"}), ("{}", {"write_cache": "write through"}),
+    ("{}", {"discard_max_bytes": "0"}), ("{}", {"nomerges": 2}), ("{}", "nomerges"), (7, {}),
+])  # fmt: skip
+def test_a_snapshot_is_believed_only_about_a_queue_s_files(
+    tree: Tree, deadline: Path, kernel: list[Kernel], path: object, values: object
+) -> None:
+    touched: list[Path] = []
+    kernel.append(lambda path, value: touched.append(path))
+    if isinstance(path, str):
+        path = path.format(deadline)
+    entry = {"device": "vda", "diskseq": None, "path": path, "values": values}
+    journal.write_note("settings", {"queues": [entry], "boot": journal.boot_id()})
+    left_by_a_crash()
+    restore_abandoned(tree.roots)
+    assert touched == []

@@ -13,7 +13,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.clock import Clock
 from iopstui.model.block.target import DEVICE, Target, together
 from iopstui.recording.writer import Tape
-from iopstui.safety import tunables
+from iopstui.safety import queue_snapshot
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.outcomes import Verdicts
 from iopstui.session.tunable_turns import TunableTurns
@@ -78,14 +78,14 @@ def test_all_disks_get_it_and_are_put_back(turns: Turns) -> None:
 
 
 def test_what_one_disk_refuses_none_keeps(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = tunables._write
+    real = queue_snapshot.write
 
     def write(path: Path, value: str) -> None:
         if "sdb" in str(path.resolve()) and value == "2":
             raise OSError(22, "Invalid argument")
         real(path, value)
 
-    monkeypatch.setattr(tunables, "_write", write)
+    monkeypatch.setattr(queue_snapshot, "write", write)
     with pytest.raises(IopstuiError) as caught:
         turns.knobs.turn("rq_affinity", "2")
     assert "sdb" in caught.value.message

@@ -3,6 +3,7 @@ on a tmpfs: with a file on a disk under it, that disk's settings would be turned
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -126,6 +127,76 @@ def test_a_knob_is_turned_in_mid_run_told_and_put_back(here: Path, loop: Path) -
     assert knob(loop, "rq_affinity").read_text() == before
     assert knob(loop, "nomerges").read_text() == "0\n"
     assert "have their old values again" in done.stderr
+
+
+def contents(device: Path) -> dict[str, str]:
+    """Every file below its queue that can be read."""
+    queue, found = knob(device, ""), {}
+    for path in (*queue.iterdir(), *queue.glob("iosched/*")):
+        if path.is_file():
+            with contextlib.suppress(OSError):
+                found[str(path.relative_to(queue))] = path.read_text()
+    return found
+
+
+@pytest.fixture
+def tuned(loop: Path) -> Path:
+    """The same with values that are nobody's defaults."""
+    if "mq-deadline" in knob(loop, "scheduler").read_text():
+        knob(loop, "scheduler").write_text("mq-deadline")
+        knob(loop, "iosched/read_expire").write_text("123")
+    knob(loop, "nr_requests").write_text("48")
+    knob(loop, "read_ahead_kb").write_text("8")
+    return loop
+
+
+def test_everything_of_the_queue_is_as_before(here: Path, tuned: Path) -> None:
+    """The kernel computes read_ahead_kb anew whenever a limit is stored, and a scheduler that is
+    set again begins with its defaults."""
+    before = contents(tuned)
+    done = iopstui(
+        "run", str(tuned), "--job", "two.fio", "--set", "runtime=1", "--knob", "max_sectors_kb=64",
+        "--knob", "iostats=0", "--knob", "scheduler=none", cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 0 and "have their old values again" in done.stderr, done.stderr
+    assert contents(tuned) == before
+
+
+def test_a_killed_one_s_whole_queue_is_restored_by_doctor(here: Path, tuned: Path) -> None:
+    before = contents(tuned)
+    process = start("run", str(tuned), "--job", "two.fio", "--set", "runtime=60",
+                    "--knob", "scheduler=none", "--knob", "max_sectors_kb=64",
+                    cwd=here)  # fmt: skip
+    try:
+        until(lambda: knob(tuned, "max_sectors_kb").read_text() == "64\n")
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert contents(tuned) != before
+    iopstui("doctor", cwd=here)
+    assert contents(tuned) == before
+
+
+def test_of_two_with_different_homes_the_second_changes_nothing(here: Path, loop: Path) -> None:
+    before = contents(loop)
+    other = here.parent / "other" / "work"
+    other.mkdir(parents=True)
+    with started(here, "agent") as first, started(other, "agent") as second:
+        for agent, name, value in ((first, "nomerges", "2"), (second, "nomerges", "1")):
+            with heard(agent):
+                tell(agent, op="begin", host="n1", arguments=[str(loop)])
+                heard_of(agent, "session")
+                tell(agent, op="turn", id=7, name=name, value=value)
+                error = heard_of(agent, "turned")["error"]
+                assert bool(error) == (agent is second)
+        assert error == (
+            f"nomerges of {loop.name} is not changed: another iopstui (process {first.pid}) "
+            "changes settings of that queue, and restores them when it ends."
+        )
+        for agent in (second, first):
+            tell(agent, op="stop")
+            assert agent.stdout is not None and b'"ended"' in agent.stdout.read()
+    assert contents(loop) == before
 
 
 def test_a_killed_iopstui_leaves_a_note_and_doctor_undoes_it(here: Path, loop: Path) -> None:

@@ -53,13 +53,33 @@ def with_side_effects(names: Iterable[str]) -> frozenset[str]:
     return found | frozenset(RESET_BY_SCHEDULER) if "scheduler" in found else found
 
 
+SCHEDULERS_OWN = "iosched/"
+"""Where a scheduler has values of its own, below ``queue``."""
+
+# discard_max_bytes: 0 can't be taken back (Linux 6.12 refuses the old value), and the others are
+# about what reaches the medium, or take nothing; no tunable changes them
+NEVER_WRITTEN = frozenset({
+    "discard_max_bytes", "write_cache", "write_zeroes_unmap_max_bytes", "io_poll", "io_poll_delay",
+    "zoned",
+})  # fmt: skip
+
+
+def in_snapshot(name: str) -> bool:
+    """Whether a file below ``queue`` is one that may be restored."""
+    own = name.removeprefix(SCHEDULERS_OWN)
+    return _FILE.fullmatch(own) is not None and name not in NEVER_WRITTEN
+
+
 def restore_rank(name: str) -> tuple[int, str]:
     """Sorts tunables into the order in which they are restored: the scheduler before what it
-    resets, then as in ``TUNABLES``, interrupts last."""
-    return _RANKS.get(name, len(_RANKS)), name
+    resets and what is its own, then the limits, what the kernel derives from them last."""
+    if name.startswith(SCHEDULERS_OWN):
+        return 1, name
+    return _RANKS.get(name, 2), name
 
 
-_RANKS = {name: rank for rank, name in enumerate(dict.fromkeys(("scheduler", *TUNABLES)))}
+_FILE = re.compile(r"[a-z][a-z0-9_]*")
+_RANKS = {"scheduler": 0, "nr_requests": 3, "wbt_lat_usec": 3, "read_ahead_kb": 4}
 
 IRQ_PREFIX = "irq"
 

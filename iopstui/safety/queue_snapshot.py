@@ -1,0 +1,168 @@
+"""Everything below a disk's ``queue`` directory that can be written, as it was before a change.
+
+Changing one tunable moves others: the kernel computes ``read_ahead_kb`` anew whenever it stores a
+limit (``max_sectors_kb``, ``iostats`` ...), and a scheduler that is set again has all of its
+``iosched/*`` at their defaults. So all of them are read first, and all are restored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.linux.roots import Roots
+from iopstui.model.block.tunable import SCHEDULERS_OWN, current_scheduler, in_snapshot, restore_rank
+from iopstui.text import printable
+
+# one value may move another that was restored before it (nr_requests: iosched/async_depth)
+PASSES = 5
+
+
+def now(path: Path) -> str:
+    """The value in force. Raises OSError."""
+    text = path.read_text().strip()
+    return current_scheduler(text) if path.name == "scheduler" else text
+
+
+def write(path: Path, value: str) -> None:
+    """Write it as one write(2). Raises OSError."""
+    # a buffered file would report the kernel's refusal at close, or never
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, value.encode())
+    finally:
+        os.close(fd)
+
+
+def read_values(directory: Path) -> dict[str, str]:
+    """Value by name (``nr_requests``, ``iosched/read_expire``) of every file that may be restored.
+    One that can't be read is left out."""
+    found: dict[str, str] = {}
+    for prefix in ("", SCHEDULERS_OWN):
+        try:
+            names = sorted(os.listdir(directory / prefix))
+        except OSError:
+            continue
+        for name in names:
+            path = directory / prefix / name
+            try:
+                if in_snapshot(prefix + name) and path.is_file() and path.stat().st_mode & 0o200:
+                    found[prefix + name] = now(path)
+            except (OSError, ValueError):
+                continue
+    return found
+
+
+def differing(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]:
+    """What those say now that say something else than ``wanted``; "" if one can't be read."""
+    found: dict[str, str] = {}
+    for name in sorted(wanted, key=restore_rank):
+        try:
+            value = now(directory / name)
+        except (OSError, ValueError):
+            value = ""
+        if value != wanted[name]:
+            found[name] = value
+    return found
+
+
+def restore_values(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]:
+    """Write what differs, in an order that works, until nothing does or nothing moves any more.
+
+    Returns what still differs: the kernel's error by name, "" if it gave none.
+    """
+    errors: dict[str, str] = {}
+    left = differing(directory, wanted)
+    for _ in range(PASSES):
+        for name in left:
+            try:
+                if now(directory / name) != wanted[name]:
+                    write(directory / name, wanted[name])
+                errors[name] = ""
+            except (OSError, ValueError) as error:
+                errors[name] = getattr(error, "strerror", None) or str(error)
+        before, left = left, differing(directory, wanted)
+        if not left or left == before:
+            break
+    return {name: errors.get(name, "") for name in left}
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSnapshot:
+    """``values`` of the files below ``directory``. ``diskseq`` tells the disk from a later one of
+    the same name (``None``: this kernel does not count disks)."""
+
+    device: str
+    diskseq: int | None
+    directory: Path
+    values: Mapping[str, str]
+
+    def as_object(self) -> dict[str, object]:
+        """For the journal."""
+        return {
+            "device": self.device, "diskseq": self.diskseq, "path": str(self.directory),
+            "values": dict(self.values),
+        }  # fmt: skip
+
+    def restore(self) -> tuple[list[str], list[str]]:
+        """(what was written back, what could not be), a sentence each."""
+        changed = differing(self.directory, self.values)
+        left = restore_values(self.directory, self.values)
+        done = [
+            f"{self.device}: {name} is {printable(self.values[name])} again"
+            for name in changed
+            if name not in left
+        ]
+        return done, [self._problem(name, left[name]) for name in _causes(left)]
+
+    def _problem(self, name: str, error: str) -> str:
+        path, value = self.directory / name, self.values[name]
+        try:
+            told = now(path)
+        except (OSError, ValueError):
+            return (
+                f"{self.device}: {name} was {printable(value)} and can't be restored: {path} is "
+                "not there any more"
+            )
+        return not_restored(self.device, name, told, value, path, error)
+
+
+def not_restored(device: str, name: str, is_now: str, value: str, path: Path, error: str) -> str:
+    """A sentence about a value that could not be restored, with the command that does it."""
+    why = f" ({error})" if error else ""
+    return (
+        f"{device}: {name} is {printable(is_now)}, not {printable(value)} as before{why}; restore "
+        f"it with: echo {printable(value)} | sudo tee {path}"
+    )
+
+
+def _causes(left: Iterable[str]) -> list[str]:
+    """Without a scheduler's own values if the scheduler itself could not be restored."""
+    names = list(left)
+    if "scheduler" not in names:
+        return names
+    return [name for name in names if not name.startswith(SCHEDULERS_OWN)]
+
+
+def snapshot_of(entry: object, roots: Roots) -> QueueSnapshot | None:
+    """An object of the journal; ``None`` if it is not one, or names anything but files of a
+    disk's queue."""
+    if not isinstance(entry, Mapping):
+        return None
+    device, path, values = entry.get("device"), entry.get("path"), entry.get("values")
+    diskseq = entry.get("diskseq")
+    if not (isinstance(device, str) and isinstance(path, str) and isinstance(values, Mapping)):
+        return None
+    directory = Path(path)
+    if (
+        ".." in directory.parts
+        or directory.name != "queue"
+        or directory.parent.parent != roots.sys / "block"
+        or not all(isinstance(one, str) for pair in values.items() for one in pair)
+        or not all(map(in_snapshot, values))
+    ):
+        return None
+    return QueueSnapshot(device, diskseq if isinstance(diskseq, int) else None, directory,
+                         dict(values))  # fmt: skip
