@@ -17,7 +17,7 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.preflight.asked import Asked, accept, grouped
 from iopstui.preflight.prepared import Prepared
 from iopstui.safety import scratch
-from iopstui.safety.scratch_sizes import by_file, scratch_sizes, shared_name, times
+from iopstui.safety.scratch_sizes import begins, by_file, scratch_sizes, shared_name, times
 from iopstui.safety.write_guard import Guarded, WriteGuard
 from iopstui.text import printable
 
@@ -73,7 +73,7 @@ def _on_scratch(asked: Asked, made: scratch.Scratch) -> Prepared:
     logs = FioLogs(jobfile.changed(text, {}, sized), asked.label, Path.cwd())
     text = logs.text
     layout: str | None = jobfile.changed(layout_text(text), {"overwrite": "1", "fallocate": "none"})
-    by_name = by_file(facts.sections, sizes)
+    by_name = by_file(facts.sections, sizes, [begins(job) for job in jobs])
     total = sum(by_name.values())
     files = absolute_files(facts, made.path)
     if _laid_out(files, total):

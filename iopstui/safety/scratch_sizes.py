@@ -14,6 +14,7 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.rows import flag
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.safety import scratch
+from iopstui.text import printable
 
 SMALLEST = 4 << 20
 
@@ -24,12 +25,23 @@ def shared_name(job: Section) -> str:
     return ":".join(part for part in parts if part)
 
 
-def by_file(sections: Sequence[SectionFiles], sizes: Sequence[int]) -> dict[str, int]:
+def begins(job: Section) -> int:
+    """The byte at which the last of its clones begins: fio's size= comes on top of it. 0 where it
+    is said in percent, which are of the file."""
+    count = number(job.options.get("numjobs"))
+    first = size_bytes(expand(job.options.get("offset", ""))) or 0
+    apart = size_bytes(expand(job.options.get("offset_increment", ""))) or 0
+    return first + apart * (count - 1)
+
+
+def by_file(
+    sections: Sequence[SectionFiles], sizes: Sequence[int], begin: Sequence[int] | None = None
+) -> dict[str, int]:
     """Bytes by file: ``size=`` of a section is what each clone with files of its own gets, split
-    over them (fio(1)); a file that several share counts once."""
+    over them (fio(1)), after the bytes where it begins; a file that several share counts once."""
     total: dict[str, int] = {}
-    for section, size in zip(sections, sizes, strict=True):
-        each = -(-size * section.sets // max(1, len(section.paths)))
+    for section, size, skipped in zip(sections, sizes, begin or [0] * len(sizes), strict=True):
+        each = -(-size * section.sets // max(1, len(section.paths))) + skipped
         for path in section.paths:
             total[path] = max(total.get(path, 0), each)
     return total
@@ -49,6 +61,7 @@ def scratch_sizes(
     job says, at most an equal share of 512 MiB (and ``most``), less where the disk is nearly
     full. In ``spread`` directories each file has a part in every one, and its size is that of
     all parts together (fio shares size= out among a job's files); ``wanted`` is each part's.
+    What lies before a section's offset= is part of the file, and of these limits.
     """
     shares = _shares(files)
     if wanted is not None:
@@ -63,7 +76,7 @@ def scratch_sizes(
                 f"but only {_mib(room)} MiB may be used here (5 % of the file system stays free).",
                 "Give a smaller --size or another directory.",
             )
-        return [size] * len(jobs)
+        return [_from_offset(job, size, size, spread) for job in jobs]
     share = min(scratch.DEFAULT_BYTES, room) // shares
     largest = spread * max((largest_block(job) for job in jobs), default=4096)
     if share < max(SMALLEST // shares, largest):
@@ -119,14 +132,28 @@ def scratch_total(
     spread: int = 1,
 ) -> int:
     """Bytes of all scratch files of a job; UsageError as ``scratch_sizes``."""
-    sizes = scratch_sizes(jobfile.effective(text), files, wanted, room, most, spread)
-    return sum(by_file(files, sizes).values())
+    jobs = jobfile.effective(text)
+    sizes = scratch_sizes(jobs, files, wanted, room, most, spread)
+    return sum(by_file(files, sizes, [begins(job) for job in jobs]).values())
 
 
 def _share(job: Section, share: int, largest: int, spread: int) -> int:
     declared = size_bytes(expand(job.options.get("size", ""))) or share
-    size = min(declared, share)
+    size = min(declared, _from_offset(job, share, largest, spread))
     return max(size - size % max(4096 * spread, largest), largest)
+
+
+def _from_offset(job: Section, size: int, least: int, spread: int) -> int:
+    """What is left of a file of ``size`` bytes where this section begins."""
+    skipped = begins(job) * spread
+    left = size - skipped
+    if skipped and left < min(least, largest_block(job) * spread):
+        raise UsageError(
+            f"[{printable(job.name)}] begins at {_mib(skipped)} MiB of each scratch file "
+            f"(offset=), and a scratch file has {_mib(size)} MiB here.",
+            "Give a larger --size, or a smaller offset=",
+        )
+    return left
 
 
 def _mib(size: int) -> int:

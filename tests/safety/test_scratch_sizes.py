@@ -8,6 +8,7 @@ from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job, job_paths
 from iopstui.model.fio.jobfile import effective
 from iopstui.safety.scratch_sizes import (
+    begins,
     by_file,
     files_of,
     scratch_sizes,
@@ -172,3 +173,37 @@ def test_how_many_files_a_text_needs(text: str, count: int) -> None:
 def test_the_name_of_a_shared_file(filename: str, name: str) -> None:
     (job,) = effective(f"[a]\nfilename={filename}\n" if filename else "[a]\n")
     assert shared_name(job) == name
+
+
+OFFSETS = """
+[global]
+filename=x
+[a]
+offset=0
+size=64m
+[b]
+offset=16m
+size=48m
+[c]
+offset=8m
+offset_increment=4m
+numjobs=3
+size=8m
+"""
+
+
+def test_what_lies_before_an_offset_is_part_of_the_file() -> None:
+    """fio's size= comes on top of offset=: the file was longer than it might grow."""
+    jobs = effective(OFFSETS)
+    files = [SectionFiles(name, ("/s/x",)) for name in "abc"]
+    sizes = scratch_sizes(jobs, files, None, GIB)
+    assert sizes == [64 * MIB, 48 * MIB, 8 * MIB]
+    assert by_file(files, sizes, list(map(begins, jobs))) == {"/s/x": 64 * MIB}
+    assert scratch_total(OFFSETS, files, None, GIB, None) == 64 * MIB
+    assert scratch_sizes(jobs, files, "32m", GIB) == [32 * MIB, 16 * MIB, 16 * MIB]
+    assert scratch_sizes(jobs, files, None, GIB, 20 * MIB) == [20 * MIB, 4 * MIB, 4 * MIB]
+    with pytest.raises(UsageError) as error:
+        scratch_sizes(jobs, files, "16m", GIB)
+    assert error.value.message == (
+        "[b] begins at 16 MiB of each scratch file (offset=), and a scratch file has 16 MiB here."
+    )

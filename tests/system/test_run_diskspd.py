@@ -33,6 +33,16 @@ def test_azure_s_commands_run_on_a_scratch_file(command: str, direction: str, he
     assert list(here.iterdir()) == []
 
 
+@pytest.mark.parametrize("size", [(), ("--size", "32m")])
+def test_threads_that_start_apart_stay_within_the_file(size: tuple[str, ...], here: Path) -> None:
+    done = iopstui("run", "--diskspd", "diskspd -T4M -c16M -t4 -W0 -d1 -b64K x", *size, *UNHURRIED,
+                   "--format", "jsonl", cwd=here)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    final = next(row for row in events(done.stdout) if row["event"] == "step_finished")["summary"]
+    assert final["total"]["read"]["iops"] > 0
+    assert list(here.iterdir()) == []
+
+
 def test_an_existing_file_is_not_overwritten_unasked(here: Path) -> None:
     file = here / "data"
     file.write_bytes(b"x" * (1 << 20))

@@ -65,14 +65,37 @@ def _job(read: Command, targets: Sequence[str]) -> str:
     if read.total is None:
         # each target has threads of its own
         for number, target in enumerate(targets, 1):
-            lines += ["", f"[target{number}]", f"filename={_escaped(target)}",
-                      f"numjobs={read.threads}", f"iodepth={read.depth}"]  # fmt: skip
+            lines += _threads(read, f"target{number}", _escaped(target), read.threads, read.depth)
     else:
         # every thread works on all targets
         depth = read.depth_all or read.depth * len(targets)
-        lines += ["", "[threads]", f"filename={':'.join(map(_escaped, targets))}",
-                  f"numjobs={read.total}", f"iodepth={depth}"]  # fmt: skip
+        names = ":".join(map(_escaped, targets))
+        lines += _threads(read, "threads", names, read.total, depth)
     return "\n".join(lines) + "\n"
+
+
+def _threads(read: Command, name: str, files: str, threads: int, depth: int) -> list[str]:
+    """The sections of a target's threads: one each where they start apart (-T), because fio adds
+    offset_increment= to the end of the area, too."""
+    each = [f"filename={files}", f"iodepth={depth}"]
+    end = _end(read)
+    if read.separation is None:
+        return ["", f"[{name}]", *each, f"numjobs={threads}"]
+    if end is None:
+        apart = f"offset_increment={sized(read.separation)}"
+        return ["", f"[{name}]", *each, f"numjobs={threads}", apart]
+    lines = []
+    for number in range(threads):
+        start = (read.base or 0) + number * read.separation
+        if start + read.block > end:
+            raise UsageError(
+                f"-T: thread {number + 1} of {threads} would start at {sized(start)}, where no "
+                f"block is left of the target's {sized(end)}.",
+                "Give fewer threads, a smaller -T or a larger -c or -f.",
+            )
+        lines += ["", f"[{name}.{number + 1}]", *each]
+        lines += [f"offset={sized(start)}", f"size={sized(end - start)}"]
+    return lines
 
 
 def _pattern(read: Command) -> dict[str, str]:
@@ -86,8 +109,6 @@ def _pattern(read: Command) -> dict[str, str]:
     elif read.stride is not None and read.stride > read.block:
         # fio skips so many bytes after each I/O
         options["rw"] += f":{read.stride - read.block}"
-    if read.separation is not None:
-        options["offset_increment"] = sized(read.separation)
     return options
 
 
@@ -130,10 +151,15 @@ def _area(read: Command) -> dict[str, str]:
     options = {}
     if read.base:
         options["offset"] = sized(read.base)
-    ends = [size for size in (read.end, read.creates) if size is not None]
-    if ends:
-        options["size"] = sized(min(ends) - (read.base or 0))
+    end = _end(read)
+    if end is not None:
+        options["size"] = sized(end - (read.base or 0))
     return options
+
+
+def _end(read: Command) -> int | None:
+    """Where the area ends; ``None``: where the target does."""
+    return min((size for size in (read.end, read.creates) if size is not None), default=None)
 
 
 def _pace(read: Command, targets: int) -> dict[str, str]:

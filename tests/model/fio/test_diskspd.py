@@ -268,3 +268,30 @@ def test_fio_takes_every_job(command: str, fio: str, tmp_path: Path) -> None:
     done = subprocess.run([fio, "--parse-only", str(job)], capture_output=True, text=True,
                           cwd=tmp_path, check=False)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def sections(text: str) -> list[list[str]]:
+    return [part.splitlines() for part in text.split("\n\n")[1:]]
+
+
+def test_threads_apart_share_one_end() -> None:
+    """fio adds offset_increment= to the end, too: beyond the file for all threads but the first."""
+    text = translate("-c64M -T16M -t4 x").text
+    assert "offset_increment" not in text and "size=64m" in text.split("\n\n")[0]
+    assert [part[0] for part in sections(text)] == [f"[target1.{n}]" for n in (1, 2, 3, 4)]
+    assert [part[3:] for part in sections(text)] == [
+        ["offset=0", "size=64m"], ["offset=16m", "size=48m"], ["offset=32m", "size=32m"],
+        ["offset=48m", "size=16m"],
+    ]  # fmt: skip
+    text = translate("-B1M -f8M -T2M -F3 x y").text
+    assert [part[1:] for part in sections(text)] == [
+        ["filename=x:y", "iodepth=4", f"offset={start}m", f"size={size}m"]
+        for start, size in ((1, 7), (3, 5), (5, 3))
+    ]
+
+
+@pytest.mark.parametrize("words", ["-c64M -T16M -t5", "-c64M -T32768b -b1k -t3", "-f1M -T1M -t2"])
+def test_a_thread_that_would_start_beyond_the_end_is_refused(words: str) -> None:
+    with pytest.raises(UsageError, match=r"-T: thread \d of \d would start at"):
+        translate(f"{words} x")
+    assert translate("-c64M -b64K -T65472K -t2 x").text.count("size=64k") == 1
