@@ -9,6 +9,8 @@ from iopstui.errors import UsageError
 from iopstui.fio.inspect import Fio
 from iopstui.fio.job_text import common_options, names_its_files, read_job
 from iopstui.fio.library import find_job, is_shipped
+from iopstui.fio.odd_values import refuse_odd_values
+from iopstui.linux.machine.memory import read_memory
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target
 from iopstui.model.block.device import BlockDevice
@@ -45,6 +47,7 @@ def prepare(
             f"--set {placed.pop()}= says where the job works, and so does the target.",
             "Give the place as TARGET only: iopstui run TARGET --job ...",
         )
+    refuse_odd_values(jobfile.effective(jobfile.changed(text, overrides)), read_memory(roots))
     binding = bound(text, overrides, where, devices) if request.bind else None
     if binding is not None:
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}

@@ -1,0 +1,78 @@
+"""Values that fio accepts and then never ends with, or takes all memory for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui.errors import UsageError
+from iopstui.fio.job_text import expand, largest_block, number
+from iopstui.format import size
+from iopstui.model.fio.jobfile import Section
+from iopstui.model.fio.ramp import duration_s
+from iopstui.model.fio.sizes import size_bytes
+from iopstui.text import printable
+
+# fio reads a negative time as one of half a million years
+TIMES = ("runtime", "timeout", "ramp_time", "startdelay", "start_delay", "thinktime",
+         "thinktime_spin")  # fmt: skip
+# what fio keeps of each I/O beside its buffer (3.33: 448 bytes)
+PER_IO = 448
+
+
+def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
+    """UsageError for a time below zero, and for more memory than this machine has (``memory`` in
+    bytes, ``None``: not known)."""
+    for job in jobs:
+        for name in TIMES:
+            value = expand(job.options.get(name, "")).strip()
+            if value.startswith("-"):
+                raise UsageError(
+                    f"{name}={printable(value)} is negative: fio would take it for a time that "
+                    "never ends.",
+                    f"Give a time from 0 up, for example {name}=10",
+                )
+        _refuse_long_pause(job)
+    if memory is None:
+        return
+    for name, wanted in (_of_depth(jobs), _of_lock(jobs)):
+        if wanted > memory:
+            raise UsageError(
+                f"{name} would take {size(wanted)} of memory, and this machine has {size(memory)}.",
+                "Give a smaller value.",
+            )
+
+
+def _refuse_long_pause(job: Section) -> None:
+    """fio sleeps through the end of the runtime until thinktime= is over."""
+    text, told = (expand(job.options.get(name, "")).strip() for name in ("thinktime", "runtime"))
+    pause = float(text) / 1e6 if text.isdecimal() else duration_s(text)
+    run = duration_s(told)
+    if pause and run and pause > run:
+        raise UsageError(
+            f"thinktime={printable(text)} is longer than runtime={printable(told)}: fio ends only "
+            "after such a pause.",
+            "Give a shorter thinktime (a bare number is in µs) or a longer runtime.",
+        )
+
+
+def _of_depth(jobs: Sequence[Section]) -> tuple[str, int]:
+    """fio has a buffer for each I/O that may be under way."""
+    each = [(_depth(job), number(job.options.get("numjobs")), largest_block(job)) for job in jobs]
+    needs = [depth * count * (block + PER_IO) for depth, count, block in each if depth > 1]
+    depths = "/".join(dict.fromkeys(str(depth) for depth, _, _ in each if depth > 1))
+    return f"iodepth={depths}", sum(needs)
+
+
+def _depth(job: Section) -> int:
+    return size_bytes(expand(job.options.get("iodepth", "")), job.options) or 1
+
+
+def _of_lock(jobs: Sequence[Section]) -> tuple[str, int]:
+    """Memory that fio locks so that the page cache has less."""
+    locked = [
+        (size_bytes(expand(job.options["lockmem"]), job.options) or 0, job.options["lockmem"])
+        for job in jobs
+        if "lockmem" in job.options
+    ]
+    most, text = max(locked, default=(0, ""))
+    return f"lockmem={printable(text)}", most

@@ -1,0 +1,59 @@
+"""Values that fio takes and never ends with are refused before anything is started."""
+
+from __future__ import annotations
+
+import pytest
+
+from iopstui.errors import UsageError
+from iopstui.fio.odd_values import refuse_odd_values
+from iopstui.linux.machine.memory import parse_memory
+from iopstui.model.fio.jobfile import effective
+
+GIB = 1 << 30
+
+
+def refused(*options: str, memory: int | None = 8 * GIB) -> str:
+    with pytest.raises(UsageError) as error:
+        refuse_odd_values(effective("\n".join(["[a]", *options])), memory)
+    return error.value.message
+
+
+@pytest.mark.parametrize(
+    "option", ["runtime=-5", "timeout=-1s", "ramp_time=-1", "startdelay=-5", "thinktime=-1"]
+)
+def test_a_time_below_zero(option: str) -> None:
+    assert refused(option) == (
+        f"{option} is negative: fio would take it for a time that never ends."
+    )
+
+
+@pytest.mark.parametrize("pause", ["1h", "3000001", "4s"])
+def test_a_pause_that_outlasts_the_runtime(pause: str) -> None:
+    assert refused("runtime=3", f"thinktime={pause}") == (
+        f"thinktime={pause} is longer than runtime=3: fio ends only after such a pause."
+    )
+
+
+def test_more_memory_than_there_is() -> None:
+    assert refused("iodepth=1000000000") == (
+        "iodepth=1000000000 would take 4.13 TiB of memory, and this machine has 8 GiB."
+    )
+    assert refused("iodepth=65536", "bs=64k", "numjobs=4").startswith("iodepth=65536 would take")
+    assert refused("lockmem=1t") == (
+        "lockmem=1t would take 1 TiB of memory, and this machine has 8 GiB."
+    )
+
+
+@pytest.mark.parametrize("options", [
+    ("runtime=99999999999",), ("iodepth=65536",), ("lockmem=1g", "numjobs=100"), ("runtime=10",),
+    ("runtime=3", "thinktime=3000000"), ("thinktime=1h",), ("runtime=0", "thinktime=1h"),
+    ("iodepth=none",), ("runtime=",), ("iodepth=1", "bs=4g", "numjobs=4"),
+])  # fmt: skip
+def test_what_works_or_is_fio_s_to_refuse(options: tuple[str, ...]) -> None:
+    refuse_odd_values(effective("\n".join(["[a]", *options])), 8 * GIB)
+
+
+def test_where_the_memory_is_not_known() -> None:
+    refuse_odd_values(effective("[a]\nlockmem=1t\niodepth=1000000000\n"), None)
+    assert parse_memory(b"") is None
+    assert parse_memory(b"MemTotal:       16384 kB\nMemFree:  1 kB\n") == 16 << 20
