@@ -200,3 +200,34 @@ def test_the_lock_s_runtime_part_is_what_is_imported(root: Path) -> None:
     lines = done.stdout.splitlines()
     assert {line.split("==")[0] for line in lines} == {name.lower() for name in below("iopstui")}
     assert all(" --hash=sha256:" in line and ";" not in line for line in lines)
+
+
+TOOLS = ("dirname", "git", "ls", "mkdir", "mktemp", "rm", "sed", "sh", "uname")
+
+
+def test_a_package_that_can_t_be_built_is_told(root: Path, tmp_path: Path) -> None:
+    """Without rpmbuild the rpm was left out silently."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in TOOLS:
+        found = shutil.which(name)
+        assert found is not None, name
+        (tools / name).symlink_to(found)
+    for name in ("python", "dpkg-deb"):
+        (tools / name).write_text("#!/bin/sh\nexit 0\n")
+        (tools / name).chmod(0o755)
+    checkout = tmp_path / "checkout"
+    for name in (".ci/dist", "iopstui/__init__.py", "requirements.txt"):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / name, checkout / name)
+    (checkout / ".ci" / "deb").write_text('echo "a deb is built" >&2\n')
+    done = subprocess.run(
+        [str(checkout / ".ci" / "dist")], cwd=checkout, capture_output=True, text=True,
+        env={"PATH": str(tools), "PYTHON": "python", "OUT": str(tmp_path / "out")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "a deb is built" in done.stderr
+    assert done.stderr.endswith(
+        "dist: no rpm was built: rpmbuild is missing. Install it: apt install rpm | dnf install "
+        "rpm-build\n"
+    )
