@@ -22,8 +22,8 @@ EXIT_MEANINGS = {
     EXIT_REFUSED: "refused, because data could be lost",
     EXIT_VERDICT: "a figure is not what `--expect` asks for, or a run with `--until-steady` was "
     "never steady",
-    EXIT_MISSING: "something needed is missing: fio, a Python package, a right; "
-    "or a limit (`ulimit`) is used up",
+    EXIT_MISSING: "something needed is missing: fio, a Python package, a right, "
+    "/proc; or a limit (`ulimit`) is used up",
     EXIT_INTERRUPTED: "interrupted by a signal (whichever), by the end of the terminal, or with "
     "`--expect` by a closed pipe; a summary is still printed. `q` and Ctrl-C typed into a screen "
     "are no interruption",

@@ -19,6 +19,8 @@ class Command(NamedTuple):
     epilog: str = ""
     anywhere: bool = False
     """Also where the current directory is gone."""
+    kernel: bool = False
+    """It looks at this machine's kernel, and needs /proc."""
 
 
 class CommandLine(NamedTuple):

@@ -22,6 +22,7 @@ from iopstui.errors import (
     EXIT_JOB_FAILED,
     EXIT_OK,
     IopstuiError,
+    Missing,
     UsageError,
 )
 from iopstui.linux.counters.interrupts import no_more
@@ -103,6 +104,7 @@ def _whole(argv: Sequence[str] | None) -> int:
     """Run the command with its standard streams in order."""
     writable = streams.prepare()
     code = _told(argv, writable)
+    _tell_what_is_left()
     lost = streams.finish()
     # a reader that had enough changes nothing in what came of the command
     return code if lost is None or isinstance(lost, BrokenPipeError) else _output_lost(lost)
@@ -135,6 +137,13 @@ def _told(argv: Sequence[str] | None, writable: bool) -> int:
         return EXIT_JOB_FAILED
 
 
+def _tell_what_is_left() -> None:
+    # only what has made scratch files has loaded it
+    scratch = sys.modules.get("iopstui.safety.scratch")
+    for line in scratch.left_behind() if scratch is not None else ():
+        print(f"iopstui: {line}", file=sys.stderr)
+
+
 def _interrupted() -> int:
     print("iopstui: interrupted.", file=sys.stderr)
     return EXIT_INTERRUPTED
@@ -153,9 +162,18 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
         )
     if not command.anywhere:
         _require_current_directory()
+    if command.kernel:
+        _require_proc()
     if config is not None and config.problems:
         say(config.complaint())
     return command.run(arguments)
+
+
+def _require_proc() -> None:
+    """Without it nobody knows what is mounted, which programs run, or what a device does."""
+    if not os.path.exists("/proc/self/mountinfo"):
+        raise Missing("/proc is not mounted, so this machine's devices and programs can't be seen.",
+                      "Mount it (root): mount -t proc proc /proc")  # fmt: skip
 
 
 def _require_current_directory() -> None:

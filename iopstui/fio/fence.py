@@ -30,11 +30,15 @@ _BESIDE = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A single file or device as it was examined: another one in its place gets no access."""
+    """A single file or device as it was examined: another one in its place gets no access.
+
+    ``number`` is the device's own (st_rdev), 0 of a file.
+    """
 
     path: str
     device: int
     inode: int
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ def grant(path: str) -> Grant:
     """The file a path names now, links followed. Raises OSError."""
     real = os.path.realpath(path)
     info = os.stat(real)
-    return Grant(real, info.st_dev, info.st_ino)
+    return Grant(real, info.st_dev, info.st_ino, info.st_rdev)
 
 
 @lru_cache(maxsize=1)
@@ -135,8 +139,8 @@ def specification(fence: Fence, program: str) -> str:
 def _specified(fence: Fence, program: str) -> dict[str, object]:
     return {
         "kind": fence_kind(),
-        "read": [[one.path, one.device, one.inode] for one in fence.read],
-        "write": [[one.path, one.device, one.inode] for one in fence.write],
+        "read": [[one.path, one.device, one.inode, one.number] for one in fence.read],
+        "write": [[one.path, one.device, one.inode, one.number] for one in fence.write],
         "own": list(fence.own),
         "open": list(fence.open),
         "execute": list(_programs(program)),

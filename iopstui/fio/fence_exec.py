@@ -6,7 +6,7 @@ Python (json, signal and contextlib take longer than all it does), to be small a
 what ``text`` makes of a dictionary, or ``@FILE`` with that in it:
 
 ``kind``     "landlock", "namespace" or "none" (see ``available``)
-``read``     [[path, st_dev, st_ino]...] files and devices that may be read
+``read``     [[path, st_dev, st_ino, st_rdev]...] files and devices that may be read
 ``write``    the same, that may be read and written
 ``own``      directories this run has made: anything may be made, written and removed in them
 ``open``     directories and files that may be read, beside the system's own
@@ -150,19 +150,19 @@ class Grants:
         try:
             self.read = [self._checked(*one) for one in spec.get("read", ())]
             self.write = [self._checked(*one) for one in spec.get("write", ())]
-            self.own = [self._checked(path, None, None) for path in spec.get("own", ())]
+            self.own = [self._checked(path) for path in spec.get("own", ())]
         except BaseException:
             self.close()
             raise
 
-    def _checked(self, path: str, device: int | None, inode: int | None) -> int:
+    def _checked(self, path: str, *examined: int) -> int:
         fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._fds.append(fd)
         info = os.fstat(fd)
         link = stat.S_ISLNK(info.st_mode)
-        if device is not None and (link or (info.st_dev, info.st_ino) != (device, inode)):
+        if examined and (link or (info.st_dev, info.st_ino, info.st_rdev) != examined):
             raise Closed(errno.ESTALE, f"{path} is not the file it was before")
-        if device is None and (not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid()):
+        if not examined and (not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid()):
             raise Closed(errno.ESTALE, f"{path} is not the directory that was made for this run")
         return fd
 
@@ -409,8 +409,8 @@ def text(spec: Spec) -> str:
     """A specification as ``parsed`` takes it: a line for each thing that is named."""
     lines = [f"kind {spec['kind']}"]
     for name in _FILES:
-        lines += [f"{name} {device} {inode} {_escaped(path)}"
-                  for path, device, inode in spec.get(name, ())]  # fmt: skip
+        lines += [f"{name} {device} {inode} {number} {_escaped(path)}"
+                  for path, device, inode, number in spec.get(name, ())]  # fmt: skip
     for name in _PLACES:
         lines += [f"{name} {_escaped(path)}" for path in spec.get(name, ())]
     if spec.get("fsize") is not None:
@@ -428,8 +428,9 @@ def parsed(text: str) -> Spec:
     for line in text.split("\n"):
         name, _, value = line.partition(" ")
         if name in _FILES:
-            device, inode, path = value.split(" ", 2)
-            spec.setdefault(name, []).append([_unescaped(path), int(device), int(inode)])
+            device, inode, number, path = value.split(" ", 3)
+            checked = [_unescaped(path), int(device), int(inode), int(number)]
+            spec.setdefault(name, []).append(checked)
         elif name in _PLACES:
             spec.setdefault(name, []).append(_unescaped(value))
         elif name in ("kind", "fsize") and name not in spec:

@@ -1,6 +1,7 @@
 """One iopstui at a time runs jobs on a device or file; watching is never locked out.
 
-The lock is flock(2) on the node or file itself: nobody can forge or redirect it, it needs no
+The lock is flock(2) on the file itself, of a device on the node that was named and on the kernel's
+own node of its number (a device may have many nodes): nobody can forge or redirect it, it needs no
 place of its own, root and another user meet at it, and the kernel lets go of it with the last
 process of a run. udev and partitioning tools honour it too (systemd's "Locking Block Device
 Access"): they leave a disk alone while it is measured.
@@ -11,12 +12,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
 import time
 from pathlib import Path
 
 from iopstui.errors import IopstuiError, Missing, Refused
 from iopstui.linux.process.rights import how_to_open
 from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 
 # udev holds a shared lock for a moment while it looks at a disk
@@ -53,6 +56,25 @@ def lock(path: str, roots: Roots, *, shared: bool = False) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def lock_node(device: BlockDevice, roots: Roots, *, shared: bool = False) -> int | None:
+    """Lock a device by its number: at the kernel's own node, where everybody meets whatever node
+    they have opened; where there is none (a container's /dev) at the device's file in sysfs.
+
+    ``None`` if there is neither. Raises as ``lock``.
+    """
+    node = roots.dev / device.name
+    try:
+        info = os.stat(node)
+    except OSError:
+        info = None
+    number = os.makedev(device.major, device.minor) if device.major >= 0 else None
+    if info is None or not stat.S_ISBLK(info.st_mode) or info.st_rdev != number:
+        node = roots.sys / "class/block" / device.name.replace("/", "!") / "dev"
+        if not node.is_file():
+            return None
+    return lock(str(node), roots, shared=shared)
 
 
 def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:

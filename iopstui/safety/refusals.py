@@ -6,7 +6,6 @@ repeats its path with ``--destroy-data``.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -18,22 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Refused
-from iopstui.linux.devices.loop import backing_identity
-from iopstui.linux.devices.mounts import parse_swaps, read_btrfs
+from iopstui.linux.devices.loop import read_backings
+from iopstui.linux.devices.mounts import read_btrfs
 from iopstui.linux.devices.openers import unseen, writers
 from iopstui.linux.devices.signatures import Signatures, read_signatures
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import (
-    decode,
-    list_names,
-    read_bytes,
-    read_count,
-    read_flag,
-    read_text,
-)
+from iopstui.linux.sysattr import list_names, read_count, read_flag, read_text
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.stack import Backings, Stack, backing_files
 from iopstui.model.block.target import DEVICE, FILE, Target
-from iopstui.model.block.usage import stacked_on, usage
+from iopstui.model.block.usage import usage
+from iopstui.safety.file_users import FileUsers
+from iopstui.safety.words import Word, bind
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -76,15 +71,20 @@ def write_reasons(
     if found is None:
         return Verdict(path or device, in_use=("the kernel has no such device (any more)",))
     node = path or found.path
-    in_use = [*usage(device, devices), *_members(device, devices, roots)]
+    backings = read_backings(devices, roots)
+    stack = Stack(devices, backings)
+    in_use = [*usage(device, devices, backings), *_members(device, stack, roots)]
     in_use += _state(found, roots)
-    in_use += _same_disk(found, devices, roots)
+    in_use += _same_disk(found, stack, roots)
     if not held:
         in_use += _exclusive(node, found)
+        for lower in lower_loops(device, stack):
+            in_use += _exclusive(str(roots.dev / lower.name), lower)
     carries, more = _carries(found, node, devices, roots)
+    in_use += [*more, *_open_by(device, node, stack, backings, roots)]
     return Verdict(
         path=node,
-        in_use=tuple(dict.fromkeys((*in_use, *more, *_open_by(found, node, devices, roots)))),
+        in_use=tuple(dict.fromkeys(in_use)),
         carries=tuple(dict.fromkeys(carries)),
         unseen=unseen(roots),
     )
@@ -97,14 +97,19 @@ def check_write(
     destroy_data: Words,
     *,
     held: bool = False,
+    opened: os.stat_result | None = None,
+    users: FileUsers | None = None,
 ) -> Verdict:
     """Raises Refused unless a job may write to the target; else what the user should know.
 
+    ``opened`` is the file or device that the caller holds open, of which the answer is then;
+    ``users`` knows who uses files (of many, one for all).
     A raw device needs ``destroy_data`` (one path or several) to repeat its path even when it
     is blank, an existing file too. A directory passes: only our own scratch file is written there.
     """
     if target.kind == FILE:
-        return check_file_write(target.path, destroy_data, devices, roots)
+        return check_file_write(target.path, destroy_data, devices, roots, opened=opened,
+                                users=users)  # fmt: skip
     if target.kind != DEVICE:
         return Verdict(target.path)
     verdict = write_reasons(target.device or "", devices, roots, path=target.path, held=held)
@@ -116,7 +121,11 @@ def check_write(
             + (f" Also: {more}." if more else ""),
             _CHOOSE_ANOTHER,
         )
-    _check_word(target.path, destroy_data, _what_goes(verdict, path))
+    device = devices[target.device or ""]
+    if opened is None and roots.real:
+        opened = _stat(target.path)
+    _check_word(target.path, destroy_data, _what_goes(verdict, path), opened, roots,
+                device.diskseq)  # fmt: skip
     return verdict
 
 
@@ -125,29 +134,43 @@ def check_file_write(
     destroy_data: Words,
     devices: Devices | None = None,
     roots: Roots | None = None,
+    *,
+    opened: os.stat_result | None = None,
+    users: FileUsers | None = None,
 ) -> Verdict:
     """Raises Refused unless a job may write to the file ``path``, which may not exist yet.
 
-    A file that a loop device or the swap is made of is in use: no override.
+    A file that a loop device or the swap is made of, or that another program has open for writing,
+    is in use: no override. ``opened``, ``users``: see ``check_write``.
     """
     real, shown = os.path.realpath(path), printable(path)
     where = roots or Roots()
-    users = [
-        f"{one.name} is made of it"
-        for one in (devices or {}).values()
-        if _made_of(one, real, where)
-    ]
-    swaps = parse_swaps(decode(read_bytes(where.proc / "swaps") or b""))
-    if real in swaps:
-        users.append("it is swap space")
-    if users:
+    info = opened or _stat(path)
+    if info is None:
+        if os.path.lexists(path):
+            _check_word(real, destroy_data, f"{shown} exists; a job that writes would overwrite "
+                        "it.", None, where)  # fmt: skip
+        return Verdict(path)
+    if not stat.S_ISREG(info.st_mode):
+        raise Refused(f"{shown} is not written: it is no ordinary file.")
+    why = (users or FileUsers(devices or {}, where)).of(real, info)
+    if why:
         raise Refused(
-            f"{shown} is not written, because it is in use: {'; '.join(users)}.",
-            "There is no override. Detach it first (losetup -d, swapoff), or name another file.",
+            f"{shown} is not written, because it is in use: {'; '.join(why)}.",
+            "There is no override. Detach it first (losetup -d, swapoff), end the program that has "
+            "it open, or name another file.",
         )
-    if os.path.lexists(path):
-        _check_word(real, destroy_data, f"{shown} exists; a job that writes would overwrite it.")
+    _check_word(real, destroy_data, f"{shown} exists; a job that writes would overwrite it.", info,
+                where)  # fmt: skip
     return Verdict(path)
+
+
+def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
+    """The devices that loop devices below (or the device itself) are made of: the kernel lets
+    others mount them meanwhile, unless they are held."""
+    above = (device, *stack.below(device))
+    lower = (name for one in above for name in stack.under(one) if one in stack.loops_on(name))
+    return [stack.devices[name] for name in dict.fromkeys(lower)]
 
 
 class Held:
@@ -214,7 +237,14 @@ def _ioctl_diskseq(fd: int) -> int | None:
     return int(struct.unpack("Q", answer)[0])
 
 
-def _check_word(path: str, destroy_data: Words, what: str) -> None:
+def _check_word(
+    path: str,
+    destroy_data: Words,
+    what: str,
+    info: os.stat_result | None,
+    roots: Roots,
+    diskseq: int | None = None,
+) -> None:
     shown = printable(path)
     words = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
     if not words:
@@ -223,12 +253,27 @@ def _check_word(path: str, destroy_data: Words, what: str) -> None:
             "A job that only reads may run (randread-4k). If nothing on it is needed, repeat its "
             f"path: --destroy-data {shown}",
         )
-    if not any(os.path.isabs(word) and os.path.realpath(word) == path for word in words):
+    # a tree of fixtures has other devices than those that its paths name here
+    bound = bind(words) if roots.real or info is not None else [Word(w, w) for w in words]
+    if any(word.means(path, info, diskseq) for word in bound):
+        return
+    if any(os.path.isabs(word.text) and os.path.realpath(word.text) == path for word in bound):
         raise Refused(
-            f"--destroy-data names {' and '.join(map(_quoted, words))}, "
-            f"but the job would write to {shown}.",
-            f"Repeat the target's exact path: --destroy-data {shown}",
+            f"{shown} is not written: it is not what --destroy-data named when iopstui read it.",
+            "Another file or device has taken that name. Look at it, then start again.",
         )
+    raise Refused(
+        f"--destroy-data names {' and '.join(map(_quoted, words))}, "
+        f"but the job would write to {shown}.",
+        f"Repeat the target's exact path: --destroy-data {shown}",
+    )
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None
 
 
 def _quoted(text: str) -> str:
@@ -246,25 +291,32 @@ def _what_goes(verdict: Verdict, path: str) -> str:
     )
 
 
-def _open_by(device: BlockDevice, node: str, devices: Devices, roots: Roots) -> Iterator[str]:
-    """Other programs that have it, its disk or what is stacked on it open for writing.
+def _open_by(
+    device: str, node: str, stack: Stack, backings: Backings, roots: Roots
+) -> Iterator[str]:
+    """Other programs that have it open for writing, or anything below, above or beside it, or a
+    file that a loop device among these is made of.
 
     That is how a virtual machine has its disk: neither mounted nor held exclusively, and as
     surely destroyed as a mounted one. A program that only reads is no reason.
     """
-    names = (*stacked_on(device.name, devices), device.disk or device.name)
-    members = [devices[name] for name in dict.fromkeys(names) if name in devices]
+    below = stack.below(device)
+    names = dict.fromkeys((*stack.above(device), *below, *stack.beside(device)))
+    members = [stack.devices[name] for name in names]
     nodes = {node, *(member.path for member in members)}
     numbers = {(member.major, member.minor) for member in members}
-    for who in writers(nodes, roots, numbers):
-        yield f"{who} has it open for writing"
+    files = backing_files(names, backings)
+    for who in writers(nodes, roots, numbers, files):
+        # mdmon(8) keeps the metadata of an array on its disks, and writes to nothing else of them
+        if not (who.startswith("mdmon (") and any(stack.devices[n].kind == "md" for n in names)):
+            yield who
 
 
-def _members(device: str, devices: Devices, roots: Roots) -> Iterator[str]:
+def _members(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
     """Membership that isn't in holders/: btrfs, bcache."""
-    names = stacked_on(device, devices)
+    names = tuple(dict.fromkeys((*stack.above(device), *stack.beside(device))))
     for uuid, members in read_btrfs(roots).items():
-        for name in sorted(members.intersection(names)):
+        for name in sorted(members.intersection((*names, *stack.below(device)))):
             yield f"{name} belongs to the mounted btrfs {printable(uuid)}"
     bcache = _bcache_members(roots)
     for name in names:
@@ -292,12 +344,13 @@ def _state(device: BlockDevice, roots: Roots) -> Iterator[str]:
         yield f"{device.name} is a path of a multipath device"
 
 
-def _same_disk(device: BlockDevice, devices: Devices, roots: Roots) -> Iterator[str]:
+def _same_disk(device: BlockDevice, stack: Stack, roots: Roots) -> Iterator[str]:
     """Other devices that are the same disk by another path, and in use.
 
     A LUN can be seen through two host adapters without any multipath set up: the kernel takes
     the two for different disks.
     """
+    devices = stack.devices
     own = devices.get(device.disk or "", device)
     wwid = _wwid(own, roots)
     if wwid is None:
@@ -364,19 +417,3 @@ def _is_zfs(signatures: Signatures) -> bool:
 
 def _directory(name: str, roots: Roots) -> Path:
     return roots.sys / "class/block" / name.replace("/", "!")
-
-
-def _made_of(device: BlockDevice, path: str, roots: Roots) -> bool:
-    if device.backing_file is None:
-        return False
-    made_of = backing_identity(str(roots.dev / device.name))
-    if made_of is not None:
-        with contextlib.suppress(OSError):
-            info = os.stat(path)
-            return (info.st_dev, info.st_ino) == made_of
-    if device.backing_file == path:
-        return True
-    try:
-        return os.path.samefile(device.backing_file, path)
-    except (OSError, ValueError):
-        return False

@@ -10,15 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
+from iopstui.linux.devices.kernel_files import keeps_all, kernel_file_system
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.programs import new_directory, unforeseen
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
+from iopstui.text import printable
 
 PREFIX = ".iopstui-"
 # as mkdtemp makes them
@@ -26,6 +29,8 @@ _NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
 DEFAULT_BYTES = 512 << 20
 KEEP_FREE = 0.05
 MIB = 1 << 20
+# those that could not be removed so far
+_LEFT: list[Path] = []
 
 
 @dataclass(slots=True)
@@ -69,8 +74,20 @@ class Scratch:
             self.fd = -1
             # again with one descriptor more, where no others may be opened
             _remove(moved if moved != self.path and _is_ours(moved) else self.path)
-        if self.note is not None and not self.path.exists():
+        if os.path.lexists(self.path):
+            _LEFT.append(self.path)
+        elif self.note is not None:
             self.note.remove()
+
+
+def left_behind() -> list[str]:
+    """Directories that could not be removed and are still there, a sentence each."""
+    return [
+        f"{printable(str(path))} can't be removed: its directory allows no change any more. Allow "
+        "it, then: iopstui doctor"
+        for path in dict.fromkeys(_LEFT)
+        if os.path.lexists(path)
+    ]
 
 
 def _remove(path: Path) -> None:
@@ -109,6 +126,19 @@ def make_scratches(directories: Sequence[Path]) -> Scratch:
 def make_scratch(directory: Path) -> Scratch:
     """Create a scratch directory inside ``directory``; UsageError where that fails."""
     path = None
+    if flag := keeps_all(directory):
+        kind = "immutable" if flag == "i" else "append-only"
+        raise UsageError(
+            f"No scratch file is made in {directory}: it is {kind}, so the file could not be "
+            "removed afterwards.",
+            f"Name another directory, or: chattr -{flag} {shlex.quote(str(directory))}",
+        )
+    if kernel := kernel_file_system(directory):
+        raise UsageError(
+            f"No scratch file is made in {directory}: it is a directory of {kernel}, by which the "
+            "kernel is told what to do.",
+            "Name a directory you can write to, or a block device: iopstui run TARGET ...",
+        )
     try:
         path = new_directory(directory, PREFIX)
         fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -18,13 +18,18 @@ from pathlib import Path
 from iopstui.errors import Missing, Refused, UsageError
 from iopstui.fio.fence import Grant, grant
 from iopstui.fio.inspect import JobFacts
+from iopstui.linux.devices.kernel_files import kernel_file_system
+from iopstui.linux.devices.loop import read_backings
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.stack import Stack
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.fio import job_rules
 from iopstui.safety import refusals as safety
-from iopstui.safety.locks import lock, require_rights
+from iopstui.safety.file_users import FileUsers
+from iopstui.safety.locks import lock, lock_node, require_rights
+from iopstui.safety.words import bind
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -54,6 +59,10 @@ class WriteGuard:
         self._fds: list[int] = []
         self._read: list[Grant] = []
         self._write: list[Grant] = []
+        # the file or device behind each path when it was first looked at
+        self._examined: dict[str, tuple[int, int, int]] = {}
+        # what the words name from now on, whatever becomes of their names
+        bind(self._destroy_data)
         # what is worth telling before something is written, by path
         self.doubts: dict[str, str] = {}
 
@@ -80,20 +89,25 @@ class WriteGuard:
     def check(self, devices: Devices) -> None:
         """Raises UsageError or Refused unless this job may run on these files."""
         self._check_rules()
+        users = FileUsers(devices, self._roots)
         for target in self._targets(devices):
             require_rights(target.path, write=self._writes)
             if self._writes:
-                self._check_one(target, devices, held=False)
+                info = self._stat(target.path)
+                self._examined[target.path] = _identity(info)
+                self._check_one(target, devices, info, users, held=False)
 
     def engage(self, devices: Devices) -> None:
         """Check again with the devices as they are now, which are then held until ``close``."""
         self.close()
         try:
+            users = FileUsers(devices, self._roots)
+            stack = Stack(devices, read_backings(devices, self._roots)) if devices else Stack({})
             for target in self._targets(devices):
-                self._lock(target, devices)
-                granted = self._grant(target.path)
+                opened = self._lock(target, stack)
+                granted = self._grant(target.path, opened)
                 if self._writes:
-                    self._engage_one(target, devices)
+                    self._engage_one(target, stack, opened, users)
                     self._write.append(granted)
                 else:
                     self._read.append(granted)
@@ -101,27 +115,48 @@ class WriteGuard:
             self.close()
             raise
 
-    def _grant(self, path: str) -> Grant:
+    def _stat(self, path: str) -> os.stat_result:
+        try:
+            return os.stat(path)
+        except OSError as error:
+            raise self._unclear(path, error) from error
+
+    def _unclear(self, path: str, error: OSError) -> Refused:
+        return Refused(f"{printable(path)} can't be examined: {error.strerror}.")
+
+    def _grant(self, path: str, opened: os.stat_result) -> Grant:
         """Grant exactly the file that is locked: while it is open its number names nothing else."""
         try:
-            found, held = grant(path), os.fstat(self._fds[-1])
+            found = grant(path)
         except OSError as error:
-            raise Refused(f"{path} can't be examined: {error.strerror}.") from error
-        if (found.device, found.inode) != (held.st_dev, held.st_ino):
+            raise self._unclear(path, error) from error
+        examined = self._examined.get(path, _identity(opened))
+        if not (found.device, found.inode, found.number) == _identity(opened) == examined:
             raise Refused(
-                f"{path} was replaced by another file while it was examined.", "Try again."
+                f"{printable(path)} was replaced by another file while it was examined.",
+                "Try again.",
             )
         return found
 
-    def _engage_one(self, target: Target, devices: Devices) -> None:
-        device = devices.get(target.device or "")
+    def _engage_one(
+        self, target: Target, stack: Stack, opened: os.stat_result, users: FileUsers
+    ) -> None:
+        device = stack.devices.get(target.device or "")
         if target.kind != DEVICE or device is None:
-            self._check_one(target, devices, held=False)
+            self._check_one(target, stack.devices, opened, users, held=False)
             return
-        held = self._held.enter_context(safety.hold(target.path, device, self._roots))
+        held = self._hold(target.path, device)
+        # nobody may mount what lies below meanwhile, either
+        lower = [self._hold(str(self._roots.dev / one.name), one)
+                 for one in safety.lower_loops(device.name, stack)]  # fmt: skip
+        self._check_one(target, stack.devices, opened, users, held=True)
+        for one in (held, *lower):
+            one.verify()
+
+    def _hold(self, path: str, device: BlockDevice) -> safety.Held:
+        held = self._held.enter_context(safety.hold(path, device, self._roots))
         self._fds.append(held.fd)
-        self._check_one(target, devices, held=True)
-        held.verify()
+        return held
 
     def close(self) -> None:
         """Release what is held."""
@@ -149,17 +184,29 @@ class WriteGuard:
         # as text: there may be hundreds of thousands of names
         return scratch is not None and not os.path.normpath(name).startswith(f"{scratch}{os.sep}")
 
-    def _lock(self, target: Target, devices: Devices) -> None:
-        device = devices.get(target.device or "")
-        disk = devices.get(device.disk or "") if device is not None else None
-        if target.kind == DEVICE and disk is not None:
-            self._lock_disk(disk)
-        self._keep(lock(target.path, self._roots))
+    def _lock(self, target: Target, stack: Stack) -> os.stat_result:
+        """Lock a file or device, and open what is locked; other nodes of a device are locked with
+        the kernel's own."""
+        device = stack.devices.get(target.device or "")
+        if target.kind == DEVICE and device is not None:
+            for name in reversed(stack.below(device.name)):
+                self._lock_node(stack.devices[name], shared=True)
+            self._lock_node(device, besides=target.path)
+        fd = lock(target.path, self._roots)
+        self._keep(fd)
+        if kind := kernel_file_system(fd):
+            raise Refused(f"{printable(target.path)} is a file of {kind}: no job works on it.")
+        return os.fstat(fd)
 
-    def _lock_disk(self, disk: BlockDevice) -> None:
-        # a user who may read only the partition can't conflict with anybody on the disk
+    def _lock_node(self, device: BlockDevice, *, shared: bool = False, besides: str = "") -> None:
+        node = str(self._roots.dev / device.name)
+        if besides and _same_node(node, besides):
+            return
+        # a user who may not read it can't conflict with anybody on it
         with contextlib.suppress(Missing):
-            self._keep(lock(disk.path, self._roots, shared=True))
+            fd = lock_node(device, self._roots, shared=shared)
+            if fd is not None:
+                self._keep(fd)
 
     def _keep(self, fd: int) -> None:
         self._held.callback(os.close, fd)
@@ -186,21 +233,35 @@ class WriteGuard:
             self._roots.dev in parent.parents and not parent.is_dir()
         )
 
-    def _check_one(self, target: Target, devices: Devices, *, held: bool) -> None:
-        word = self._word_for(target)
+    def _check_one(
+        self,
+        target: Target,
+        devices: Devices,
+        opened: os.stat_result,
+        users: FileUsers,
+        *,
+        held: bool,
+    ) -> None:
         try:
-            verdict = safety.check_write(target, devices, self._roots, word, held=held)
+            verdict = safety.check_write(
+                target, devices, self._roots, self._destroy_data, held=held, opened=opened,
+                users=users,
+            )  # fmt: skip
         except OSError as error:
-            raise Refused(f"{target.path} can't be examined: {error.strerror}.") from error
+            raise self._unclear(target.path, error) from error
         if verdict.unseen:
             self.doubts[target.path] = (
                 f"whether another program has {printable(target.path)} open for writing is not "
                 f"known: {verdict.unseen}"
             )
 
-    def _word_for(self, target: Target) -> str | None:
-        """The --destroy-data for this target; a wrong one rather than none."""
-        for word in self._destroy_data:
-            if os.path.isabs(word) and os.path.realpath(word) == target.path:
-                return word
-        return self._destroy_data[0] if self._destroy_data else None
+
+def _identity(info: os.stat_result) -> tuple[int, int, int]:
+    return info.st_dev, info.st_ino, info.st_rdev
+
+
+def _same_node(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False

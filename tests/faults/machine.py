@@ -62,7 +62,14 @@ def loop(file: Path, size: int = SIZE) -> Iterator[str]:
         new.truncate(size)
         new.seek(size // 2)
         new.write(b"precious" * 512)
-    node = sh("losetup", "--find", "--show", "--partscan", str(file))
+    with attached(str(file)) as node:
+        yield node
+
+
+@contextlib.contextmanager
+def attached(file: str, *more: str) -> Iterator[str]:
+    """A loop device on what is there."""
+    node = sh("losetup", "--find", "--show", "--partscan", *more, file)
     try:
         yield node
     finally:
@@ -112,9 +119,9 @@ def gpt(node: str) -> None:
 
 
 @contextlib.contextmanager
-def mounted(node: str, place: Path) -> Iterator[Path]:
+def mounted(node: str, place: Path, *more: str) -> Iterator[Path]:
     place.mkdir(exist_ok=True)
-    sh("mount", node, str(place))
+    sh("mount", *more, node, str(place))
     try:
         yield place
     finally:

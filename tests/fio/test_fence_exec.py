@@ -108,9 +108,7 @@ def test_a_specification_may_be_in_a_file(tmp_path: Path) -> None:
 
 
 _PATHS = st.binary(min_size=1).filter(lambda path: b"\0" not in path).map(os.fsdecode)
-_GRANTS = st.lists(
-    st.tuples(_PATHS, st.integers(0, 1 << 64), st.integers(0, 1 << 64)).map(list), min_size=1
-)
+_GRANTS = st.lists(st.tuples(_PATHS, *[st.integers(0, 1 << 64)] * 3).map(list), min_size=1)
 
 
 @given(
@@ -123,7 +121,7 @@ _GRANTS = st.lists(
         },
     )
 )
-@example({"kind": "none", "own": ["/a\nwrite 1 2 /b", "/\\", "/\\n", "/\\\n", "/\r", "/ "]})
+@example({"kind": "none", "own": ["/a\nwrite 1 2 0 /b", "/\\", "/\\n", "/\\\n", "/\r", "/ "]})
 def test_what_a_specification_names_comes_back_whatever_it_is_called(spec: fence.Spec) -> None:
     """A name that could end its line would be granted as another file."""
     text = fence.text(spec)
@@ -138,6 +136,7 @@ def test_what_a_specification_names_comes_back_whatever_it_is_called(spec: fence
     "text",
     ["", "kind", "kind all", "own /tmp", "kind none\n", "kind none\nkind landlock",
      "kind none\nfsize x", "kind none\nread /tmp", "kind none\nread 1 /tmp",
+     "kind none\nread 1 2 /tmp",
      "kind none\nall /tmp", '{"kind": "none"}'],
 )  # fmt: skip
 def test_what_is_no_specification_is_no_fence(text: str) -> None:
@@ -157,11 +156,11 @@ def test_a_grant_is_for_the_very_file_and_never_for_a_link(tmp_path: Path) -> No
     file.write_text("x")
     link.symlink_to(file)
     held = file.stat()
-    fence.Grants({"write": [(str(file), held.st_dev, held.st_ino)]}).close()
+    fence.Grants({"write": [(str(file), held.st_dev, held.st_ino, 0)]}).close()
     own = link.lstat()
-    for path, info in ((link, own), (link, held), (file, own)):
+    for path, info, number in ((link, own, 0), (link, held, 0), (file, own, 0), (file, held, 1792)):
         with pytest.raises(fence.Closed, match="not the file it was before") as told:
-            fence.Grants({"read": [(str(path), info.st_dev, info.st_ino)]})
+            fence.Grants({"read": [(str(path), info.st_dev, info.st_ino, number)]})
         assert told.value.errno == errno.ESTALE
 
 

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from trees import Tree
+from trees import VIRTUAL, Tree
 
 from iopstui.errors import Missing, Refused
+from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.rights import how_to_open
 from iopstui.safety import locks
-from iopstui.safety.locks import holder, lock, require_rights
+from iopstui.safety.locks import holder, lock, lock_node, require_rights
 
 
 @pytest.fixture
@@ -153,3 +154,18 @@ def test_which_right_is_missing(
             patch.setattr(os, "open", denied)
             look()
         assert missing.value.message == says.format("read")
+
+
+def test_a_device_without_a_node_is_locked_in_sysfs(tree: Tree, patience: list[float]) -> None:
+    tree.disk("vdb", VIRTUAL, "254:16")
+    device = read_devices(tree.roots)["vdb"]
+    fd = lock_node(device, tree.roots)
+    assert fd is not None
+    assert os.readlink(f"/proc/self/fd/{fd}").endswith("/vdb/dev")
+    (tree.roots.dev / "vdb").write_text("no node")
+    with pytest.raises(Refused, match="No second job"):
+        lock_node(device, tree.roots)
+    assert sum(patience) > 1
+    os.close(fd)
+    (tree.roots.sys / "class/block/vdb/dev").unlink()
+    assert lock_node(device, tree.roots) is None

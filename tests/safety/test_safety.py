@@ -9,9 +9,11 @@ import pytest
 from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.errors import EXIT_REFUSED, Refused
+from iopstui.linux.devices import loop
 from iopstui.linux.devices.openers import unseen, writers
 from iopstui.linux.devices.signatures import Signatures
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.model.block.stack import Backing
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target
 from iopstui.safety import refusals as safety
 from iopstui.safety.refusals import Verdict, check_file_write, check_write, hold, write_reasons
@@ -309,7 +311,7 @@ def test_programs_that_have_it_open_for_writing(tree: Tree) -> None:
         tree.proc(f"{pid}/fdinfo/3", f"pos:\t0\nflags:\t{flags}\n")
         (tree.roots.proc / pid / "fd").mkdir()
         (tree.roots.proc / pid / "fd/3").symlink_to(node)
-    assert writers(["/dev/vdb"], tree.roots) == (f"qemu? (pid {own + 1})",)
+    assert writers(["/dev/vdb"], tree.roots) == (f"qemu? (pid {own + 1}) has it open for writing",)
 
 
 def test_a_directory_passes_and_a_file_needs_its_path(tree: Tree, tmp_path: Path) -> None:
@@ -343,13 +345,14 @@ def test_a_file_in_use_has_no_override(tree: Tree, tmp_path: Path) -> None:
     tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file=str(image))
     tree.proc("swaps", f"Filename Type\n{swap} file 1 0 -2\n")
     devices = read_devices(tree.roots)
-    loop = "loop0 is made of it"
-    for path, why in ((image, loop), (other_name, loop), (swap, "it is swap space")):
+    made = "loop0 is made of it"
+    for path, why in ((image, made), (other_name, made), (swap, "it is swap space")):
         with pytest.raises(Refused) as caught:
             check_file_write(str(path), str(path), devices, tree.roots)
         assert said(caught.value) == (
             f"{path} is not written, because it is in use: {why}.",
-            "There is no override. Detach it first (losetup -d, swapoff), or name another file.",
+            "There is no override. Detach it first (losetup -d, swapoff), end the program that has "
+            "it open, or name another file.",
         )
 
 
@@ -364,11 +367,12 @@ def test_what_a_loop_device_is_made_of_is_asked_of_the_kernel(
     image.write_text("")
     tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file=str(image))
     devices = read_devices(tree.roots)
-    monkeypatch.setattr(safety, "backing_identity", lambda node: (info.st_dev, info.st_ino))
+    made_of = Backing((os.major(info.st_dev), os.minor(info.st_dev)), info.st_ino)
+    monkeypatch.setattr(loop, "read_backing", lambda node, number: made_of)
     check_file_write(str(image), str(image), devices, tree.roots)
     with pytest.raises(Refused, match="loop0 is made of it"):
         check_file_write(str(kept), str(kept), devices, tree.roots)
-    monkeypatch.setattr(safety, "backing_identity", lambda node: None)
+    monkeypatch.setattr(loop, "read_backing", lambda node, number: None)
     with pytest.raises(Refused, match="loop0 is made of it"):
         check_file_write(str(image), str(image), devices, tree.roots)
 

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Refused
-from iopstui.linux.devices.loop import backing_identity
+from iopstui.linux.devices.loop import read_backing
 from iopstui.linux.devices.openers import writers
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.devices.udev import HotplugMonitor
 from iopstui.linux.roots import Roots
+from iopstui.model.block.stack import Backing
 from iopstui.model.block.target import DEVICE
 from iopstui.safety.refusals import check_file_write, check_write, hold, write_reasons
 
@@ -142,7 +143,8 @@ def test_a_holder_whose_node_lies_elsewhere_is_found(loop: str, image: Path) -> 
 
 def test_the_file_of_a_loop_device_is_known_by_its_inode(loop: str, image: Path) -> None:
     info = image.stat()
-    assert backing_identity(loop) == (info.st_dev, info.st_ino)
+    made_of = read_backing(loop)
+    assert made_of == Backing((os.major(info.st_dev), os.minor(info.st_dev)), info.st_ino)
     image.rename(image.with_name("moved.img"))
     image.write_bytes(b"another file of that name")
     devices = read_devices(ROOTS)

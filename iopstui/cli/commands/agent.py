@@ -31,4 +31,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
+    kernel=True,
 )

@@ -39,4 +39,5 @@ COMMAND = Command(
     add_arguments,
     run,
     anywhere=True,
+    kernel=True,
 )

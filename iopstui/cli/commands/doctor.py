@@ -28,4 +28,5 @@ COMMAND = Command(
     "what this machine allows and lacks; cleans up what a crash left",
     add_arguments,
     run,
+    kernel=True,
 )

@@ -104,4 +104,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
+    kernel=True,
 )

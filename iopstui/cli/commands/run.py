@@ -69,4 +69,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
+    kernel=True,
 )

@@ -74,4 +74,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
+    kernel=True,
 )

@@ -83,4 +83,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
+    kernel=True,
 )

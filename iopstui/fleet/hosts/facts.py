@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from iopstui.linux.devices.loop import read_backings
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
@@ -26,6 +27,7 @@ def disks_of(writes: Sequence[str], roots: Roots) -> list[Object]:
     """Every disk of this host that has a name which is the same everywhere (its WWID), what uses
     it here, and which of the paths to be written (``writes``) are on it."""
     devices = read_devices(roots)
+    backings = read_backings(devices, roots)
     nodes = {_node(path): path for path in writes}
     found = []
     for device in devices.values():
@@ -34,7 +36,7 @@ def disks_of(writes: Sequence[str], roots: Roots) -> list[Object]:
         if wwid or written:
             found.append({
                 "name": device.name, "wwid": wwid, "writes": written,
-                "uses": list(usage(device.name, devices))[:MOST_USES],
+                "uses": list(usage(device.name, devices, backings))[:MOST_USES],
             })  # fmt: skip
     return found
 

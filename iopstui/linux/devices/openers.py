@@ -1,39 +1,97 @@
-"""Which other programs have a device open for writing (proc_pid_fd(5), proc_pid_fdinfo(5))."""
+"""Which other programs have a device or file open for writing, or mapped (proc_pid_fd(5),
+proc_pid_fdinfo(5), proc_pid_maps(5))."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
 from iopstui.text import printable
 
+OPEN, MAPPED = "has it open for writing", "has it mapped for writing"
+
 # looking at a file there may hang, if its server is gone
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "afs", "fuse", "glusterfs"})
 # proc(5): the initial PID namespace has this number (PROC_PID_INIT_INO)
 _INITIAL_PIDS = "pid:[4026531836]"
+# range, "rw-s" or "-w-s", offset, device, inode, name
+_SHARED = re.compile(r"(?m)^([0-9a-f]+-[0-9a-f]+) .w.s [0-9a-f]+ [0-9a-f:]+ [1-9][0-9]* +(/.*)$")
+
+File = tuple[tuple[int, int], int]
+"""((major, minor) of the file system, inode)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writable:
+    """What another program may write to: ``who`` in words, and ``name`` of the file with its
+    ``number`` (a block device) or ``file``; both ``None`` if it can't be examined."""
+
+    who: str
+    name: str
+    number: tuple[int, int] | None = None
+    file: File | None = None
+
+
+def identity(info: os.stat_result) -> File:
+    """A file, whatever it is called."""
+    return (os.major(info.st_dev), os.minor(info.st_dev)), info.st_ino
+
+
+class Writers:
+    """Everything that other programs have open or mapped for writing now.
+
+    Only processes this user may look into are seen: an empty answer proves nothing (``unseen`` says
+    why).
+    """
+
+    def __init__(self, roots: Roots) -> None:
+        own = str(os.getpid())
+        self._found: list[Writable] = []
+        for pid in list_names(roots.proc):
+            if pid.isdecimal() and pid != own:
+                self._found += _of_process(roots.proc / pid)
+        self._by_file: dict[File, list[Writable]] = {}
+        self._by_name: dict[str, list[Writable]] = {}
+        for one in self._found:
+            self._by_name.setdefault(one.name, []).append(one)
+            if one.file is not None:
+                self._by_file.setdefault(one.file, []).append(one)
+
+    def of_device(
+        self, nodes: Iterable[str], numbers: Iterable[tuple[int, int]], files: Iterable[File] = ()
+    ) -> tuple[str, ...]:
+        """ "name (pid N) has it open for writing": of these nodes by path, of these devices by
+        number (containers, chroots and virtual machines have nodes of other names and places), and
+        of these files, whatever they are called."""
+        named, numbered, of_files = frozenset(nodes), frozenset(numbers), frozenset(files)
+        found = (
+            one.who for one in self._found
+            if one.name in named or one.number in numbered or one.file in of_files
+        )  # fmt: skip
+        return tuple(dict.fromkeys(found))
+
+    def of_file(self, path: str, files: Iterable[File]) -> tuple[str, ...]:
+        """The same of one file: its real path, and the numbers it has."""
+        found = [one for file in files for one in self._by_file.get(file, ())]
+        # only the name is known of what can't be examined (on a server)
+        found += [one for one in self._by_name.get(path, ()) if not one.file and not one.number]
+        return tuple(dict.fromkeys(one.who for one in found))
 
 
 def writers(
-    nodes: Iterable[str], roots: Roots, numbers: Iterable[tuple[int, int]] = ()
+    nodes: Iterable[str],
+    roots: Roots,
+    numbers: Iterable[tuple[int, int]] = (),
+    files: Iterable[File] = (),
 ) -> tuple[str, ...]:
-    """ "name (pid N)" of every other process that has one of ``nodes`` open for writing.
-
-    ``numbers`` are device numbers (major, minor): a node of another name or place, as containers,
-    chroots and virtual machines have, is found by these. Only processes this user may look into are
-    seen: an empty answer proves nothing (``unseen`` says why).
-    """
-    wanted = frozenset(nodes), frozenset(numbers)
-    own = str(os.getpid())
-    found = []
-    for pid in list_names(roots.proc):
-        if pid.isdecimal() and pid != own and _writes(roots.proc / pid, *wanted):
-            name = printable(read_text(roots.proc / pid / "comm") or "?")
-            found.append(f"{name} (pid {pid})")
-    return tuple(found)
+    """As ``Writers.of_device``, now."""
+    return Writers(roots).of_device(nodes, numbers, files)
 
 
 def unseen(roots: Roots) -> str:
@@ -53,47 +111,89 @@ def unseen(roots: Roots) -> str:
     return ""
 
 
-def _writes(process: Path, nodes: frozenset[str], numbers: frozenset[tuple[int, int]]) -> bool:
-    remote: frozenset[str] | None = None
-    for number in list_names(process / "fd"):
-        link = process / "fd" / number
-        try:
-            node = os.readlink(link)
-        except OSError:
+def _of_process(process: Path) -> Iterator[Writable]:
+    remote = _Remote(process)
+    name = ""
+    for how, found in ((OPEN, _opened(process, remote)), (MAPPED, _mapped(process, remote))):
+        for path, info in found:
+            name = name or printable(read_text(process / "comm") or "?")
+            who = f"{name} (pid {process.name}) {how}"
+            if info is None:
+                yield Writable(who, path)
+            elif stat.S_ISBLK(info.st_mode):
+                yield Writable(who, path, (os.major(info.st_rdev), os.minor(info.st_rdev)))
+            elif stat.S_ISREG(info.st_mode):
+                yield Writable(who, path, None, identity(info))
+
+
+def _opened(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:
+    for table in _tables(process):
+        for number in list_names(table / "fd"):
+            link, fdinfo = table / "fd" / number, table / "fdinfo" / number
+            try:
+                path = os.readlink(link)
+            except OSError:
+                continue
+            # anything else is a socket, a pipe
+            if path.startswith("/") and _for_writing(fdinfo):
+                far = _field(fdinfo, "mnt_id") in remote.mounts
+                yield path, None if far else _stat(link)
+
+
+def _tables(process: Path) -> Iterator[Path]:
+    """Where its descriptors are: a thread may have its own (unshare(2)), and outlive the first."""
+    yield process
+    known = list_names(process / "fd")
+    for thread in list_names(process / "task"):
+        if thread != process.name and list_names(process / "task" / thread / "fd") != known:
+            yield process / "task" / thread
+
+
+def _mapped(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:
+    data = read_bytes(process / "maps") or b""
+    if b"w-s " not in data and b"wxs " not in data:
+        return
+    for area, path in _SHARED.findall(decode(data)):
+        path = path.replace("\\012", "\n").removesuffix(" (deleted)")
+        if remote.holds(path):
+            yield path, None
             continue
-        if not node.startswith("/"):
-            continue  # a socket, a pipe
-        known = node in nodes
-        if not known and numbers and _for_writing(process / "fdinfo" / number):
-            remote = _remote_mounts(process) if remote is None else remote
-            known = _is_device(link, process / "fdinfo" / number, remote, numbers)
-        if known and _for_writing(process / "fdinfo" / number):
-            return True
-    return False
+        # the name may mean another file by now; only root may ask for the mapping itself
+        yield path, _stat(process / "map_files" / area) or _stat(Path(f"{process}/root{path}"))
 
 
-def _is_device(
-    link: Path, fdinfo: Path, remote: frozenset[str], numbers: frozenset[tuple[int, int]]
-) -> bool:
-    if _field(fdinfo, "mnt_id") in remote:
-        return False
+def _stat(path: Path) -> os.stat_result | None:
     try:
-        info = os.stat(link)
-    except OSError:
-        return False
-    number = os.major(info.st_rdev), os.minor(info.st_rdev)
-    return stat.S_ISBLK(info.st_mode) and number in numbers
+        return os.stat(path)
+    except (OSError, ValueError):
+        return None
 
 
-def _remote_mounts(process: Path) -> frozenset[str]:
-    """The mounts of a process that a server somewhere answers for (proc_pid_mountinfo(5))."""
-    found = set()
-    for line in decode(read_bytes(process / "mountinfo") or b"").split("\n"):
-        before, _, after = line.partition(" - ")
-        kind = after.partition(" ")[0]
-        if kind in _REMOTE or kind.startswith("fuse."):
-            found.add(before.partition(" ")[0])
-    return frozenset(found)
+class _Remote:
+    """The mounts of a process that a server somewhere answers for (proc_pid_mountinfo(5)), by
+    number and by place; read when first asked for."""
+
+    def __init__(self, process: Path) -> None:
+        self._process = process
+        self._read: dict[str, str] | None = None
+
+    @property
+    def mounts(self) -> dict[str, str]:
+        if self._read is None:
+            self._read = {}
+            for line in decode(read_bytes(self._process / "mountinfo") or b"").split("\n"):
+                before, _, after = line.partition(" - ")
+                kind = after.partition(" ")[0]
+                if kind in _REMOTE or kind.startswith("fuse."):
+                    fields = before.split(" ")
+                    self._read[fields[0]] = fields[4] if len(fields) > 4 else "/"
+        return self._read
+
+    def holds(self, name: str) -> bool:
+        """Whether a file of this name is on one of them."""
+        return any(
+            name == top or name.startswith(top.rstrip("/") + "/") for top in self.mounts.values()
+        )
 
 
 def _field(fdinfo: Path, name: str) -> str:
@@ -106,7 +206,9 @@ def _field(fdinfo: Path, name: str) -> str:
 def _for_writing(fdinfo: Path) -> bool:
     flags = _field(fdinfo, "flags")
     try:
-        return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
+        number = int(flags, 8)
     except ValueError:
         # unknown: better one too many; a descriptor that is gone writes nothing
         return bool(flags)
+    # O_PATH opens nothing
+    return number & os.O_ACCMODE != os.O_RDONLY and not number & os.O_PATH

@@ -67,6 +67,7 @@ _DM_LAYERS = (
     ("mpath-", "dm-multipath"),
     ("DMRAID-", "dm-raid"),
     ("stratis-", "Stratis"),
+    ("part", "partition"),
 )
 # by what sysfs calls a device's ancestors, before their numbers; the first of these that there is
 _TRANSPORTS = {

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
+from iopstui.linux.devices.kernel_files import kernel_file_system
 from iopstui.linux.devices.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
@@ -85,6 +86,13 @@ def resolve_target(
             "In a container, pass the device into it (docker run --device ...).",
         )
     path = Path(os.path.realpath(given))
+    named = _stat(path)
+    if named is None or not os.path.samestat(info, named):
+        raise UsageError(
+            f"{_say(text)} leads to {_say(path)}, which is not that file: it has no name "
+            "any more, or names change just now.",
+            "Name a file that has a name.",
+        )
     if stat.S_ISBLK(info.st_mode):
         return _device_target(path, info, roots, devices, to_read)
     _check_usable(path, info, roots)
@@ -334,6 +342,16 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
             raise UsageError(
                 f"{_say(path)} is {what}, not a block device, file or directory.", LIST_DEVICES
             )
+    kind = "" if stat.S_ISDIR(info.st_mode) else kernel_file_system(path)
+    if kind:
+        raise UsageError(
+            f"{_say(path)} is a file of {kind}, by which the kernel is told what to do: nobody's "
+            "data.",
+            LIST_DEVICES,
+        )
+    if not stat.S_ISREG(info.st_mode) and not stat.S_ISDIR(info.st_mode):
+        raise UsageError(f"{_say(path)} is neither a block device, file nor directory.",
+                         LIST_DEVICES)  # fmt: skip
     if stat.S_ISREG(info.st_mode) and _is_device_place(path, roots):
         raise UsageError(
             f"{_say(path)} is an ordinary file among the devices: a mistyped fio command "

@@ -5,31 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.stack import Backings, Stack
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
 
 
-def usage(name: str, devices: Devices) -> tuple[str, ...]:
+def usage(name: str, devices: Devices, backings: Backings | None = None) -> tuple[str, ...]:
     """Every known reason why writing to the device would hit something in use, in words.
 
-    Looks at the device, its partitions and everything stacked on them; at a partition's disk
-    as a whole; at what a loop device is made of, and at other loop devices made of the same.
+    Looks at the device, its partitions and everything stacked on them; at everything below it;
+    and at what else has the same blocks: loop devices and device-mapper devices on what lies
+    below it, loop devices made of the same file. ``backings``: see ``Stack``.
     """
-    return tuple(dict.fromkeys(_reasons(name, devices, frozenset())))
+    if name not in devices:
+        return ()
+    return tuple(dict.fromkeys(_reasons(name, Stack(devices, backings))))
 
 
-def stacked_on(name: str, devices: Devices) -> tuple[str, ...]:
+def stacked_on(name: str, devices: Devices, backings: Backings | None = None) -> tuple[str, ...]:
     """The device, its partitions, holders and loop devices, theirs too; without repeats."""
-    found: list[str] = []
-    waiting = [name]
-    while waiting:
-        current = waiting.pop(0)
-        device = devices.get(current)
-        if device is not None and current not in found:
-            found.append(current)
-            waiting.extend((*device.partitions, *device.holders, *_loops_on(device, devices)))
-    return tuple(found)
+    return Stack(devices, backings).above(name)
 
 
 def describe(device: BlockDevice) -> str:
@@ -38,51 +34,42 @@ def describe(device: BlockDevice) -> str:
     return printable(f"{device.name} ({words})" if words else device.name)
 
 
-def _reasons(name: str, devices: Devices, done: frozenset[str]) -> Iterator[str]:
-    device = devices.get(name)
-    if device is None or name in done:
-        return
-    done = done | {name}
-    for member in stacked_on(name, devices):
-        yield from _direct(devices[member], devices)
-    disk = devices.get(device.disk or "")
-    if disk is not None:
-        yield from _direct(disk, devices)
-        for holder in disk.holders:
-            yield from _reasons(holder, devices, done)
-    if device.backing_file:
-        yield from _same_backing(device, devices, done)
+def _reasons(name: str, stack: Stack) -> Iterator[str]:
+    for member in stack.above(name):
+        yield from _held(stack.devices[member])
+        for child in stack.on(member):
+            yield from _part_of(member, child, stack)
+    for member in stack.below(name):
+        yield from _held(stack.devices[member])
+    for other, lower in stack.beside(name).items():
+        if other in stack.on(lower):
+            yield from _part_of(lower, other, stack)
+        elif other in stack.same_file(lower):
+            file = printable(stack.devices[lower].backing_file or "")
+            yield f"{other} is made of the same file, {file}"
+        yield from _held(stack.devices[other])
+        for child in stack.on(other):
+            yield from _part_of(other, child, stack)
+    for lower in stack.below(name):
+        # a holder that has no description
+        for holder in stack.devices[lower].holders:
+            if holder not in stack.devices:
+                yield f"{lower} is part of {printable(holder)}"
 
 
-def _direct(device: BlockDevice, devices: Devices) -> Iterator[str]:
+def _held(device: BlockDevice) -> Iterator[str]:
     for mount in device.mounts:
         where = " in another mount namespace" if mount.elsewhere else ""
         place = printable(mount.mountpoint)
         yield f"{device.name} is mounted at {place} ({printable(mount.fstype)}){where}"
     if device.swap:
         yield f"{device.name} is in use as swap"
-    for name in device.holders:
-        holder = devices.get(name)
-        yield f"{device.name} is part of {describe(holder) if holder else printable(name)}"
-    for name in _loops_on(device, devices):
-        yield f"{device.name} is attached to {name}"
 
 
-def _loops_on(device: BlockDevice, devices: Devices) -> list[str]:
-    nodes = {device.path}
-    if device.dm_name:
-        nodes.add(f"/dev/mapper/{device.dm_name}")
-    return [other.name for other in devices.values() if other.backing_file in nodes]
-
-
-def _same_backing(loop: BlockDevice, devices: Devices, done: frozenset[str]) -> Iterator[str]:
-    for other in devices.values():
-        if other.name == loop.name:
-            continue
-        if other.backing_file == loop.backing_file:
-            yield f"{other.name} is made of the same file, {printable(other.backing_file or '')}"
-            for member in stacked_on(other.name, devices):
-                yield from _direct(devices[member], devices)
-        if loop.name in _loops_on(other, devices):
-            own = f"{other.name} is attached to {loop.name}"
-            yield from (why for why in _reasons(other.name, devices, done) if why != own)
+def _part_of(name: str, child: str, stack: Stack) -> Iterator[str]:
+    """In words that ``child`` on the device has it in use; a partition alone has not."""
+    found = stack.devices.get(child)
+    if child in stack.devices[name].holders:
+        yield f"{name} is part of {describe(found) if found else printable(child)}"
+    elif child in stack.loops_on(name):
+        yield f"{name} is attached to {child}"

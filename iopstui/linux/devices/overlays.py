@@ -1,0 +1,112 @@
+"""Files that overlayfs shows under a second name with another inode (Documentation/filesystems/
+overlayfs.rst)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from iopstui.linux.devices.mounts import MountEntry, unescape
+from iopstui.linux.devices.openers import File, identity
+
+_COLON = re.compile(r"(?<!\\):")
+# an overlay's layers may lie in overlays; the kernel stacks two
+_DEEP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """One mount of an overlay: ``root`` of the overlay is at ``mountpoint``; ``layers`` are its
+    directories as the mount named them, the upper one first."""
+
+    mountpoint: str
+    root: str
+    layers: tuple[str, ...]
+
+
+class Overlays:
+    """The overlays among mounts. Their directories are looked up once: there may be very many
+    files to ask for."""
+
+    def __init__(self, entries: Iterable[MountEntry]) -> None:
+        self._by_mountpoint: dict[str, list[Overlay]] = {}
+        self._by_layer: dict[str, list[Overlay]] = {}
+        for entry in entries:
+            if entry.fstype == "overlay":
+                layers = tuple(parse_layers(entry.super_options))
+                one = Overlay(entry.mountpoint, entry.root, layers)
+                self._by_mountpoint.setdefault(_bare(entry.mountpoint), []).append(one)
+                for layer in filter(os.path.isabs, layers):
+                    self._by_layer.setdefault(_bare(os.path.realpath(layer)), []).append(one)
+
+    def files(self, path: str) -> set[File]:
+        """The same file beside and below overlays, and above its layers, by number."""
+        return set(_existing((*self.names_below(path), *self.names_above(path))))
+
+    def names_below(self, path: str, deep: int = _DEEP) -> Iterator[str]:
+        """What a file is called in the layers of the overlays it lies in, whether it exists there
+        or not."""
+        for top, rest in _ancestors(path) if deep and self._by_mountpoint else ():
+            for overlay in self._by_mountpoint.get(top, ()):
+                for layer in filter(os.path.isabs, overlay.layers):
+                    name = _bare(layer) + _bare(overlay.root) + rest
+                    yield name
+                    yield from self.names_below(name, deep - 1)
+
+    def names_above(self, path: str, deep: int = _DEEP) -> Iterator[str]:
+        """What a file in a layer is called in the overlays that are made of it."""
+        for top, rest in _ancestors(path) if deep and self._by_layer else ():
+            for overlay in self._by_layer.get(top, ()):
+                root = _bare(overlay.root)
+                if rest == root or rest.startswith(root + "/"):
+                    name = _bare(overlay.mountpoint) + rest[len(root) :]
+                    yield name
+                    yield from self.names_above(name, deep - 1)
+
+    def hides(self, path: str) -> bool:
+        """Whether a file lies in an overlay whose upper directory can't be found by its name: it is
+        relative, or of another mount namespace."""
+        found = (self._by_mountpoint.get(top, ()) for top, _ in _ancestors(path))
+        return any(not _is_here(one) for overlays in found for one in overlays)
+
+
+def _is_here(overlay: Overlay) -> bool:
+    return all(os.path.isabs(one) and os.path.isdir(one) for one in overlay.layers[:1])
+
+
+def parse_layers(options: str) -> Iterator[str]:
+    """The directories that an overlay's options in mountinfo name, the upper one first."""
+    upper: list[str] = []
+    lower: list[str] = []
+    for option in options.split(","):
+        name, _, value = option.partition("=")
+        if name == "upperdir":
+            upper.append(unescape(value))
+        elif name in ("lowerdir", "lowerdir+", "datadir+"):
+            lower += _COLON.split(unescape(value))
+    for layer in (*upper, *lower):
+        if layer:
+            yield re.sub(r"\\(.)", r"\1", layer)
+
+
+def _existing(names: Iterable[str]) -> Iterator[File]:
+    for name in names:
+        try:
+            yield identity(os.stat(name))
+        except (OSError, ValueError):
+            continue
+
+
+def _ancestors(path: str) -> Iterator[tuple[str, str]]:
+    """(directory above it without the last slash, rest of the path), from itself up to "" (/)."""
+    top = path
+    while top.startswith("/"):
+        yield top, path[len(top) :]
+        top = top[: top.rfind("/")]
+    yield "", path
+
+
+def _bare(path: str) -> str:
+    return path.rstrip("/")

@@ -1,0 +1,144 @@
+"""How block devices lie on each other: by number, in both directions, to the top and the bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from iopstui.model.block.device import BlockDevice
+
+Devices = Mapping[str, BlockDevice]
+# several of one of these on one device share it out: none writes to what another one has
+_SHARING_LAYERS = frozenset({"LVM", "bcache", "dm-raid", "Stratis", "partition"})
+
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """The file or block device that a loop device is made of, by numbers: ``device`` (major,
+    minor) and ``inode`` of the file or node, ``number`` of the block device (``None``: a file).
+    """
+
+    device: tuple[int, int]
+    inode: int
+    number: tuple[int, int] | None = None
+
+
+Backings = Mapping[str, Backing]
+
+
+class Stack:
+    """All devices of a machine with what they lie on.
+
+    ``backings`` has what loop devices are made of; of one that isn't in it the name of its file is
+    all that is known.
+    """
+
+    def __init__(self, devices: Devices, backings: Backings | None = None) -> None:
+        self.devices = devices
+        self._backings = backings or {}
+        self._by_number = {(d.major, d.minor): d.name for d in devices.values() if d.major >= 0}
+        self._by_path = {d.path: d.name for d in devices.values()}
+        for device in devices.values():
+            if device.dm_name:
+                self._by_path[f"/dev/mapper/{device.dm_name}"] = device.name
+        self._lower = {
+            name: lower
+            for name, device in devices.items()
+            if device.backing_file and (lower := self._backing_device(device)) is not None
+        }
+        self._loops: dict[str, list[str]] = {}
+        for loop, lower in self._lower.items():
+            self._loops.setdefault(lower, []).append(loop)
+
+    def loops_on(self, name: str) -> list[str]:
+        """The loop devices that are made of this device."""
+        return self._loops.get(name, [])
+
+    def on(self, name: str) -> tuple[str, ...]:
+        """What lies on it directly: partitions, holders, loop devices."""
+        device = self.devices.get(name)
+        if device is None:
+            return ()
+        return (*device.partitions, *device.holders, *self.loops_on(name))
+
+    def under(self, name: str) -> tuple[str, ...]:
+        """What it lies on directly: a partition's disk, slaves, what a loop device is made of."""
+        device = self.devices.get(name)
+        if device is None:
+            return ()
+        disk = (device.disk,) if device.disk else ()
+        lower = self._lower.get(name)
+        return (*disk, *device.slaves, *((lower,) if lower else ()))
+
+    def above(self, name: str) -> tuple[str, ...]:
+        """The device and everything on it, without repeats."""
+        return self._followed(name, self.on)
+
+    def below(self, name: str) -> tuple[str, ...]:
+        """Everything that it lies on, nearest first, without itself."""
+        return self._followed(name, self.under)[1:]
+
+    def same_file(self, name: str) -> list[str]:
+        """Other loop devices that are made of the same file."""
+        device = self.devices.get(name)
+        if device is None or not device.backing_file or name in self._lower:
+            return []
+        return [
+            other.name
+            for other in self.devices.values()
+            if other.name != name and other.backing_file and self._same(device, other)
+        ]
+
+    def beside(self, name: str) -> dict[str, str]:
+        """Other devices with blocks of this one, each with the device below that both have:
+        everything on what lies below it that is not shared out, and on loop devices of one file."""
+        found: dict[str, str] = {}
+        own = {*self.above(name), *self.below(name)}
+        for current in (name, *self.below(name)):
+            for lower in self.under(current):
+                for child in self.on(lower):
+                    if child in own or self._shares(current, child):
+                        continue
+                    found.update({one: lower for one in self.above(child) if one not in own})
+            for twin in self.same_file(current):
+                found.update({one: current for one in self.above(twin) if one not in own})
+        return found
+
+    def _shares(self, one: str, other: str) -> bool:
+        """Whether two devices on the same one never have a block in common."""
+        first, second = self.devices.get(one), self.devices.get(other)
+        if first is None or second is None:
+            return False
+        if first.disk and second.disk:
+            return True
+        if first.kind == second.kind == "md":
+            return True
+        return first.layer in _SHARING_LAYERS and first.layer == second.layer
+
+    def _followed(self, name: str, step: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        waiting = [name]
+        while waiting:
+            current = waiting.pop(0)
+            if current in self.devices and current not in found:
+                found[current] = None
+                waiting.extend(step(current))
+        return tuple(found)
+
+    def _backing_device(self, loop: BlockDevice) -> str | None:
+        backing = self._backings.get(loop.name)
+        if backing is not None:
+            return self._by_number.get(backing.number) if backing.number else None
+        return self._by_path.get(loop.backing_file or "")
+
+    def _same(self, one: BlockDevice, other: BlockDevice) -> bool:
+        first, second = self._backings.get(one.name), self._backings.get(other.name)
+        if first is not None and second is not None:
+            return (first.device, first.inode) == (second.device, second.inode)
+        return one.backing_file == other.backing_file
+
+
+def backing_files(names: Iterable[str], backings: Backings) -> set[tuple[tuple[int, int], int]]:
+    """The files, as (device, inode), that the loop devices among ``names`` are made of."""
+    found = (backings[name] for name in names if name in backings)
+    return {(one.device, one.inode) for one in found if one.number is None}

@@ -1,0 +1,113 @@
+"""Who uses a file that is to be written: loop devices, swap, other programs; by inode."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from iopstui.linux.devices.loop import read_backings
+from iopstui.linux.devices.mounts import parse_swaps, read_mounts, read_own_mounts
+from iopstui.linux.devices.openers import File, Writers, identity
+from iopstui.linux.devices.overlays import Overlays
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import decode, read_bytes, read_count
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.stack import Backing
+
+SECTOR = 512
+_DELETED = " (deleted)"
+
+
+class FileUsers:
+    """The users of files, as the machine is when it is first asked: a job may have hundreds of
+    thousands of files, and the programs of a machine are looked at once for all."""
+
+    def __init__(self, devices: Mapping[str, BlockDevice], roots: Roots) -> None:
+        self._devices = devices
+        self._roots = roots
+
+    def of(self, real: str, info: os.stat_result) -> list[str]:
+        """In words who uses the file ``info``, whose path is ``real``, under any name and through
+        any overlay."""
+        files = {identity(info), *self._own_overlays.files(real)}
+        users = [
+            f"{one.loop.name} is made of it"
+            for one in self._loops
+            if one.files & files or self._could_be(one, real, info)
+        ]
+        names, swapped = self._swaps
+        if real in names or files & swapped:
+            users.append("it is swap space")
+        return [*users, *self._writers.of_file(real, files)]
+
+    @cached_property
+    def _own_overlays(self) -> Overlays:
+        return Overlays(read_own_mounts(self._roots))
+
+    @cached_property
+    def _overlays(self) -> Overlays:
+        return Overlays(read_mounts(self._roots).entries)
+
+    @cached_property
+    def _writers(self) -> Writers:
+        return Writers(self._roots)
+
+    @cached_property
+    def _swaps(self) -> tuple[tuple[str, ...], set[File]]:
+        names = parse_swaps(decode(read_bytes(self._roots.proc / "swaps") or b""))
+        found = set()
+        for name in names:
+            try:
+                found.add(identity(os.stat(name)))
+            except (OSError, ValueError):
+                continue
+        return names, found
+
+    @cached_property
+    def _loops(self) -> list[_Loop]:
+        backings = read_backings(self._devices, self._roots)
+        return list(self._file_loops(backings))
+
+    def _file_loops(self, backings: Mapping[str, Backing]) -> Iterator[_Loop]:
+        for loop in self._devices.values():
+            backing = backings.get(loop.name)
+            if not loop.backing_file or (backing is not None and backing.number is not None):
+                continue  # a device's node is no file
+            path = loop.backing_file.removesuffix(_DELETED)
+            files = self._overlays.files(path)
+            if backing is not None:
+                files.add((backing.device, backing.inode))
+            yield _Loop(loop, path, backing, files)
+
+    def _could_be(self, one: _Loop, real: str, info: os.stat_result) -> bool:
+        if one.backing is None:
+            return self._fits(one.loop, real, info)
+        # in an overlay whose layers can't be found by name
+        same = os.path.basename(one.path) == os.path.basename(real)
+        return (same or info.st_ino == one.backing.inode) and self._overlays.hides(one.path)
+
+    def _fits(self, loop: BlockDevice, real: str, info: os.stat_result) -> bool:
+        """Whether a loop device could be made of the file: its name is all that is known, and
+        nothing of that name is here."""
+        if loop.backing_file == real:
+            return True
+        directory = self._roots.sys / "class/block" / loop.name / "loop"
+        offset, limit = read_count(directory / "offset"), read_count(directory / "sizelimit")
+        if loop.size is None or offset is None:
+            return False
+        if limit:
+            return offset + limit <= info.st_size
+        return loop.size == (info.st_size - offset) // SECTOR * SECTOR > 0
+
+
+class _Loop:
+    """A loop device with what is known of its file."""
+
+    def __init__(
+        self, loop: BlockDevice, path: str, backing: Backing | None, files: set[File]
+    ) -> None:
+        self.loop = loop
+        self.path = path
+        self.backing = backing
+        self.files = files

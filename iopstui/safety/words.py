@@ -1,0 +1,72 @@
+"""``--destroy-data``: each path is bound to the file or device that it names when it is read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from iopstui.linux.devices.openers import File, identity
+from iopstui.linux.sysattr import read_count
+
+SYS = Path("/sys/dev/block")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A path of ``--destroy-data``, and what it named when it was read.
+
+    ``real`` is the path with links followed, ``file`` the file (``None``: there was none), or
+    ``number`` the block device, ``diskseq`` which of the disks that had that number. ``fd`` keeps
+    the file's inode from being given to another one.
+    """
+
+    text: str
+    real: str
+    file: File | None = None
+    number: tuple[int, int] | None = None
+    diskseq: int | None = None
+    fd: int = -1
+
+    @property
+    def bound(self) -> bool:
+        """False if there was nothing of this name."""
+        return self.file is not None or self.number is not None
+
+    def means(self, path: str, info: os.stat_result | None, diskseq: int | None = None) -> bool:
+        """Whether it was said for the file or device ``info``, whose real path is ``path``."""
+        if not os.path.isabs(self.text):
+            return False
+        if info is None or not self.bound:
+            return self.real == path
+        if stat.S_ISBLK(info.st_mode):
+            if self.number != (os.major(info.st_rdev), os.minor(info.st_rdev)):
+                return False
+            return None in (self.diskseq, diskseq) or self.diskseq == diskseq
+        return self.file == identity(info)
+
+
+def bind(texts: Sequence[str]) -> tuple[Word, ...]:
+    """What the paths name now; of a path that was bound before, what it named then."""
+    return tuple(map(_bound, texts))
+
+
+@cache
+def _bound(text: str) -> Word:
+    try:
+        real = os.path.realpath(text)
+        fd = os.open(real, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return Word(text, os.path.realpath(text) if "\0" not in text else text)
+    info = os.fstat(fd)
+    if not stat.S_ISBLK(info.st_mode):
+        return Word(text, real, file=identity(info), fd=fd)
+    major, minor = os.major(info.st_rdev), os.minor(info.st_rdev)
+    directory = SYS / f"{major}:{minor}"
+    diskseq = read_count(directory / "diskseq")
+    if diskseq is None:
+        diskseq = read_count(directory / "../diskseq")
+    return Word(text, real, number=(major, minor), diskseq=diskseq, fd=fd)

@@ -1,0 +1,70 @@
+"""One file, several names: overlayfs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from iopstui.linux.devices.mounts import parse_mountinfo
+from iopstui.linux.devices.openers import identity
+from iopstui.linux.devices.overlays import Overlays, parse_layers
+
+
+def mounted(point: str, options: str, root: str = "/") -> Overlays:
+    return Overlays(
+        parse_mountinfo(f"44 27 0:39 {root} {point} rw - overlay overlay rw,{options}\n")
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "layers"),
+    [
+        ("lowerdir=/a:/b,upperdir=/u,workdir=/w", ["/u", "/a", "/b"]),
+        (r"upperdir=/u\040x\054y,lowerdir=/a\134:b:/c", ["/u x,y", "/a:b", "/c"]),
+        ("lowerdir+=/a,lowerdir+=/b,datadir+=/d,upperdir=/u", ["/u", "/a", "/b", "/d"]),
+        ("lowerdir=/a::/d", ["/a", "/d"]), ("ro,xino=off", []), ("upperdir=", []),
+    ],
+)  # fmt: skip
+def test_the_layers(options: str, layers: list[str]) -> None:
+    assert list(parse_layers(options)) == layers
+
+
+def test_both_ways() -> None:
+    found = mounted("/m", "upperdir=/u,lowerdir=/l")
+    assert list(found.names_below("/m/d/img")) == ["/u/d/img", "/l/d/img"]
+    assert list(found.names_above("/l/d/img")) == ["/m/d/img"]
+    for path in ("/mm/img", "/img", "/u2/img"):
+        assert [*found.names_below(path), *found.names_above(path)] == []
+
+
+def test_a_part_of_an_overlay_that_is_mounted_elsewhere() -> None:
+    found = mounted("/bound", "upperdir=/u", root="/d")
+    assert list(found.names_below("/bound/img")) == ["/u/d/img"]
+    assert list(found.names_above("/u/d/img")) == ["/bound/img"]
+    assert list(found.names_above("/u/img")) == []
+
+
+def test_the_root_is_an_overlay() -> None:
+    found = mounted("/", "upperdir=/u")
+    assert next(iter(found.names_below("/srv/img"))) == "/u/srv/img"
+    # /u lies in / itself: that ends
+    assert len(list(found.names_below("/u/img"))) <= 3
+    assert len(list(found.names_above("/u/img"))) <= 3
+
+
+def test_files_are_found_by_number(tmp_path: Path) -> None:
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u/img").write_text("")
+    os.symlink(tmp_path / "u", tmp_path / "link")
+    found = mounted("/nowhere", f"upperdir={tmp_path}/link,lowerdir=relative")
+    assert found.files("/nowhere/img") == {identity((tmp_path / "u/img").stat())}
+    assert found.files("/nowhere/none") == set()
+    assert not found.hides("/nowhere/img")
+
+
+@pytest.mark.parametrize("upper", ["u", "/of/another/namespace"])
+def test_an_upper_directory_that_no_name_leads_to(upper: str) -> None:
+    found = mounted("/m", f"upperdir={upper},lowerdir=/l")
+    assert found.hides("/m/img") and not found.hides("/img")

@@ -1,0 +1,133 @@
+"""What shares blocks with what, by number and in both directions."""
+
+from __future__ import annotations
+
+import pytest
+
+from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.model.block.stack import Backing, Stack, backing_files
+from iopstui.model.block.usage import stacked_on, usage
+
+ROOT = Mount("/", "ext4")
+FILE = Backing((8, 1), 12)
+
+
+def device(name: str, number: tuple[int, int] = (0, 0), **fields: object) -> BlockDevice:
+    return BlockDevice(name, f"/dev/{name}", *number, "disk", 1 << 30, **fields)  # type: ignore[arg-type]
+
+
+def machine(*devices: BlockDevice) -> dict[str, BlockDevice]:
+    return {d.name: d for d in devices}
+
+
+def node(major: int, minor: int) -> Backing:
+    return Backing((0, 6), 900, (major, minor))
+
+
+def test_a_loop_device_on_a_node_of_any_name() -> None:
+    devices = machine(
+        device("loop0", (7, 0), backing_file="/img", mounts=(ROOT,)),
+        device("loop1", (7, 1), backing_file="/srv/node"),
+    )
+    backings = {"loop0": FILE, "loop1": node(7, 0)}
+    assert usage("loop1", devices, backings) == ("loop0 is mounted at / (ext4)",)
+    assert usage("loop0", devices, backings) == (
+        "loop0 is mounted at / (ext4)",
+        "loop0 is attached to loop1",
+    )
+    assert usage("loop1", devices) == ()
+    assert stacked_on("loop0", devices, backings) == ("loop0", "loop1")
+
+
+def test_the_number_counts_where_the_name_says_something_else() -> None:
+    devices = machine(
+        device("sda", (8, 0), mounts=(ROOT,)),
+        device("sdb", (8, 16)),
+        device("loop0", (7, 0), backing_file="/dev/sdb"),
+    )
+    backings = {"loop0": node(8, 0)}
+    assert usage("loop0", devices, backings) == ("sda is mounted at / (ext4)",)
+    assert usage("sdb", devices, backings) == ()
+
+
+def test_loop_over_loop_over_a_partition() -> None:
+    devices = machine(
+        device("loop0", (7, 0), backing_file="/img", partitions=("loop0p1", "loop0p2")),
+        device("loop0p1", (259, 0), disk="loop0"),
+        device("loop0p2", (259, 1), disk="loop0", mounts=(ROOT,)),
+        device("loop1", (7, 1), backing_file="/a"),
+        device("loop2", (7, 2), backing_file="/b", partitions=("loop2p1",)),
+        device("loop2p1", (259, 2), disk="loop2"),
+    )
+    backings = {"loop0": FILE, "loop1": node(259, 0), "loop2": node(7, 1)}
+    stack = Stack(devices, backings)
+    assert stack.below("loop2p1") == ("loop2", "loop1", "loop0p1", "loop0")
+    assert stack.above("loop0p1") == ("loop0p1", "loop1", "loop2", "loop2p1")
+    # its neighbour is another partition all the way up
+    assert usage("loop2p1", devices, backings) == ()
+    swapping = {**devices, "loop0p1": device("loop0p1", (259, 0), disk="loop0", swap=True)}
+    assert usage("loop2p1", swapping, backings) == ("loop0p1 is in use as swap",)
+
+
+def test_a_partition_of_a_loop_device_below_which_another_loop_device_is_mounted() -> None:
+    devices = machine(
+        device("loop0", (7, 0), backing_file="/img", partitions=("loop0p1",)),
+        device("loop0p1", (259, 0), disk="loop0"),
+        device("loop1", (7, 1), backing_file="/hard link", mounts=(ROOT,)),
+    )
+    backings = {"loop0": FILE, "loop1": FILE}
+    assert usage("loop0p1", devices, backings) == (
+        "loop1 is made of the same file, /img",
+        "loop1 is mounted at / (ext4)",
+    )
+
+
+def test_loop_devices_of_files_of_one_name() -> None:
+    """The first one's file was deleted, another one made."""
+    devices = machine(
+        device("loop0", (7, 0), backing_file="/img (deleted)"),
+        device("loop1", (7, 1), backing_file="/img (deleted)", mounts=(ROOT,)),
+    )
+    assert usage("loop0", devices, {"loop0": FILE, "loop1": Backing((8, 1), 13)}) == ()
+    assert usage("loop0", devices, {"loop0": FILE})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "free"),
+    [
+        ("LVM", "LVM", True), ("bcache", "bcache", True), ("partition", "partition", True),
+        ("device-mapper", "device-mapper", False), ("LVM", "dm-crypt", False),
+        ("dm-crypt", "dm-crypt", False), (None, None, False),
+    ],
+)  # fmt: skip
+def test_neighbours_on_one_device(first: str | None, second: str | None, free: bool) -> None:
+    """Of LVM each volume has blocks of its own; of two tables of device-mapper nobody knows."""
+    devices = machine(
+        device("sda", (8, 0), holders=("dm-0", "dm-1")),
+        device("dm-0", (253, 0), slaves=("sda",), layer=first),
+        device("dm-1", (253, 1), slaves=("sda",), layer=second, mounts=(ROOT,)),
+    )
+    found = usage("dm-0", devices)
+    assert ("dm-1 is mounted at / (ext4)" in found) is not free
+    assert bool(found) is not free
+
+
+def test_arrays_of_one_container_share_their_disks() -> None:
+    devices = {
+        name: BlockDevice(name, f"/dev/{name}", 9, number, "md", 1, slaves=("sda",), mounts=mounts)
+        for number, (name, mounts) in enumerate((("md126", ()), ("md127", (ROOT,))))
+    }
+    devices |= machine(device("sda", (8, 0), holders=("md126", "md127")))
+    assert usage("md126", devices) == ()
+
+
+def test_files_that_loop_devices_are_made_of() -> None:
+    backings = {"loop0": FILE, "loop1": node(7, 0)}
+    assert backing_files(("loop0", "loop1", "sda"), backings) == {((8, 1), 12)}
+
+
+def test_what_is_not_there() -> None:
+    stack = Stack({})
+    assert (stack.on("x"), stack.under("x"), stack.same_file("x")) == ((), (), [])
+    assert (stack.above("x"), stack.below("x"), stack.beside("x")) == ((), (), {})
+    assert usage("x", {}) == ()
