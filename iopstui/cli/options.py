@@ -33,75 +33,75 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
     """Add the options of every run. ``run_options`` reads them."""
     command.add_argument("target", nargs="*", metavar="TARGET", help="see below")
     command.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
-                         help="change an option of every job in the file, e.g. iodepth=32; "
-                         "runtime=N also makes the job time_based")  # fmt: skip
+                         help="set a fio option for every job in the file, e.g. iodepth=32; "
+                              "runtime=N also makes it time_based")  # fmt: skip
     command.add_argument("--size", metavar="SIZE",
-                         help="size of each scratch file, or of the area used, "
-                         "e.g. 4g")  # fmt: skip
+                         help="size of each scratch file, or of the area to use, e.g. "
+                              "4g")  # fmt: skip
     command.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
-                         help="allow writing over PATH, which must repeat the target; once for "
-                         "each of several")  # fmt: skip
+                         help="allow overwriting PATH, which must repeat the target; once per "
+                              "target")  # fmt: skip
     command.add_argument("--write-budget", type=values.budget, metavar="SIZE",
-                         help="end before more than this is written in all, e.g. 200g; scratch "
-                         "files count")  # fmt: skip
+                         help="stop before more than this is written in total, e.g. 200g; "
+                              "includes scratch files")  # fmt: skip
     command.add_argument("--no-fence", action="store_true",
-                         help="run a job file of your own that writes even where the kernel can't "
-                         "keep fio from all other files; see iopstui doctor")  # fmt: skip
+                         help="run your own writing job file even if the kernel cannot restrict "
+                              "fio to its files; see iopstui doctor")  # fmt: skip
     command.add_argument(
         "--knob",
         action="append",
         default=[],
         type=values.knob,
         metavar="NAME=VALUE[@SECONDS]",
-        help="change a tunable of the device for the run, e.g. rq_affinity=2 or "
-        "irq/36=0-1; with @SECONDS that long after the job began; restored at the end",
+        help="change a device tunable for the run, e.g. rq_affinity=2 or irq/36=0-1, at "
+        "@SECONDS after the start if given; restored at the end",
     )
     command.add_argument(
         "--bind",
         choices=("queues",),
-        help="bind every fio job to a CPU of another hardware queue",
+        help="bind each fio job to a CPU of a different hardware queue",
     )
     add_interval(command)
     command.add_argument("--cpu", type=values.cpus, metavar="LIST",
-                         help='run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "all": '
-                         "anywhere (default: where neither the job nor the device works, if the "
-                         "job names its CPUs)")  # fmt: skip
+                         help="run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "
+                              "\"all\": anywhere (default: away from the job's and the device's "
+                              "CPUs, if the job names its CPUs)")  # fmt: skip
     command.add_argument("--nice", type=values.nice, default=0, metavar="N",
-                         help="nice value of iopstui itself, 0 to 19; its sampling is exempt "
-                         "(default: 0)")  # fmt: skip
+                         help="nice value of iopstui itself, 0 to 19; sampling is not affected "
+                              "(default: 0)")  # fmt: skip
     add_probe(command)
     command.add_argument("--record", type=values.new_file, metavar="FILE",
-                         help="record everything that is measured in FILE, which must not exist "
-                         "yet: see `iopstui replay` and `iopstui report`")  # fmt: skip
+                         help="record all measurements in FILE, which must not exist; for "
+                              "`iopstui replay` and `iopstui report`")  # fmt: skip
 
 
 def add_precondition(command: argparse.ArgumentParser) -> None:
     """Add what is done to an SSD before it is measured. ``run_options`` reads it."""
     command.add_argument("--precondition", action="store_true",
-                         help="first write the device (or --size of it) twice from end to end: the "
-                         "job precondition; --write-budget counts it")  # fmt: skip
+                         help="first write the whole device (or --size of it) twice with the "
+                              "job precondition; counts toward --write-budget")  # fmt: skip
 
 
 def add_interval(command: argparse.ArgumentParser) -> None:
     """Add the pace of the samples."""
     command.add_argument("--interval", type=values.interval, default=1.0, metavar="SECONDS",
-                         help="time between two samples, 0.25 to 60 (default: 1)")  # fmt: skip
+                         help="time between samples, 0.25 to 60 (default: 1)")  # fmt: skip
 
 
 def add_exports(command: argparse.ArgumentParser) -> None:
     """Add what others can read while it measures. ``RunOptions`` has it."""
     command.add_argument("--textfile", type=values.new_file, metavar="FILE",
-                         help="keep the metrics of now in FILE (*.prom), for node_exporter's "
-                         "textfile collector")  # fmt: skip
+                         help="write current metrics to FILE (*.prom) for node_exporter's "
+                              "textfile collector")  # fmt: skip
     command.add_argument("--openmetrics-listen", type=values.port, metavar="PORT",
-                         help="serve them at http://127.0.0.1:PORT/metrics, on this machine "
-                         "only; 0: any free port")  # fmt: skip
+                         help="serve metrics at http://127.0.0.1:PORT/metrics, this machine "
+                              "only; 0: any free port")  # fmt: skip
 
 
 def add_format(command: argparse.ArgumentParser, formats: Sequence[str] = values.FORMATS) -> None:
     """Add the format of the data."""
     command.add_argument("--format", choices=formats, default=formats[0],
-                         help="format of the data on standard output (default: table)")  # fmt: skip
+                         help="output format (default: table)")  # fmt: skip
 
 
 class _ExplicitOption(argparse.Action):
@@ -118,8 +118,7 @@ def add_theme(command: argparse.ArgumentParser) -> None:
     """Add the colours of the screen."""
     command.add_argument("--theme", action=_ExplicitOption, choices=values.THEMES,
                          default=values.THEMES[0],
-                         help="colours of the screen: for a dark or a light background, or without "
-                         "red against green (default: dark)")  # fmt: skip
+                         help="colour theme (default: dark)")  # fmt: skip
 
 
 def refuse_theme(arguments: argparse.Namespace) -> None:
@@ -134,11 +133,11 @@ def refuse_theme(arguments: argparse.Namespace) -> None:
 def add_probe(command: argparse.ArgumentParser) -> None:
     """Add the options of the probe. ``probe_parts`` reads them."""
     command.add_argument("--probe", action="store_true",
-                         help="count the device's own latencies inside the kernel "
-                         "(root; costs some CPU time for each I/O)")  # fmt: skip
+                         help="measure device latency per request inside the kernel (needs "
+                              "root, costs about 0.3 µs per I/O)")  # fmt: skip
     command.add_argument("--probe-with", type=values.probe_parts, default=(), metavar="LIST",
-                         help="the same, and more, with bpftrace, each at a cost of its own: "
-                         "way, matrix, processes, sizes, or all")  # fmt: skip
+                         help="like --probe, with more detail from bpftrace; each part costs "
+                              "extra: way, matrix, processes, sizes, or all")  # fmt: skip
 
 
 def probe_parts(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -149,27 +148,27 @@ def probe_parts(arguments: argparse.Namespace) -> tuple[str, ...]:
 def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
     """Add the expectations of a run. ``with_expectations`` reads them."""
     command.add_argument("--expect", action="append", default=[], metavar="FIGURE>=VALUE",
-                         help="PASS or FAIL by a figure of `iopstui fields`: iops>=5000, "
-                         "read.clat.p99<=2ms, util<=90%%; JOB:iops>=5000 is about one job of "
-                         "several; may be repeated")  # fmt: skip
+                         help="PASS or FAIL by any figure that `iopstui fields` lists: "
+                              "iops>=5000, read.clat.p99<=2ms, util<=90%%; JOB:iops>=5000 "
+                              "checks one of several jobs; may be repeated")  # fmt: skip
     if baseline:
         command.add_argument("--baseline", metavar="FILE",
-                             help="what --expect 'iops>=95%%' is a share of: a recording, or "
-                             "fio's JSON; only if the whole interval of the ratio lies below "
-                             "does it fail")  # fmt: skip
+                             help="earlier result that --expect 'iops>=95%%' compares with: a "
+                                  "recording or fio's JSON; fails only if the whole confidence "
+                                  "interval is below")  # fmt: skip
     command.add_argument("--tolerance", default=NO_TOLERANCE, metavar="PERCENT",
-                         help="how far --expect may be missed, e.g. 10%%")  # fmt: skip
+                         help="how far a result may miss --expect, e.g. 10%%")  # fmt: skip
 
 
 def add_experiment(command: argparse.ArgumentParser) -> None:
     """Add what sweep and compare share. ``experiment_options`` reads it."""
     command.add_argument("--settle", type=values.settle, default=2.0, metavar="SECONDS",
-                         help="left out at the start of each run (default: 2)")  # fmt: skip
+                         help="time to skip at the start of each run (default: 2)")  # fmt: skip
     command.add_argument("--measure", type=values.measure, default=8.0, metavar="SECONDS",
-                         help="measured after that (default: 8)")  # fmt: skip
+                         help="time to measure after that (default: 8)")  # fmt: skip
     add_format(command, values.EXPERIMENT_FORMATS)
     command.add_argument("--dry-run", action="store_true",
-                         help="print the plan, its length and what it will write")  # fmt: skip
+                         help="print the plan, its duration and what it will write")  # fmt: skip
     command.add_argument(
         "--yes", action="store_true", help="start a very long experiment without asking"
     )
@@ -178,10 +177,11 @@ def add_experiment(command: argparse.ArgumentParser) -> None:
 def add_resume(command: argparse.ArgumentParser) -> None:
     """Add the options of an experiment that can be resumed after an interruption."""
     command.add_argument("--state", type=values.new_file, metavar="FILE",
-                         help="keep the progress here; after an interruption the same command "
-                         "goes on (default: in the state directory)")  # fmt: skip
+                         help="file for the progress; after an interruption the same command "
+                              "continues (default: in the state directory)")  # fmt: skip
     command.add_argument("--fresh", action="store_true",
-                         help="start over after an interruption")  # fmt: skip
+                         help="start over instead of continuing after an "
+                              "interruption")  # fmt: skip
 
 
 def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOptions:

@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "agent",
     120,
-    "the part of fleet that runs on each host, told by standard input",
+    "the part of fleet that runs on each host",
     add_arguments,
     run,
     epilog=EPILOG,

@@ -27,24 +27,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--job", required=True, metavar="JOB", help="see `iopstui jobs`")
     parser.add_argument("--variant", action="append", default=[], metavar="NAME=VALUE",
-                        help="any fio options or device tunables, bind=queues or job=JOB, "
-                        "joined by commas, or as-is; at least two, and the first is what the "
-                        "others are compared with")  # fmt: skip
+                        help="fio options or device tunables, bind=queues or job=JOB, separated "
+                             "by commas, or as-is; at least two; the first is the "
+                             "reference")  # fmt: skip
     parser.add_argument("--repeats", type=values.repeats, metavar="N",
-                        help="runs of each variant (default: 5)")  # fmt: skip
+                        help="runs per variant (default: 5)")  # fmt: skip
     parser.add_argument("--until", type=values.within, metavar="±PERCENT",
-                        help="instead: look after every repeat, and end once the difference in "
-                        "IOPS is known that well, e.g. ±2%% (at 95 %%, though looked at so often)",
+                        help="instead of --repeats: stop as soon as the IOPS difference is "
+                             "known this precisely, e.g. ±2%% (95 %% confidence, valid although "
+                             "checked after every repeat)",
                         )  # fmt: skip
     parser.add_argument("--max-repeats", type=values.repeats, metavar="N",
-                        help="--until ends after N repeats at the latest (default: 30)",
+                        help="most repeats for --until (default: 30)",
                         )  # fmt: skip
     parser.add_argument("--seed", type=values.seed, metavar="N",
-                        help="the order of the variants within each repeat is by chance; the same "
-                        "number gives the same order again")  # fmt: skip
+                        help="random order of the variants within each repeat; the same number "
+                             "gives the same order")  # fmt: skip
     parser.add_argument("--spread", type=values.share, metavar="PERCENT",
-                        help="how far runs of one setting differ here, as far as you know, e.g. "
-                        "2%%: says beforehand what the repeats will find")  # fmt: skip
+                        help="noise between runs of one setting, if you know it, e.g. 2%%; the "
+                             "plan then says what the repeats can detect")  # fmt: skip
     add_experiment(parser)
     add_resume(parser)
     add_precondition(parser)
@@ -87,7 +88,7 @@ def _repeats(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "compare",
     60,
-    "run a job with two or more settings in turn, and say what differs",
+    "compare two or more settings and test whether the difference is real",
     add_arguments,
     run,
     epilog=EPILOG,

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "completion",
     107,
-    "complete command lines in bash, zsh or fish",
+    "print the completion script for bash, zsh or fish",
     add_arguments,
     run,
     epilog=EPILOG,

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "config",
     105,
-    "the configuration: each value, its source, mistakes in the file",
+    "show the configuration: values, sources, mistakes in the file",
     add_arguments,
     run,
     anywhere=True,

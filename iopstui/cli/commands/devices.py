@@ -12,7 +12,7 @@ from iopstui.errors import EXIT_OK
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--format", choices=("table", "json"), default="table")
-    parser.add_argument("--all", action="store_true", help="empty and hidden devices too")
+    parser.add_argument("--all", action="store_true", help="include empty and hidden devices")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "devices",
     80,
-    "block devices, their queues, CPUs, IRQs and use",
+    "list block devices with queues, CPUs, IRQs and use",
     add_arguments,
     run,
     anywhere=True,

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "doctor",
     110,
-    "what this machine allows and lacks; cleans up what a crash left",
+    "check this machine (permissions, fio, kernel features) and clean up after a crash",
     add_arguments,
     run,
     kernel=True,

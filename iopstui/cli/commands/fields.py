@@ -12,7 +12,8 @@ from iopstui.errors import EXIT_OK
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--format", choices=("table", "json", "schema"), default="table",
-                        help="schema: a JSON Schema of all that is written as JSON")  # fmt: skip
+                        help="output format; schema: a JSON Schema of everything written as "
+                             "JSON")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "fields",
     100,
-    "every field of the JSON lines: unit, source, meaning",
+    "list every field of the JSON lines: unit, source, meaning",
     add_arguments,
     run,
     anywhere=True,

@@ -30,44 +30,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", nargs="*", default=[], metavar="TARGET",
                         help="on each host, see below")  # fmt: skip
     parser.add_argument("--job", metavar="JOB",
-                        help="a shipped job or a job file of this machine's")  # fmt: skip
+                        help="a shipped job or a job file on this machine")  # fmt: skip
     _add_job_options(parser)
     parser.add_argument("--axis", action="append", default=[], metavar="hosts=LIST",
-                        help="run the job on the first 1, 2, 4 ... hosts in turn: how throughput "
-                        "grows, and from how many hosts on it falls (hosts=1,2,4..32)")  # fmt: skip
+                        help="run the job on the first 1, 2, 4 ... hosts in turn to see how "
+                             "throughput scales (hosts=1,2,4..32)")  # fmt: skip
     parser.add_argument("--min-hosts", type=int, metavar="N",
-                        help="start if N hosts are ready (default: all)")  # fmt: skip
+                        help="start as soon as N hosts are ready (default: all)")  # fmt: skip
     parser.add_argument("--on-loss", choices=("go-on", "stop"), default="go-on",
-                        help="what the others do when a host is lost "
-                        "(default: go-on)")  # fmt: skip
+                        help="whether the others continue when a host is lost (default: "
+                             "go-on)")  # fmt: skip
     parser.add_argument("--assume-apart", action="store_true",
-                        help="network file systems that are equal in size and free space, and that "
-                        "no host has seen to be one, are several")  # fmt: skip
+                        help="treat network file systems of equal size and free space as "
+                             "separate unless proven shared")  # fmt: skip
     parser.add_argument("--abort", action="append", default=[], metavar="WHEN",
-                        help="stop all hosts when it is so: 'read.p99>50ms for 5s'; may be "
-                        "repeated")  # fmt: skip
+                        help="stop all hosts when this is true: 'read.p99>50ms for 5s'; may be "
+                             "repeated")  # fmt: skip
     add_expect(parser)
     parser.add_argument("--probe", action="store_true",
-                        help="each host counts its device's own latencies inside the kernel "
-                        "(root): the percentiles are those of all hosts' requests; what else a "
-                        "probe counts (--probe-with): iopstui on the host itself")  # fmt: skip
+                        help="measure device latency inside the kernel on each host (needs "
+                             "root); percentiles cover all hosts' requests")  # fmt: skip
     parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
-                        help="without --job: how long to watch (default: until "
-                        "Ctrl-C)")  # fmt: skip
+                        help="how long to watch if there is no --job (default: until "
+                             "Ctrl-C)")  # fmt: skip
     parser.add_argument("--record", type=values.new_file, metavar="FILE",
-                        help="keep the JSON lines of all hosts in FILE, which must not exist yet: "
-                        "`iopstui merge FILE` and `iopstui report FILE` read it")  # fmt: skip
+                        help="record all hosts' JSON lines in FILE, which must not exist; read "
+                             "it with `iopstui merge` or `iopstui report`")  # fmt: skip
     parser.add_argument("--bring", action="store_true",
-                        help="take this iopstui along even where it is installed")  # fmt: skip
+                        help="copy this iopstui to the hosts even if they have one")  # fmt: skip
     parser.add_argument("--sudo", action="store_true",
-                        help="become root there by sudo, which must not ask for a "
-                        "password")  # fmt: skip
+                        help="become root on the hosts with sudo (without a "
+                             "password)")  # fmt: skip
     parser.add_argument("--launcher", metavar="COMMAND", default="",
-                        help="instead of ssh: words before the command for the host, {host} is its "
-                        "name, e.g. 'kubectl exec -i {host} -- sh -c'")  # fmt: skip
+                        help="command prefix to use instead of ssh; {host} is the host's name, "
+                             "e.g. 'kubectl exec -i {host} -- sh -c'")  # fmt: skip
     parser.add_argument("--format", choices=values.FORMATS,
-                        help="no screen: the totals on standard output (default where there is no "
-                        "terminal: table)")  # fmt: skip
+                        help="print totals instead of showing a screen (default without a "
+                             "terminal: table)")  # fmt: skip
     add_theme(parser)
     add_interval(parser)
 
@@ -75,19 +74,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_job_options(parser: argparse.ArgumentParser) -> None:
     """Those of ``iopstui run`` that each host is told."""
     parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
-                        help="change an option of every job in the file")  # fmt: skip
+                        help="set a fio option for every job in the file")  # fmt: skip
     parser.add_argument("--size", metavar="SIZE", help="size of each scratch file, or of the area "
                         "used")  # fmt: skip
     parser.add_argument("--destroy-data", action="append", default=[], metavar="HOST:PATH",
-                        help="allow this host to write over PATH; without TARGET it is the host's "
-                        "target, too; may be repeated")  # fmt: skip
+                        help="allow this host to overwrite PATH; without TARGET it is also the "
+                             "host's target; may be repeated")  # fmt: skip
     parser.add_argument("--knob", action="append", default=[], metavar="NAME=VALUE[@SECONDS]",
-                        help="change a tunable of the device for the run")  # fmt: skip
+                        help="change a device tunable for the run")  # fmt: skip
     parser.add_argument("--bind", choices=("queues",),
-                        help="bind every fio job to a CPU of another hardware queue")  # fmt: skip
+                        help="bind each fio job to a CPU of a different hardware "
+                             "queue")  # fmt: skip
     parser.add_argument("--no-fence", action="store_true",
-                        help="run a job file of your own that writes even where the kernel can't "
-                        "keep fio from all other files")  # fmt: skip
+                        help="run your own writing job file even if the kernel cannot restrict "
+                             "fio to its files")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "fleet",
     35,
-    "run a job on many hosts through ssh, and add up what they do",
+    "run a job on many hosts and add up the results",
     add_arguments,
     run,
     epilog=EPILOG,

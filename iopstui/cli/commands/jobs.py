@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "jobs",
     90,
-    "the shipped jobs; with NAME, one explained",
+    "list the shipped jobs, or explain job NAME",
     add_arguments,
     run,
     anywhere=True,

@@ -23,10 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="a lesson's number or name, or a lesson file of your own")  # fmt: skip
     parser.add_argument("target", nargs="?", metavar="TARGET", help="see below")
     parser.add_argument("--plain", action="store_true",
-                        help="as text on standard output, without the screen")  # fmt: skip
+                        help="print as text, without the screen")  # fmt: skip
     parser.add_argument("--answers", metavar="LETTERS",
-                        help="answers to its questions in order, - for none: a,c,-; implies "
-                        "--plain")  # fmt: skip
+                        help="answers to the questions in order, - to skip one: a,c,-; implies "
+                             "--plain")  # fmt: skip
     parser.add_argument("--check", action="store_true",
                         help="check the lesson file and show its pages")  # fmt: skip
     parser.add_argument("--figures", action="store_true",
@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", metavar="SIZE",
                         help="size of each scratch file: 1g (default: 256m)")  # fmt: skip
     parser.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
-                        help="for a lesson that writes; the shipped ones only read")  # fmt: skip
+                        help="needed for a lesson that writes; shipped lessons only "
+                             "read")  # fmt: skip
     add_theme(parser)
     add_probe(parser)
 
@@ -100,7 +101,7 @@ def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...
 COMMAND = Command(
     "lesson",
     70,
-    "guided experiments: predict, run, see, explain; or a list of them",
+    "guided experiments: predict, run, see, explain (without NAME: list them)",
     add_arguments,
     run,
     epilog=EPILOG,

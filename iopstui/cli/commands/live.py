@@ -20,10 +20,12 @@ from iopstui.cli.terminal import require_for_screen, require_terminal
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--job", metavar="JOB", help="start this job at once: see `iopstui jobs`")
+    parser.add_argument(
+        "--job", metavar="JOB", help="start this job at once (`iopstui jobs` lists them)"
+    )
     parser.add_argument("--refresh", type=values.refresh, default=0.0, metavar="SECONDS",
-                        help="redraw no more often than this, up to 60; sampling keeps its own "
-                        "--interval (default: redraw with every sample)")  # fmt: skip
+                        help="redraw at most this often, up to 60; does not change --interval "
+                             "(default: with every sample)")  # fmt: skip
     # of the configuration file; no run begins by itself
     parser.set_defaults(first_job=None)
     add_theme(parser)
@@ -50,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "live",
     10,
-    "the live screen (device picker first without TARGET)",
+    "the live screen; without TARGET it lists the disks first",
     add_arguments,
     run,
     epilog=EPILOG,

@@ -22,14 +22,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("file", nargs="*", metavar="FILE", help="see below")
     parser.add_argument("--label", action="append", default=[], metavar="NAME",
-                        help="the host of the first FILE, of the second ... instead of the name in "
-                        "it; for standard input: of lines that name none")  # fmt: skip
+                        help="host name for the first FILE, the second ...; for standard input: "
+                             "for lines without a name")  # fmt: skip
     parser.add_argument("--interval", type=values.interval, default=1.0, metavar="SECONDS",
-                        help="length of a row's second; that of the hosts' samples or longer, "
-                        "0.25 to 60 (default: 1)")  # fmt: skip
+                        help="length of each row's interval, at least that of the samples, 0.25 "
+                             "to 60 (default: 1)")  # fmt: skip
     parser.add_argument("--as", dest="name", default="all", metavar="NAME",
-                        help="whose totals these are, for the merger that reads them "
-                        "(default: all)")  # fmt: skip
+                        help="name for these totals when another merge reads them (default: "
+                             "all)")  # fmt: skip
     add_format(parser)
 
 
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "merge",
     36,
-    "add up what many hosts did, second by second, from their files",
+    "add up many hosts' results, second by second, from their files",
     add_arguments,
     run,
     epilog=EPILOG,

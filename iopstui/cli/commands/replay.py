@@ -16,15 +16,15 @@ from iopstui.text import printable
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("file", metavar="FILE",
-                        help='made with --record (of a fleet, too) or key R; "demo" '
-                        "comes with iopstui")  # fmt: skip
+                        help="a recording made with --record or key R (also of a fleet); "
+                             "\"demo\" is included")  # fmt: skip
     parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",
                         help="seconds of the recording per second, 0.1 to 1000 (default: 1)",
                         )  # fmt: skip
     add_theme(parser)
     parser.add_argument("--format", choices=values.FORMATS,
-                        help="write everything to standard output at once, without a screen; a "
-                        "page or a Parquet table is made by `iopstui report`")  # fmt: skip
+                        help="export to standard output without a screen; for a page or a "
+                             "Parquet file use `iopstui report`")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -75,7 +75,7 @@ def _check_ours(path: Path) -> None:
 COMMAND = Command(
     "replay",
     30,
-    "play a recording on the live screen, or write it as data",
+    "replay a recording on the live screen, or export its data",
     add_arguments,
     run,
 )

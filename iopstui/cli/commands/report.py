@@ -11,16 +11,16 @@ from iopstui.report.formats import FORMATS, either
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("file", nargs="+", metavar="FILE",
-                        help="recordings, and fio's own results: its JSON (json, json+), its logs "
-                        "(NAME_clat.1.log ...); or the one file of `fleet --record`")  # fmt: skip
+                        help="recordings, fio's JSON (json, json+), fio's logs (NAME_clat.1.log "
+                             "...), or one file of `fleet --record`")  # fmt: skip
     names = either(f"x{one.suffixes[0]}" for one in FORMATS.values())
     parser.add_argument("-o", "--output", metavar="OUT",
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip
     parser.add_argument("--format", choices=tuple(FORMATS),
-                        help="if OUT's name does not say it")  # fmt: skip
+                        help="format, if OUT's suffix does not say it")  # fmt: skip
     parser.add_argument("--redact", action="store_true",
-                        help="leave out host name, paths, serials, and names of processes and "
-                        "of device-mapper devices")  # fmt: skip
+                        help="remove host name, paths, serial numbers, process and "
+                             "device-mapper names")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "report",
     40,
-    "make a page or a data file of recordings and of fio's own results",
+    "make a report from recordings or fio's own results",
     add_arguments,
     run,
 )

@@ -30,16 +30,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                       help="a DISKSPD command line in quotes, translated to a fio job and run",
                       )  # fmt: skip
     parser.add_argument("--until-steady", type=values.span, nargs="?", const=60.0, metavar="ROUND",
-                        help="end it when five rounds (of 1m, if not said otherwise) are steady by "
-                        "SNIA's rule, or after 25 (--set runtime= says otherwise): then the exit "
-                        "code is 4")  # fmt: skip
+                        help="stop when five rounds (1m each by default) are steady by SNIA's "
+                             "rule; after 25 rounds (or --set runtime=) give up with exit code "
+                             "4")  # fmt: skip
     add_precondition(parser)
     add_format(parser)
     add_expect(parser)
     add_exports(parser)
     parser.add_argument("--hold", action="store_true",
-                        help="make everything ready, then wait for a line on standard input to "
-                        "start fio: for several machines at once")  # fmt: skip
+                        help="prepare everything, then start fio when a line arrives on "
+                             "standard input (to start several machines together)")  # fmt: skip
     add_run_options(parser)
 
 

@@ -24,19 +24,20 @@ from iopstui.errors import UsageError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("--job", action="append", required=True, metavar="JOB",
-                        help="see `iopstui jobs`; several are measured one after another",
+                        help="job to run (`iopstui jobs` lists them); several run one after "
+                             "another",
                         )  # fmt: skip
     parser.add_argument("--axis", action="append", default=[], metavar="NAME=LIST",
                         help="any fio option or device tunable, e.g. iodepth=1,2,4..256 (doubles), "
                         "numjobs=1..4 (counts), bs=4k,64k, rq_affinity=1,2; the first axis varies "
                         "fastest")  # fmt: skip
     parser.add_argument("--repeats", type=values.times, default=1, metavar="N",
-                        help="run every point N times, one round after another: means with 95 %% "
-                        "intervals, also of the knee (default: 1)")  # fmt: skip
+                        help="run every point N times, round by round; shows means with 95 %% "
+                             "intervals (default: 1)")  # fmt: skip
     parser.add_argument("--shuffle", action="store_true",
-                        help="let chance order the points, anew in every round")  # fmt: skip
+                        help="run the points of each round in random order")  # fmt: skip
     parser.add_argument("--seed", type=values.seed, metavar="N",
-                        help="--shuffle, in the order that this number gives")  # fmt: skip
+                        help="random order for --shuffle that can be repeated")  # fmt: skip
     add_experiment(parser)
     add_resume(parser)
     add_precondition(parser)
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "sweep",
     50,
-    "run a job at every point of one or more axes",
+    "run a job at every point of one or more axes (queue depths, block sizes ...)",
     add_arguments,
     run,
     epilog=EPILOG,

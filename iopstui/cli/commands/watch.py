@@ -30,18 +30,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("target", nargs="*", metavar="TARGET", help="see below")
     parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
-                        help="how long: 30s, 10m, 8h or 2d (default: until Ctrl-C or another "
-                        "signal)")  # fmt: skip
+                        help="how long to watch: 30s, 10m, 8h or 2d (default: until "
+                             "Ctrl-C)")  # fmt: skip
     parser.add_argument("--trigger", action="append", default=[], metavar="WHEN",
                         help="'FIGURE>VALUE for TIME', e.g. 'r_await>20ms for 3s' (also >=, <, "
-                        "<=): say when that is so; may be repeated")  # fmt: skip
+                             "<=): report when it is true; may be repeated")  # fmt: skip
     parser.add_argument("--record", type=values.new_file, metavar="FILE",
-                        help="record everything, or with --trigger the time around each firing; "
-                        "FILE must not exist yet")  # fmt: skip
+                        help="record everything, or with --trigger the time around each event; "
+                             "FILE must not exist")  # fmt: skip
     parser.add_argument("--before", type=values.before, metavar="TIME",
-                        help="recorded before a firing, 10m at most (default: 1m)")  # fmt: skip
+                        help="how much to record before a trigger fires, max 10m (default: "
+                             "1m)")  # fmt: skip
     parser.add_argument("--after", type=values.span, metavar="TIME",
-                        help="recorded after a firing (default: 1m)")  # fmt: skip
+                        help="how much to record after a trigger fires (default: 1m)")  # fmt: skip
     add_interval(parser)
     add_format(parser)
     add_exports(parser)
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "watch",
     15,
-    "watch disks that others use, without a job: table, JSON lines, CSV",
+    "watch busy disks without running a job: table, JSON lines, CSV",
     add_arguments,
     run,
     epilog=EPILOG,

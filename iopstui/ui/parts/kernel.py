@@ -211,7 +211,7 @@ class KernelKeys(Part):
             title=lambda kernel: "Jobs: not bound to queues" if kernel.bound
             else "Jobs: bind to hardware queues",
             note="every fio job on a CPU of another hardware queue",
-            help="bind every fio job to a CPU of another hardware queue, or not", place=190,
+            help="bind each fio job to a CPU of a different hardware queue, or not", place=190,
             disturbs=BOTH, measures=True,
         ),
     )  # fmt: skip
