@@ -168,7 +168,9 @@ def _text(path: Path) -> str:
             raise OSError("it is not a file")
         if os.geteuid() == 0:
             if info.st_uid != 0 or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise PermissionError("root reads only what root owns and nobody else can write")
+                raise PermissionError(
+                    "root only reads files that root owns and nobody else can write"
+                )
             check_place(path)
         data = file.read(MOST + 1)
     if len(data) > MOST:
@@ -194,7 +196,7 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
     """The value as the command line's option has it. ValueError, in words."""
     never = NEVER.get(entry.key.replace("_", "-").lower())
     if never is not None:
-        raise ValueError(f"{never} is never read from a file: say it with each command")
+        raise ValueError(f"{never} is never read from a file: give it with each command")
     if entry.key and entry.key not in KEYS:
         import difflib
 

@@ -19,7 +19,7 @@ MOST_ROUNDS = 25
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
 nothing (a scratch file in the current directory). With several TARGETs of one kind every job uses
-all of them, as fio does with filename=A:B. A block device is only read unless --destroy-data
+all of them, as fio does with filename=A:B. A block device is read only unless --destroy-data
 repeats its path (for each device that is written); a device in use is never written.
 
 exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety,

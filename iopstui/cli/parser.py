@@ -85,7 +85,7 @@ class Parser(argparse.ArgumentParser):
         import os
 
         if word.startswith("-"):
-            advice = f"a command comes first: iopstui live {word} ..."
+            advice = f"the command comes first: iopstui live {word} ..."
             self._leave(f"there is no option {word} before a command", advice)
         if "/" in word or os.path.exists(word):
             self._leave(f"{word!r} is not a command", f"to look at it: iopstui live {word}")
@@ -128,9 +128,9 @@ class Parser(argparse.ArgumentParser):
         name = option.lstrip("-").replace("-", "_")
         own = [one for one in self._option_string_actions if one.startswith("--")]
         if name in FIO | RENAMED.keys() and "--set" in own:
-            return f"an option of fio: --set {RENAMED.get(name, name)}={value or 'VALUE'}"
+            return f"that is a fio option: --set {RENAMED.get(name, name)}={value or 'VALUE'}"
         if option in PLACES and any(action.dest == "target" for action in self._actions):
-            return f"the target stands alone: {self.prog} {value or 'TARGET'}"
+            return f"the target is given without an option: {self.prog} {value or 'TARGET'}"
         if not option.startswith("--"):
             meant = [one for one in own if one[2] == option[1]]
         else:
@@ -140,7 +140,7 @@ class Parser(argparse.ArgumentParser):
 
 def _example(message: str) -> str:
     if "--job" in message and "required" in message:
-        return "for example --job randread-4k; all that come along: iopstui jobs"
+        return "for example --job randread-4k; list: iopstui jobs"
     return ""
 
 

@@ -22,13 +22,13 @@ def require_terminal(
     """UsageError where there is no screen; ``instead`` is a command that needs none."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
-            "The live screen needs a terminal, and standard input or output is not one.",
+            "The live screen needs a terminal. Standard input or output is not one.",
             f"Without one: {instead}",
         )
     if os.environ.get("TERM", "") in ("", "dumb"):
         raise UsageError(
-            "This terminal (TERM=dumb) can't position text, as the live screen has to.",
-            f"Set TERM to what the terminal is, e.g. TERM=xterm, or use: {instead}",
+            "This terminal (TERM=dumb) cannot position text.",
+            f"Set TERM, e.g. TERM=xterm, or use: {instead}",
         )
 
 

@@ -64,9 +64,9 @@ class Background:
         try:
             progress = setup.progress(None, session.interval_s)
         except OSError as error:
-            return Ready(setup, None, tuple(words), lost=f"the progress is not kept: {error}")
+            return Ready(setup, None, tuple(words), lost=f"progress is not saved: {error}")
         if progress.changed:
-            lost = f"what an interrupted run has left is thrown away: {progress.changed}"
+            lost = f"the interrupted run is discarded: {progress.changed}"
             return Ready(setup, progress, tuple(words), lost=lost)
         kept = goes_on_text(progress, plan, time.time()) if progress.points else ""
         return Ready(setup, progress, tuple(words), kept)

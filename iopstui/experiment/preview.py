@@ -124,9 +124,9 @@ def _check_stages(job: str, text: str) -> None:
     for section in jobfile.effective(text)[1:]:
         if any(name in section.options for name in _STAGES):
             raise UsageError(
-                f"The stages of {job} follow one another (stonewall), so a run of it has no single "
-                "figure to plot or compare.",
-                "Put the stage in question into a job file of its own.",
+                f"The stages of {job} run one after another (stonewall), so a run has no "
+                "single result to plot or compare.",
+                "Put the stage to measure into its own job file.",
             )
 
 
@@ -135,7 +135,7 @@ def _check_logs(job: str, text: str) -> None:
         for name in (*PREFIX_LOGS, *FILE_LOGS):
             if name in section.options:
                 raise UsageError(
-                    f"{job} writes a log ({name}=), and each of its runs would write the same one.",
+                    f"{job} writes a log file ({name}=), and every run would overwrite it.",
                     "Take that out of the job file; `iopstui run` runs it once, with its log.",
                 )
 
@@ -194,5 +194,5 @@ def _checked_knob(
     if len(set(found.values())) > 1:
         told = ", ".join(f"{disk} {value}" for disk, value in found.items())
         raise UsageError(f"{name} differs between the disks under the target ({told}).",
-                         "Make it the same first, or name one disk.")  # fmt: skip
+                         "Set it to the same value first, or name one disk.")  # fmt: skip
     return next(iter(found.values()))

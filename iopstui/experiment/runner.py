@@ -1,4 +1,4 @@
-"""Runs the points of a plan one after another in one session, each with a fio of its own.
+"""Runs the points of a plan one after another in one session, each with its own fio.
 
 ``Runner.run`` blocks its caller. The session is the runner's own: every event of it and of the
 experiment goes to the sink, in order, in the caller's thread. Or it is ``borrowed`` from a screen
@@ -250,8 +250,8 @@ class Runner:
             return
         point = meter.point()
         if point is None:
-            raise JobFailed(f"{step.label}: fio ended before the settle time was over.",
-                            "Give a shorter --settle.")  # fmt: skip
+            raise JobFailed(f"{step.label}: fio ended before the settle time.",
+                            "Use a shorter --settle.")  # fmt: skip
         if point.seconds < ENOUGH * self.plan.measure:
             self._session.notice(
                 "warning",

@@ -162,7 +162,7 @@ def dry_run(setup: Setup, state: ProgressFile | None) -> Iterator[str]:
         yield f"  {step.index + 1:>3}  {printable(step.label)}{kept}"
     yield from effects(setup)
     if state is not None:
-        yield f"progress is kept in {printable(str(state.path))} until the last point is done"
+        yield f"progress: {printable(str(state.path))}, until the last point is done"
 
 
 def job_lines(setup: Setup, form: bool = False) -> Iterator[str]:
@@ -185,14 +185,14 @@ def effects(setup: Setup) -> Iterator[str]:
     place = printable(setup.target.path)
     if where is not None and where.kind == kinds.DIRECTORY:
         yield (
-            f"writes: scratch files of {size(found.scratch_bytes)} in {place}, laid out once for "
-            "each job and removed at the end"
+            f"writes: scratch files, {size(found.scratch_bytes)} in {place}, created once per "
+            "job, removed at the end"
         )
     elif found.writes:
-        what = place if where is not None else "the files that the job names"
+        what = place if where is not None else "the job's files"
         yield f"writes: OVERWRITES {what}"
     else:
-        yield f"writes: nothing; {place} is only read"
+        yield f"writes: nothing; {place} is read only"
     yield writes_text(setup)
     for name, value in found.knobs.items():
         yield f"changes: {name}, now {printable(value)}; restored at the end"

@@ -53,9 +53,9 @@ def set_up(options: ExperimentOptions, say: Say) -> Setup:
 def _conditions(run: RunOptions) -> Conditions:
     if any(knob.after_s is not None for knob in run.knobs):
         raise UsageError(
-            "A tunable changed during a run (--knob NAME=VALUE@SECONDS) makes the runs of an "
-            "experiment uneven.",
-            "Give it without @, or make it an axis or a variant.",
+            "A tunable that changes during a run (--knob NAME=VALUE@SECONDS) cannot be used in "
+            "an experiment.",
+            "Remove @SECONDS, or make it an axis or a variant.",
         )
     return Conditions(
         run.size,
@@ -99,12 +99,12 @@ def kept_progress(
     try:
         found = setup.progress(options.state, run.interval_s, *more)
     except OSError as error:
-        say(f"the progress is not kept: {error}")
+        say(f"progress is not saved: {error}")
         return None
     if found.changed and not options.fresh:
         raise UsageError(
             f"An interrupted run of this {_NOUNS[setup.kind]} can't go on: {found.changed}.",
-            f"--fresh starts over; what was measured is in {found.path}.",
+            f"--fresh starts over; earlier results: {found.path}.",
         )
     if options.fresh and not options.dry_run:
         found.remove()

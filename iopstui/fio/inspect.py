@@ -97,15 +97,15 @@ def find_fio(path: str | None = None) -> Fio:
     wanted = path or os.environ.get("IOPSTUI_FIO") or FIO
     found = which(wanted)
     if found is None and os.path.exists(wanted) and os.path.dirname(wanted):
-        raise Missing(f"{wanted} is no program that may be executed.",
+        raise Missing(f"{wanted} is not an executable program.",
                       f"See what it is: ls -lL {wanted}; IOPSTUI_FIO names another fio",
                       )  # fmt: skip
     if found is None:
         if wanted in (path, FIO):
-            raise Missing(f"{wanted} was not found, and nothing can be measured without it.",
+            raise Missing(f"{wanted} was not found. iopstui needs it to measure.",
                           INSTALL_HINT)  # fmt: skip
         raise Missing(f"{wanted}, which IOPSTUI_FIO names, was not found.",
-                      "The fio in PATH instead of it: unset IOPSTUI_FIO")  # fmt: skip
+                      "To use the fio in PATH: unset IOPSTUI_FIO")  # fmt: skip
     info = os.stat(found)
     return _version(found, (info.st_dev, info.st_ino, info.st_mtime_ns))
 
@@ -118,12 +118,12 @@ def _version(found: str, file: tuple[int, int, int]) -> Fio:
     banner = answer.stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", banner)
     if match is None and answer.returncode:
-        raise Missing(f"{found} fails at once: {_how_ended(answer)}.",
-                      f"Try it: {found} --version; a limit of this shell may be in its way: "
+        raise Missing(f"{found} exits with an error: {_how_ended(answer)}.",
+                      f"Try it: {found} --version; a shell limit may be the cause: "
                       "ulimit -a")  # fmt: skip
     if match is None:
         said = banner or complaint(answer.stderr.split("\n")) or "nothing"
-        raise Missing(f"{found} does not say which fio it is; it says: {printable(said[:200])}.",
+        raise Missing(f"{found} did not print a fio version but: {printable(said[:200])}.",
                       INSTALL_HINT)  # fmt: skip
     version = int(match[1]), int(match[2])
     if version < OLDEST:
@@ -158,11 +158,11 @@ def inspect(
     if not _reached_end(parsed.stdout):
         why = complaint((parsed.stdout + "\n" + parsed.stderr).split("\n"))
         # first the reason: a job file's path can be longer than the screen has room for
-        says = f"fio says: {why}. So it" if why else "fio does not say why it"
+        says = f"fio says: {why}. So it" if why else "fio does not say why. It"
         raise UsageError(f"{says} does not accept {label}.")
     found = opened_files(parsed.stdout)
     if not found:
-        raise UsageError(f"{label} has no job section, so there is nothing to run.",
+        raise UsageError(f"{label} has no job section: nothing to run.",
                          "A job file needs at least one [name] section; see `iopstui jobs`.",
                          )  # fmt: skip
     return JobFacts(found, writes, _options(parsed.stdout))
@@ -255,7 +255,7 @@ def _why_not(program: str, error: OSError) -> tuple[str, str]:
     """Why it can't be started, and what to do: of a script that is there execve(2) says that it is
     not where its interpreter is not."""
     if error.errno == errno.ENOENT and os.path.exists(program):
-        return ("it is there, but not what its first line says it is run by (or its loader)",
+        return ("it exists, but the interpreter or loader that it names does not",
                 f"See what it names: head -1 {program}; IOPSTUI_FIO names another fio")  # fmt: skip
     return error.strerror or str(error), INSTALL_HINT
 
@@ -289,7 +289,7 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
             if had > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):
                 busy, worked = had, now
             if now - worked > IDLE_S:
-                raise Missing(f"{name} does nothing: no answer within {IDLE_S:.0f} s.",
+                raise Missing(f"{name} does not respond: no answer within {IDLE_S:.0f} s.",
                               hint) from None  # fmt: skip
             if now - began > LONGEST_S:
                 raise Missing(f"{name} did not answer within {LONGEST_S:.0f} s.", hint) from None

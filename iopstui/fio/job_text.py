@@ -28,22 +28,22 @@ def read_job(path: Path) -> str:
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            raise UsageError(f"Not a file, so it can't be a fio job: {path}")
+            raise UsageError(f"Not a regular file: {path}")
         if info.st_size > MAX_JOB_FILE:
             raise UsageError(f"Too large for a fio job file ({info.st_size} bytes): {path}")
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{error.strerror}: the job file {path} can't be read.") from error
     if not data.strip():
-        raise UsageError(f"The job file is empty, so there is nothing to run: {path}",
+        raise UsageError(f"The job file is empty: {path}",
                          "Choose one of `iopstui jobs`, or write at least one [name] section.",
                          )  # fmt: skip
     if b"\0" in data:
-        raise UsageError(f"Binary data, so it is no fio job file: {path}")
+        raise UsageError(f"Not a fio job file (binary data): {path}")
     if data.startswith(codecs.BOM_UTF8):
         raise UsageError(
-            f"A byte order mark, which fio takes for a part of its first line: {path}",
-            f"Without it: sed -i '1s/^\\xEF\\xBB\\xBF//' {shlex.quote(str(path))}",
+            f"The job file starts with a byte order mark, which fio does not understand: {path}",
+            f"Remove it: sed -i '1s/^\\xEF\\xBB\\xBF//' {shlex.quote(str(path))}",
         )
     text = data.decode("utf-8", "surrogateescape")
     try:
@@ -51,7 +51,7 @@ def read_job(path: Path) -> str:
     except jobfile.Unclear as error:
         raise UsageError(
             f"The job file is not accepted: {error.message} (in {path}).",
-            "Make its meaning unambiguous, or run the file with fio itself.",
+            "Rewrite the line so that it has one meaning, or run the file with fio.",
         ) from error
 
 
@@ -72,7 +72,7 @@ def check_options(text: str, label: str) -> None:
     if against:
         raise Refused(
             f"{label} is not run: {printable('; '.join(against))}.",
-            "Take that out of the job file, or run it with fio itself.",
+            "Remove it from the job file, or run the file with fio.",
         )
 
 
@@ -123,11 +123,11 @@ def escaped(path: str) -> str:
     why = jobfile.unsafe(path)
     # fio knows no escape for the backslash itself
     if "\\:" in path:
-        why = "fio takes a backslash before a colon for the colon's escape"
+        why = "fio reads a backslash before a colon as an escape"
     if why:
         raise UsageError(
             f"{printable(path)} can't be named in a job file: {why}.",
-            "Make a symbolic link to it with a plain name, and use that.",
+            "Create a symbolic link with a plain name and use that.",
         )
     return path.replace(":", "\\:")
 
@@ -175,8 +175,8 @@ def check_section_names(text: str, facts: JobFacts) -> None:
     for job, found in zip(jobfile.effective(text), facts.sections, strict=True):
         if "filename" not in job.options and job.name in map(_last, found.paths):
             raise UsageError(
-                f"The section [{job.name}] has the name of something that exists, and fio would "
-                "work on that.",
+                f"The section [{job.name}] has the name of an existing file or directory, "
+                "which fio would use.",
                 "Say which file to use: filename=...",
             )
 
@@ -185,8 +185,8 @@ def check_streams(facts: JobFacts) -> None:
     """UsageError for a file called ``-``."""
     if "-" in facts.paths:
         raise UsageError(
-            "The job opens -, which fio takes for its standard input or output.",
-            "To work on a file of that name: filename=./-",
+            "The job opens -, which means standard input or output to fio.",
+            "For a file of that name: filename=./-",
         )
 
 

@@ -95,12 +95,12 @@ class Stall:
 
 
 STALLED = (
-    f"fio does not finish creating the job's files: for {IDLE_S:.0f} s it has written nothing and "
+    f"fio does not finish creating the job's files. For {IDLE_S:.0f} s it has written nothing and "
     "computed nothing, as `fio --create_only=1` does with some options; name files that exist "
     "already, or leave out options until it does"
 )
 OFFLOAD_STALLED = (
-    f"fio came to a standstill: for {IDLE_S:.0f} s it has done nothing and given no figures, as "
+    f"fio hangs: for {IDLE_S:.0f} s it has done nothing and given no figures, as "
     "fio alone does with io_submit_mode=offload here; avoid it with --set io_submit_mode=inline"
 )
 SILENT = (

@@ -149,7 +149,7 @@ def find_job(name_or_path: str) -> Path:
         return Path(name_or_path)
     chosen = _chosen(name_or_path, paths)
     if chosen is None:
-        raise _unknown(name_or_path, paths, "There is neither a shipped job nor a file called")
+        raise _unknown(name_or_path, paths, "No shipped job or file is called")
     return chosen
 
 
@@ -172,5 +172,5 @@ def _advice(name: str, paths: dict[str, Path]) -> str:
     import difflib
 
     meant = meant or difflib.get_close_matches(wanted, paths, n=3, cutoff=0.5)
-    listing = "All of them: iopstui jobs"
+    listing = "List: iopstui jobs"
     return f"Did you mean {' or '.join(meant)}? {listing}" if meant else listing

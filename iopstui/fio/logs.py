@@ -72,7 +72,7 @@ class FioLogs:
                              and one.name.endswith(".log")]  # fmt: skip
             if taken:
                 raise Refused(
-                    f"The job would write its log over {printable(str(taken[0]))}, which exists.",
+                    f"The job's log would overwrite {printable(str(taken[0]))}, which exists.",
                     "Give the log another name.",
                 )
 

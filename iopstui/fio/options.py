@@ -40,7 +40,7 @@ def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
     only. What depends on the rest of the job is not seen here."""
     if name in PLACES:
         raise UsageError(
-            f"{name}= says where the job works, and so does the target.",
+            f"{name}= conflicts with the target: both say where the job runs.",
             f"Another {PLACES[name]}: d, or iopstui live TARGET",
         )
     known = known_options(fio, engine)
@@ -50,7 +50,7 @@ def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
         near = difflib.get_close_matches(name, known, n=2, cutoff=0.7)
         raise UsageError(
             f"fio has no option {name}.",
-            f"Did you mean {' or '.join(near)}?" if near else "All of them: fio --cmdhelp=all",
+            f"Did you mean {' or '.join(near)}?" if near else "List: fio --cmdhelp=all",
         )
     if not value:
         return

@@ -19,6 +19,6 @@ def shipped_directory(name: str, own: str) -> Path:
     if checkout.is_dir() and (package.parent / "pyproject.toml").is_file():
         return checkout
     raise Missing(
-        f"The shipped {name} are missing from this installation (looked in {inside}).",
+        f"The shipped {name} are missing from this installation ({inside}).",
         f"Install iopstui again, or give the path of a {own}.",
     )

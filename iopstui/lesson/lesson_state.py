@@ -57,7 +57,7 @@ class LessonState:
     def why(self, step: Page) -> str:
         """What the lesson says of a page that can't be shown here."""
         texts, _ = told(step.why, self.lookup, unit_of)
-        return " ".join(text.text for text in texts) or "this can't be shown here"
+        return " ".join(text.text for text in texts) or "not available here"
 
     def decidable(self, ask: QuestionPage) -> bool:
         """False if a run that decides it was not made, or will not be."""

@@ -84,5 +84,5 @@ def _advice(name: str) -> str:
     except Missing:
         known = []
     meant = difflib.get_close_matches(wanted, known, n=2, cutoff=0.5)
-    listing = "All of them: iopstui lesson"
+    listing = "List: iopstui lesson"
     return f"Did you mean {' or '.join(meant)}? {listing}" if meant else listing

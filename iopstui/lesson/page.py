@@ -68,14 +68,14 @@ def judge(ask: QuestionPage, chosen: str | None, lookup: Lookup, figures: Iterab
     measured = any(name not in FACTS for name in figures)
     if chosen and correct:
         others = [_said(by_letter[letter], lookup) for letter in right if letter != chosen]
-        text = said + ("The measurement bears it out." if measured else "That is right.")
+        text = said + ("The measurement confirms it." if measured else "Correct.")
         text += f" And so is {' and '.join(others)}." if others else ""
     elif right:
         text = f"{said}{'Measured' if measured else 'It is'}: {borne_out}."
     elif any(value is None for value in held.values()):
-        text = f"{said}It can't be decided here: a figure that it depends on is not known."
+        text = f"{said}This cannot be decided here: a required figure is unknown."
     else:
-        text = f"{said}Not decided by this measurement: none of the answers is borne out."
+        text = f"{said}This measurement confirms none of the answers."
     return Verdict(ask.name, chosen, right, correct, text)
 
 
@@ -105,4 +105,4 @@ def missing_text(names: Iterable[str]) -> Text | None:
     told = sorted(names)
     if not told:
         return None
-    return Text(f"(More would be said here, but this is not known: {', '.join(told)}.)")
+    return Text(f"(Not shown because unknown: {', '.join(told)}.)")

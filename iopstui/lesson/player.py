@@ -228,7 +228,7 @@ class LessonRun:
         self._meter = None
         point = meter.point()
         if event.error or event.interrupted or point is None:
-            stopped = "it was stopped" if event.interrupted else "fio ended before it had settled"
+            stopped = "it was stopped" if event.interrupted else "fio ended before the settle time"
             self.failed[run.name] = f"{event.error} {event.hint}".strip() or stopped
             return
         self.points[run.name] = point

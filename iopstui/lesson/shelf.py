@@ -61,12 +61,12 @@ class Lessons:
     def _where(self) -> Target:
         if self._target is None:
             raise UsageError(
-                "The job of this session names its own files, so lessons have nothing to work on.",
+                "The session's job names its own files, so lessons have no target.",
                 "Start one on a target: iopstui lesson NAME TARGET",
             )
         if self._target.several:
             raise UsageError(
-                "A lesson explains one device, and this session has several targets.",
+                "A lesson needs one device, but this session has several targets.",
                 "Start it on one of them: iopstui lesson NAME TARGET",
             )
         return self._target

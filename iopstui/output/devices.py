@@ -36,7 +36,7 @@ def devices_table(devices: Devices, width: int = 80, *, all: bool = False) -> st
     """
     rows = list(_order(devices, show_all=all))
     if not rows:
-        return "No block devices.\n"
+        return "No block devices found.\n"
     cells = [_cells(device, depth, devices) for device, depth in rows]
     titles = ("NAME", "SIZE", "TYPE", "MODEL", "SCHED", "RQ_AFF", "HCTX>CPUS", "IRQ", "IN USE")
     columns = [_Column(t, column, 0) for t, column in zip(titles, zip_lists(cells), strict=True)]

@@ -52,10 +52,10 @@ def summary_text(
 def interruption(summary: Mapping[str, Any]) -> str:
     """What is said of a run that was ended before its time."""
     if not summary:
-        return "interrupted before fio had counted anything: there are no figures"
+        return "interrupted before fio reported anything: no results"
     if not is_final(summary):
-        return "interrupted: fio was killed, so the figures end with its last report before that"
-    return "interrupted: the figures cover the time until then"
+        return "interrupted: fio was killed; results end with its last report"
+    return "interrupted: results cover the time until then"
 
 
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
@@ -120,7 +120,7 @@ def _title(summary: Mapping[str, Any]) -> str:
     )
     moved = size(sum(part["io_bytes"] for part in _split(summary["total"]).values()))
     version = printable(str(summary["fio_version"]))
-    named = "final figures" if is_final(summary) else "last figures before it was killed"
+    named = "final figures" if is_final(summary) else "last report before it was killed"
     return f"fio's {named} ({version}): {longest / 1000:.3f} s, {moved}"
 
 

@@ -38,15 +38,15 @@ _WORDS = (
 _EXPLAINED = (
     (
         flags.NO_LATENCY,
-        "this job measures no latencies (gtod_reduce, disable_clat ...): their columns stay empty",
+        "this job measures no latency (gtod_reduce, disable_clat ...): those columns stay empty",
     ),
     (
         flags.SOME_LATENCY,
-        "latencies are of some of the I/Os only: not all sections of the job take them",
+        "latencies cover only some I/Os: not all sections of the job measure them",
     ),
     (
         flags.SUBMITTED,
-        "fio does not say how many I/Os completed here: submissions are counted instead",
+        "fio does not report completed I/Os here; submitted ones are shown",
     ),
 )
 _SHOWN = ("p50", "p99", "p99.9")

@@ -56,9 +56,9 @@ def accept(asked: Asked, prepared: Prepared) -> None:
         return
     if prepared.makes_files:
         raise Refused(
-            f"The job file {asked.path} writes, and this kernel has no fence that would keep fio "
-            "from all other files (Landlock, or namespaces).",
-            "If you know what it does: --no-fence. `iopstui doctor` says what is missing.",
+            f"The job file {asked.path} writes, and this kernel cannot restrict fio to its "
+            "files (no Landlock, no namespaces).",
+            "If you trust it: --no-fence. `iopstui doctor` shows what is missing.",
         )
 
 

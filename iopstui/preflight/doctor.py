@@ -28,7 +28,7 @@ OK, LACKS, NEEDED = "ok", "lacks", "needed"
 MOST_TOLD = 4
 # a drive without a medium says nothing about rights
 _EMPTY = (errno.ENOMEDIUM, errno.ENXIO)
-_ON_THE_HOST = "run it with --privileged -v /sys:/sys, or iopstui on the host"
+_ON_THE_HOST = "run the container with --privileged -v /sys:/sys, or run iopstui on the host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,17 +174,17 @@ def _fence(roots: Roots) -> Check:
     if kind == LANDLOCK:
         return Check("fence", OK, f"Landlock {landlock_abi()}: fio opens only what it may")
     if kind == NAMESPACE:
-        return Check("fence", OK, "namespaces: everything but what it may write is read-only "
-                     "for fio (no Landlock: Linux 5.13, lsm=landlock,...)")  # fmt: skip
-    return Check("fence", LACKS, "neither Landlock nor namespaces: job files of your own that "
-                 "write are refused without --no-fence",
+        return Check("fence", OK, "namespaces: everything else is read-only for fio (no "
+                                  "Landlock: needs Linux 5.13, lsm=landlock,...)")  # fmt: skip
+    return Check("fence", LACKS, "no Landlock, no namespaces: your own writing job files are "
+                                 "refused without --no-fence",
                  "Linux 5.13 or newer with lsm=landlock,...; or: sudo iopstui ...")  # fmt: skip
 
 
 def _probe(roots: Roots) -> Check:
     reason, own = why_not(roots), own_why_not(roots)
     if reason is None and own is None:
-        return Check("probe", OK, f"latencies are counted by programs of its own, the rest by "
+        return Check("probe", OK, f"latencies: own BPF programs; the rest: "
                      f"{PROGRAM} (--probe)")  # fmt: skip
     if reason is None:
         return Check("probe", OK, f"{PROGRAM} can count inside the kernel (--probe); programs of "

@@ -44,7 +44,7 @@ def prepare(
     placed = {"filename", "directory"} & overrides.keys()
     if where is not None and placed:
         raise UsageError(
-            f"--set {placed.pop()}= says where the job works, and so does the target.",
+            f"--set {placed.pop()}= conflicts with the target: both say where the job runs.",
             "Give the place as TARGET only: iopstui run TARGET --job ...",
         )
     refuse_odd_values(jobfile.effective(jobfile.changed(text, overrides)), read_memory(roots))
@@ -73,8 +73,8 @@ def check_place(path: Path, text: str, where: Target | None) -> None:
     current directory and leave them there."""
     if where is None and (is_shipped(path) or not names_its_files(text)):
         raise UsageError(
-            f"The job {path.name} does not say where it works, and there is no target.",
-            "Name a TARGET on the command line, or choose a job that names its files.",
+            f"The job {path.name} names no files, and there is no target.",
+            "Name a TARGET, or choose a job that names its files.",
         )
 
 

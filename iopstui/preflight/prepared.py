@@ -125,8 +125,9 @@ class Prepared:
             used, most = self.scratch.used_bytes(), self.layout_bytes + SLACK
             if used > most:
                 return (
-                    f"its scratch files have grown to {used >> 20} MiB, {most >> 20} were planned; "
-                    "its job file makes more or longer files than it says (offset=, nrfiles= ...)"
+                    f"its scratch files grew to {used >> 20} MiB, {most >> 20} were planned; "
+                    "the job creates more or longer files than it declares (offset=, "
+                    "nrfiles= ...)"
                 )
         return ""
 

@@ -130,7 +130,7 @@ class Staging:
     def _missing(self) -> Iterator[str]:
         for wanted in self._new:
             if not os.path.exists(wanted):
-                yield f"fio has not created {printable(wanted)}"
+                yield f"fio did not create {printable(wanted)}"
 
     def close(self) -> None:
         """Remove the directories. May be called twice."""

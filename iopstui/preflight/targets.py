@@ -74,13 +74,13 @@ def choose_watched(
         ) from error
     except MixedKinds as error:
         raise UsageError(
-            f"{error.kinds}: what is watched together is of one kind, and a file or a directory "
-            "only stands for the disk it is on.",
+            f"{error.kinds}: targets watched together must be of one kind; a file or "
+            "directory means the disk it is on.",
             _name_the_disks(error.found),
         ) from error
     if not target.on:
         raise UsageError(
-            f"There is nothing to watch at {printable(target.path)}: {target.no_device}.",
+            f"Nothing to watch at {printable(target.path)}: {target.no_device}.",
             "Name a disk: iopstui devices. Without TARGET all of them are watched.",
         )
     return target
@@ -100,6 +100,6 @@ def choose_common_targets(
     different files."""
     chosen = [choose_targets(texts, job, devices, roots) for job in jobs]
     if any(one != chosen[0] for one in chosen):
-        raise UsageError("The jobs name different files to work on, so they need a common target.",
+        raise UsageError("The jobs name different files. They need a common target.",
                          "Name it as TARGET: a device, a file or a directory.")  # fmt: skip
     return chosen[0]

@@ -213,7 +213,7 @@ def refuse_result(path: Path, kind: str) -> UsageError:
     return UsageError(
         f"{name} is {what[0]}, not something to measure: a job would read or write it as if it "
         "were a disk.",
-        f"To look at it: {what[1]}" if kind != NORMAL else what[1],
+        f"Open it with: {what[1]}" if kind != NORMAL else what[1],
     )
 
 

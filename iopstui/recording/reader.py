@@ -306,7 +306,7 @@ def _open(path: Path) -> BinaryIO:
     except FileNotFoundError as error:
         raise UsageError(
             f"There is no recording {_name(path)}.",
-            "The one that is shipped is called demo: iopstui replay demo",
+            "The included demo: iopstui replay demo",
         ) from error
     except PermissionError as error:
         raise Missing(

@@ -21,7 +21,7 @@ from iopstui.safety.tunable_states import TunableState, queued_disks
 LOOKBACK = 900
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 SLOWEST, FASTEST = 0.1, 1000.0
-ONE_RECORDING = "this is a recording, in which {} does nothing"
+ONE_RECORDING = "{} does nothing in a recording"
 
 Sink = Callable[[events.Event], None]
 
@@ -96,7 +96,7 @@ def replayed(recording: Recording, fold: ReplayFold | None = None) -> Iterator[e
 
 
 BEGINS_WITHIN = (
-    "the recording begins in the middle of a run, so fio's final figures cover more than its frames"
+    "the recording starts in the middle of a run, so fio's final figures cover more than it shows"
 )
 
 
@@ -106,7 +106,7 @@ def how_it_ends(recording: Recording, whole: bool) -> str:
         return recording.damage
     if whole:
         return ""
-    return "the recording has no end: iopstui was killed, or is still recording"
+    return "the recording has no end marker: iopstui was killed or is still recording"
 
 
 class ReplaySession:
@@ -123,7 +123,7 @@ class ReplaySession:
         try:
             self._index: RecordingIndex = self._recording.index()
             if not self._index.samples:
-                raise UsageError(f"The recording {path} holds no sample: nothing to replay.")
+                raise UsageError(f"The recording {path} is empty: nothing to replay.")
         except BaseException:
             self._recording.close()
             raise
@@ -309,7 +309,7 @@ class ReplaySession:
 
     def _last_words(self) -> str:
         words = how_it_ends(self._recording, self._index.whole)
-        return words or "the recording ends here; space plays it again"
+        return words or "end of the recording; space plays it again"
 
     def _wait_until(self, record: Record | None) -> float | None:
         """Waits for this record's time. Returns a jump's goal as soon as one is asked for."""

@@ -176,7 +176,7 @@ def _create(path: Path) -> int:
         return os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR)
     except FileExistsError as error:
         raise UsageError(
-            f"{printable(str(path))} exists already, and a recording never overwrites a file.",
+            f"{printable(str(path))} exists. A recording never overwrites a file.",
             "Choose another name, or remove the file first.",
         ) from error
     except OSError as error:

@@ -71,8 +71,8 @@ def _check_place(name: str, recordings: Sequence[Path]) -> None:
         raise UsageError(f"{printable(str(out))} is not a file, and a report would take its place.",
                          "For standard output: -o -")  # fmt: skip
     if os.path.exists(out) and any(os.path.exists(r) and out.samefile(r) for r in recordings):
-        raise UsageError(f"{printable(str(out))} is the recording or the result itself, which a "
-                         "report never overwrites.", "Choose another name.")  # fmt: skip
+        raise UsageError(f"{printable(str(out))} is the input itself. A report never "
+                         "overwrites it.", "Choose another name.")  # fmt: skip
 
 
 def _is_no_file(out: Path) -> bool:
@@ -87,7 +87,7 @@ def _check_no_terminal(kind: str) -> None:
     """UsageError where a terminal would show what is no text."""
     if sys.stdout.isatty():
         name = f"report{FORMATS[kind].suffixes[0]}"
-        raise UsageError(f"{called(kind)} is no text that a terminal can show.",
+        raise UsageError(f"{called(kind)} is a binary format.",
                          f"Name a file: -o {name}")  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def kind_of(out: str | None) -> str:
             return found.name
     names = either(found.suffixes[0] for found in FORMATS.values())
     raise UsageError(
-        f"The name {printable(out)} does not say what kind of report it should be.",
+        f"The name {printable(out)} has no suffix for a report format.",
         f"Name it {names}, or add --format.",
     )
 

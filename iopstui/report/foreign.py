@@ -27,9 +27,7 @@ from iopstui.report.story import Story, take_block, take_row
 from iopstui.text import printable
 
 UNNAMED = "a place that the file does not name"
-ONE_WORD = (
-    "There is one document, of the whole run: no seconds that its figures could be checked by."
-)
+ONE_WORD = "There is one document, the whole run: no seconds that its figures could be checked by."
 
 
 def gather_foreign(source: Source, redact: bool = False) -> Story:
@@ -39,7 +37,7 @@ def gather_foreign(source: Source, redact: bool = False) -> Story:
     logs = Logs([file.log for file in files])
     if source.result is None and not any(file.log.lines for file in files):
         name = printable(str(source.path))
-        raise UsageError(f"{name} holds no line of a log: nothing to report.")
+        raise UsageError(f"{name} has no log lines: nothing to report.")
     result = source.result
     private = Redactor() if redact else None
     if private is not None and result is not None:
@@ -96,7 +94,7 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
     summary = fio_summary(final)
     _fill_means(summary, result.document)
     failed = [row["name"] for row in summary["rows"] if row["error"]]
-    error = "; ".join(result.said) or (f"fio says of {', '.join(failed)} that it failed" if failed
+    error = "; ".join(result.said) or (f"fio says of {', '.join(failed)} that they failed" if failed
                                        else "")  # fmt: skip
     names = ", ".join(dict.fromkeys(job.name for job in final.jobs))
     run.started = events.StepStarted(0.0, 1, names, _title(final), (), True, "run", final.version)
@@ -199,7 +197,7 @@ def _of_logs(story: Story, run: Run, logs: Logs, result: FioResult | None) -> No
     run.started = events.StepStarted(0.0, 1, name, "fio's logs", (), True)
     run.finished = events.StepFinished(story.duration, 1, 0, "", False, summary)
     run.begin, run.end = 0.0, logs.end
-    run.note = "Made of fio's logs: fio's own final figures are not in them."
+    run.note = "From fio's logs, which do not contain fio's final figures."
 
 
 def _of_what(result: FioResult | None, logs: Logs) -> Iterator[str]:
@@ -223,7 +221,7 @@ def _lacks(
     def named(file: LogFile) -> str:
         return f"a log of {file.name.kind}" if redact else file.path.name
 
-    yield "the kernel's side (the device's own counters, CPUs, interrupts): only a recording has it"
+    yield "kernel data (device counters, CPUs, interrupts): only recordings have it"
     if result is not None:
         yield from _lacking_in_json(result, logs)
     if files and not logs.bins_of:
@@ -249,13 +247,12 @@ def _lacks(
 def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
     timed = any(job.measures_latency for job in result.last.jobs)
     if not timed:
-        yield "latencies: the jobs measured none (gtod_reduce, disable_clat)"
+        yield "latency: not measured by the jobs (gtod_reduce, disable_clat)"
     elif not result.plus:
         yield ("histograms, and so percentiles of all I/Os together: --output-format=json+ has "
                "them")  # fmt: skip
     if len(result.statuses) == 1 and not logs.logs:
-        yield ("what happened over time: --status-interval=1 or logs (write_lat_log) keep "
-               "it")  # fmt: skip
+        yield ("changes over time: use --status-interval=1 or logs (write_lat_log)")  # fmt: skip
     if result.broken:
         yield f"{result.broken} of the file's documents, which are cut off or damaged"
     if not result.options:

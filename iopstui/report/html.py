@@ -72,7 +72,7 @@ def _side(story: Story, scales: Scales) -> list[str]:
         *titled("Outcomes", (line for run in story.runs for line in words.verdicts(run))),
         *_charts(story, scales),
         *titled("What happened", words.happened(story)),
-        *(["<h2>Settings</h2>", *_settings(story), "<h2>How to repeat it</h2>"]
+        *(["<h2>Settings</h2>", *_settings(story), "<h2>Repeat it</h2>"]
           if not story.foreign else ["<h2>Options</h2>"]),
         *(f"<pre>{escape(repeating.repeat_experiment(story, one))}</pre>"
           for one in story.experiments),
@@ -103,7 +103,7 @@ def _charts(story: Story, scales: Scales) -> list[str]:
 
 def _runs(story: Story) -> list[str]:
     if not story.runs:
-        return ["<p>No job ran: this is what other programs did to the device.</p>"]
+        return ["<p>No job ran: these figures show other programs' I/O.</p>"]
     parts = []
     for run in story.runs:
         when = ""
@@ -202,7 +202,7 @@ def _seconds(story: Story) -> list[str]:
     head = ("time", "fio IOPS", "device IO/s", "p50", "p99", "p99.9", "aqu-sz", "CPU busy %")
     which = "every sample" if each == 1 else f"every {each}th point of the charts"
     return [
-        f"<details><summary>the numbers behind the charts ({which})</summary>",
+        f"<details><summary>Chart data ({which})</summary>",
         table(head, rows, left=1),
         "</details>",
     ]

@@ -62,7 +62,7 @@ def _story(story: Story) -> Iterator[str]:
         yield from _experiment(one)
     yield from ("## Runs", "")
     if not story.runs:
-        yield from ("No job ran: this is what other programs did to the device.", "")
+        yield from ("No job ran: these figures show other programs' I/O.", "")
     side = words.side_by_side(story)
     if side:
         yield from (words.SIDE_BY_SIDE, "", *table(words.SIDE_HEAD, side), "")
@@ -87,7 +87,7 @@ def _story(story: Story) -> Iterator[str]:
     for device in story.devices:
         yield from table((device.name, ""), words.device_facts(device))
         yield ""
-    yield from ("## How to repeat it", "")
+    yield from ("## Repeat it", "")
     for one in story.experiments:
         yield from (*fenced(repeating.repeat_experiment(story, one)), "")
     for run in story.runs:

@@ -52,14 +52,13 @@ def sources(paths: Sequence[Path]) -> list[Source]:
         kind = kind_of_file(path)
         if kind == NORMAL:
             raise UsageError(
-                f"{printable(str(path))} is fio's output for people: most of what was measured is "
-                "not in it.", AGAIN,
+                f"{printable(str(path))} is fio's normal output, which lacks most data.", AGAIN,
             )  # fmt: skip
         if path.name.endswith(".log") and "_hist" in path.name:
             raise UsageError(
                 f"{printable(str(path))} is a log of histograms (write_hist_log=), which is not "
                 "read.",
-                "Logs of latencies hold more (write_lat_log=), JSON the histogram of the whole "
+                "Logs of latencies hold more (write_lat_log=), JSON the histogram the whole "
                 "run: --output-format=json+",
             )
         if kind == LOG:

@@ -85,9 +85,7 @@ def gather(path: Path, redact: bool = False) -> Story:
     with opened(path, redact) as recording:
         recording.only_needed()
         if not recording.index().samples:
-            raise UsageError(
-                f"The recording {printable(str(path))} holds no sample: nothing to report."
-            )
+            raise UsageError(f"The recording {printable(str(path))} is empty: nothing to report.")
         try:
             # a redacted one learns as it is read, so it is read in order
             story = None if redact else _told(recording, True)

@@ -176,7 +176,7 @@ class WriteGuard:
         if against:
             raise Refused(
                 f"The job is not run: {printable('; '.join(against))}.",
-                "Take that out of the job file, or run it with fio itself.",
+                "Remove it from the job file, or run the file with fio.",
             )
 
     def _outside(self, name: str) -> bool:

@@ -1,6 +1,6 @@
 """A live session: one thread that samples the kernel, follows fio and emits events.
 
-fio's document is the tick: the kernel is read the moment it is whole. When none comes (no
+fio's document is the tick: Kernel counters are read the moment it is whole. When none comes (no
 job, or a stuck one) a monotonic deadline ticks instead, so the kernel's side goes on.
 """
 
@@ -335,8 +335,7 @@ class LiveSession:
             continue  # it is busy: there are many files to remove
         if self._thread.is_alive() and not self.left_behind:
             self._hangs = (
-                "a call into the kernel hangs, waiting for the device; what is left to undo "
-                "is undone by: iopstui doctor"
+                "A system call hangs, waiting for the device. To undo what is left: iopstui doctor"
             )
 
     def _join(self, thread: threading.Thread) -> bool:
@@ -450,8 +449,8 @@ def _no_sum(target: Target) -> str:
         return ""
     top, below = target.nested
     return (
-        f"{top} lies on {below}, and the job works on both: the same I/O is counted twice, so the "
-        "devices are shown without a sum"
+        f"{top} lies on {below}, and the job uses both. The same I/O is counted twice, so no "
+        "sum is shown."
     )
 
 

@@ -96,7 +96,7 @@ class OwnCpus:
             return ""
         if not spare:
             return "iopstui may run on every CPU again"
-        return f"iopstui itself stays on CPU {ranges(spare)}: neither job nor device works there"
+        return f"iopstui itself runs on CPU {ranges(spare)}: not used by the job or the device"
 
     def unpinned(self) -> AbstractContextManager[None]:
         """What is started meanwhile is not confined."""

@@ -71,7 +71,7 @@ def outcome(row: RunRow) -> str:
     """What came of a run, in half a line."""
     how = "" if row.ended == DONE else f" {row.ended}"
     if row.iops is None:
-        return f"run {row.step}{how} without having measured anything"
+        return f"run {row.step}{how} without results"
     words = f"run {row.step}{how}: {f.number(row.iops)} IOPS, {f.mib(row.bw)} MiB/s"
     if row.p99_ns is not None:
         words += f", p99 {f.latency(row.p99_ns)}"

@@ -352,7 +352,7 @@ class Runs:
             self._sampling.wait_for_document(now)
 
     def _documents(self, documents: Sequence[NewDocument]) -> None:
-        """Documents found at once: the kernel is read for the last of them alone."""
+        """Documents found at once: Kernel counters are read for the last of them alone."""
         documents = once(documents)
         held = self._held
         if held and held.status and documents and said_again(documents[0].status, held.status):

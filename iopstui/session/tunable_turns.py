@@ -133,6 +133,6 @@ class TunableTurns:
             for problem in failed:
                 self._context.notice("error", problem)
             if self._tunables.gone:
-                self._context.notice("info", "the device is gone, and its changed tunables with it")
+                self._context.notice("info", "the device is gone, and so are its changed tunables")
             elif not failed:
-                self._context.notice("info", "the changed tunables have their old values again")
+                self._context.notice("info", "all changed tunables are restored")

@@ -165,7 +165,7 @@ def test_root_reads_only_what_nobody_else_can_write(
     if uid == 0:
         file.chmod(0o664)
     assert not read_config().settings
-    assert "root reads only what root owns" in read_config().complaint()
+    assert "root only reads files that root owns" in read_config().complaint()
 
 
 def test_root_reads_nothing_from_a_directory_of_others(

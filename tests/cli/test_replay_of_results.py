@@ -17,7 +17,7 @@ def test_a_result_of_fio_is_sent_to_report(form: str | None) -> None:
     path = str(LOGS / "avg.json")
     with pytest.raises(UsageError) as caught:
         replay.run(argparse.Namespace(file=path, format=form, speed=1.0, theme="dark"))
-    assert caught.value.hint == f"To look at it: iopstui report {path}"
+    assert caught.value.hint == f"Open it with: iopstui report {path}"
 
 
 def test_colours_are_refused_where_there_is_no_screen() -> None:

@@ -33,7 +33,7 @@ def told(capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
         ("live --blocksize 8k", "no option --blocksize", "--set bs=8k"),
         ("sweep --job x --numjobs", "no option --numjobs", "--set numjobs=VALUE"),
         ("run --job x --intervall 2", "no option --intervall", "did you mean --interval?"),
-        ("run --job x --filename /a", "no option --filename", "stands alone: iopstui run /a"),
+        ("run --job x --filename /a", "no option --filename", "without an option: iopstui run /a"),
         ("run --job x --zzzz", "there is no option --zzzz", "usage"),
         ("replay demo --bs 4k", "there is no option --bs", "usage"),
         ("run", "one of the arguments --job --diskspd is required", "iopstui jobs"),

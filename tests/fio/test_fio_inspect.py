@@ -183,7 +183,7 @@ def answer(out: str = "", said: str = "", code: int = 0) -> Answer:
     return subprocess.CompletedProcess([], code, out, said)
 
 
-LIMIT = "Try it: {} --version; a limit of this shell may be in its way: ulimit -a"
+LIMIT = "Try it: {} --version; a shell limit may be the cause: ulimit -a"
 INSTALL = (
     "Install it: apt install fio | dnf install fio | zypper install fio | pacman -S fio | "
     "apk add fio"
@@ -224,10 +224,10 @@ def test_which_fio_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setenv("IOPSTUI_FIO", own)
     fio_inspect._version.cache_clear()
     assert find_fio() == Fio(own, (3, 36), "fio-3.36")
-    nothing = "none-such was not found, and nothing can be measured without it.", INSTALL
+    nothing = "none-such was not found. iopstui needs it to measure.", INSTALL
     wrong = (
         "none-such, which IOPSTUI_FIO names, was not found.",
-        "The fio in PATH instead of it: unset IOPSTUI_FIO",
+        "To use the fio in PATH: unset IOPSTUI_FIO",
     )
     monkeypatch.setenv("IOPSTUI_FIO", "none-such")
     for path, told in ((None, wrong), ("none-such", nothing)):
@@ -265,7 +265,7 @@ def test_how_fio_reads_a_job(monkeypatch: pytest.MonkeyPatch, writes: bool) -> N
         (PARSED, "fio: bad option foo=1.\nfio: file:init.c:1, func=x\n",
          "fio says: bad option foo=1. So it"),
         (PARSED + "no such engine found\nodd\n", "", "fio says: no such engine found. So it"),
-        (PARSED, "", "fio does not say why it"),
+        (PARSED, "", "fio does not say why. It"),
         (PARSED, "fio: file:init.c:12, error=Invalid argument\n",
          "fio says: file:init.c:12, error=Invalid argument. So it"),
     ],
@@ -283,7 +283,7 @@ def test_a_job_without_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, answer("parse    7 Parsing section [global]\n" + END))
     with pytest.raises(UsageError) as caught:
         fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
-    assert caught.value.message == "the job has no job section, so there is nothing to run."
+    assert caught.value.message == "the job has no job section: nothing to run."
     hint = "A job file needs at least one [name] section; see `iopstui jobs`."
     assert caught.value.hint == hint
 

@@ -48,21 +48,21 @@ def facts(*sections: SectionFiles) -> JobFacts:
 def test_files_that_are_no_job(tmp_path: Path) -> None:
     file = tmp_path / "j.fio"
     assert refused(file) == (f"No such file or directory: the job file {file} can't be read.", "")
-    assert refused(tmp_path) == (f"Not a file, so it can't be a fio job: {tmp_path}", "")
+    assert refused(tmp_path) == (f"Not a regular file: {tmp_path}", "")
     nothing = (
-        f"The job file is empty, so there is nothing to run: {file}",
+        f"The job file is empty: {file}",
         "Choose one of `iopstui jobs`, or write at least one [name] section.",
     )
     for text in ("", " \n\t\n"):
         file.write_text(text)
         assert refused(file) == nothing
     file.write_bytes(b"[a]\n\0")
-    assert refused(file) == (f"Binary data, so it is no fio job file: {file}", "")
+    assert refused(file) == (f"Not a fio job file (binary data): {file}", "")
     file.write_text("[a]\nrw=read\n[global\n")
     assert refused(file) == (
         "The job file is not accepted: line 3: '[global': a section is [name], alone on its line "
         f"(in {file}).",
-        "Make its meaning unambiguous, or run the file with fio itself.",
+        "Rewrite the line so that it has one meaning, or run the file with fio.",
     )
 
 
@@ -111,7 +111,7 @@ def test_what_no_job_may_do() -> None:
     assert said(caught.value) == (
         "The job is not run: exec_prerun= runs a command, and jobs get no shell; cgroup= creates "
         "a control group.",
-        "Take that out of the job file, or run it with fio itself.",
+        "Remove it from the job file, or run the file with fio.",
     )
 
 
@@ -127,8 +127,8 @@ def test_a_section_that_has_the_name_of_its_file() -> None:
         with pytest.raises(UsageError) as caught:
             check_section_names(text, one)
         assert said(caught.value) == (
-            f"The section {text.strip()} has the name of something that exists, and fio would "
-            "work on that.",
+            f"The section {text.strip()} has the name of an existing file or directory, which "
+            "fio would use.",
             "Say which file to use: filename=...",
         )
 
@@ -138,8 +138,8 @@ def test_a_file_called_minus() -> None:
     with pytest.raises(UsageError) as caught:
         check_streams(facts(SectionFiles("s", ("a", "-"))))
     assert said(caught.value) == (
-        "The job opens -, which fio takes for its standard input or output.",
-        "To work on a file of that name: filename=./-",
+        "The job opens -, which means standard input or output to fio.",
+        "For a file of that name: filename=./-",
     )
 
 
@@ -157,10 +157,10 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 def test_names_with_colons() -> None:
     assert listed("a:b\\:c::d") == ["a", "b:c", "d"] and listed("") == []
     assert escaped("/a:b") == "/a\\:b" and joined(["/a", "/b:c\\"]) == "/a:/b\\:c\\"
-    advice = "Make a symbolic link to it with a plain name, and use that."
+    advice = "Create a symbolic link with a plain name and use that."
     for paths, shown, why in (
-        (["a\\:b"], "a\\:b", "fio takes a backslash before a colon for the colon's escape"),
-        (["a\\", "b"], "a\\:", "fio takes a backslash before a colon for the colon's escape"),
+        (["a\\:b"], "a\\:b", "fio reads a backslash before a colon as an escape"),
+        (["a\\", "b"], "a\\:", "fio reads a backslash before a colon as an escape"),
         (["a;b"], "a;b", "fio cuts a value at # and ;"),
     ):
         with pytest.raises(UsageError) as caught:

@@ -157,7 +157,7 @@ def test_predict_run_see_explain(play: LessonRun) -> None:
 @pytest.mark.parametrize(
     ("answer", "begins"),
     [
-        ("b", "You said b) no. The measurement bears it out."),
+        ("b", "You said b) no. The measurement confirms it."),
         ("c", "You said c) fewer. Measured: b) no."),
         (None, "Measured: b) no."),
     ],
@@ -188,7 +188,7 @@ def test_what_was_not_measured_is_not_said_and_that_is(play: LessonRun) -> None:
     to(play, "explain: more")
     # IOPS are known without latencies, p99 is not
     assert "p99 " not in words(play)
-    assert "not known: deep.p99" in words(play)
+    assert "unknown: deep.p99" in words(play)
     verdict = play.verdict("more")
     assert verdict is not None and verdict.right
 
@@ -203,7 +203,7 @@ def test_a_question_that_the_measurement_does_not_decide(tmp_path: Path) -> None
         to(run, name)
         measure(run)
     to(run, "explain: more")
-    assert words(run).startswith("You said a) yes. Not decided by this measurement")
+    assert words(run).startswith("You said a) yes. This measurement confirms none")
     verdict = run.verdict("more")
     assert verdict is not None and verdict.right == () and verdict.correct is None
     run.close()
@@ -232,8 +232,9 @@ def test_a_run_that_fails_in_the_middle(play: LessonRun) -> None:
     (table,) = play.page().blocks  # type: ignore[union-attr]
     assert isinstance(table, Table) and table.head == ("", "one")
     play.advance()
-    assert words(play) == "You said b) no. It can't be decided here: a figure that it depends on " \
-        "is not known."  # fmt: skip
+    assert words(play) == (
+        "You said b) no. This cannot be decided here: a required figure is unknown."
+    )
     play.advance()
     assert play.over
 
@@ -252,7 +253,7 @@ def test_a_run_left_out_is_not_spoken_of(play: LessonRun) -> None:
     assert play.failed["one"] == "it was not run"
     play.advance()
     assert play.step is not None and play.step.header == "explain: more"
-    assert "can't be decided" in words(play)
+    assert "cannot be decided" in words(play)
 
 
 def test_what_can_t_be_shown_says_why(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_at_80_columns_the_use_and_the_queues_survive(devices: dict[str, BlockDe
 
 
 def test_no_devices() -> None:
-    assert devices_table({}, 80) == "No block devices.\n"
+    assert devices_table({}, 80) == "No block devices found.\n"
     assert devices_json({}) == {"schema": 1, "devices": []}
 
 

@@ -135,7 +135,7 @@ def test_what_a_killed_fio_said_last_certifies_nothing() -> None:
     found = certificate(killed, total(name))
     assert (found.verdict, found.final) == (UNCHECKED, False)
     text = " ".join(summary_text(killed, total(name)).split())
-    assert "fio's last figures before it was killed (" in text and "final figures" not in text
+    assert "fio's last report before it was killed (" in text and "final figures" not in text
     assert "not checked. fio was killed before it could count to the end" in text
     assert "fio was killed" in interruption(killed) and "until then" in interruption({"rows": []})
     # recordings of versions before say nothing of it
@@ -303,7 +303,7 @@ def test_an_interruption_does_not_speak_of_figures_where_there_are_none() -> Non
     for event in (early, later):
         narrator.handle(event)
     first, second = said.getvalue().splitlines()
-    assert "there are no figures" in first
+    assert "no results" in first
     assert "cover the time until then" in second
 
 

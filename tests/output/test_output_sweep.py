@@ -42,7 +42,7 @@ def test_points_that_come_in_another_order_make_the_same_curve() -> None:
 
 def test_a_knee_outside_of_the_range_is_said_to_be_there() -> None:
     below = Plan(("j",), {}, (parse_axis("iodepth=1,2,4"),))
-    assert "go deeper" in curve_text(curves_of(below, finished(below))[0])
+    assert "Try larger values" in curve_text(curves_of(below, finished(below))[0])
     above = Plan(("j",), {}, (parse_axis("iodepth=64,128,256"),))
     assert "first point" in curve_text(curves_of(above, finished(above))[0])
 

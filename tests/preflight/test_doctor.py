@@ -109,7 +109,7 @@ def test_a_node_that_is_not_there_is_told(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("lacks", "own", "status", "words"),
     [
-        (None, None, doctor.OK, "latencies are counted by programs of its own, the rest by"),
+        (None, None, doctor.OK, "latencies: own BPF programs; the rest:"),
         (None, "no BTF", doctor.OK, "which cost less, can't: no BTF"),
         (("no bpftrace", "get it"), None, doctor.LACKS, "no bpftrace: programs of its own count"),
         (("no bpftrace", "get it"), "no BTF", doctor.LACKS, "latencies are not shown"),

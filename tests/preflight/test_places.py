@@ -67,7 +67,7 @@ def test_a_directory_that_is_gone_is_a_sentence(tmp_path: Path) -> None:
 def test_a_job_without_a_place_works_nowhere(job: str, here: Path, tmp_path: Path) -> None:
     private = tmp_path / "private"
     private.mkdir()
-    with pytest.raises(UsageError, match="does not say where it works"):
+    with pytest.raises(UsageError, match="names no files"):
         prepare(JobRequest(job), None, find_fio(), private, read_devices(Roots()), Roots())
     assert list(here.iterdir()) == []
 
@@ -82,7 +82,7 @@ def test_an_experiment_leaves_no_files_of_such_a_job(own: Path, here: Path) -> N
         Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2"),)),
         Plan((str(own),), {}, variants=variants, repeats=2),
     ):
-        with pytest.raises(UsageError, match="does not say where it works"):
+        with pytest.raises(UsageError, match="names no files"):
             background.look(plan)
     assert list(here.iterdir()) == []
 

@@ -36,7 +36,7 @@ def test_a_watch_of_mixed_kinds_is_told_which_disks_they_are(
     monkeypatch.setattr(targets, "resolve_targets", mixed)
     with pytest.raises(UsageError) as watch:
         choose_watched(("/dev/sda", "/srv"), {}, Roots())
-    assert watch.value.message.startswith(f"{kinds}: what is watched")
+    assert watch.value.message.startswith(f"{kinds}: targets watched")
     assert "job" not in watch.value.message and "scratch" not in watch.value.message
     assert watch.value.hint == "Name the disks: iopstui watch sda sdb"
     found[1] = Target("directory", "/run", None, no_device="it is in memory")

@@ -141,13 +141,13 @@ def test_the_verdict_is_replayed_too(
     before, after = made.others(made.RUN)
     judged = events.Judged(9.0, 1, "iops>=1M", "fio.total.iops", "1/s", ">=", 1e6, 1e6, 5e4,
                            False, 0.0)  # fmt: skip
-    steady = events.SteadyState(9.0, 1, True, 0.01, 0.01, 1.0, "steady state: yes")
+    steady = events.SteadyState(9.0, 1, True, 0.01, 0.01, 1.0, "Steady state: yes")
     made.tell(tape, [*before, *made.raws(made.RUN), *after, judged, steady])
     tape.close(events.Ended(9.0, 0))
     replay_headless(str(path), kind)
     out, err = capsys.readouterr()
     assert "FAIL  iops >= 1000000: measured 50000" in (out if kind == "table" else err)
-    assert "steady state: yes" in (out if kind == "table" else err)
+    assert "Steady state: yes" in (out if kind == "table" else err)
 
 
 def test_of_two_recordings_in_one_file_the_second_is_named(path: Path) -> None:
@@ -315,5 +315,5 @@ def test_without_a_sample_there_is_nothing_to_replay(path: Path) -> None:
     with Recording(path) as recording:
         first_key = recording.index().keys[0]
     path.write_bytes(path.read_bytes()[:first_key])
-    with pytest.raises(UsageError, match="holds no sample"):
+    with pytest.raises(UsageError, match="is empty"):
         ReplaySession(path)

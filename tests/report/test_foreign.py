@@ -32,7 +32,7 @@ def test_every_version_s_figures_are_fio_s_own(name: str, tmp_path: Path) -> Non
         row["name"] for row in final["rows"]
     ]
     assert (
-        story["foreign"].startswith("fio's JSON") and "the kernel's side" in story["not_in_it"][0]
+        story["foreign"].startswith("fio's JSON") and "kernel data" in story["not_in_it"][0]
     )
     rendered([path], "csv")
 
@@ -41,7 +41,7 @@ def test_json_within_the_normal_output(tmp_path: Path) -> None:
     text = rendered([LOGS / "mix.txt"], "md")
     assert "| 1 | j | read | 800 | 399.4 |" in text and "161 µs" in text
     assert "histograms, and so percentiles of all I/Os together" in text
-    assert "what happened over time" in text and "| disk vda" in text
+    assert "changes over time" in text and "| disk vda" in text
     # another program may have put it on one line
     whole = (LOGS / "mix.txt").read_text()
     one = tmp_path / "one.json"
@@ -122,7 +122,7 @@ def test_redacted_it_says_no_path(kind: str) -> None:
             "holds no whole JSON document",
         ),
         ("x.json", "fio: /nowhere: No such file\n", "It said: fio: /nowhere"),
-        ("x.txt", "j: (g=0): rw=read\nfio-3.33\nStarting 1 process\n", "output for people"),
+        ("x.txt", "j: (g=0): rw=read\nfio-3.33\nStarting 1 process\n", "normal output"),
         ("x.csv", "0, 5, 0, 4096, 0\n1, 5, 0, 4096, 0\n", "does not say of what"),
         ("x_clat_hist.1.log", "511, 0, 4096, 0, 0\n", "log of histograms"),
         ("x.json", '{"jobs": []}', "is not a recording"),

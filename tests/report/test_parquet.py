@@ -198,6 +198,6 @@ def test_no_terminal_is_filled_with_bytes(
     assert report(["demo"], None, "parquet") == 0
     assert capsysbinary.readouterr().out.startswith(b"PAR1")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    with pytest.raises(UsageError, match="no text that a terminal can show"):
+    with pytest.raises(UsageError, match="is a binary format"):
         report(["demo"], "-", "parquet")
     assert capsysbinary.readouterr().out == b""

@@ -245,7 +245,7 @@ def test_one_that_was_cut_off_says_so_first(path: Path) -> None:
     for kind in ("html", "md"):
         text = rendered([path], kind)
         assert "damaged or cut off" in text or "no end" in text
-        assert "The recording ends before the run does" in text
+        assert "The recording ends before the run" in text
 
 
 def test_one_begun_within_a_run_does_not_blame_the_frames(path: Path) -> None:
@@ -257,7 +257,7 @@ def test_one_begun_within_a_run_does_not_blame_the_frames(path: Path) -> None:
     made.tell(one, [*taken[3:], *after])
     one.close(events.Ended(9.0, 0))
     body = words(page(path))
-    assert "begins within the run" in body and "fio counted" not in body
+    assert "starts during the run" in body and "fio counted" not in body
 
 
 def test_without_a_run_it_is_what_others_did(path: Path) -> None:
@@ -302,7 +302,7 @@ def test_two_side_by_side_on_the_same_scales(path: Path, tmp_path: Path) -> None
     assert axes[0] == axes[1]
     table = words(next(root.iter("table")))
     assert "run.iops other.iops" in table and "fio IOPS" in table and "%" in table
-    assert "proves nothing" in words(root) and "proves nothing" in rendered([path, other], "md")
+    assert "cannot prove a difference" in words(root) and "cannot prove a difference" in rendered([path, other], "md")
     with pytest.raises(UsageError, match="not those of 2"):
         rendered([path, other], "csv")
 
@@ -369,7 +369,7 @@ def test_no_report_is_written_over_its_own_recording(path: Path, tmp_path: Path)
     other = tmp_path / "x.md"
     other.symlink_to(path)
     for out in (path, other):
-        with pytest.raises(UsageError, match="is the recording or the result itself"):
+        with pytest.raises(UsageError, match="is the input itself"):
             report([str(path)], str(out), "md")
     assert path.read_bytes() == before and other.is_symlink()
 

@@ -91,13 +91,13 @@ def test_where_they_can_t_bpftrace_does_and_says_why(
     assert "with bpftrace" in told[0] and "no BTF" in told[0]
     monkeypatch.setattr(ready, "why_not", lambda *_: ("no bpftrace", "get it"))
     probe.switch((LATENCY,))
-    assert "no probe: no bpftrace. To mend it: get it" in told[1] and "no BTF" in told[1]
-    assert probe.why_off.startswith("no bpftrace. To mend it: get it")
+    assert "no probe: no bpftrace. To fix it: get it" in told[1] and "no BTF" in told[1]
+    assert probe.why_off.startswith("no bpftrace. To fix it: get it")
     assert probe.parts == () and probe.take() is None
     # one right that both lack is named once
     monkeypatch.setattr(ready, "why_not", lambda *_: (ready.ONLY_ROOT, "sudo iopstui ..."))
     probe.switch((LATENCY,))
-    assert told[2] == "no probe: only root may load BPF programs. To mend it: sudo iopstui ..."
+    assert told[2] == "no probe: only root may load BPF programs. To fix it: sudo iopstui ..."
     probe.switch(())
     assert probe.why_off == ""
 

@@ -63,7 +63,7 @@ def test_one_s_own_is_played_to_its_end(where: Path) -> None:
     # in the order of the file: asked, run, seen, explained
     places = [said.index(words) for words in ("writing faster", "1 of 5", "measured: ", "5 of 5")]
     assert places == sorted(places) or places[0] > places[1]
-    assert ("You said b) no. The measurement bears it out." in said) != (
+    assert ("You said b) no. The measurement confirms it." in said) != (
         "You said b) no. Measured: a) yes." in said
     )
     assert "there are 0 writes of the reading run" in said
@@ -78,7 +78,7 @@ def test_a_run_that_fails_is_told_and_the_lesson_goes_on(where: Path) -> None:
     assert done.returncode == 1
     said = " ".join(done.stdout.split())
     assert "This run failed: " in said and "nonesuch" in said
-    assert "It can't be decided here" in said and "the end" in said
+    assert "This cannot be decided here" in said and "the end" in said
     assert list(where.iterdir()) == []
 
 

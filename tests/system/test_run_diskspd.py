@@ -26,7 +26,7 @@ def test_azure_s_commands_run_on_a_scratch_file(command: str, direction: str, he
     done = iopstui("run", "--diskspd", command, "--size", "16m", "--set", "ramp_time=0",
                    "--set", "runtime=1", *UNHURRIED, "--format", "jsonl", cwd=here)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "a scratch file of 16m (--size) takes the place of testfile.dat" in done.stderr
+    assert "a scratch file of 16m (--size) replaces testfile.dat" in done.stderr
     assert "numjobs=4" in done.stderr and "iodepth=128" in done.stderr, "the job is shown"
     final = next(row for row in events(done.stdout) if row["event"] == "step_finished")["summary"]
     assert list(final["total"]) == [direction] and final["total"][direction]["iops"] > 0

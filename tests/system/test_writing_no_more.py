@@ -175,7 +175,7 @@ def test_an_interrupted_preconditioning_has_no_figures_to_speak_of(here: Path, w
     out, err = program.communicate(timeout=WITHIN_S)
     if whose == "ours":
         assert program.returncode == 130, err
-        assert "Interrupted while preconditioning: nothing was measured." in err
+        assert "Interrupted during preconditioning: nothing was measured." in err
     else:
         assert program.returncode == 1 and "the run was cut short: SIGTERM" in err
     assert "figures" not in err and out == ""

@@ -118,7 +118,7 @@ class FakeLaboratory:
             raise self.refusal
         preview = Preview({"randread-4k": "randread 4k QD 1 × 1 job"}, False, {}, 0)
         setup = Setup(plan, fakes.ON_DISK, None, fakes.DEVICES, Conditions(), preview)
-        words = (times_text(plan), "writes: nothing; /dev/nvme0n1 is only read")
+        words = (times_text(plan), "writes: nothing; /dev/nvme0n1 is read only")
         return Ready(setup, None, words, self.kept)
 
     def begin(

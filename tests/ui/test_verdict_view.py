@@ -23,7 +23,7 @@ MET = Judged(9.0, 1, "iops>=5000", "fio.total.iops", "1/s", ">=", 5e3, 5e3, 5432
 MISSED = Judged(
     9.0, 1, "clat.p99<=1ms", "fio.total.clat.p99", "ns", "<=", 1e6, 1e6, 3.9e6, False, 0.0
 )
-STEADY = SteadyState(9.0, 1, False, 0.31, 0.02, 1.6, "steady state (SNIA's rule): NO; IOPS ...")
+STEADY = SteadyState(9.0, 1, False, 0.31, 0.02, 1.6, "Steady state (SNIA rule): NO; IOPS ...")
 
 
 def state(*events: object) -> LiveState:
@@ -44,7 +44,7 @@ def test_after_a_run_the_verdict_stands_where_findings_do_until_the_next() -> No
     found = state(STARTED, DONE, MET, STEADY)
     shown = line(found, 100)
     assert "outcome: PASS  iops >= 5000: measured 5432; met in 98 % of the seconds" in shown
-    assert "steady state: NO" in shown and "31.0 %" in shown
+    assert "Steady state: NO" in shown and "31.0 %" in shown
     found.apply(StepStarted(20.0, 2, "j", "randread 4k", ("fio",), True))
     assert "PASS" not in line(found, 100) and not found.judged
 
@@ -57,7 +57,7 @@ def test_of_several_the_one_that_was_missed_is_told() -> None:
     assert [entry.level for entry in found.log.entries][-3:] == ["PASS", "FAIL", "info"]
     listed = "\n".join("".join(t for t, _ in row) for row in finding_line.listed(found, 80, UTF8))
     assert "outcomes of run 1" in listed and "PASS" in listed and "FAIL" in listed
-    assert "steady state (SNIA's rule): NO" in listed
+    assert "Steady state (SNIA rule): NO" in listed
 
 
 def test_the_verdict_stays_for_a_minute_but_does_not_hide_an_error() -> None:

@@ -88,7 +88,7 @@ def _repeats(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "compare",
     60,
-    "compare two or more settings and test whether the difference is real",
+    "compare settings and test whether the difference is real",
     add_arguments,
     run,
     epilog=EPILOG,

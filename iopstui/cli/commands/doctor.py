@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "doctor",
     110,
-    "check this machine (permissions, fio, kernel features) and clean up after a crash",
+    "check permissions, fio and kernel features; clean up after a crash",
     add_arguments,
     run,
     kernel=True,

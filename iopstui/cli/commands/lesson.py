@@ -101,7 +101,7 @@ def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...
 COMMAND = Command(
     "lesson",
     70,
-    "guided experiments: predict, run, see, explain (without NAME: list them)",
+    "guided experiments: predict, run, see, explain (or list them)",
     add_arguments,
     run,
     epilog=EPILOG,

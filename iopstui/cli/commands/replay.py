@@ -68,7 +68,7 @@ def _check_ours(path: Path) -> None:
         name = printable(str(path))
         raise UsageError(
             f"{name} is a result of fio, not a recording of iopstui.",
-            f"To look at it: iopstui report {name}",
+            f"Open it with: iopstui report {name}",
         )
 
 

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "sweep",
     50,
-    "run a job at every point of one or more axes (queue depths, block sizes ...)",
+    "run a job at every point of one or more axes",
     add_arguments,
     run,
     epilog=EPILOG,

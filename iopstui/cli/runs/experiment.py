@@ -84,8 +84,8 @@ def _what_is_kept(runner: Runner) -> str:
     noun = runner.plan.unit
     if progress is not None and progress.points:
         kept = f"{len(progress.points)} of {counted(runner.plan.points, noun)}"
-        return (f"interrupted: {kept} kept in {progress.path}; the same command goes on from "
-                "there")  # fmt: skip
+        return (f"interrupted: {kept} kept in {progress.path}; run the same command to "
+                "continue")  # fmt: skip
     return f"interrupted before the first {noun} was measured; nothing is kept"
 
 
@@ -110,5 +110,5 @@ def ask(plan: Plan, yes: bool) -> None:
         if sys.stdin.readline().strip().lower() in ("y", "yes"):
             return
         raise UsageError("Not started.")
-    raise UsageError(question + "An experiment this long needs a confirmation.",
-                     "Add --yes, or look at the plan first with --dry-run.")  # fmt: skip
+    raise UsageError(question + "This experiment takes very long and needs confirmation.",
+                     "Add --yes. To see the plan: --dry-run.")  # fmt: skip

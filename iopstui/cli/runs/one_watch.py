@@ -129,7 +129,7 @@ def _until_over(one: Watch, sink: EventSink, for_s: float | None) -> bool:
 def _handle(event: Event, sink: EventSink) -> None:
     sink.handle(event)
     if isinstance(event, Ended):
-        raise JobFailed("The session ended by itself; see the message above.")
+        raise JobFailed("The session ended unexpectedly; see the message above.")
 
 
 def _last_sample(session: LiveSession, one: Watch, sink: EventSink, interval_s: float) -> None:

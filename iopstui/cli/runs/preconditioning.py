@@ -46,16 +46,16 @@ def preconditioned(options: RunOptions) -> RunOptions:
         targets=options.targets, size=options.size, destroy_data=options.destroy_data,
         write_budget=options.write_budget, own_cpus=options.own_cpus, nice=options.nice,
     )  # fmt: skip
-    say(f"preconditioning first: {target.path} is to be written twice; nothing is measured yet")
+    say(f"preconditioning: {target.path} is written twice before the measurement")
     session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
     words = Narrator(sys.stderr, measured=False)
     finished = run_to_the_end(session, JOB, {}, StatusSink(words, sys.stderr))
     if finished is None:
-        raise JobFailed("The preconditioning ended before its job did; see the message above.")
+        raise JobFailed("Preconditioning ended early; see the message above.")
     if finished.error:
         raise error_of(finished.exit_code, finished.error.removesuffix(UNTIL_THEN), finished.hint)
     if finished.interrupted:
-        raise Interrupted("Interrupted while preconditioning: nothing was measured.")
+        raise Interrupted("Interrupted during preconditioning: nothing was measured.")
     # the budget's own figure may be more: writes past a page cache that somebody reads through are
     # counted by the kernel again where they had to go into it
     total: Any = finished.summary["total"]

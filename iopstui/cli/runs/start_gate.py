@@ -24,7 +24,7 @@ class StartGateSink:
         """Take one event."""
         self._inner.handle(event)
         if isinstance(event, Armed):
-            say("ready: a line on standard input (Enter) starts fio")
+            say("ready: press Enter (a line on standard input) to start fio")
             threading.Thread(target=self._wait, name="word", daemon=True).start()
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class StartGateSink:
         if b"\n" in _said():
             self._session.go(Word(time.monotonic_ns()))
         else:
-            say("standard input has ended without a line: nothing is started")
+            say("standard input ended without a line: nothing started")
             self._session.stop_job()
 
 

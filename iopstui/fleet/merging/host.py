@@ -290,7 +290,7 @@ class HostSeconds:
         return self.flush()
 
     def rated(self) -> HostSums:
-        """``whole`` with the rates of the whole run. (Of single frames they don't add up.)"""
+        """``whole`` with the rates the whole run. (Of single frames they don't add up.)"""
         found = self.whole
         found.device.of_one()
         for part in found.fio.values():

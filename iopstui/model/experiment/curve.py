@@ -85,7 +85,7 @@ class Curve(Generic[One]):
 
     @property
     def doubt(self) -> str:
-        """Why no knee is claimed although the figures have one; "" if nothing speaks against it."""
+        """Why No knee shown although the figures have one; "" if nothing speaks against it."""
         return doubt([event.point for event in self.points], self._values()) if self.bend else ""
 
     @property
@@ -177,7 +177,7 @@ def curve_text(curve: Curve[One]) -> str:
     """The knee in words, or why none is claimed; "" if there is none."""
     fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
     if curve.doubt:
-        return f"no knee is claimed{' with ' + fixed if fixed else ''}: {curve.doubt}"
+        return f"No knee shown{' with ' + fixed if fixed else ''}: {curve.doubt}"
     found = curve.knee
     if found is None:
         return ""
@@ -187,15 +187,16 @@ def curve_text(curve: Curve[One]) -> str:
     figures = f"{number(at.point.iops)} IOPS at {latency(at.point.latency_ns)}{_between(curve)}"
     if found.edge == "last":
         return text + (
-            f"not reached; up to {name} ({figures}) throughput grows faster than latency: go deeper"
+            f"not reached: up to {name} ({figures}) throughput grows faster than latency. "
+            "Try larger values."
         )
     last = curve.points[-1].point
-    more = f"up to {dict(curve.points[-1].settings)[curve.axis.name]} IOPS change by "
+    more = f"up to {dict(curve.points[-1].settings)[curve.axis.name]} IOPS changed by "
     more += f"{100 * (last.iops / at.point.iops - 1):+.0f} % and latency grows "
     more += f"{(last.latency_ns or 0) / (at.point.latency_ns or 1):.1f}-fold"
     if found.edge == "first":
         return text + f"at or below {name} ({figures}), the first point; {more}"
-    return text + f"{name} ({figures}), the most throughput for its latency; {more}"
+    return text + f"{name} ({figures}), best ratio of throughput to latency; {more}"
 
 
 def _between(curve: Curve[One]) -> str:
@@ -221,8 +222,8 @@ def little_lines(points: Sequence[MeasuredPoint]) -> Iterator[str]:
         return
     bad = [event for event in known if not event.little.holds]
     yield (
-        f"Little's law, N = X*R (I/Os under way = IOPS x mean latency): {len(known) - len(bad)} of "
-        f"{counted(len(known), 'point')} within 10 % of the depth x jobs asked for"
+        f"Little's law, N = X*R (I/Os in flight = IOPS x mean latency): {len(known) - len(bad)} of "
+        f"{counted(len(known), 'point')} within 10 % of the requested depth x jobs"
         + ("" if not bad else " (the others are marked with !)")
     )
     reasons: dict[str, list[MeasuredPoint]] = {}

@@ -185,7 +185,7 @@ def _field(asked: str, name: str, tree: Sequence[str], opened: Sequence[str]) ->
     near = [one for one in short if one.lower() == name.lower()] or near
     raise UsageError(
         f"No figure of a whole run is called {name!r}: {asked} can't be measured.",
-        (f"Did you mean {' or '.join(near)}? " if near else "") + "All fields: iopstui fields",
+        (f"Did you mean {' or '.join(near)}? " if near else "") + "List: iopstui fields",
     )
 
 

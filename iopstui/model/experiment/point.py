@@ -320,20 +320,20 @@ def little(point: Point, asked: int | None, paced: bool, synchronous: bool = Fal
     """Check N = X * R. ``paced``: the job holds I/Os back by itself (rate, thinktime)."""
     seen = point.in_flight
     if seen is None:
-        return LittlesLaw(asked, None, None, "no latency was measured")
+        return LittlesLaw(asked, None, None, "no latency measured")
     if asked is None:
-        return LittlesLaw(None, seen, None, "how many I/Os the job keeps under way is not known")
+        return LittlesLaw(None, seen, None, "the job's queue depth is unknown")
     if abs(seen - asked) <= LITTLE_TOLERANCE * asked:
         return LittlesLaw(asked, seen, True)
-    of = "the kernel's (fio took none)" if point.latency_of == "await" else point.latency_of
+    of = "kernel latency (fio measured none)" if point.latency_of == "await" else point.latency_of
     if seen > asked:
         why = f"more than were asked for: the latency, {of}, is not of these I/Os alone"
     elif paced:
         why = "the job paces itself (rate or thinktime), so its queue is not full"
     elif point.latency_of == "await":
-        why = "the rest waits in fio or above the device; the kernel's latency does not show it"
+        why = "the rest waits in fio or above the device, where the kernel does not measure"
     elif synchronous:
-        why = "the rest of the time fio's jobs spend outside of the I/O"
+        why = "fio's jobs spend the rest of the time outside I/O"
     else:
-        why = "fio's jobs do not keep their queue full: between I/Os they wait for a CPU or block"
+        why = "fio's jobs do not keep their queue full: they wait for a CPU or block between I/Os"
     return LittlesLaw(asked, seen, False, why)

@@ -137,7 +137,7 @@ class Scaling:
     def words(self) -> list[str]:
         """Sentences."""
         if self.law is None:
-            return [f"no law of scaling is fitted: {self.doubt}"]
+            return [f"no scaling law fitted: {self.doubt}"]
         law = self.law
         worst = max(map(abs, law.residuals(self.points)))
         found = [
@@ -146,7 +146,7 @@ class Scaling:
             f"off by {100 * worst:.2g} % at most"
         ]
         if self.doubt:
-            return [*found, f"no knee is claimed: {self.doubt}"]
+            return [*found, f"No knee shown: {self.doubt}"]
         return [*found, self._knee()]
 
     def _limit(self) -> str:

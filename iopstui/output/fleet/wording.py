@@ -85,7 +85,7 @@ def _device_rows(whole: HostSums, found: MergeCertificate) -> Iterator[str]:
 
 
 def whole_text(whole: HostSums, found: MergeCertificate) -> str:
-    """A table of the whole run of all hosts in at most 80 columns, and how they ended."""
+    """A table the whole run of all hosts in at most 80 columns, and how they ended."""
     lines = []
     if whole.fio:
         lines.append(_HEAD)

@@ -28,7 +28,7 @@ def list_lessons(
         ending = "" if lesson.minutes == 1 else "s"
         length = f"about {lesson.minutes:g} minute{ending}, {lesson.seconds:.0f} s of it measuring"
         if not cannot:
-            yield from flowed(f"{length}; all of it can be shown here", "    ")
+            yield from flowed(f"{length}; everything works here", "    ")
         else:
             some = f"{runs - len(cannot)} of {counted(runs, 'run')}"
             what = "no run" if len(cannot) == runs else some

@@ -23,8 +23,8 @@ def end_lines(run: LessonRun) -> list[str]:
     lines = ["", "=" * 8 + " the end"]
     if given:
         good = sum(1 for v in given if v.correct)
-        lines.append(f"{good} of {counted(len(given), 'answer')} borne out by the measurement.")
+        lines.append(f"{good} of {counted(len(given), 'answer')} confirmed by the measurement.")
         unknown = sum(1 for v in given if v.correct is None)
         if unknown:
-            lines.append(f"{unknown} could not be judged here.")
+            lines.append(f"{unknown} could not be checked here.")
     return lines

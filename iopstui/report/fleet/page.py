@@ -78,7 +78,7 @@ def _html(story: FleetStory) -> str:
     seconds = table(words.SECOND_HEAD, words.second_rows(story), left=2)
     parts += [
         "<h2>Hosts, the slowest first</h2>", table(words.HOST_HEAD, words.host_rows(story), left=2),
-        f"<details><summary>the numbers behind the charts ({words.which_seconds(story)})</summary>",
+        f"<details><summary>Chart data ({words.which_seconds(story)})</summary>",
         seconds, "</details>",
     ]  # fmt: skip
     return page_of(f"iopstui: {words.heading(story)}", parts, story.file)

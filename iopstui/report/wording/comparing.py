@@ -14,8 +14,8 @@ from iopstui.text import printable
 Row = tuple[str, ...]
 
 NO_PROOF = (
-    "A difference between single runs proves nothing: it may be chance or drift. "
-    "`iopstui compare` repeats both settings in turn and says how sure the difference is."
+    "Single runs cannot prove a difference: it may be chance or drift. `iopstui compare` "
+    "repeats both settings in turn and tests the difference."
 )
 
 
@@ -33,7 +33,7 @@ def aligned(stories: Sequence[Story], shared: bool) -> str:
         story.zero for story in stories) else ""  # fmt: skip
     if shared:
         return words
-    return f"{words} They are of very different length, so each has an axis of time of its own."
+    return f"{words} Their lengths differ a lot, so each has its own time axis."
 
 
 def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:

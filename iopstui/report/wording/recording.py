@@ -29,7 +29,7 @@ MOST_BOUND = 32
 
 RUN_HEAD: Row = ("run", "what", "", "I/Os", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max")
 PROBE_HEAD: Row = ("run", "", "requests", "mean", "p50", "p99", "p99.9", "max", "waited before")
-PROBED = "In the device, by the probe (from issue to completion):"
+PROBED = "Device latency (probe, issue to completion):"
 DEVICE_HEAD: Row = (
     "run", "I/Os", "IO/s", "read MiB/s", "write MiB/s", "aqu-sz", "util %", "all I/Os: p50", "p99",
     "p99.9", "p99.99",
@@ -39,8 +39,8 @@ SIDE_HEAD: Row = (
     "ended",
 )  # fmt: skip
 SIDE_BY_SIDE = (
-    "The runs side by side. Figures are of the measured seconds, without a ramp; change is that of "
-    "IOPS to the run before:"
+    "Runs. Figures cover the measured time without ramp; the change is in IOPS against the "
+    "previous run:"
 )
 
 
@@ -171,7 +171,7 @@ def run_rows(run: Run) -> Iterator[Row]:
         yield from _sum_rows(run, summary)
 
 
-STRETCHES = "Between the marks: means of fio, or of the device (d) where no job ran."
+STRETCHES = "Between marks: means of fio, or of the device (d) if no job ran."
 STRETCH_HEAD = ("time", "from this mark on", "IOPS", "MiB/s", "p99", "s")
 
 
@@ -213,8 +213,8 @@ def run_title(run: Run) -> str:
     """Whose figures ``run_rows`` are."""
     summary = run.finished.summary if run.finished else {}
     if not is_final(summary):
-        return "fio's own last figures before it was killed:"
-    return "Made of the logs:" if summary.get("logged") else "fio's own final figures:"
+        return "fio's own last report before it was killed:"
+    return "Made of the logs:" if summary.get("logged") else "fio's final figures:"
 
 
 HISTOGRAM_HEAD: Row = ("latency", "I/Os", "of all", "and faster")
@@ -290,13 +290,13 @@ def _side_row(row: RunRow) -> Row:
 def reconciled(run: Run) -> str:
     """Whether the frames add up to fio's count; why not where they can't."""
     if run.finished is None:
-        return "The recording ends before the run does: there are no final figures of fio."
+        return "The recording ends before the run, so fio's final figures are missing."
     if not run.finished.summary:
-        return "fio delivered no figures."
+        return "fio reported no figures."
     if run.note:
         return run.note
     if run.part:
-        return "The recording begins within the run: fio's final figures cover more than it."
+        return "The recording starts during the run: fio's final figures cover more."
     words = reconciliation(run.finished.summary, run.total)
     return words[0].upper() + words[1:]
 
@@ -331,8 +331,8 @@ def name_of(run: Run) -> str:
 
 def job_file_title(story: Story) -> str:
     """What the job file is that a report shows."""
-    return ("fio's options, as its JSON has them, as a job file" if story.foreign
-            else "the job file it was given")  # fmt: skip
+    return ("fio's options from its JSON, as a job file" if story.foreign
+            else "the job file")  # fmt: skip
 
 
 def verdicts(run: Run) -> Iterator[str]:

@@ -47,7 +47,7 @@ class WriteBudget:
 
         self._bound = bound_of(job.text, job.facts.sections, lambda at: _there(job, at, devices))
         if job.layout_text is not None and job.layout_bytes is None:
-            return "writes at most: what its files take that are laid out first; the jobs only read"
+            return "Writes: only the job's own files, before it starts. The jobs only read."
         from iopstui.fio.write_bound import run_seconds
 
         bound = self._bound.most if self._bound is not None else None
@@ -71,14 +71,15 @@ class WriteBudget:
         if layout_bytes > left:
             self.over = True
             return (
-                f"the run is not begun: its new files take {size(layout_bytes)}, and of the "
-                f"write budget of {size(self.most)} there is {size(max(0, left))} left"
+                f"the run is not begun: its new files take {size(layout_bytes)}, of the write "
+                f"budget of {size(self.most)} there is {size(max(0, left))} left"
             )
         if self._largest > left:
             self.over = True
             return (
-                f"the next run is not begun: runs before it wrote up to {size(self._largest)}, and "
-                f"of the write budget of {size(self.most)} there is {size(max(0, left))} left"
+                "the next run is not begun: runs before it wrote up to "
+                f"{size(self._largest)}, of the write budget of {size(self.most)} there is "
+                f"{size(max(0, left))} left"
             )
         return ""
 

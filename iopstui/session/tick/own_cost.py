@@ -41,14 +41,14 @@ class OwnCost:
         cpu = _typical(self._cpu)
         if cpu > CPU_LIMIT and self._new("cpu", frame.t):
             yield (
-                f"iopstui itself takes {cpu:.1f} % of a CPU, which the job may miss: "
-                "a longer --interval or --refresh costs less, --cpu keeps it off the job's CPUs"
+                f"iopstui uses {cpu:.1f} % of a CPU, which may slow the job. Use a longer "
+                "--interval or --refresh, or --cpu to keep it off the job's CPUs."
             )
         skew = _typical(self._skew)
         if skew > SKEW_LIMIT_MS and self._new("skew", frame.t):
             yield (
-                f"the kernel is read {skew:.0f} ms apart from fio's figures: the two sides of a "
-                "second are not quite the same second (the CPUs are too busy)"
+                f"Kernel counters are read {skew:.0f} ms apart from fio's figures, so the two "
+                "sides do not show exactly the same interval (CPUs too busy)."
             )
 
     def _new(self, what: str, t: float) -> bool:

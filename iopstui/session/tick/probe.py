@@ -56,7 +56,7 @@ class Probe:
         context = self._context
         self._followed = regions(context.target.tree, context.devices, context.roots)
         if not self._followed:
-            self._off("nothing under the target is a block device")
+            self._off("no block device below the target")
             return
         because = ""
         if set(parts) <= {LATENCY}:
@@ -93,7 +93,7 @@ class Probe:
         if reason is not None:
             # the same right was missing for both
             told = also if because and reason[0] != ONLY_ROOT else ""
-            self._off(f"{reason[0]}. To mend it: {reason[1]}{told}")
+            self._off(f"{reason[0]}. To fix it: {reason[1]}{told}")
             return
         have = read_tracepoints(context.roots)
         keys = keys_for(len(online_cpus(context.roots)), MATRIX in parts)
@@ -137,7 +137,7 @@ class Probe:
             if own:
                 self._begin_bpftrace(parts, problem)
             else:
-                self.why_off = f"{problem}. To look at it: iopstui doctor"
+                self.why_off = f"{problem}. See: iopstui doctor"
                 self._context.warn(f"the probe is off: {self.why_off}")
         return None
 

@@ -87,28 +87,25 @@ def steady_event(t: float, step: int, found: Steadiness) -> SteadyState:
 def steady_text(found: Steadiness) -> str:
     """What the SNIA rule says of the run, and what that means."""
     if found.steady is None:
-        return (
-            f"steady state: can't be judged, the run has fewer than {ROUNDS} whole intervals "
-            "with I/O"
-        )
+        return f"Steady state: unknown, the run has fewer than {ROUNDS} whole intervals with I/O"
     text = (
-        f"steady state (SNIA's rule): {'yes' if found.steady else 'NO'}; IOPS of the last {ROUNDS} "
-        f"rounds of {found.round_s:.3g} s range over {100 * found.range:.1f} % of their mean "
-        f"({100 * RANGE_LIMIT:.0f} % allowed), their trend over {100 * found.slope:.1f} % "
-        f"({100 * SLOPE_LIMIT:.0f} %)"
+        f"Steady state (SNIA rule): {'yes' if found.steady else 'NO'}. Over the last {ROUNDS} "
+        f"rounds of {found.round_s:.3g} s IOPS vary by {100 * found.range:.1f} % of their mean "
+        f"(limit {100 * RANGE_LIMIT:.0f} %), with a trend of {100 * found.slope:.1f} % "
+        f"(limit {100 * SLOPE_LIMIT:.0f} %)"
     )
     if not found.steady:
-        text += ": the figures above depend on when and how long one measures"
+        text += "; results depend on when and how long you measure"
     if found.round_s < ROUND_S - 1e-9:
-        text += f"; the rule is meant for rounds of {ROUND_S:.0f} s: slower changes are not seen"
+        text += f"; the rule assumes rounds of {ROUND_S:.0f} s, so slower changes are not detected"
     return text
 
 
 def steady_short(found: SteadyState) -> str:
     """The same in half a line."""
     if found.steady is None:
-        return "steady state: can't be judged, the run was too short"
+        return "Steady state: unknown, the run was too short"
     return (
-        f"steady state: {'yes' if found.steady else 'NO'}, by SNIA's rule over rounds of "
+        f"Steady state: {'yes' if found.steady else 'NO'}, by SNIA's rule over rounds of "
         f"{found.round_s:.3g} s (IOPS range over {100 * found.range:.1f} % of their mean)"
     )

@@ -247,7 +247,7 @@ def latency_spec(state: ExperimentState) -> XYSpec:
 
 
 def _tails(values: Sequence[float], several: bool) -> str:
-    return "no latency was measured" if not values else "capitals: p99" if several else ""
+    return "no latency measured" if not values else "capitals: p99" if several else ""
 
 
 def _kind(state: ExperimentState) -> str:

@@ -191,7 +191,7 @@ def end_page(playing: Playing) -> ShownPage:
     made = [one.name for one in run.lesson.runs if one.name in run.points]
     words = [f"{len(made)} of {counted(len(run.lesson.runs), 'run')} measured."]
     if judged:
-        words.append(f"{good} of {counted(judged, 'answer')} borne out by the measurement.")
+        words.append(f"{good} of {counted(judged, 'answer')} confirmed by the measurement.")
     for name, why in run.failed.items():
         words.append(f"Run {name} has no figures: {why}")
     words.append(

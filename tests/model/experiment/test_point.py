@@ -335,10 +335,10 @@ def test_every_figure_of_a_point_is_made_of_its_seconds() -> None:
 
 FEWER = {
     "the job paces itself (rate or thinktime), so its queue is not full": ("lat", True, False),
-    "the rest waits in fio or above the device; the kernel's latency does not show it":
+    "the rest waits in fio or above the device, where the kernel does not measure":
         ("await", False, True),
-    "the rest of the time fio's jobs spend outside of the I/O": ("clat", False, True),
-    "fio's jobs do not keep their queue full: between I/Os they wait for a CPU or block":
+    "fio's jobs spend the rest of the time outside I/O": ("clat", False, True),
+    "fio's jobs do not keep their queue full: they wait for a CPU or block between I/Os":
         ("lat", False, False),
 }  # fmt: skip
 
@@ -352,14 +352,14 @@ def test_why_fewer_were_under_way(why: str, case: tuple[str, bool, bool]) -> Non
 
 
 def test_more_under_way_than_were_asked_for() -> None:
-    for of, latency in (("lat", "lat"), ("await", "the kernel's (fio took none)")):
+    for of, latency in (("lat", "lat"), ("await", "kernel latency (fio measured none)")):
         assert little(at(1000, 11_001, of), 10, True).why == (
             f"more than were asked for: the latency, {latency}, is not of these I/Os alone"
         )
     for us in (9001, 10_999):
         assert little(at(1000, us), 10, False) == LittlesLaw(10, pytest.approx(us / 1000), True)
-    assert little(at(1000, None), 4, False) == LittlesLaw(4, None, None, "no latency was measured")
-    unknown = "how many I/Os the job keeps under way is not known"
+    assert little(at(1000, None), 4, False) == LittlesLaw(4, None, None, "no latency measured")
+    unknown = "the job's queue depth is unknown"
     assert little(at(1000, 100), None, False) == LittlesLaw(None, pytest.approx(0.1), None, unknown)
 
 

@@ -148,7 +148,7 @@ def test_no_knee_is_claimed_of_a_curve_that_dips() -> None:
     (curve,) = curves_of(LINE, runs)
     assert curve.knee is None and curve.bend is not None
     (words, *_) = conclusions(points_of(LINE, runs), [curve])
-    assert words.startswith("no knee is claimed: IOPS fall at iodepth=16") and "10 %" in words
+    assert words.startswith("No knee shown: IOPS fall at iodepth=16") and "10 %" in words
     # a device may well do less under the deepest queues
     falling = [scaled(one, 0.5**n) if n else one for n, one in enumerate(runs[:3])]
     assert not curves_of(LINE, falling)[0].doubt
