@@ -162,7 +162,7 @@ def dry_run(setup: Setup, state: ProgressFile | None) -> Iterator[str]:
         yield f"  {step.index + 1:>3}  {printable(step.label)}{kept}"
     yield from effects(setup)
     if state is not None:
-        yield f"progress: {printable(str(state.path))}, until the last point is done"
+        yield f"progress: {printable(str(state.path))},, until the last point is done"
 
 
 def job_lines(setup: Setup, form: bool = False) -> Iterator[str]:

@@ -39,7 +39,7 @@ def test_a_fio_that_works_is_waited_for(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("hurried")
 def test_a_fio_that_does_nothing_is_not(tmp_path: Path) -> None:
     stuck = program(tmp_path / "fio", "time.sleep(60)")
-    with pytest.raises(Missing, match="does nothing"):
+    with pytest.raises(Missing, match="does not respond"):
         find_fio(stuck)
 
 
@@ -77,7 +77,7 @@ def test_what_a_fio_has_started_ends_with_it(
     script = tmp_path / "fio"
     script.write_text(f"#!/bin/sh\nsleep 600 &\n{last}\n")
     script.chmod(0o755)
-    with pytest.raises(Missing, match="does nothing"):
+    with pytest.raises(Missing, match="does not respond"):
         find_fio(str(script))
     with open(outputs[0], "rb", buffering=0) as output:
         # its end: nobody can write to it any more
@@ -88,11 +88,11 @@ def test_what_a_fio_has_started_ends_with_it(
 def test_what_can_not_be_executed_is_not_called_absent(tmp_path: Path) -> None:
     script = program(tmp_path / "fio")
     Path(script).write_text("#!/none/such\n")
-    with pytest.raises(Missing, match="it is there, but not what its first line says") as told:
+    with pytest.raises(Missing, match="it exists, but the interpreter or loader") as told:
         find_fio(script)
     assert f"head -1 {script}" in told.value.hint
     Path(script).chmod(0o644)
-    with pytest.raises(Missing, match="is no program that may be executed") as told:
+    with pytest.raises(Missing, match="is not an executable program") as told:
         find_fio(script)
     assert f"ls -lL {script}" in told.value.hint
 
@@ -195,12 +195,12 @@ INSTALL = (
     [
         (answer("fio-3.0\n"), "is fio-3.0; iopstui needs fio 3.1 or newer.", INSTALL),
         (answer("fio-2.99\n"), "is fio-2.99; iopstui needs fio 3.1 or newer.", INSTALL),
-        (answer("hello\x1b\n"), "does not say which fio it is; it says: hello?.", INSTALL),
-        (answer("x" * 300), f"does not say which fio it is; it says: {'x' * 200}.", INSTALL),
-        (answer("", "fio: oops.\n"), "does not say which fio it is; it says: oops.", INSTALL),
-        (answer(), "does not say which fio it is; it says: nothing.", INSTALL),
-        (answer("", "a\nb\n", 3), "fails at once: exit code 3, b.", LIMIT),
-        (answer("", "", -9), "fails at once: killed by signal 9.", LIMIT),
+        (answer("hello\x1b\n"), "did not print a fio version but: hello?.", INSTALL),
+        (answer("x" * 300), f"did not print a fio version but: {'x' * 200}.", INSTALL),
+        (answer("", "fio: oops.\n"), "did not print a fio version but: oops.", INSTALL),
+        (answer(), "did not print a fio version but: nothing.", INSTALL),
+        (answer("", "a\nb\n", 3), "exits with an error: exit code 3, b.", LIMIT),
+        (answer("", "", -9), "exits with an error: killed by signal 9.", LIMIT),
     ],
 )
 def test_a_program_that_is_no_fio_of_use(

@@ -93,7 +93,7 @@ def test_a_log_over_what_exists_is_refused(
     if not against:
         logs(f"[a]\n{option}\n", tmp_path).close()
         return
-    with pytest.raises(Refused, match=f"write its log over .*/{there}, which exists"):
+    with pytest.raises(Refused, match=f"log would overwrite .*/{there}, which exists"):
         logs(f"[a]\n{option}\n", tmp_path)
 
 

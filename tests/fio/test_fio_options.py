@@ -13,7 +13,7 @@ NAMES = dict.fromkeys(("iodepth", "iodepth_batch", "iodepth_low", "numjobs"), ""
     ("option", "engine", "said"),
     [
         ("iodepht=32", "libaio", "no option iodepht. Did you mean iodepth"),
-        ("filename=/dev/vda", "", "says where the job works, and so does the target"),
+        ("filename=/dev/vda", "", "conflicts with the target"),
         ("rw=randred", "", "does not take rw=randred. Did you mean randread"),
         ("rw=7", "", "It takes read, write"),
         ("rwmixread=170", "", "out of range: 170"),

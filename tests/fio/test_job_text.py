@@ -70,7 +70,7 @@ def test_a_byte_order_mark_is_told_with_what_takes_it_away(tmp_path: Path) -> No
     file = tmp_path / "of mine.fio"
     file.write_bytes(b"\xef\xbb\xbf[global]\nrw=read\n[a]\n")
     message, hint = refused(file)
-    assert message.startswith("A byte order mark")
+    assert message.startswith("The job file starts with a byte order mark")
     # the mend is one
     subprocess.run(hint.partition(": ")[2], shell=True, check=True)
     assert file.read_bytes() == b"[global]\nrw=read\n[a]\n"

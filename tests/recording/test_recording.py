@@ -95,12 +95,12 @@ def test_it_is_its_owner_s_alone_and_overwrites_nothing(path: Path) -> None:
         os.umask(old)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("precious")
-    with pytest.raises(UsageError, match="exists already") as caught:
+    with pytest.raises(UsageError, match=" exists") as caught:
         Recorder(path)
     assert caught.value.hint
     link = path.with_name("link")
     link.symlink_to(path.with_name("elsewhere"))
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match=" exists"):
         Recorder(link)
     assert path.read_text() == "precious" and not path.with_name("elsewhere").exists()
 
@@ -108,7 +108,7 @@ def test_it_is_its_owner_s_alone_and_overwrites_nothing(path: Path) -> None:
 def test_a_place_that_can_t_be_written(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file or directory"):
         Recorder(tmp_path / "none" / "x.iops")
-    with pytest.raises(UsageError, match=r"can't be made|exists already"):
+    with pytest.raises(UsageError, match=r"can't be made| exists"):
         Recorder(tmp_path)
 
 

@@ -214,7 +214,7 @@ def test_nothing_can_be_run_or_marked_in_a_recording(path: Path, opened) -> None
     session.set_tunable("rq_affinity", "2")
     session.stop_job()
     said = [e.text for e in watcher.events[-3:] if isinstance(e, events.Notice)]
-    assert len(said) == 3 and all("this is a recording" in text for text in said)
+    assert len(said) == 3 and all("in a recording" in text for text in said)
     assert session.running is False
     assert session.knobs() == [], "this device's queue was not recorded"
 

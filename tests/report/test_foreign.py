@@ -31,9 +31,7 @@ def test_every_version_s_figures_are_fio_s_own(name: str, tmp_path: Path) -> Non
     assert [row["name"] for row in story["runs"][0]["summary"]["rows"]] == [
         row["name"] for row in final["rows"]
     ]
-    assert (
-        story["foreign"].startswith("fio's JSON") and "kernel data" in story["not_in_it"][0]
-    )
+    assert story["foreign"].startswith("fio's JSON") and "kernel data" in story["not_in_it"][0]
     rendered([path], "csv")
 
 

@@ -126,7 +126,7 @@ def test_a_knob_is_turned_in_mid_run_told_and_put_back(here: Path, loop: Path) -
     assert "IOPS" in moved["text"]
     assert knob(loop, "rq_affinity").read_text() == before
     assert knob(loop, "nomerges").read_text() == "0\n"
-    assert "have their old values again" in done.stderr
+    assert "are restored" in done.stderr
 
 
 def contents(device: Path) -> dict[str, str]:
@@ -158,7 +158,7 @@ def test_everything_of_the_queue_is_as_before(here: Path, tuned: Path) -> None:
         "run", str(tuned), "--job", "two.fio", "--set", "runtime=1", "--knob", "max_sectors_kb=64",
         "--knob", "iostats=0", "--knob", "scheduler=none", cwd=here,
     )  # fmt: skip
-    assert done.returncode == 0 and "have their old values again" in done.stderr, done.stderr
+    assert done.returncode == 0 and "are restored" in done.stderr, done.stderr
     assert contents(tuned) == before
 
 

@@ -93,7 +93,7 @@ def test_killed_what_was_measured_is_kept(here: Path) -> None:
 def test_an_existing_file_is_not_overwritten_and_nothing_is_run(here: Path) -> None:
     (here / "mine").write_text("precious")
     done = iopstui(*JOB, "--record", "mine", cwd=here)
-    assert done.returncode == 2 and "exists already" in done.stderr
+    assert done.returncode == 2 and " exists" in done.stderr
     assert done.stdout == "" and (here / "mine").read_text() == "precious"
 
 
