@@ -178,7 +178,7 @@ class Judged:
     ``None`` if it was not measured; ``share`` (0..1) of the measured seconds met it themselves.
     ``base`` is the same figure of the baseline (``None``: there is none) in the file ``base_name``,
     ``low`` and ``high`` the interval of the ratio to it, ``base_spread`` whether the baseline has
-    one of its own.
+    one of its own. ``why`` says why it can't be judged ("": it can, or nothing was measured).
     """
 
     kind: ClassVar[str] = "judged"
@@ -199,6 +199,7 @@ class Judged:
     low: float | None = None
     high: float | None = None
     base_spread: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ def shape_of(text: str) -> JobShape:
         block_size=_smallest(jobs),
         writes=any(may_write(options) for options in jobs),
         aligned=_aligned(jobs),
+        offloads=any(_offloads(options) for options in jobs),
     )
 
 
@@ -73,7 +74,12 @@ def direct(options: Options) -> bool:
 
 
 def _depth(options: Options) -> int:
-    return 1 if engine(options) in SYNCHRONOUS else _number(options.get("iodepth"))
+    one = engine(options) in SYNCHRONOUS and not _offloads(options)
+    return 1 if one else _number(options.get("iodepth"))
+
+
+def _offloads(options: Options) -> bool:
+    return expand(options.get("io_submit_mode", "")).strip() == "offload"
 
 
 def _smallest(jobs: Sequence[Options]) -> int | None:

@@ -266,7 +266,8 @@ class ProbeSample:
     request's issue to its completion, and from its allocation to its issue (empty: not asked for).
     ``matrix`` has completed requests by the CPU that allocated them and the one that completed
     them. ``sizes`` are requests by disk, direction and size (the power of two in bytes that is not
-    larger). ``counts``: "missed" completions without a beginning, "skipped" probes (another one ran
+    larger). ``counts``: "missed" completions without a beginning, or that
+    the disk alone has counted, "skipped" probes (another one ran
     on that CPU), "unpaired" issues without an allocation, "requeued", "merged", "issued" and
     "sequential" requests, "lost" events, "full" maps. ``busy_s`` is the CPU time of the program
     that reads the maps, ``run_ns`` how long the probes ran while the kernel counted that, for

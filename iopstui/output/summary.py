@@ -16,6 +16,8 @@ from iopstui.text import printable
 NAME_WIDTH = 14
 WIDTH = 80
 MOST_ROWS = 16
+# percent of a device's requests that the probe may lack without a word
+SHOWN_MISSING = 0.01
 _SHOWN = ("p50", "p99", "p99.9")
 
 
@@ -69,6 +71,11 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
             "not checked. fio was killed before it could count to the end: in its last report "
             f"before that it had begun {counted(found.ios, 'I/O')}, some of which were under way."
         )
+    if not found.counted:
+        return held + (
+            "not checked. fio does not say how many I/Os there are before it ends, and block sizes "
+            "vary."
+        )
     if found.verdict == UNCHECKED:
         return held + (
             "not checked. fio does not say how many I/Os completed here; the frames are made of "
@@ -78,6 +85,8 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         if found.bytes is not None:
             return held + "exactly fio's count."
         why = "block sizes vary" if found.sizes_kept else "the recording has no block size"
+        if not found.stated_bytes:
+            why = "these I/Os move none"
         return f"{hold} {ios}: exactly fio's count. Their {moved} are not checked: {why}."
     said = f"fio counted {counted(found.ios, 'I/O')}"
     if found.bytes is not None:
@@ -100,7 +109,9 @@ def probe_text(total: ProbeTotal) -> str:
     import textwrap
 
     lines: list[str] = []
+    counted_ios = 0
     for kind, device, waiting in total.parts():
+        counted_ios += device.ios
         if not lines:
             lines.append(f"in the device (probe), in {total.seconds:.1f} s:")
         ranks = ", ".join(f"{n} {latency(device.percentiles.get(n))}" for n in _SHOWN)
@@ -108,6 +119,9 @@ def probe_text(total: ProbeTotal) -> str:
         if waiting is not None:
             text += f"; before their issue they waited {latency(waiting.mean_ns)} on average"
         lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    missing = 100 * total.missed / (total.missed + counted_ios) if counted_ios else 0.0
+    if lines and missing >= SHOWN_MISSING:
+        lines.append(f"  {missing:.2f} % of the requests are not in these figures")
     if lines and total.doubtful:
         lines.append("  incomplete: requests were missed (missed, lost, full of the frames)")
     return "\n".join(lines)

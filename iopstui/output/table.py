@@ -38,7 +38,8 @@ _WORDS = (
 _EXPLAINED = (
     (
         flags.NO_LATENCY,
-        "this job measures no latency (gtod_reduce, disable_clat ...): those columns stay empty",
+        "this job measures no latency (gtod_reduce, disable_clat, io_submit_mode=offload ...): "
+        "those columns stay empty",
     ),
     (
         flags.SOME_LATENCY,
@@ -47,6 +48,11 @@ _EXPLAINED = (
     (
         flags.SUBMITTED,
         "fio does not report completed I/Os here; submitted ones are shown",
+    ),
+    (
+        flags.WRONG_LATENCY,
+        "fio's latencies are impossible: at these IOPS they need many more I/Os in flight than "
+        "iodepth × numjobs (a bug of this fio version); the IOPS are not affected",
     ),
 )
 _SHOWN = ("p50", "p99", "p99.9")

@@ -126,6 +126,20 @@ def test_programs_that_count_what_diskstats_counts_are_believed(begin: Begin, ma
     assert probe.take() is not None and probe.problem() == ""
 
 
+def test_requests_that_the_programs_did_not_see_are_missed(begin: Begin, made: Kernel) -> None:
+    tree: Tree = begin.tree  # type: ignore[attr-defined]
+    probe = begin()
+    made.count(8 * 100, 9_958)
+    made.count(2 * made.bank + counting.MISSED, 2)
+    _does(tree, 500 + 10_000)
+    first = probe.take()
+    assert first is not None and first.counts["missed"] == 42
+    # what is counted a moment after the disk's counters were read takes nothing back
+    made.count(8 * 100, 10_000)
+    second = probe.take()
+    assert second is not None and second.counts["missed"] == 42
+
+
 @pytest.mark.parametrize(("counted", "missed"), [(0, 0), (own.ENOUGH // 2, own.ENOUGH)])
 def test_programs_that_count_something_else_are_not(
     begin: Begin, made: Kernel, counted: int, missed: int

@@ -189,6 +189,26 @@ def test_lost_frames_are_seen_where_the_ios_cannot_be_checked() -> None:
     assert held_against(name, job, io_bytes=1).verdict == DIFFERS
 
 
+def test_bytes_are_not_held_against_a_size_that_the_ios_do_not_have() -> None:
+    """fio's two counters say that the I/Os are of 4 KiB, whatever the job file says."""
+    name = "3.42-a-randread-grp"
+    summary = fio_summary(statuses(name)[-1])
+    summary["rows"][0]["block_size"] = 8192
+    found = certificate(summary, total(name))
+    assert (found.verdict, found.bytes) == (EXACT, None)
+
+
+def test_the_bytes_of_ios_that_move_none_are_not_checked() -> None:
+    counted = FramesTotal()
+    summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
+    row = summary["rows"][0]
+    row["directions"]["read"] |= {"io_bytes": 0, "total_ios": 20, "iops": 0, "runtime_ms": 0}
+    row["block_size"] = None
+    counted._ios[0], counted._bytes[0] = 20, 0
+    text = reconciliation(summary, counted)
+    assert text.endswith("Their 0 bytes are not checked: these I/Os move none.")
+
+
 def test_bytes_of_several_sizes_are_said_not_to_be_checked() -> None:
     job = SIZES
     counted = FramesTotal()

@@ -263,6 +263,9 @@ def _measures_latency(options: Mapping[str, str], says_counts: bool) -> bool:
     them in the histogram alone, which is that of clat (of lat with lat_percentiles, 3.16)."""
     if flag(options, "gtod_reduce"):
         return False
+    # the threads that submit keep their samples until they end
+    if options.get("io_submit_mode", "").strip() == "offload":
+        return False
     if not flag(options, "disable_clat"):
         return True
     return not flag(options, "disable_lat") and (says_counts or flag(options, "lat_percentiles"))

@@ -204,6 +204,7 @@ def _fio(row: Mapping[str, Any], found: Collection[str]) -> FioInterval:
         measures_latency=flags.NO_LATENCY not in found,
         counts_submissions=flags.SUBMITTED in found,
         times_all=flags.SOME_LATENCY not in found,
+        latency_possible=flags.WRONG_LATENCY not in found,
     )
 
 

@@ -22,7 +22,13 @@ from iopstui.model.rates import MIB, DiskRates
 
 ALL = "all"
 """The name of all devices together."""
-_TOLD = (flags.RAMP, flags.NO_LATENCY, flags.SUBMITTED, flags.SOME_LATENCY)
+_TOLD = (
+    flags.RAMP,
+    flags.NO_LATENCY,
+    flags.SUBMITTED,
+    flags.SOME_LATENCY,
+    flags.WRONG_LATENCY,
+)
 
 
 def frame_of_second(
@@ -89,6 +95,7 @@ def _fio(
         measures_latency=flags.NO_LATENCY not in found,
         counts_submissions=flags.SUBMITTED in found,
         times_all=flags.SOME_LATENCY not in found,
+        latency_possible=flags.WRONG_LATENCY not in found,
     )
 
 

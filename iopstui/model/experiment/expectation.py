@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from iopstui.errors import UsageError
 from iopstui.model.metrics.fields import FIELDS, Field
-from iopstui.model.metrics.figures import Meter, measurable
-from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.figures import LATENCIES, Meter, measurable
+from iopstui.model.metrics.frame import WRONG_LATENCY, Frame
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class Outcome:
     """``measured`` is the whole run's figure (``None``: it was not measured), ``share`` of the
     measured time in which the seconds themselves met the expectation (0..1, ``None`` likewise).
     ``low`` and ``high`` bound its ratio to a baseline's figure (``None``: there is no interval).
+    ``why`` says why it can't be judged ("": nothing was measured, or it is).
     """
 
     expectation: Expectation
@@ -105,6 +106,7 @@ class Outcome:
     share: float | None
     low: float | None = None
     high: float | None = None
+    why: str = ""
 
     @property
     def passed(self) -> bool | None:
@@ -305,6 +307,16 @@ def _batches(expectation: Expectation) -> BatchMeans | None:
     return BatchMeans(expectation.path)
 
 
+IMPOSSIBLE = (
+    "fio's latencies are impossible (at these IOPS they need many more I/Os in flight than "
+    "iodepth × numjobs)"
+)
+
+
+def _of_latency(path: Sequence[str]) -> bool:
+    return path[0] == "fio" and len(path) > 3 and path[-2] in LATENCIES
+
+
 class Judge:
     """Follows one run and gives the outcome of each expectation at its end."""
 
@@ -314,9 +326,11 @@ class Judge:
         self._batches = [_batches(one) for one in expectations]
         self._met = [0.0] * len(self._meters)
         self._seconds = [0.0] * len(self._meters)
+        self._wrong = False
 
     def add(self, frame: Frame) -> None:
         """Count one frame."""
+        self._wrong |= WRONG_LATENCY in frame.flags
         fio_s = frame.fio.seconds if frame.fio else None
         for batches in self._batches:
             if batches is not None:
@@ -337,6 +351,9 @@ class Judge:
         for meter, batches, one, met, seconds in zip(
             self._meters, self._batches, self.expectations, self._met, self._seconds, strict=True
         ):
+            if self._wrong and _of_latency(one.path):
+                found.append(Outcome(one, None, None, why=IMPOSSIBLE))
+                continue
             own = meter.value if meter is not None else None
             value = own if final is None else final.get(one.path, own)
             share = met / seconds if seconds and value is not None else None

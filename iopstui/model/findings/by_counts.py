@@ -27,6 +27,9 @@ ALL_THE_TIME = 90.0
 # fio and the kernel have to be apart for so many seconds
 SECONDS_APART = 4
 
+# engines that do no I/O
+NO_DEVICE = ("null", "cpuio")
+
 WHO = "find out who does it: u on the live screen, iotop, or pidstat -d 1"
 
 
@@ -83,6 +86,8 @@ def disagreement(evidence: Evidence) -> Finding | None:
     """fio and the device count differently; diskstats shows why."""
     devices, frames = evidence.devices, recent(evidence, SECONDS_APART)
     theirs = e.device_figures(frames, devices)
+    if evidence.shape.engine in NO_DEVICE:
+        return None
     if theirs is None or any(SUBMITTED in f.flags or (f.throttled or 0) >= 1 for f in frames):
         return None
     if any(device.queue and device.queue.iostats is False for device in devices):

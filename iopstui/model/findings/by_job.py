@@ -82,7 +82,7 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
     depth = shape.iodepth
     if not frames or depth is None or depth < 2:
         return None
-    if shape.engine in SYNCHRONOUS:
+    if shape.engine in SYNCHRONOUS and not shape.offloads:
         return Finding(
             "depth",
             f"iodepth={depth} has no effect: ioengine={shape.engine} is synchronous, one I/O at "

@@ -16,7 +16,16 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.cpu_frames import rate_of
-from iopstui.model.metrics.frame import FINAL, NO_LATENCY, PARTIAL, RAMP, RESET, SOME_LATENCY, Frame
+from iopstui.model.metrics.frame import (
+    FINAL,
+    NO_LATENCY,
+    PARTIAL,
+    RAMP,
+    RESET,
+    SOME_LATENCY,
+    WRONG_LATENCY,
+    Frame,
+)
 
 ENOUGH = 3
 LONG_ENOUGH = 10
@@ -40,9 +49,11 @@ class JobShape:
     ``in_flight`` is the sum over all jobs, a synchronous one counting 1 (``None``:
     jobs × iodepth). ``paced``: the job holds itself back (rate, rate_iops, thinktime).
     ``polls``: it waits for completions by asking again and again, so its CPU is always busy.
-    ``syncs``: it calls fsync or the like, which writes more than it counts. ``block_size`` is its
-    smallest I/O in bytes (``None``: not told), ``writes`` whether it may write, ``aligned`` of what
-    number of bytes all its I/Os begin at multiples (``None``: not told).
+    ``offloads``: threads of fio's submit for the jobs (io_submit_mode=offload), so that a
+    synchronous engine has a depth as well. ``syncs``: it calls fsync or the like, which writes
+    more than it counts. ``block_size`` is its smallest I/O in bytes (``None``: not told),
+    ``writes`` whether it may write, ``aligned`` of what number of bytes all its I/Os begin at
+    multiples (``None``: not told).
     """
 
     jobs: int = 1
@@ -56,6 +67,7 @@ class JobShape:
     block_size: int | None = None
     writes: bool = False
     aligned: int | None = None
+    offloads: bool = False
 
     @property
     def depth(self) -> int:
@@ -170,7 +182,7 @@ def in_flight(frames: Sequence[Frame]) -> float | None:
     """I/Os that fio has under way on average, by Little's law: N = X·R (``None``: no latency, or
     not of all I/Os)."""
     latency = fio_latency(frames)
-    if latency is None or any({NO_LATENCY, SOME_LATENCY} & f.flags for f in frames):
+    if latency is None or any({NO_LATENCY, SOME_LATENCY, WRONG_LATENCY} & f.flags for f in frames):
         return None
     return fio_iops(frames) * latency / 1e9
 
@@ -198,7 +210,7 @@ def fio_latency(frames: Sequence[Frame]) -> float | None:
     """Mean latency (lat, else clat) in ns, weighted by the I/Os."""
     weighted, count = 0.0, 0
     for frame in frames:
-        total = frame.fio.total if frame.fio else None
+        total = frame.fio.total if frame.fio and WRONG_LATENCY not in frame.flags else None
         mean = None if total is None else total.lat_ns or total.clat_ns
         if total is not None and mean is not None:
             weighted += mean * total.ios

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from iopstui.model.samples import DirectionStatus, JobStatus
 
-SAMPLES, BYTES, SUBMISSIONS = "samples", "bytes", "submissions"
+SAMPLES, BYTES, SUBMISSIONS, NOTHING = "samples", "bytes", "submissions", "nothing"
 # the best evidence of completions first
-EVIDENCE = (SAMPLES, BYTES, SUBMISSIONS)
+EVIDENCE = (SAMPLES, BYTES, SUBMISSIONS, NOTHING)
 # fio copies a row's counters one after another while its jobs go on, which takes longer where
 # they have all CPUs; a counter of another kind of I/O is further off
 COPYING_SHARE = 0.25
@@ -36,8 +36,11 @@ def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
 
     Latency samples, unless I/Os go without (gtod_reduce, a ramp); then the completed bytes over
     the block size, unless sizes differ. Both are held against the submissions, which exceed them
-    by what is under way and what failed. Where neither agrees only the submissions are left.
+    by what is under way and what failed. Where neither agrees only the submissions are left; with
+    io_submit_mode=offload fio adds these up at the end, so until then bytes are all there is.
     """
+    if direction.io_bytes and not direction.issued and not direction.completed:
+        return BYTES if job.block_size else NOTHING
     least = direction.issued - _uncompleted(job, direction)
     samples = direction.completed
     timed = job.measures_latency and job.times_all and (samples or not direction.io_bytes)
@@ -76,4 +79,6 @@ def count(job: JobStatus, direction: DirectionStatus, by: str) -> int:
         return direction.completed or 0
     if by == BYTES and job.block_size:
         return direction.io_bytes // job.block_size
+    if by == NOTHING:
+        return 0
     return direction.issued

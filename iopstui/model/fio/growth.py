@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from iopstui.model import histogram
-from iopstui.model.fio.counts import EVIDENCE, SAMPLES, count, counted_by
+from iopstui.model.fio.counts import EVIDENCE, NOTHING, SAMPLES, count, counted_by
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.fio.packed_bins import PackedBins
 from iopstui.model.fio.time import RowPair
@@ -59,16 +59,23 @@ class Growth:
             self.bins = self.own = dict(self.bins)
         histogram.add(self.own, more)
 
+    def iops(self, seconds: float | None) -> float | None:
+        """``None`` where fio does not say how many I/Os there were."""
+        return self.ios / seconds if seconds and self.counted_by != NOTHING else None
+
     def interval(
         self, seconds: float | None, found: Mapping[str, int] | None = None
     ) -> DirectionInterval:
         """``found``: the percentiles, where they are known."""
         if found is None:
             found = percentiles_of(self.bins)
+        if self.max_ns is not None and max(found.values(), default=0) > self.max_ns:
+            # the middle of the highest bucket may lie above all that is in it
+            found = {name: min(value, self.max_ns) for name, value in found.items()}
         return DirectionInterval(
             ios=self.ios,
             bytes=self.bytes,
-            iops=self.ios / seconds if seconds else None,
+            iops=self.iops(seconds),
             bw=self.bytes / seconds if seconds else None,
             slat_ns=mean_of(self.slat),
             clat_ns=mean_of(self.clat),

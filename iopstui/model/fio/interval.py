@@ -13,8 +13,9 @@ class DirectionInterval:
     """One direction (or the total) in one interval.
 
     ``ios`` completions and ``bytes`` are plain counts, ``iops`` and ``bw`` (bytes/s) rates,
-    latencies nanoseconds. ``percentiles`` ("p50" ... "p99.99") and ``max_ns`` come from
-    ``bins``, the interval's own histogram of ``bins_of`` ("clat" or "lat") latencies.
+    latencies nanoseconds. ``iops`` is ``None`` where fio counts bytes alone. ``percentiles``
+    ("p50" ... "p99.99") and ``max_ns`` come from ``bins``, the interval's own histogram of
+    ``bins_of`` ("clat" or "lat") latencies.
     ``samples`` says over how many I/Os each of the means ("slat", "clat", "lat") was taken, so
     that means of several jobs, hosts or seconds can be joined.
     """
@@ -39,7 +40,8 @@ class JobInterval:
 
     ``reset``: the row's counters began again in this interval; ``ios`` and ``bytes`` are what
     it did since then. ``counted_by`` says which counter of fio's ``ios`` is made of:
-    "samples" (of latencies), "bytes" (divided by the block size) or "submissions".
+    "samples" (of latencies), "bytes" (divided by the block size), "submissions" or "nothing"
+    (fio counts bytes alone, and block sizes vary: ``ios`` is 0, ``iops`` ``None``).
     """
 
     index: int
@@ -61,7 +63,8 @@ class FioInterval:
     ``iodepth_level`` is percent of the interval's I/Os by queue depth; ``usr_cpu`` and
     ``sys_cpu`` percent of one CPU, summed over the jobs; ``ctx_s`` context switches per
     second; ``progress`` 0..1. Unknown is ``None``. ``times_all`` is False if latencies are of
-    some of the I/Os only (a group of which some sections take none).
+    some of the I/Os only (a group of which some sections take none). ``latency_possible`` is
+    False if the latencies would need many more I/Os under way than the jobs can have (N = X·R).
     """
 
     seconds: float | None
@@ -81,3 +84,4 @@ class FioInterval:
     measures_latency: bool
     counts_submissions: bool
     times_all: bool = True
+    latency_possible: bool = True

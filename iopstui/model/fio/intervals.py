@@ -15,6 +15,7 @@ from iopstui.model.fio.counts import (
     SAMPLES,
     SUBMISSIONS,
     active,
+    longest_runtime,
 )
 from iopstui.model.fio.growth import (
     Counted,
@@ -34,19 +35,24 @@ from iopstui.model.fio.time import (
     RowPair,
     grown_runtime,
     held_up,
+    io_ends_s,
     paired,
     ran_ms,
     repeats,
     seconds_of,
+    without_logs,
 )
 from iopstui.model.samples import (
     DIRECTIONS,
     MIXED,
     FioStatus,
+    JobStatus,
 )
 
 DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
+# so many times as many I/Os under way as can be: no error of clocks or counts
+GROSSLY = 4
 # fewer rows are subtracted bucket by bucket
 MANY_ROWS = 8
 
@@ -88,19 +94,36 @@ class FioIntervals:
             seconds = seconds or None
         else:
             seconds = seconds_of(status, previous, pairs, arrival_s, final, self._since)
+        worked = seconds
+        if previous is not None and seconds:
+            seconds = without_logs(pairs, self._since, seconds)
         self._go_on(pairs, seconds)
         too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
         first = previous is None and self._idle_ms is None
         ramp = any([self._ramps.feed(p.index, p.now, p.reset, interval_s, first) for p in pairs])
         packed = self._widened(pairs)
         interval = _interval(
-            pairs, None if too_short else seconds, interval_s, ramp, self._counted, packed
-        )
+            pairs, None if too_short else seconds, interval_s, ramp, self._counted, packed,
+            None if too_short else worked,
+        )  # fmt: skip
         if too_short and not interval.total.bytes:
             return None
         self._previous = status
         self._arrived_ns = arrived_ns
         return interval
+
+    def writes_logs(self, wall_ms: float) -> bool:
+        """Whether all jobs have done their last I/O by then, and fio writes its logs."""
+        previous = self._previous
+        if previous is None:
+            return False
+        for job in previous.jobs:
+            ends = io_ends_s(job)
+            if ends is None or not active(job):
+                return False
+            if previous.timestamp_ms + 1000 * ends - longest_runtime(job) >= wall_ms:
+                return False
+        return True
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -152,7 +175,10 @@ def _interval(
     ramp: bool,
     counted: Counted,
     packed: Mapping[str, PackedBins],
+    worked_s: float | None,
 ) -> FioInterval:
+    """``worked_s`` is the time in which the jobs used their CPUs: ``seconds``, and those in which
+    they wrote logs."""
     by_direction: dict[str, Growth] = {}
     jobs = []
     counted_parts: list[Growth] = []
@@ -194,9 +220,9 @@ def _interval(
         total=directions.get(alone) or whole.interval(seconds, found),
         jobs=tuple(jobs),
         iodepth_level=_iodepth(pairs),
-        usr_cpu=_cpu(pairs, "usr_cpu", seconds),
-        sys_cpu=_cpu(pairs, "sys_cpu", seconds),
-        ctx_s=_context_switches(pairs, seconds),
+        usr_cpu=_cpu(pairs, "usr_cpu", worked_s),
+        sys_cpu=_cpu(pairs, "sys_cpu", worked_s),
+        ctx_s=_context_switches(pairs, worked_s),
         elapsed_s=elapsed,
         eta_s=eta,
         progress=_progress(elapsed, eta),
@@ -206,6 +232,10 @@ def _interval(
         measures_latency=any(job.measures_latency for job in working),
         counts_submissions=whole.counted_by == SUBMISSIONS,
         times_all=_times_all(pairs, jobs),
+        latency_possible=not any(
+            _impossible(pair.now, growth, seconds)
+            for pair, growth in zip(pairs, by_row, strict=True)
+        ),
     )
 
 
@@ -235,12 +265,26 @@ def _times_all(pairs: Iterable[RowPair], jobs: Iterable[JobInterval]) -> bool:
     )
 
 
+def _impossible(job: JobStatus, growth: Growth, seconds: float | None) -> bool:
+    """Whether the latencies contradict Little's law grossly. I/Os that end in an interval began at
+    most the longest latency before it, so together they can't have taken longer than the job's
+    depth allows (fio 3.33 with io_uring's sqthread_poll: 1 s each at 36,000 IOPS and depth 8)."""
+    if not seconds or job.in_flight is None:
+        return False
+    if not (job.measures_latency and job.times_all):
+        return False
+    most_s = job.in_flight * (seconds + (growth.max_ns or 0) / 1e9)
+    # there clat alone is wrong
+    known = (took for took in (growth.clat, growth.lat) if took is not None)
+    return any(took.mean_ns * took.count / 1e9 > GROSSLY * most_s for took in known)
+
+
 def _job_interval(pair: RowPair, growth: Growth, seconds: float | None) -> JobInterval:
     return JobInterval(
         index=pair.index,
         name=pair.now.name,
         error=pair.now.error,
-        iops=growth.ios / seconds if seconds else None,
+        iops=growth.iops(seconds),
         bw=growth.bytes / seconds if seconds else None,
         clat_ns=mean_of(growth.clat),
         ios=growth.ios,

@@ -31,6 +31,9 @@ _SAME = (
     ("filename", "directory"),
     ("iodepth",),
 )
+# fio keeps each of these beside the others: bssplit= is used before bsrange=, and that before bs=,
+# whichever comes last
+_BESIDE = (("bs", "blocksize"), ("bsrange", "blocksize_range"), ("bssplit",))
 # an override of where a job works removes both; for fio one does not replace the other
 _PLACES = frozenset({"filename", "directory"})
 
@@ -205,10 +208,16 @@ def effective(text: str) -> tuple[Section, ...]:
         else:
             own = dict(common)
             for option in section.options:
-                for name in names_of(option) - _PLACES:
+                for name in _replaced_by(option):
                     own.pop(name, None)
             jobs.append(Section(section.name, {**own, **section.options}))
     return tuple(jobs)
+
+
+def _replaced_by(option: str) -> frozenset[str]:
+    """The options of [global] that ``option`` of a section replaces."""
+    beside = next((names for names in _BESIDE if option in names), None)
+    return names_of(option) - _PLACES if beside is None else frozenset(beside)
 
 
 def changed(

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iopstui.model.fio.counts import active, longest_runtime
-from iopstui.model.fio.ramp import Ramps, was_reset
+from iopstui.model.fio.job_rules import PREFIX_LOGS
+from iopstui.model.fio.ramp import Ramps, duration_s, was_reset
 from iopstui.model.fio.rows import OFF
 from iopstui.model.samples import FioStatus, JobStatus
 
@@ -107,7 +108,35 @@ def seconds_of(
     if any_fresh and fresh and 0 < grown < clock:
         return grown
     left = _left_s(pairs, since) if final else 0.0
-    return left if 0 < left < clock else clock or None
+    if not 0 < left < clock:
+        left = clock
+    return left or None
+
+
+def io_ends_s(job: JobStatus) -> float | None:
+    """When the I/O of a row is over at the latest, in seconds of its runtime, if fio then writes
+    logs, which takes seconds and counts as runtime. Its last I/O began before ``runtime`` was over
+    and took no longer than the slowest one. ``None`` where that isn't known."""
+    asked = job.options
+    if not any(name in asked for name in PREFIX_LOGS) or "startdelay" in asked:
+        return None
+    slowest = max([d.lat_max_ns or 0 for d in job.directions.values()], default=0)
+    most = duration_s(asked.get("runtime", asked.get("timeout", "")))
+    return most + slowest / 1e9 if most and slowest else None
+
+
+def without_logs(pairs: list[RowPair], since: Mapping[int, float], seconds: float) -> float:
+    """``seconds`` without those in which fio wrote its logs. Only if its own runtime goes on behind
+    the end of all I/O that this interval may have had."""
+    left = []
+    for pair in pairs:
+        if pair.old is None or not pair.grew:
+            continue
+        ends = io_ends_s(pair.now)
+        if ends is None or ran_ms(pair.now) / 1000 <= ends:
+            return seconds
+        left.append(ends - since.get(pair.index, ran_ms(pair.old) / 1000))
+    return min(seconds, max(left)) if left and max(left) > 0 else seconds
 
 
 def _left_s(pairs: list[RowPair], since: Mapping[int, float]) -> float:

@@ -74,7 +74,8 @@ def _frame_fields() -> Iterator[Field]:
         "RAMP fio warms up; PARTIAL short interval; LATE no status of fio in time; RESET fio's "
         "counters began again; NO_FIO no job; NO_LATENCY the job measures none; "
         "SOME_LATENCY only some of its I/Os have one; FINAL fio's last status; "
-        " SUBMITTED I/Os are submissions, completions are not known",
+        " SUBMITTED I/Os are submissions, completions are not known; WRONG_LATENCY fio's latencies"
+        " would need many more I/Os in flight than the job has",
     )  # fmt: skip
 
 
@@ -254,7 +255,7 @@ def _probe_fields() -> Iterator[Field]:
         ("merges/s", "1/s", "I/Os that were merged into requests (part sizes)"),
         ("sequential", "%", "of the requests, issued where the one before on this disk ended "
          "(part sizes)"),
-        ("missed", "%", "of the completions, not matched with their beginning"),
+        ("missed", "%", "of the completions, not matched with their beginning, or not seen at all"),
         ("skipped", "", "events, of any disk, at which another probe ran on that CPU: at most so "
          "many requests are not counted"),
         ("lost", "", "events that the kernel could not pass on"),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from iopstui.model import histogram
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS, Latencies, RequestStats
 from iopstui.model.rates import MIB, DiskRates
@@ -84,9 +84,11 @@ def measurable(path: Sequence[str]) -> bool:
 
 
 def ends_idle(frame: Frame) -> bool:
-    """The kernel's last interval goes on until fio's last document, when nothing runs any more;
-    only a run without any other is better judged by it than by nothing."""
-    return {FINAL, PARTIAL} <= frame.flags
+    """The kernel's last interval goes on until fio's last document, when nothing runs any more, and
+    while fio writes its logs nothing runs either; only a run without any other is better judged by
+    it than by nothing."""
+    over = NO_FIO in frame.flags and frame.fio_age_s is not None
+    return over or {FINAL, PARTIAL} <= frame.flags
 
 
 class Meter:
@@ -146,7 +148,8 @@ class Meter:
             if self.path[-1] == "max":
                 return self._max
             percent = _PERCENTILES[self.path[-1]]
-            return histogram.percentiles(self._bins, (percent,)).get(percent)
+            found = histogram.percentiles(self._bins, (percent,)).get(percent)
+            return found if found is None or self._max is None else min(found, self._max)
         return self._sum / self._weight if self._weight else None
 
     def _add_requests(self, frame: Frame) -> float | None:
@@ -223,6 +226,8 @@ def _rate(part: DirectionInterval | None, name: str, seconds: float | None) -> f
         return None
     if part is None:
         return 0.0
+    if name == "iops" and part.iops is None:
+        return None
     return (part.ios if name == "iops" else part.bytes) / seconds
 
 

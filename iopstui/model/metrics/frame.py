@@ -31,6 +31,7 @@ NO_LATENCY = "NO_LATENCY"
 FINAL = "FINAL"
 SUBMITTED = "SUBMITTED"
 SOME_LATENCY = "SOME_LATENCY"
+WRONG_LATENCY = "WRONG_LATENCY"
 SOME_HOSTS = "SOME_HOSTS"
 """Of totals of many hosts: not all that take part are in them."""
 
@@ -213,7 +214,8 @@ class FrameBuilder:
 
     def _fio_interval(self, raw: RawSample, flags: set[str]) -> FioInterval | None:
         if raw.fio is None:
-            flags.add(LATE if raw.step and self._fio_arrived_ns is not None else NO_FIO)
+            late = raw.step and self._fio_arrived_ns is not None
+            flags.add(LATE if late and not self._fio.writes_logs(raw.wall_ms) else NO_FIO)
             return None
         interval = self._fio.feed(raw.fio, raw.arrived_ns, raw.interval_s, raw.final)
         self._fio_arrived_ns = raw.arrived_ns
@@ -229,6 +231,7 @@ class FrameBuilder:
             (NO_LATENCY, not interval.measures_latency),
             (SOME_LATENCY, not interval.times_all),
             (SUBMITTED, interval.counts_submissions),
+            (WRONG_LATENCY, not interval.latency_possible),
         ):
             if present:
                 flags.add(name)

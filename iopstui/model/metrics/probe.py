@@ -115,6 +115,14 @@ class ProbeInterval:
     by: str = "bpftrace"
 
     @property
+    def missed_ios(self) -> float:
+        """How many completions ``missed`` stands for."""
+        if self.missed is None or self.missed >= 100:
+            return 0.0
+        done = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
+        return done * self.missed / (100 - self.missed)
+
+    @property
     def doubtful(self) -> bool:
         """Whether more than one in a hundred is missing from the figures."""
         done = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
@@ -179,6 +187,7 @@ class ProbeTotal:
         self._waiting: dict[str, dict[int, int]] = {}
         self.doubtful = False
         self.seconds = 0.0
+        self.missed = 0.0
 
     def add(self, interval: ProbeInterval | None, opened: Sequence[str]) -> None:
         """Count one frame's interval (``None``: a frame without one)."""
@@ -186,6 +195,7 @@ class ProbeTotal:
             return
         self.doubtful = self.doubtful or interval.doubtful
         self.seconds += interval.seconds
+        self.missed += interval.missed_ios
         for kind in KINDS:
             part = interval.together(opened, (kind,))
             if part is None:
@@ -199,6 +209,7 @@ class ProbeTotal:
         """Add what another one counted in the frames that follow."""
         self.doubtful = self.doubtful or later.doubtful
         self.seconds += later.seconds
+        self.missed += later.missed
         for mine, theirs in ((self._device, later._device), (self._waiting, later._waiting)):
             for kind, bins in theirs.items():
                 mine[kind] = histogram.merge((mine.get(kind, {}), bins))

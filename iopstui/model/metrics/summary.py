@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iopstui.model.fio.counts import SUBMISSIONS, completions, counted_by, most_under_way
+from iopstui.model.fio.counts import NOTHING, SUBMISSIONS, completions, counted_by, most_under_way
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.samples import DIRECTIONS, MIXED, DirectionStatus, FioStatus, JobStatus
 
@@ -142,7 +142,7 @@ class FramesTotal:
             if job.reset:
                 self._by.pop(job.index, None)
                 self._reset.add(job.index)
-            if job.ios:
+            if job.ios or job.counted_by == NOTHING:
                 self._by.setdefault(job.index, set()).add(job.counted_by)
 
     def join(self, later: FramesTotal) -> None:
@@ -184,12 +184,14 @@ class Certificate:
     don't use: submissions less failed I/Os (frames count completions), and for the bytes these
     times the block size.
 
-    ``verdict`` is EXACT, DIFFERS or UNCHECKED (the frames are made of the submissions, or the
-    document is not ``final``);
+    ``verdict`` is EXACT, DIFFERS or UNCHECKED (the frames are made of the submissions, or of no
+    count at all, or the document is not ``final``);
     ``ios`` and ``bytes`` are fio's (``bytes`` ``None``: I/Os of several sizes), ``more_ios`` and
     ``more_bytes`` what the frames have above that. ``ramp``: no more differ than can have been
     under way when the ramp ended; ``failed``: what is less belongs to a job that failed.
     ``own_mean``: fio's mean IOPS times its runtime gives its submissions, as it should.
+    ``counted``: fio said while it ran how many I/Os there were. ``stated_bytes``: the
+    bytes that fio itself states.
     ``sizes_kept``: the summary says the rows' block sizes (an older recording's does not).
     """
 
@@ -203,6 +205,8 @@ class Certificate:
     own_mean: bool = True
     sizes_kept: bool = True
     final: bool = True
+    stated_bytes: int = 0
+    counted: bool = True
 
 
 def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
@@ -216,7 +220,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
     off = [row for row in held if row.more or row.more_bytes]
     own_mean = all(row.own_mean for row in held)
     final = is_final(summary)
-    if not final or any(SUBMISSIONS in row.by for row in held):
+    if not final or any({SUBMISSIONS, NOTHING} & row.by for row in held):
         verdict = UNCHECKED
     elif off or more_bytes or frames.bytes != stated or not own_mean:
         verdict = DIFFERS
@@ -227,7 +231,8 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
         ramp=bool(off) and all(row.within_ramp for row in off),
         failed=bool(off) and all(row.error and row.more < 0 for row in off),
         own_mean=own_mean, sizes_kept=all("block_size" in row for row in summary["rows"]),
-        final=final,
+        final=final, stated_bytes=stated,
+        counted=not any(NOTHING in row.by for row in held),
     )  # fmt: skip
 
 
@@ -248,6 +253,12 @@ class _ComparedRow:
         ios, moved, self.by = frames.row(row["index"])
         self.more = ios - (self.submitted - self.failed)
         self.more_bytes = 0
+        away = abs(moved - self.submitted * self.block_size)
+        if not self.more and moved == self.stated_bytes:
+            most = self.depth + self.failed + self.error
+            if away > most * self.block_size:
+                # all is as fio states it: the I/Os are not of the size that the job file gives
+                self.block_size = 0
         if self.block_size:
             self.more_bytes = moved - (self.submitted - self.failed) * self.block_size
         self.own_mean = all(_own_mean(part) for part in parts)

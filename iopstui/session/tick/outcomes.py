@@ -133,7 +133,7 @@ def judged_event(t: float, step: int, outcome: Outcome) -> Judged:
         t, step, one.text, ".".join(one.path), one.unit, one.op, one.required, one.limit,
         outcome.measured, outcome.passed, outcome.share,
         base.value if base else None, base.name if base else "", outcome.low, outcome.high,
-        base is not None and base.spread is not None,
+        base is not None and base.spread is not None, outcome.why,
     )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def judged_text(judged: Judged) -> str:
         percent = 100 * abs(judged.limit / judged.required - 1) if judged.required else 0.0
         required += f" ({value_text(judged.limit, unit)} with {percent:.4g} % tolerance)"
     if judged.measured is None:
-        return f"{UNKNOWN}  {required}"
+        return f"{UNKNOWN}  {required}" + (f": {judged.why}" if judged.why else "")
     text = f"{_WORDS[judged.passed]}  {required}: measured {value_text(judged.measured, unit)}"
     if judged.base is not None:
         text += against_baseline(judged)

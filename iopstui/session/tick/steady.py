@@ -24,7 +24,7 @@ class Series:
     def add(self, frame: Frame) -> None:
         """Count one frame."""
         fio = frame.fio
-        if fio is None or RAMP in frame.flags or not fio.seconds:
+        if fio is None or RAMP in frame.flags or not fio.seconds or fio.total.iops is None:
             return
         if RESET in frame.flags:
             self._intervals.clear()

@@ -146,6 +146,8 @@ def _about(fio: FioInterval, found: frozenset[str], state: LiveState) -> tuple[s
         return "ramp: fio warms up and takes no latencies yet", False
     if flags.SOME_LATENCY in found:
         return "latencies are of some of the I/Os only: not all sections take them", False
+    if flags.WRONG_LATENCY in found:
+        return "impossible latencies: too long for these IOPS and this depth", True
     if flags.SUBMITTED in found:
         return "IOPS counts submissions: sizes vary and no latency is taken", False
     if flags.RESET in found:

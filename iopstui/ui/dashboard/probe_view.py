@@ -238,7 +238,7 @@ def _costs(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     whose, who = ("its own", "reading them") if own else ("bpftrace's", "bpftrace")
     words = (
         f"The probe's programs ({whose}) run {run} (as the kernel counts it); {who} takes "
-        f"{f.percent(probe.busy)} % of a CPU. Completions without a known beginning: {missed}."
+        f"{f.percent(probe.busy)} % of a CPU. Completions not counted: {missed}."
     )
     found = wrap(width, charset, words)
     if probe.doubtful:

@@ -279,6 +279,12 @@ def disagreement(
     return d.disagreement(Evidence(frames, devices=[device()], shape=shape))
 
 
+@pytest.mark.parametrize("engine", ["null", "cpuio"])
+def test_a_job_without_a_device_disagrees_with_none(engine: str) -> None:
+    buffered = replace(LIBAIO, engine=engine, direct=False)
+    assert disagreement(1_000_000, 50, buffered) is None
+
+
 def test_what_explains_a_disagreement() -> None:
     buffered = replace(LIBAIO, direct=False)
     assert "merged" in fired(disagreement(10_000, 1_000, merges=9_000)).text

@@ -157,6 +157,12 @@ def test_an_option_is_replaced_under_each_of_its_names(names: str) -> None:
         (job,) = jobfile.effective(f"[global]\n{old}[a]\n{name}=new\n")
         places = {"filename", "directory"}  # for fio one does not replace the other
         rest = dict.fromkeys(places & set(names.split()), "old")
+        if name in ("bs", "blocksize"):
+            rest = dict.fromkeys(("bsrange", "blocksize_range", "bssplit"), "old")
+        elif name in ("bsrange", "blocksize_range"):
+            rest = dict.fromkeys(("bs", "blocksize", "bssplit"), "old")
+        elif name == "bssplit":
+            rest = dict.fromkeys(("bs", "blocksize", "bsrange", "blocksize_range"), "old")
         assert job.options == {**rest, name: "new"}
 
 

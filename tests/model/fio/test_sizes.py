@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
+from iopstui.model.fio.jobfile import effective
 from iopstui.model.fio.rows import flag
 from iopstui.model.fio.sizes import fixed_block_size, part_bytes, size_bytes
 
@@ -35,7 +37,7 @@ def test_sizes_with_kb_base_1000() -> None:
     [({}, 4096), ({"bs": "8k"}, 8192), ({"blocksize": "16k"}, 16384), ({"bs": "4k,4k"}, 4096),
      ({"bs": "4k,8k", "rw": "randrw"}, None), ({"bs": "4k,8k", "rw": "?"}, None),
      ({"bs": "4k", "bsrange": "1k-4k"}, None),
-     ({"bssplit": "4k/50"}, None)],
+     ({"ioengine": "cpuio"}, None), ({"bssplit": "4k/50"}, None)],
 )  # fmt: skip
 def test_the_one_size_of_all_ios(options: dict[str, str], size: int | None) -> None:
     assert fixed_block_size(options) == size
@@ -85,3 +87,19 @@ def test_a_part_of_what_is_there_is_rounded_up() -> None:
     assert part_bytes("50%", 9) == 5 and part_bytes("100%", 9) == 9
     assert part_bytes("4k", None) == part_bytes("4k", 9) == 4096
     assert part_bytes("50%", None) is part_bytes("half%", 9) is part_bytes("junk", 9) is None
+
+
+@pytest.mark.parametrize("option", ["bssplit=4k/50:64k/50", "bsrange=4k-64k", "blocksize=16k"])
+def test_a_section_s_bs_replaces_what_it_replaces_for_fio(option: str, tmp_path: Path) -> None:
+    """Asked of fio itself, which counts bytes and I/Os."""
+    text = f"[global]\nioengine=null\nsize=4m\n{option}\n[a]\nrw=randread\nbs=8k\n"
+    job = tmp_path / "a.fio"
+    job.write_text(text)
+    done = subprocess.run(
+        ["fio", "--output-format=json", str(job)], capture_output=True, check=True, cwd=tmp_path
+    )
+    read = json.loads(done.stdout)["jobs"][0]["read"]
+    fixed = read["io_bytes"] == 8192 * read["total_ios"]
+    (section,) = effective(text)
+    assert fixed_block_size(section.options) == (8192 if fixed else None)
+    assert fixed == option.startswith("blocksize")
