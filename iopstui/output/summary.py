@@ -16,6 +16,7 @@ from iopstui.text import printable
 NAME_WIDTH = 14
 WIDTH = 80
 MOST_ROWS = 16
+RAMP_WORDS = "was under way when the ramp ended, which is where fio's count begins"
 _SHOWN = ("p50", "p99", "p99.9")
 
 
@@ -84,9 +85,7 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         said += f", {found.bytes} bytes"
     words = f"{held}{said} ({found.more_ios:+d}, {found.more_bytes:+d})."
     if found.ramp:
-        words += (
-            " The difference was under way when the ramp ended, which is where fio's count begins."
-        )
+        words += f" The difference {RAMP_WORDS}."
     if found.failed:
         words += " The missing part had not completed when the job failed."
     if not found.own_mean:

@@ -300,10 +300,10 @@ class _Room:
     left: int = field(default_factory=lambda: form.MOST_EVENTS)
 
     def take(self, size: int) -> None:
-        """Malformed where there is no more of it."""
+        """MalformedData where there is no more of it."""
         self.left -= size
         if self.left < 0:
-            raise Malformed(f"its events take more than {form.MOST_EVENTS >> 20} MiB")
+            raise MalformedData(f"its events take more than {form.MOST_EVENTS >> 20} MiB")
 
 
 def _inflate(stream: Any, payload: bytes) -> bytes:
