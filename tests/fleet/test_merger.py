@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from iopstui.output.fleet.words import ending
 from made import START_MS, Row, finals, frame, frames, stream
 
 from iopstui.fleet.merging.merger import Merger, Second
@@ -18,6 +17,7 @@ from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.model.histogram import merge, percentile_name, percentiles
 from iopstui.output.fleet.labelled_rows import several
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
+from iopstui.output.fleet.wording import ending
 
 
 def merged(streams: Sequence[Sequence[Row]], label: str = "all") -> list[Row]:
