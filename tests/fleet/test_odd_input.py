@@ -254,7 +254,7 @@ def test_what_an_order_is(order: Row) -> None:
     {"op": "turn", "id": 1, "name": "nomerges", "value": "2@5"},
     {"op": "turn", "id": 1, "name": "scheduler", "value": "a\0"},
     {**BEGIN, "tunables": {}}, {**BEGIN, "tunables": [["scheduler"]]},
-    {**BEGIN, "tunables": [["nomerges", 2]]},
+    {**BEGIN, "tunables": [["nomerges", 2]]}, {"op": "ping", "id": [[]]}, {"op": "ping", "id": "1"},
 ])  # fmt: skip
 def test_what_no_order_is(order: Row) -> None:
     assert not is_order(order)

@@ -88,7 +88,7 @@ def test_a_held_run_without_a_line_starts_nothing(tmp_path: Path) -> None:
         until(run, "armed")
         out, err = run.communicate(timeout=WITHIN_S)
         assert run.returncode == 130
-        assert b"nothing is started" in err and b'"executed"' not in out
+        assert b"nothing started" in err and b'"executed"' not in out
     assert list(place.iterdir()) == []
 
 
