@@ -33,8 +33,13 @@ class FioLogs:
 
     def publish(self) -> list[str]:
         """Give each log its name; sentences about those where that failed."""
-        said = []
-        for file in sorted(self.directory.iterdir()) if self.directory is not None else ():
+        said: list[str] = []
+        try:
+            files = sorted(self.directory.iterdir()) if self.directory is not None else []
+        except FileNotFoundError:
+            # a run that was held and never started: its guard has removed everything
+            return said
+        for file in files:
             number, _, rest = file.name.partition(".")[0].partition("_")
             wanted = self._wanted.get(number)
             if wanted is None:

@@ -22,6 +22,7 @@ from iopstui.errors import (
     Refused,
     error_of,
 )
+from iopstui.fleet.hosts.clocks import apart
 from iopstui.fleet.hosts.facts import conflicts, several_names
 from iopstui.fleet.hosts.free_space import SpaceNeed, too_full
 from iopstui.fleet.hosts.json_objects import object_of
@@ -48,11 +49,16 @@ Not while clocks are compared."""
 # shown as late, and given up
 LATE_S, GONE_S = 2.5, 12.0
 GREET_WITHIN_S = 60.0
+LAUNCH_QUIET_S = 5.0
+"""A launcher that has said nothing for so long is shown to be waited for: it may queue (srun)."""
 START_WITHIN_S = 10.0
+COMPARE_WITHIN_S = 60.0
 END_WITHIN_S = 10.0
 # seconds are closed so long after their end at the latest, so that a late host is seen in 3 s
 CLOSE_AFTER_S = 1.5
 LEAST_AHEAD_S = 0.3
+# what one host can have us say
+MOST_TOLD = 20
 SMALLER = "Give a smaller --size, or another TARGET."
 APART = ("They are equal in size and in free space, and nothing shows that they are several: if "
          "they are, say --assume-apart. Or give a smaller --size.")  # fmt: skip
@@ -62,12 +68,13 @@ APART = ("They are equal in size and in free space, and nothing shows that they 
 class Terms:
     """How a fleet is run. ``least``: so many hosts must be armed (all of them without it);
     ``stop_on_loss``: all stop when one is lost; ``assume_apart``: file systems are several unless
-    they are known to be one."""
+    they are known to be one; ``greet_within_s``: so long a host may take to be reached."""
 
     least: int
     stop_on_loss: bool = False
     watching: bool = False
     assume_apart: bool = False
+    greet_within_s: float = GREET_WITHIN_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +115,10 @@ class Fleet:
         self._voices = voices
         self._waiting = select.epoll()
         self._of: dict[int, Member] = {}
-        self._told: set[str] = set()
+        self._told: dict[str, set[str]] = {}
         self._next_beat = self._next_look = self._next_turn = self._asked = 0.0
         self._beats = 0
-        self._under_way = False
+        self._under_way = self._waited_for = False
         self._interrupted = False
         self._hard = False
         self._orders: deque[tuple[str, Object]] = deque()
@@ -321,6 +328,7 @@ class Fleet:
                     before = one.state, one.late
                     self._look_after(one)
                     self.news |= before != (one.state, one.late)
+            self._tell_waiting()
         until = int((time.time() - CLOSE_AFTER_S) / self._merger.interval_s) - 1
         for second in self._merger.closed(until):
             self._voices.second(second)
@@ -422,8 +430,17 @@ class Fleet:
             elif member.silent_s > LATE_S and not member.late:
                 member.late = True
                 self._voices.say(f"{member.name} is late: it has said nothing for {LATE_S:g} s")
-        elif member.state == LAUNCHED and member.silent_s > GREET_WITHIN_S:
-            member.give_up(f"it can't be reached within {GREET_WITHIN_S:g} s")
+        elif member.state == LAUNCHED and member.silent_s > self._terms.greet_within_s:
+            said = printable(member.link.last_words)
+            member.give_up(
+                f"it can't be reached within {self._terms.greet_within_s:g} s"
+                f"{f': {said}' if said else ''}",
+                "--connect-timeout TIME waits longer.",
+            )
+        if member.compared_for_s > COMPARE_WITHIN_S:
+            # it says something, but no time: it would be waited for without an end
+            member.stop()
+            member.give_up(f"its clock could not be compared within {COMPARE_WITHIN_S:g} s")
         if member.state == ARMED and (member.told_s or 0.0) > START_WITHIN_S:
             # it answers, so it would be waited for without an end
             member.stop()
@@ -437,9 +454,25 @@ class Fleet:
             if member.lost and self._terms.stop_on_loss and not self.stopped:
                 self.stop(f"{member.name} is lost")
 
+    def _tell_waiting(self) -> None:
+        """Once: launchers that run and have said nothing so far."""
+        if self._waited_for or self._under_way or self.stopped:
+            return
+        quiet = [one for one in self.members.values()
+                 if one.state == LAUNCHED and one.silent_s > LAUNCH_QUIET_S]  # fmt: skip
+        if quiet:
+            self._waited_for = True
+            who = quiet[0].name if len(quiet) == 1 else f"{len(quiet)} hosts"
+            said = next((words for one in quiet if (words := printable(one.link.last_words))), "")
+            self._voices.say(
+                f"{who}: waiting for the launcher, {self._terms.greet_within_s:g} s at most "
+                f"(--connect-timeout){f': {said}' if said else ''}"
+            )
+
     def _once(self, member: Member, words: str) -> None:
-        if f"{member.name} {words}" not in self._told and not self.stopped:
-            self._told.add(f"{member.name} {words}")
+        told = self._told.setdefault(member.name, set())
+        if words not in told and len(told) < MOST_TOLD and not self.stopped:
+            told.add(words)
             self._voices.say(f"{member.name}: {words}")
 
     def stop(self, why: str) -> None:
@@ -475,11 +508,10 @@ def frame_in(line: bytes) -> Object | None:
 
 
 def spread(members: Mapping[str, Member]) -> tuple[float, float] | None:
-    """Between the first and the last instant at which fio was executed (ms), and the worst error
-    of the clocks (ms); ``None``: nobody has started."""
+    """Between the first and the last instant at which fio was executed (ms), and how wrong that can
+    be (ms); ``None``: nobody has started."""
     found = [one for one in members.values() if one.executed_ns is not None]
     if not found:
         return None
-    began = [one.executed_ns or 0 for one in found]
-    error = max(one.error_ns for one in found) / 1e6
-    return (max(began) - min(began)) / 1e6, error
+    within, wrong = apart([(one.executed_ns or 0, one.error_ns) for one in found])
+    return within / 1e6, wrong / 1e6

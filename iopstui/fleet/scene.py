@@ -16,6 +16,7 @@ from itertools import repeat
 from typing import Any
 
 from iopstui.fleet.curve import Curve
+from iopstui.fleet.hosts.clocks import apart
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.sums import DISK_RATES, Object
 from iopstui.fleet.told import (
@@ -194,13 +195,12 @@ class FleetScene:
         return -1 if self.second is None else self.second.number
 
     def spread(self) -> tuple[float, float, int] | None:
-        """Between the first and the last start of fio (ms, by one clock), the worst error of the
-        clocks (ms), and of how many hosts; ``None``: fewer than two have begun."""
+        """Between the first and the last start of fio (ms, by one clock), how wrong that can be
+        (ms), and of how many hosts; ``None``: fewer than two have begun."""
         begun = [one for one in self.hosts.values() if one.executed_ms is not None]
         if len(begun) < 2:
             return None
-        times = [one.executed_ms or 0.0 for one in begun]
-        return max(times) - min(times), max(one.error_ms for one in begun), len(begun)
+        return *apart([(one.executed_ms or 0.0, one.error_ms) for one in begun]), len(begun)
 
     def counts(self) -> dict[str, int]:
         """How many hosts are in each state."""

@@ -18,6 +18,7 @@ WIDTH = 80
 MOST_ROWS = 16
 # percent of a device's requests that the probe may lack without a word
 SHOWN_MISSING = 0.01
+RAMP_WORDS = "was under way when the ramp ended, which is where fio's count begins"
 _SHOWN = ("p50", "p99", "p99.9")
 
 
@@ -93,9 +94,7 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         said += f", {found.bytes} bytes"
     words = f"{held}{said} ({found.more_ios:+d}, {found.more_bytes:+d})."
     if found.ramp:
-        words += (
-            " The difference was under way when the ramp ended, which is where fio's count begins."
-        )
+        words += f" The difference {RAMP_WORDS}."
     if found.failed:
         words += " The missing part had not completed when the job failed."
     if not found.own_mean:

@@ -21,6 +21,8 @@ from iopstui.text import printable
 RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"
 HEAD_BYTES = 1 << 18
 LARGEST = 512 << 20
+MANY_PARTS, LEAST_OF_PART = 1_000_000, 32
+"""Of so many objects and lists in fio's JSON each takes so many bytes at least, by far."""
 ALL_CLIENTS = "All clients"
 AGAIN = "Have fio write JSON: fio --output-format=json+ --output=RESULT.json JOB.fio"
 _JSON = re.compile(rb'\{\s*"fio version"')
@@ -106,6 +108,11 @@ def read_result(path: Path) -> FioResult:
         content = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{_name(path)} can't be read: {error.strerror}.") from error
+    parts = content.count(b"{") + content.count(b"[")
+    if parts > MANY_PARTS and parts * LEAST_OF_PART > len(content):
+        # Python makes a hundred bytes of each
+        raise UsageError(f"{_name(path)} has {parts} parts without content, which no result of "
+                         "fio has.")  # fmt: skip
     framer = Framer()
     items = [*framer.feed(content), *framer.close()]
     documents = [item.data for item in items if isinstance(item, Document)]

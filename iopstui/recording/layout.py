@@ -64,6 +64,8 @@ HEAD = struct.Struct(">cdII")
 HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
 KEY_EVERY = 60
 LARGEST = 64 << 20
+# of the JSON of all events together; a day of them takes some MiB
+MOST_EVENTS = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)

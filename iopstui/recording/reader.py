@@ -136,12 +136,13 @@ class Recording:
         """Everything from ``start`` (a place of the index) on and before ``until``, in order. What
         follows damage is not read."""
         stream: Any = None
+        room = _Room()
         for chunk in self._chunks(start, keep=form.KEY + form.SAMPLE + form.EVENT):
             if until is not None and chunk.at >= until:
                 return
             try:
                 if chunk.kind == form.EVENT:
-                    other = self._other(chunk)
+                    other = self._other(chunk, room)
                     if other is not None:
                         yield other
                     continue
@@ -158,10 +159,10 @@ class Recording:
     def index(self) -> RecordingIndex:
         """Looks over the whole recording, without decoding its samples. Done once."""
         if self._index is None:
-            index = RecordingIndex()
+            index, room = RecordingIndex(), _Room()
             for chunk in self._chunks(None, keep=form.EVENT):
                 if chunk.kind == form.EVENT:
-                    if not self._index_other(index, chunk):
+                    if not self._index_other(index, chunk, room):
                         # what follows damage is not read
                         break
                     continue
@@ -174,10 +175,10 @@ class Recording:
             self._index = index
         return self._index
 
-    def _index_other(self, index: RecordingIndex, chunk: _Chunk) -> bool:
+    def _index_other(self, index: RecordingIndex, chunk: _Chunk, room: _Room) -> bool:
         """False if it can't be read."""
         try:
-            other = self._other(chunk)
+            other = self._other(chunk, room)
         except ImpossibleFigure as error:
             raise unbelievable([self.path], error) from error
         except _BROKEN as error:
@@ -265,8 +266,10 @@ class Recording:
             raise ImpossibleFigure(f"a sample of {raw.arrived_ns} ns after the machine's start")
         return Sample(chunk.t, raw, bool(shown))
 
-    def _other(self, chunk: _Chunk) -> EventRecord | None:
-        name, value = json.loads(_inflate(zlib.decompressobj(), chunk.payload))
+    def _other(self, chunk: _Chunk, room: _Room) -> EventRecord | None:
+        data = _inflate(zlib.decompressobj(), chunk.payload)
+        room.take(len(data))
+        name, value = json.loads(data)
         # what a newer iopstui knows more is passed over
         kind = form.OTHERS.get(name)
         if kind is None:
@@ -288,6 +291,19 @@ def _layouts(value: Any) -> dict[str, list[str]]:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise MalformedData("no layouts")
     return value
+
+
+@dataclass(slots=True)
+class _Room:
+    """For all of a recording's events, which are kept: a small file may hold very large ones."""
+
+    left: int = field(default_factory=lambda: form.MOST_EVENTS)
+
+    def take(self, size: int) -> None:
+        """MalformedData where there is no more of it."""
+        self.left -= size
+        if self.left < 0:
+            raise MalformedData(f"its events take more than {form.MOST_EVENTS >> 20} MiB")
 
 
 def _inflate(stream: Any, payload: bytes) -> bytes:

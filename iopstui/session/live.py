@@ -201,6 +201,13 @@ class LiveSession:
         """Start the run that is held; ``Executed`` tells when that was."""
         self._command(lambda: self._runs.go(word))
 
+    def alive(self) -> None:
+        """Tell fio's guard that this process still runs, where a tick may come too rarely for
+        ``deadline_s``."""
+        run = self._runs.run
+        if run is not None:
+            run.alive()
+
     def stop_job(self) -> None:
         """Stop the running job; its last document still arrives."""
         self._runs.given_up.set()

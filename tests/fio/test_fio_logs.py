@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,12 @@ def test_a_broken_link_is_in_the_way_too(tmp_path: Path) -> None:
 def test_a_directory_that_is_none_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"the directory {tmp_path}/no, which does not exist"):
         logs("[a]\nwrite_bw_log=no/one\n", tmp_path)
+
+
+def test_of_a_run_that_never_started_there_are_no_logs(tmp_path: Path) -> None:
+    found = logs("[a]\nwrite_lat_log=x", tmp_path)
+    assert found.directory is not None
+    # its guard removes all directories of a run that was held
+    shutil.rmtree(found.directory)
+    assert found.publish() == [] and list(tmp_path.iterdir()) == []
+    found.close()

@@ -64,6 +64,17 @@ def test_a_beat_alone_is_one_and_is_not_answered() -> None:
         assert heard.talk._beat is not None and heard.said.empty()
 
 
+def test_the_session_is_told_that_the_agent_runs_until_the_end() -> None:
+    alive: queue.SimpleQueue[None] = queue.SimpleQueue()
+    read, write = os.pipe()
+    nobody: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    talk = Conversation(read, nobody.put, nobody.put, nobody.put, lambda: alive.put(None))
+    talk.start()
+    for _ in range(2):
+        alive.get(timeout=WITHIN_S)
+    os.close(write)
+
+
 def test_silence_before_the_first_beat_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "SILENCE_S", 0.0)
     monkeypatch.setattr(conversation, "LOOK_S", 0.001)

@@ -23,7 +23,8 @@ FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 class Ran:
     """A fleet of made-up agents, to its end."""
 
-    def __init__(self, hosts: str, least: int = 0, stop_on_loss: bool = False) -> None:
+    def __init__(self, hosts: str, least: int = 0, stop_on_loss: bool = False,
+                 greet_within_s: float = fleets.GREET_WITHIN_S) -> None:  # fmt: skip
         self.said: list[str] = []
         self.rows: list[tuple[str, dict[str, Any]]] = []
         self.merger = Merger()
@@ -33,7 +34,7 @@ class Ran:
             lambda node: [sys.executable, str(FAKE), node.host, ""],
             lambda node: {"job": "x", "arguments": []},
             self.merger,
-            Terms(least or len(nodes), stop_on_loss),
+            Terms(least or len(nodes), stop_on_loss, greet_within_s=greet_within_s),
             Voices(self.said.append, lambda second: None, lambda *row: self.rows.append(row),
                    lambda second: ""),
         )  # fmt: skip
@@ -68,6 +69,30 @@ def test_one_that_is_ready_and_never_starts_is_given_up(monkeypatch: pytest.Monk
     found = certified(ran.merger)
     # the word of the one that was stopped, that it did nothing, may come or not
     assert found.finished == 2 and not found.differs and found.ios == found.fio_ios == 600
+
+
+def test_a_launcher_that_waits_in_a_queue_is_waited_for_and_then_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fleets, "LAUNCH_QUIET_S", 0.0)
+    ran = Ran("queued,good", least=1, greet_within_s=2.0)
+    assert ran.lost == ["queued"]
+    said = next(words for words in ran.said if "waiting for the launcher" in words)
+    assert "2 s at most (--connect-timeout)" in said
+    queued = ran.fleet.members["queued"]
+    assert queued.error == (
+        "it can't be reached within 2 s: srun: job 7 queued and waiting for resources"
+    )
+    assert queued.hint == "--connect-timeout TIME waits longer."
+    assert certified(ran.merger).finished == 1
+
+
+def test_a_host_that_says_no_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleets, "COMPARE_WITHIN_S", 2.0)
+    ran = Ran("timeless,good", least=1)
+    assert ran.lost == ["timeless"]
+    assert ran.fleet.members["timeless"].error == "its clock could not be compared within 2 s"
+    assert certified(ran.merger).finished == 1
 
 
 def test_an_abort_in_the_middle_of_a_curve_ends_it(

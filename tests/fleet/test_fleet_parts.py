@@ -10,13 +10,14 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made import START_MS, Row, frame
 
 from iopstui.errors import UsageError
 from iopstui.fleet.hosts.link import LONGEST_LINE, Link
-from iopstui.fleet.hosts.program_copy import bundle, remote_command
+from iopstui.fleet.hosts.program_copy import BOOT, bundle, remote_command
 from iopstui.fleet.merging.figures import AbortCondition, figure, full_name, wanted
 from iopstui.fleet.merging.merger import Merger, Second
 
@@ -138,3 +139,42 @@ def test_root_is_had_by_sudo_or_it_is_said_what_lacks(tmp_path: Path) -> None:
     assert no["event"] == "lacks" and no["user"] == "jane"
     assert no["why"] == "sudo: a password is required"
     assert as_jane(tmp_path, SUDO % "exit 7")["why"] == "it ended with 7"
+
+
+PLANTED = "import sys\nopen({marker!r}, 'a').write(__name__ + '\\n')\n"
+
+
+def test_what_lies_where_the_launcher_begins_is_not_run(tmp_path: Path) -> None:
+    # srun begins in the directory in which it was called, which may be anybody's
+    marker = tmp_path / "marker"
+    here = tmp_path / "here"
+    (here / "iopstui").mkdir(parents=True)
+    for name in ("base64", "zipfile", "json", "typing", "iopstui/__init__", "iopstui/__main__"):
+        (here / f"{name}.py").write_text(PLANTED.format(marker=str(marker)))
+    run = tmp_path / "run"
+    run.mkdir(mode=0o700)
+    done = subprocess.run(
+        ["sh", "-c", remote_command(True)], input=bundle(), cwd=here, capture_output=True,
+        env={**os.environ, "XDG_RUNTIME_DIR": str(run)}, timeout=60,
+    )  # fmt: skip
+    said = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert said == ["send", "hello"], done.stderr
+    assert not marker.exists() and not [*run.iterdir()]
+
+
+def test_the_program_is_unpacked_where_nobody_else_could_swap_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: dict[str, Any] = {"LEAST": (3, 10)}
+    exec(BOOT[: BOOT.index("signal.signal(")], made)
+    own, open_to_all = tmp_path / "own", tmp_path / "open"
+    own.mkdir(mode=0o700)
+    open_to_all.mkdir()
+    (open_to_all / "below").mkdir(mode=0o700)
+    open_to_all.chmod(0o777)
+    for place, used in ((own, True), (open_to_all, False), (open_to_all / "below", False)):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
+        assert (made["base"]() == str(place)) == used
+    (tmp_path / "link").symlink_to(open_to_all / "below")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "link"))
+    assert made["base"]() not in (str(tmp_path / "link"), str(open_to_all / "below"))

@@ -198,7 +198,8 @@ def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[ob
     fleet = Fleet((), lambda node: [], lambda node: {}, Merger(), Terms(1, watching=True), voices)
     host = SimpleNamespace(
         name="a", tell=orders.append, ask=lambda: None, link=SimpleNamespace(unsent=False),
-        silent_s=0.0, error="", lost=False, late=False, executed_ns=None, no_probe="", **more,
+        silent_s=0.0, compared_for_s=0.0, error="", lost=False, late=False, executed_ns=None,
+        no_probe="", **more,
     )  # fmt: skip
     fleet.members["a"] = cast("Member", host)
     return fleet, host, said, orders

@@ -17,6 +17,7 @@ from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.model.histogram import merge, percentile_name, percentiles
 from iopstui.output.fleet.labelled_rows import several
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
+from iopstui.output.fleet.wording import ending
 
 
 def merged(streams: Sequence[Sequence[Row]], label: str = "all") -> list[Row]:
@@ -223,6 +224,22 @@ def test_a_fio_that_was_killed_certifies_nothing() -> None:
     list(merger.finish())
     found = certified(merger)
     assert (found.exact, found.unchecked) == (0, ("a",))
+
+
+@pytest.mark.parametrize(("more", "explained"), [(4, True), (5, False)])
+def test_what_was_under_way_when_a_ramp_ended_is_told_as_such(more: int, explained: bool) -> None:
+    streams = [stream("a", 1, 3, more=more), stream("b", 2, 3)]
+    for rows in streams:
+        rows[-2]["summary"]["rows"][0] |= {"ramp": True, "depth": 4}
+    whole = merged(streams)[-1]
+    assert whole["count"]["differs"] == ["a"]
+    assert whole["count"]["ramp"] == ["a"] * explained
+    merger = Merger()
+    for row in merged([merged(streams, "left")]):
+        merger.feed("above", row)
+    words = " ".join(ending(certified(merger)))
+    why = " (the difference was under way when the ramp ended, which is where fio's count begins)"
+    assert words.endswith(f"exactly fio's count on 1 of 2; another one on a{why * explained}.")
 
 
 def test_a_host_that_never_sent_a_frame_is_missing_above_no_more_than_here() -> None:

@@ -154,3 +154,8 @@ def test_without_clustershell_it_is_said_how_to_get_it(
         with pytest.raises(Missing, match="not installed here"):
             nodes_of(text)
     assert names("n[1-3]") == ["n1", "n2", "n3"]
+
+
+def test_a_hosts_file_without_an_end_is_refused() -> None:
+    with pytest.raises(UsageError, match="is longer than 8 MiB"):
+        nodes_of("^/dev/zero")

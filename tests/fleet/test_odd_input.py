@@ -22,11 +22,13 @@ from iopstui.cli.fleet.one_run import FleetRunReporter
 from iopstui.cli.fleet.record_file import RecordFile
 from iopstui.errors import UsageError
 from iopstui.fleet.fleet import spread
+from iopstui.fleet.hosts import member as members
 from iopstui.fleet.hosts.clocks import Offset
 from iopstui.fleet.hosts.facts import conflicts
 from iopstui.fleet.hosts.member import LONGEST_WORDS, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import is_order
+from iopstui.fleet.merging import merger as mergers
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import MalformedRow
@@ -252,7 +254,7 @@ def test_what_an_order_is(order: Row) -> None:
     {"op": "turn", "id": 1, "name": "nomerges", "value": "2@5"},
     {"op": "turn", "id": 1, "name": "scheduler", "value": "a\0"},
     {**BEGIN, "tunables": {}}, {**BEGIN, "tunables": [["scheduler"]]},
-    {**BEGIN, "tunables": [["nomerges", 2]]},
+    {**BEGIN, "tunables": [["nomerges", 2]]}, {"op": "ping", "id": [[]]}, {"op": "ping", "id": "1"},
 ])  # fmt: skip
 def test_what_no_order_is(order: Row) -> None:
     assert not is_order(order)
@@ -265,3 +267,33 @@ KEYS = ("arguments", "job", "host", "at_ns", "offset_ms", "error_ms", "tunables"
 @given(st.sampled_from(["begin", "go", "turn", "x"]), st.dictionaries(st.sampled_from(KEYS), ODD))
 def test_any_order_is_one_or_is_none(op: str, more: dict[str, Any]) -> None:
     assert is_order({"op": op, **more}) in (True, False)
+
+
+def test_rows_of_whoever_adds_hosts_up_are_no_host_s(member: Member) -> None:
+    # in a recording they would be read as ours: a million hosts that nobody has seen
+    for kind in ("fleet", "fleet_over", "total", "merged"):
+        assert member.take(json.dumps({"event": kind, "hosts": {"total": 10**6}}).encode() + b"\n"
+                           ) == []  # fmt: skip
+    assert member.broken == 4
+    (kept,) = member.take(b'{"event":"notice","text":"x"}\n')
+    assert kept["event"] == "notice"
+
+
+def test_a_host_that_never_stops_talking_is_given_up(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members, "MOST_AT_ONCE", 100)
+    monkeypatch.setattr(members, "MOST_PER_S", 0)
+    line = b'{"event":"notice","text":"x"}\n'
+    assert len(member.take(line * 3)) == 3 and not member.error
+    assert member.take(line) == [] and member.take(line) == []
+    assert member.error.startswith("it sends too much") and member.state == members.OVER
+
+
+def test_hosts_without_number_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mergers, "MOST_HOSTS", 3)
+    merger = Merger()
+    with pytest.raises(UsageError, match="more than 3 hosts"):
+        for number in range(4):
+            merger.feed(f"h{number}", {"event": "session"})
+    assert len(merger.hosts) == 3

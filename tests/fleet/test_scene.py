@@ -158,7 +158,7 @@ def test_starts_are_compared_by_one_clock() -> None:
     for name, wall, offset in (("a", 1000.0, 0.0), ("b", 61_004.5, 60_000.0)):
         row = {"event": "executed", "wall_ms": wall, "offset_ms": offset, "error_ms": 0.25}
         scene.apply(Row(name, row))
-    assert scene.spread() == (4.5, 0.25, 2)
+    assert scene.spread() == (4.5, 0.5, 2)
 
 
 def test_names_are_in_the_order_of_their_numbers() -> None:

@@ -2,7 +2,8 @@
 
 HOST's name begins with what it does when it is told to start: "good" sends three seconds of 100
 I/Os and its end, "endless" the seconds alone, until it is told to stop, "die" one second and is
-gone, "deaf" nothing at all.
+gone, "deaf" nothing at all. "queued" is never launched, as with srun, and
+"timeless" says no time.
 """
 
 from __future__ import annotations
@@ -52,12 +53,17 @@ def ended(rows: list[dict[str, Any]], interrupted: bool = False) -> None:
 
 def main() -> None:
     rows: list[dict[str, Any]] = []
+    if HOST.startswith("queued"):
+        print("srun: job 7 queued and waiting for resources", file=sys.stderr, flush=True)
+        sys.stdin.read()
+        return
     say("hello", iopstui=__version__)
     for line in sys.stdin:
         order = json.loads(line)
         op = order["op"]
         if op == "ping":
-            say("pong", id=order["id"], mono_ns=time.monotonic_ns(), wall_ms=time.time() * 1000)
+            wall_ms = None if HOST.startswith("timeless") else time.time() * 1000
+            say("pong", id=order["id"], mono_ns=time.monotonic_ns(), wall_ms=wall_ms)
         elif op == "begin":
             say("session", schema=1)
             say("planned", needs=[])

@@ -317,6 +317,23 @@ def test_a_bomb_is_not_inflated(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "too large" in damage
 
 
+def test_events_that_are_small_in_the_file_and_large_together_are_not_kept(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made.write(path)
+    monkeypatch.setattr(form, "LARGEST", 1 << 20)
+    monkeypatch.setattr(form, "MOST_EVENTS", 2 << 20)
+    notice = b'["Notice",[0.1,"info","%s"]]' % (b"a" * (900 << 10))
+    with open(path, "ab") as file:
+        file.write(_chunk(b"E", notice) * 10)
+    samples, others, damage = made.read(path)
+    assert len(samples) == len(made.raws(made.RUN))
+    assert sum(isinstance(one.value, events.Notice) for one in others) == 2
+    assert "its events take more than 2 MiB" in damage
+    with Recording(path) as recording:
+        assert sum(isinstance(o.value, events.Notice) for _, o in recording.index().others) == 2
+
+
 # -- a disk that is full or slow
 
 

@@ -70,7 +70,7 @@ def test_it_says_what_all_did_and_who_was_missing(tmp_path: Path) -> None:
     path = recorded(tmp_path)
     assert is_fleet(path)
     text = rendered([path], "md")
-    assert "fio was executed within 4.0 ms on 2 hosts" in text
+    assert "fio was executed within 4.5 ms on 2 hosts (4.0 ms apart" in text
     assert "in 3 of 4 rows of 1 s all hosts" in text
     assert "2 hosts: 1 finished; 1 failed: b." in text
     assert "exactly fio's count on 1 of 2; another one on b." in text
@@ -192,7 +192,7 @@ def test_what_is_not_in_a_table_is_said_beside_it(
     rendered([path], "csv")
     assert "counted once: 7 seconds of hosts that came twice" in capsys.readouterr().err
     # the starts of the copy are none of their own
-    assert "within 4.0 ms on 2 hosts" in rendered([path], "md")
+    assert "within 4.5 ms on 2 hosts" in rendered([path], "md")
 
 
 def test_a_clock_that_is_ahead_moves_no_second(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_several_runs_are_told_one_by_one(tmp_path: Path) -> None:
         ["| 2", "/srv/secret.fio", "2/2", "200", "not seen |"],
     ]  # fmt: skip
     # not from the first run to the second
-    assert "fio was executed within 4000.0 ms on 2 hosts" in text
+    assert "fio was executed within 4001.0 ms on 2 hosts (4000.0 ms apart" in text
     whole = json.loads(rendered([path], "json"))
     check(whole, "document.fleet_report")
     found = whole["runs"]

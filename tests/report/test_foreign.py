@@ -15,6 +15,7 @@ from iopstui.errors import UsageError
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.preflight.targets import choose_targets
+from iopstui.recording import foreign
 from iopstui.report.files import rendered
 from iopstui.report.formats import TEXTS
 
@@ -139,3 +140,14 @@ def test_a_result_is_no_target(name: str) -> None:
     with pytest.raises(UsageError, match="not something to measure") as error:
         choose_targets([str(LOGS / name)], "randread-4k", {}, Roots())
     assert f"iopstui report {LOGS / name}" in error.value.hint
+
+
+def test_json_of_nothing_but_brackets_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 88 MB of it took 5 GB of memory
+    monkeypatch.setattr(foreign, "MANY_PARTS", 100)
+    path = tmp_path / "odd.json"
+    path.write_text('{"fio version": "fio-3.33", "jobs": [' + "{}," * 200 + "{}]}")
+    with pytest.raises(UsageError, match="has 203 parts without content"):
+        rendered([path], "md")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import signal
 import subprocess
 import threading
 import time
@@ -86,7 +88,7 @@ def test_a_held_run_without_a_line_starts_nothing(tmp_path: Path) -> None:
         until(run, "armed")
         out, err = run.communicate(timeout=WITHIN_S)
         assert run.returncode == 130
-        assert b"nothing is started" in err and b'"executed"' not in out
+        assert b"nothing started" in err and b'"executed"' not in out
     assert list(place.iterdir()) == []
 
 
@@ -106,6 +108,26 @@ def test_the_agent_stops_fio_when_nobody_is_there_any_more(tmp_path: Path) -> No
         # nothing is said any more, though the line is still open: a link that was cut
         assert until(agent, "step_finished")["interrupted"]
         assert gone(fio) == []
+        agent.wait(timeout=WITHIN_S)
+    assert list(place.iterdir()) == []
+
+
+def test_fio_is_stopped_on_a_host_whose_agent_is_stopped(tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    with started(place, "agent") as agent:
+        with heard(agent):
+            tell(agent, op="begin", host="n1", job="randread-4k", arguments=[str(place), *LONG])
+            until(agent, "armed")
+            tell(agent, op="go", at_ns=time.monotonic_ns())
+            until(agent, "executed")
+            fio = fio_at_work(agent.pid)
+            os.kill(agent.pid, signal.SIGSTOP)
+            try:
+                assert gone(fio) == []
+            finally:
+                os.kill(agent.pid, signal.SIGCONT)
+            assert "was stopped or hung for 4 s" in until(agent, "step_finished")["error"]
         agent.wait(timeout=WITHIN_S)
     assert list(place.iterdir()) == []
 

@@ -181,7 +181,7 @@ async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
         runs.play(25)
         await settle(pilot)
         text = screen_text(app)
-        assert "3 of 4 hosts  1 lost  started within 3.00 ms" in text
+        assert "3 of 4 hosts  1 lost  started within 3.40 ms" in text
         assert [line.split()[-1] for line in text.splitlines() if line.startswith("node02")]
         assert (
             "its connection has ended" in text and "finding: straggler node03: 3.99k IOPS" in text

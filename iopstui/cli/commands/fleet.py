@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "throughput scales (hosts=1,2,4..32)")  # fmt: skip
     parser.add_argument("--min-hosts", type=int, metavar="N",
                         help="start as soon as N hosts are ready (default: all)")  # fmt: skip
+    parser.add_argument("--connect-timeout", type=values.span, default=60.0, metavar="TIME",
+                        help="how long a host may take to be reached, or its launcher to get out "
+                        "of a queue (default: 60s)")  # fmt: skip
     parser.add_argument("--on-loss", choices=("go-on", "stop"), default="go-on",
                         help="whether the others continue when a host is lost (default: "
                              "go-on)")  # fmt: skip

@@ -84,7 +84,7 @@ class Agent:
     def __init__(self, read: Read) -> None:
         self._read = read
         self.lines = LineWriter(lambda why: self.talk.over(why))
-        self.talk = Conversation(0, self.lines.say, self._hear, self._gone)
+        self.talk = Conversation(0, self.lines.say, self._hear, self._gone, self._alive)
         self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
         self._session: LiveSession | None = None
         self._why = ""
@@ -194,6 +194,10 @@ class Agent:
             self._turn(session, order)
         elif order["op"] == "stop":
             self._gone("it was told to stop")
+
+    def _alive(self) -> None:
+        if self._session is not None:
+            self._session.alive()
 
     def _look(self, names: list[str]) -> None:
         self.lines.say({"event": "seen", "names": seen_in(self._places, names)})

@@ -28,6 +28,9 @@ Object = dict[str, Any]
 Read = Callable[[Sequence[str]], argparse.Namespace]
 """What reads a command line (CommandLine.read)."""
 COMMANDS = ("run", "watch")
+DEADLINE_S = 4.0
+"""An agent that is stopped (SIGSTOP) can't hear whether its controller is still there: fio's guard
+ends fio after so long, and the time fio has to write its last document."""
 
 
 class AgentJob:
@@ -62,7 +65,9 @@ class AgentJob:
         find_fio()
         clean_up_and_say(say, roots)
         target, job_target = choose_targets(self.options.targets, self.name, devices, roots)
-        return new_session(self.options, target, job_target, devices, idle_frames=False)
+        return new_session(
+            self.options, target, job_target, devices, idle_frames=False, deadline_s=DEADLINE_S
+        )
 
 
 def _written(job: Object, stack: contextlib.ExitStack) -> Path:

@@ -23,7 +23,7 @@ from iopstui.fleet.merging.merger import Merger, Second
 from iopstui.format import put
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.output.fleet.sinks import TotalsSink, totals_sink
-from iopstui.output.fleet.wording import outcome_text
+from iopstui.output.fleet.wording import executed_text, outcome_text
 from iopstui.output.jsonl import dumps
 
 Object = dict[str, Any]
@@ -84,7 +84,10 @@ class FleetRunReporter:
 
 def terms_of(arguments: argparse.Namespace, least: int) -> Terms:
     """How a fleet is run by these words; ``least`` hosts are enough."""
-    return Terms(least, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart)
+    return Terms(
+        least, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
+        arguments.connect_timeout,
+    )  # fmt: skip
 
 
 def spread_words(fleet: Fleet) -> str:
@@ -94,8 +97,7 @@ def spread_words(fleet: Fleet) -> str:
     if found is None or began < 2:
         return ""
     who = "all hosts" if began == len(fleet.members) else f"{began} of {len(fleet.members)} hosts"
-    return (f"fio was executed within {found[0]:.1f} ms on {who} (their clocks are known to "
-            f"within {found[1]:.2f} ms)")  # fmt: skip
+    return executed_text(*found, who)
 
 
 def judged(merger: Merger, expected: Sequence[FleetExpectation]) -> tuple[bool, list[str]]:

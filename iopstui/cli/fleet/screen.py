@@ -121,13 +121,14 @@ class FleetRunPlanner:
         of it is recorded."""
         orders, merger = AgentOrders(self._arguments, self._nodes), Merger(self._arguments.interval)
         names = tuple(node.name for node in self._nodes)
+        terms = Terms(1, watching=True, greet_within_s=self._arguments.connect_timeout)
 
         def order(node: Node) -> Object:
             return self._set(node, orders.watched(node, self._opened.get(node.name, ())))
 
         return PlannedRun(
             lambda voices: Fleet(
-                self._nodes, self._launch, order, merger, Terms(1, watching=True), voices
+                self._nodes, self._launch, order, merger, terms, voices
             ),
             merger, Begun(0, names, time.time(), watching=True, between=True), _nothing,
             lambda name, row: None, lambda second: "", lambda fleet: RunVerdict(EXIT_OK),

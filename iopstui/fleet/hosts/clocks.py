@@ -10,7 +10,9 @@ set.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 from typing import Any
 
 from iopstui.fleet.hosts.orders import LATEST_MS, LATEST_NS
@@ -20,6 +22,13 @@ DRIFT = 500e-6
 (adjtimex(2)), of which quartz is a tenth."""
 SET_MS = 1.0
 """A wall clock is set by more; it is read a moment before or after the other one."""
+
+
+def apart(begun: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """How far apart instants are that several clocks have told, and how wrong that can be: each is
+    (when, give or take). The first and the last can both be wrong."""
+    times = [when for when, _ in begun]
+    return max(times) - min(times), sum(nlargest(2, (error for _, error in begun)))
 
 
 @dataclass(slots=True)

@@ -29,13 +29,17 @@ Gone = Callable[[str], None]
 
 class Conversation:
     """``hear`` is called with every order but these, ``gone`` once with the reason why nobody
-    is there any more; both in threads of this class. ``say`` sends the answer to a ping."""
+    is there any more, ``alive`` every ``LOOK_S`` until then; all in threads of this class. ``say``
+    sends the answer to a ping."""
 
-    def __init__(self, fd: int, say: Hear, hear: Hear, gone: Gone) -> None:
+    def __init__(
+        self, fd: int, say: Hear, hear: Hear, gone: Gone, alive: Callable[[], None] = lambda: None
+    ) -> None:
         self._fd = fd
         self._say = say
         self._hear = hear
         self._gone = gone
+        self._alive = alive
         self._beat: float | None = None
         self._over = threading.Event()
 
@@ -71,6 +75,7 @@ class Conversation:
 
     def _watch(self) -> None:
         while not self._over.wait(LOOK_S):
+            self._alive()
             # a process that was stopped itself has heard nothing either: that counts, too
             if self._beat is not None and time.monotonic() - self._beat > SILENCE_S:
                 self.over(f"no heartbeat for {SILENCE_S:g} s")

@@ -24,6 +24,10 @@ PROBES, AGAIN = 12, 6
 """Answers after which a clock is compared well enough, and those right before the start."""
 MOST_BROKEN = 100
 LONGEST_WORDS = 400
+MOST_AT_ONCE, MOST_PER_S = 64 << 20, 8 << 20
+"""Bytes of a host's lines, which a recording keeps: at most so many, and so many more a second."""
+OF_A_FLEET = frozenset({"fleet", "fleet_over", "total", "merged"})
+"""Events of whoever adds hosts up: no host has any, and in a recording they would count as ours."""
 INTERRUPTED = "interrupted"
 """What a host says that was told to stop: no failure of its own."""
 SPEAKS_WITHIN_S = 1.1
@@ -67,6 +71,9 @@ class Member:
         self.boot = ""
         """The same on all hosts that are one machine, as far as it says."""
         self._ended = False
+        self._came, self._floods = 0, False
+        self._compared_ns = 0
+        self._first_ns = self.heard_ns
 
     @property
     def silent_s(self) -> float:
@@ -99,8 +106,16 @@ class Member:
         """Whether as many answers have come as are wanted."""
         return self.offset.answers >= self._wanted
 
+    @property
+    def compared_for_s(self) -> float:
+        """How long its clock is being compared; 0 if it is not."""
+        if self.compared or self.state not in (GREETED, ARMED):
+            return 0.0
+        return (time.monotonic_ns() - self._compared_ns) / 1e9
+
     def compare(self) -> None:
         """Ask for its time some times more: what was known is old."""
+        self._compared_ns = time.monotonic_ns()
         self._wanted = self.offset.answers + AGAIN
         self.ask()
 
@@ -110,6 +125,15 @@ class Member:
             self._cut()
             return []
         found, heard = [], False
+        self._came += len(data)
+        since_s = (time.monotonic_ns() - self._first_ns) / 1e9
+        if self._came > MOST_AT_ONCE + since_s * MOST_PER_S and not self._floods:
+            self._floods = True
+            self.fail(f"it sends too much ({self._came >> 20} MiB in {since_s:.0f} s)")
+            self.link.kill()
+        if self._floods:
+            # until its link has ended
+            return []
         for line in self.link.lines(data):
             row = self._parsed(line)
             if row is None:
@@ -127,7 +151,8 @@ class Member:
 
     def _parsed(self, line: bytes) -> Object | None:
         row = self._read(line)
-        return row if row is not None and isinstance(row.get("event"), str) else None
+        kind = row.get("event") if row is not None else None
+        return row if isinstance(kind, str) and kind not in OF_A_FLEET else None
 
     def _own(self, row: Object) -> bool:
         """Whether it concerns others."""
@@ -167,6 +192,7 @@ class Member:
                       "--bring takes this one along.")  # fmt: skip
             return
         self.state = GREETED
+        self._compared_ns = time.monotonic_ns()
         self.boot = _words(row, "boot")
         speaks = row.get("speaks")
         self._speaks = frozenset(one for one in SPEAKS if type(speaks) is list and one in speaks)
@@ -252,9 +278,9 @@ class Member:
         """Have it stop; it puts everything back by itself."""
         self.tell({"op": "stop"})
 
-    def give_up(self, why: str) -> None:
+    def give_up(self, why: str, hint: str = "") -> None:
         """It answers no more: it is lost."""
-        self.fail(why)
+        self.fail(why, hint)
         self.lost = True
         self.link.kill()
 

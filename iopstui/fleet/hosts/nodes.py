@@ -20,6 +20,7 @@ from iopstui.text import printable
 MOST = 10_000
 MOST_RANGES = 8
 LONGEST_NAME = 300
+LONGEST_FILE = 8 << 20
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
 _BRACKETS = re.compile(r"\[[0-9,/-]+\]")
 # a hosts' file begins with one of them
@@ -128,10 +129,14 @@ def _numbers(word: str, part: str) -> Iterator[str]:
 
 def _of_file(path: Path) -> Iterator[str]:
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open() as file:
+            text = file.read(LONGEST_FILE + 1)
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is no text"
         raise UsageError(f"The hosts' file {printable(str(path))} can't be read: {why}.") from error
+    if len(text) > LONGEST_FILE:
+        raise UsageError(f"The hosts' file {printable(str(path))} is longer than "
+                         f"{LONGEST_FILE >> 20} MiB.")  # fmt: skip
     for line in text.splitlines():
         for word in _words(line.partition("#")[0]):
             if word.startswith("^"):

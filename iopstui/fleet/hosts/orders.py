@@ -24,6 +24,9 @@ def is_order(row: Object) -> bool:
     op = row.get("op")
     if op == "begin":
         return _begins(row)
+    if op == "ping":
+        # it is sent back, so nothing that is nested too deep for that
+        return row.get("id") is None or type(row["id"]) is int
     if op == "go":
         at_ns = row.get("at_ns")
         known = type(at_ns) is int and 0 <= at_ns < LATEST_NS

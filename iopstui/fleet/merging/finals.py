@@ -25,6 +25,7 @@ class HostTotals:
         self.bytes = 0
         self.finals: tuple[int, int | None] | None = None
         self.checked = True
+        self._under_way = [0, 0]
         self._run = [0, 0]
 
     def add(self, fio: Mapping[str, Any], flags: set[str], sums: HostSums) -> None:
@@ -64,6 +65,10 @@ class HostTotals:
             moved += done * size
             known &= bool(size) or not done
             self.checked &= checked
+            if one.get("ramp"):
+                depth = whole(one.get("depth"))
+                self._under_way[0] += depth
+                self._under_way[1] += depth * size
         before = self.finals or (0, 0)
         both = known and before[1] is not None
         self.finals = (before[0] + ios, (before[1] or 0) + moved if both else None)
@@ -76,6 +81,16 @@ class HostTotals:
             return UNCHECKED
         ios, moved = self.finals
         return EXACT if self.ios == ios and moved in (None, self.bytes) else DIFFERS
+
+    @property
+    def ramp(self) -> bool:
+        """Whether what differs can have been under way when a ramp ended: fio's count begins
+        there (model/metrics/summary.py)."""
+        if self.finals is None or self.verdict != DIFFERS:
+            return False
+        ios, moved = self.finals
+        known = moved is None or abs(self.bytes - moved) <= self._under_way[1]
+        return known and abs(self.ios - ios) <= self._under_way[0]
 
     def as_object(self) -> Object:
         """For JSON lines."""

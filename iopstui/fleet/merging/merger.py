@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from iopstui.errors import EXIT_INTERRUPTED
+from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.fleet.merging.compact import Compact, Pile
 from iopstui.fleet.merging.host import LATEST_S, HostInterval, HostSeconds, Plain
 from iopstui.fleet.merging.short import Columns, Short, add_shorts
@@ -25,10 +25,12 @@ LAG = 5
 LONGEST_GAP = 3600
 """Seconds; a longer pause in which nobody says anything has no rows."""
 MOST_NAMES = 100_000
+MOST_HOSTS = 50_000
+"""Of a single merger; each takes some kB whatever it says."""
 # what outcome.py reads of another merger's whole
 _KEPT = (
     ("hosts", ("total", "finished"), ("failed", "interrupted", "unseen")),
-    ("count", ("ios", "bytes", "exact", "fio_ios", "fio_bytes"), ("differs", "unchecked")),
+    ("count", ("ios", "bytes", "exact", "fio_ios", "fio_bytes"), ("differs", "unchecked", "ramp")),
 )
 FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
 
@@ -122,8 +124,12 @@ class Merger:
         self._newest = 0
 
     def host(self, name: str) -> HostSeconds:
-        """A host by its name, a new one if need be."""
+        """A host by its name, a new one if need be. UsageError for more than MOST_HOSTS."""
         if name not in self.hosts:
+            if len(self.hosts) >= MOST_HOSTS:
+                raise UsageError(f"There are more than {MOST_HOSTS} hosts.",
+                                 "Merge a part of them at a time, and then what comes of it: "
+                                 "iopstui merge")  # fmt: skip
             self.hosts[name] = HostSeconds(name, self.interval_s, self._keep_bins)
         return self.hosts[name]
 

@@ -16,7 +16,8 @@ class MergeCertificate:
     """Counts of hosts and their names. ``ios`` and ``bytes`` are those of all frames, ``fio_ios``
     and ``fio_bytes`` what fio's finals say of the hosts that have any (``None``: of none, or
     I/Os of several sizes). ``unseen`` are those of the ``lost`` that sent no frame at all.
-    ``exact`` hosts agree, ``differs`` don't, ``unchecked`` have no final.
+    ``exact`` hosts agree, ``differs`` don't, ``unchecked`` have no final. ``ramp`` are those that
+    differ by no more than was under way when their ramp ended.
     """
 
     hosts: int = 0
@@ -32,6 +33,7 @@ class MergeCertificate:
     exact: int = 0
     differs: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
+    ramp: tuple[str, ...] = ()
 
     def add(self, other: MergeCertificate) -> None:
         """Add other hosts'."""
@@ -44,7 +46,7 @@ class MergeCertificate:
             self.fio_ios += other.fio_ios
         for name in ("hosts", "finished", "ios", "bytes", "exact"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("failed", "interrupted", "lost", "unseen", "differs", "unchecked"):
+        for name in ("failed", "interrupted", "lost", "unseen", "differs", "unchecked", "ramp"):
             setattr(self, name, tuple(sorted((*getattr(self, name), *getattr(other, name)))))
 
 
@@ -63,6 +65,7 @@ def certified(merger: Merger) -> MergeCertificate:
         one.exact = int(counted.verdict == EXACT)
         one.differs = (name,) if counted.verdict == DIFFERS else ()
         one.unchecked = (name,) if counted.verdict == UNCHECKED else ()
+        one.ramp = (name,) if counted.ramp else ()
         one.lost = () if host.ended else (name,)
         one.unseen = one.lost if host.first is None else ()
         found.add(one)
@@ -88,6 +91,7 @@ def _of_row(row: Mapping[str, Any]) -> MergeCertificate:
         unseen=names_of(hosts, "unseen"),
         differs=names_of(count, "differs"),
         unchecked=names_of(count, "unchecked"),
+        ramp=names_of(count, "ramp"),
     )
 
 

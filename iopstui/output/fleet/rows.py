@@ -70,5 +70,5 @@ def _count(found: MergeCertificate) -> Object:
     return {
         "ios": found.ios, "bytes": found.bytes, "fio_ios": found.fio_ios,
         "fio_bytes": found.fio_bytes, "exact": found.exact, "differs": list(found.differs),
-        "unchecked": list(found.unchecked),
+        "unchecked": list(found.unchecked), "ramp": list(found.ramp),
     }  # fmt: skip

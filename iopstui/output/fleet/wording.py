@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,6 +13,7 @@ from iopstui.format import counted, cut, latency, number
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
+from iopstui.output.summary import RAMP_WORDS
 from iopstui.text import printable
 
 WIDTH = 80
@@ -47,6 +49,13 @@ def ends(second: Second) -> bool:
     return not second.counted and not second.missing
 
 
+def executed_text(within: float, wrong: float, who: str) -> str:
+    """How far apart hosts began at most (ms): by their clocks, and how wrong these can be."""
+    most = math.ceil((within + wrong) * 10) / 10
+    return (f"fio was executed within {most:.1f} ms on {who} ({within:.1f} ms apart by their "
+            f"clocks, give or take {wrong:.2f} ms)")  # fmt: skip
+
+
 def ending(found: MergeCertificate) -> Iterator[str]:
     """How the hosts ended, and whether their frames are all that fio counted."""
     words = [f"{counted(found.hosts, 'host')}: {found.finished} finished"]
@@ -70,6 +79,9 @@ def _certificate(found: MergeCertificate) -> str:
     words = f"exactly fio's count on {found.exact} of {found.hosts}"
     if found.differs:
         words += f"; another one on {some(found.differs)}"
+        if found.ramp:
+            where = "" if found.ramp == found.differs else f" on {some(found.ramp)}"
+            words += f" (the difference{where} {RAMP_WORDS})"
     if found.unchecked:
         words += f"; not checked on {some(found.unchecked)}"
     return f"{held}{words}."

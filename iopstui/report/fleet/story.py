@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.fleet.deduplication import Deduplicator, each_once
+from iopstui.fleet.hosts.clocks import apart
 from iopstui.fleet.merging.host import HostInterval, HostSeconds
 from iopstui.fleet.merging.merger import Second
 from iopstui.fleet.merging.outcome import MergeCertificate, certified
@@ -126,7 +127,7 @@ class FleetStory:
         fewer than two have said."""
         if len(self.began) < 2:
             return None
-        return _between(self.began), max(error for _, error in self.began)
+        return apart(self.began)
 
     def add(self, second: Second) -> None:
         """Take a second."""

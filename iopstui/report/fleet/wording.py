@@ -8,7 +8,7 @@ from dataclasses import replace
 from iopstui.format import MISSING, counted, duration, latency, number, utc
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
-from iopstui.output.fleet.wording import ending
+from iopstui.output.fleet.wording import ending, executed_text
 from iopstui.report.fleet.story import FleetStory
 from iopstui.report.redact import WORD
 
@@ -41,12 +41,7 @@ def facts(story: FleetStory) -> Iterator[tuple[str, str]]:
             ),
         )
     if story.spread is not None:
-        within, error = story.spread
-        yield (
-            "started",
-            f"fio was executed within {within:.1f} ms on {len(story.began)} hosts (their clocks "
-            f"are known to within {error:.2f} ms)",
-        )
+        yield "started", executed_text(*story.spread, f"{len(story.began)} hosts")
     yield "hosts", " ".join(endings(story))
     yield from story.left_out
 
@@ -55,7 +50,7 @@ def endings(story: FleetStory) -> Iterator[str]:
     """How the hosts ended, and whether the sums are fio's."""
     found = story.certified
     named = replace(found)
-    for kind in ("failed", "interrupted", "lost", "differs", "unchecked"):
+    for kind in ("failed", "interrupted", "lost", "differs", "unchecked", "ramp"):
         setattr(named, kind, tuple(map(story.name, getattr(found, kind))))
     for words in ending(named):
         yield f"{words[0].upper()}{words[1:].rstrip('.')}."

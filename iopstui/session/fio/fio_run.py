@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,8 +128,8 @@ class FioRun:
 
     ``before_start`` is called right before the measuring fio starts (the write guard looks
     again there) and may raise. ``devices`` is what it works on, as the kernel names them.
-    ``hold``: the measuring fio waits for ``go``. ``deadline_s``: fio is ended if ``poll`` is not
-    called for so long.
+    ``hold``: the measuring fio waits for ``go``. ``deadline_s``: fio is ended if neither ``poll``
+    nor ``alive`` is called for so long.
     """
 
     def __init__(
@@ -161,6 +162,8 @@ class FioRun:
         self._interval_s = interval_s
         self._before_start = before_start
         self._process: FioProcess | None = None
+        # ``alive`` comes from another thread: never to a descriptor that is another file by now
+        self._closing = threading.Lock()
         self._exit_code = GUARD_DIED
         self._framer = Framer()
         self._wrote = 0
@@ -273,6 +276,12 @@ class FioRun:
         self._wrote = max(self._wrote, sum(stored_bytes(pid) or 0 for pid in pids))
         return self.wrote_in(RUN)
 
+    def alive(self) -> None:
+        """Tell fio's guard that iopstui still watches; from any thread."""
+        with self._closing:
+            if self._process is not None:
+                self._process.alive()
+
     def go(self, at_ns: int) -> None:
         """Start the fio that is held, at this instant (ns of CLOCK_MONOTONIC)."""
         if self._process is not None:
@@ -371,8 +380,9 @@ class FioRun:
             news += self._note(line.strip())
         error = self.failure or ("" if self.stopping else self._cut_short or self._error(code))
         phase, self.phase = self.phase, OVER
-        self._process.close()
-        self._process = None
+        with self._closing:
+            self._process.close()
+            self._process = None
         news.append(PhaseOver(phase, code, error))
         if phase == LAYOUT and code == 0 and not self.stopping:
             self.phase = RUN
@@ -428,9 +438,10 @@ class FioRun:
         """Whatever state it is in: no fio, no private directory, no scratch file afterwards.
         Where a process hangs in the kernel, all that is left to the guard: whoever touched the
         files it works on would hang as well."""
-        if self._process is not None:
-            self._process.close(*([0.0] if self.hanging else []))
-            self._process = None
+        with self._closing:
+            if self._process is not None:
+                self._process.close(*([0.0] if self.hanging else []))
+                self._process = None
         self.phase = OVER
         if self.hanging:
             self.prepared.let_go()

@@ -113,8 +113,8 @@ class FleetDashboard(Typed, Dashboard):
             line.try_add((f"  {device.words(second.counted)}", DIM if all_of_them else WARNING))
         spread = self.scene.spread()
         if spread is not None:
-            line.try_add((f"  started within {f.latency(spread[0] * 1e6)}", None))
-            line.try_add((f" (clocks known to {f.latency(spread[1] * 1e6)})", DIM))
+            line.try_add((f"  started within {f.latency((spread[0] + spread[1]) * 1e6)}", None))
+            line.try_add((f" (clocks ±{f.latency(spread[1] * 1e6)})", DIM))
         return line.done()
 
     def _host_rows(self, scene: PanelScene, width: int, height: int) -> Sequence[Row]:
