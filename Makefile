@@ -10,7 +10,7 @@ help:
 	@echo 'make bench   what iopstui itself costs, as a table (some 25 minutes)'
 	@echo 'make truth   100 short jobs: every figure against fio and its per-I/O logs (6 minutes)'
 	@echo 'make scoreboard  are the findings right? Known situations, made for real (root)'
-	@echo 'make simulate  how often does a comparison claim what is not so? (1 minute)'
+	@echo 'make simulate  how often does a comparison claim what is not so? (10 minutes)'
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; devices of its own)'
 	@echo 'make faults-long  the same, what takes long: many cycles, all of fio'"'"'s examples'
 	@echo 'make monitoring  the real Prometheus, node_exporter and InfluxDB take what is exported'

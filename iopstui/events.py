@@ -175,10 +175,10 @@ class Ceased:
 class Judged:
     """What came of one expectation (model/experiment/expectation.py): the ``field``'s id,
     ``required`` and ``limit`` (with the tolerance) and ``measured`` in its ``unit``; ``passed`` is
-    ``None`` if it was not measured; ``share`` (0..1) of the measured seconds met it themselves.
-    ``base`` is the same figure of the baseline (``None``: there is none) in the file ``base_name``,
-    ``low`` and ``high`` the interval of the ratio to it, ``base_spread`` whether the baseline has
-    one of its own. ``why`` says why it can't be judged ("": it can, or nothing was measured).
+    ``None`` if it was not measured or can't be judged (``why``); ``share`` (0..1) of the measured
+    seconds met it themselves. ``base`` is the same figure of the baseline (``None``: there is
+    none) in the file ``base_name``, ``low`` and ``high`` the interval of the ratio to it,
+    ``base_spread`` whether the baseline has one of its own.
     """
 
     kind: ClassVar[str] = "judged"

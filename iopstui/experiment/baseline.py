@@ -9,7 +9,13 @@ from pathlib import Path
 
 from iopstui import events
 from iopstui.errors import UsageError
-from iopstui.model.experiment.baseline import BaselineFigure, BatchMeans
+from iopstui.model.experiment.baseline import (
+    MAX,
+    WHY_NO_MAX,
+    BaselineFigure,
+    BatchMeans,
+    coarser,
+)
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.job_figures import is_of_job
 from iopstui.model.metrics.frame import Frame, FrameBuilder
@@ -40,6 +46,12 @@ class _BaselineRun:
         for one in self.batches.values():
             one.add(frame)
 
+    def why(self, path: Path_) -> str:
+        """Why a figure of the intervals has no confidence interval; "" if it has one, or if the
+        file has final figures alone."""
+        batches = self.batches.get(path)
+        return batches.why if batches is not None and batches.frames > 1 else ""
+
     def base(self, path: Path_, name: str) -> BaselineFigure | None:
         batches = self.batches.get(path)
         value = self.final.get(path, batches.whole.value if batches else None)
@@ -62,6 +74,8 @@ def held_against(expected: Sequence[Expectation], file: str | None) -> tuple[Exp
     if not relative:
         raise UsageError("--baseline is given, and no --expect is held against it.",
                          "Write it as a share: --expect 'iops>=95%'")  # fmt: skip
+    for one in relative:
+        _check_interval(one)
     path = recording_path(file)
     try:
         run = _read(path, [one.path for one in relative])
@@ -71,12 +85,37 @@ def held_against(expected: Sequence[Expectation], file: str | None) -> tuple[Exp
     return tuple(_against(one, run, name) if one.part is not None else one for one in expected)
 
 
+def _check_interval(one: Expectation) -> None:
+    """UsageError for a figure that never has a confidence interval."""
+    if one.of_job:
+        why = "fio reports the figures of a single job once, so they have no confidence interval"
+        other = f"Use a figure of all jobs, e.g. iops{one.op}95%"
+    elif one.path[-1] == MAX:
+        why, other = WHY_NO_MAX, f"Use {coarser(one.name)}"
+    else:
+        return
+    raise UsageError(f"--expect {one.text!r} can't be held against a baseline: {why}.",
+                     f"{other}, or give an absolute limit.")  # fmt: skip
+
+
+def instead(name: str) -> str:
+    """ ", or use clat.p99": the end of a hint where ``name`` has no interval; "" if nothing is
+    coarser."""
+    return f", or use {coarser(name)}" if coarser(name) else ""
+
+
 def _against(one: Expectation, run: _BaselineRun, name: str) -> Expectation:
     base = run.base(one.path, name)
     if base is None or base.value <= 0:
         what = "0 there" if base is not None else "not in it"
         raise UsageError(f"--expect {one.text!r}: the baseline {printable(name)} can't be held "
                          f"against, {'.'.join(one.path[1:])} is {what}.")  # fmt: skip
+    why = run.why(one.path)
+    if why:
+        raise UsageError(
+            f"--expect {one.text!r} can't be held against {printable(name)}: {why}.",
+            f"Record a longer baseline, e.g. --set runtime=60{instead(one.name)}.",
+        )
     return one.against(base)
 
 

@@ -202,7 +202,7 @@ class Runner:
         runs: list[dict[int, Point]] = [{} for _ in plan.variants]
         for one in self.steps[: step.index]:
             runs[one.variant][one.repeat] = self.points[one.index]
-        self.enough = settled(runs, plan.until)
+        self.enough = settled(runs, plan.until, plan.figure)
         return self.enough
 
     def _before(self) -> dict[int, Point]:

@@ -176,7 +176,7 @@ def job_lines(setup: Setup, form: bool = False) -> Iterator[str]:
         told = "" if form and setup.plan.variants else f"; {how} gives it again"
         yield f"{what}: by chance{told}"
     if setup.plan.variants:
-        yield before(setup.plan, setup.spread, "" if form else "--spread says it")
+        yield before(setup.plan, setup.spread)
 
 
 def effects(setup: Setup) -> Iterator[str]:

@@ -15,6 +15,7 @@ from iopstui.events import (
     PointFinished,
     PointStarted,
 )
+from iopstui.model.experiment.comparison import PRIMARY
 from iopstui.model.experiment.curve import (
     Curve,
     conclusions,
@@ -26,7 +27,7 @@ from iopstui.model.experiment.curve import (
     within_text,
 )
 from iopstui.model.experiment.expectation import Expectation
-from iopstui.model.experiment.plan import Axis, Plan, letter
+from iopstui.model.experiment.plan import IOPS, Axis, Plan, letter
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.repeated import places
 from iopstui.model.experiment.words import (
@@ -294,6 +295,9 @@ def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool
         words += ["--until", f"{100 * plan.until:g}%", "--max-repeats", str(plan.repeats)]
     elif plan.variants or plan.repeats > 1:
         words += ["--repeats", str(plan.repeats)]
+    if plan.figure != IOPS:
+        option = next(name for name, figure in PRIMARY.items() if figure == plan.figure)
+        words += ["--figure", option]
     words += ["--seed", str(plan.seed)] if plan.seed is not None else []
     words += ["--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}"]
     for name, value in plan.options.items():
@@ -328,7 +332,7 @@ def as_data(one: Experiment) -> dict[str, Any]:
         data["curves"] = [curve_object(curve) for curve in curves_of(plan, one.ordered)]
         return data
     data["variants"] = [variant.label for variant in plan.variants]
-    data["repeats"], data["until"] = plan.repeats, plan.until
+    data["repeats"], data["until"], data["figure"] = plan.repeats, plan.until, plan.figure
     if one.points:
         results = one.results()
         data["differences"] = [

@@ -36,7 +36,7 @@ SCREENS: tuple[Section, ...] = (
             ("a b c, A B C", "the lines' points: small letters the mean, capitals p99"),
             ("A B in a comparison", "one second of a run of that variant; the line is the mean of"
              " its runs"),
-            ("*", "a difference that the runs show, corrected for the number of figures"),
+            ("*", "a difference that the runs show (at the 5 % level)"),
         ),
     ),
 )  # fmt: skip

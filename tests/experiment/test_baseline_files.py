@@ -10,15 +10,20 @@ from fio_recordings import DIRECTORY, LOGS, statuses, unpacked
 
 from iopstui.errors import UsageError
 from iopstui.experiment.baseline import held_against
+from iopstui.model.experiment import baseline as model_baseline
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.metrics.summary import fio_summary
 
 NAME = "3.42-c-numjobs4-nogroup"
 
 
-def test_a_recording_s_final_figure_and_its_spread(tmp_path: Path) -> None:
+def test_a_recording_s_final_figure_and_its_spread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "before.iops"
     made.write(path, NAME)
+    # the recording is short: that its figures are read right is tested without the check
+    monkeypatch.setattr(model_baseline, "FEWEST", 1)
     (one,) = held_against([parse_expectation("iops>=95%")], str(path))
     final = fio_summary(statuses(NAME)[-1])
     iops = sum(part["iops"] for row in final["rows"] for part in row["directions"].values())
@@ -27,17 +32,22 @@ def test_a_recording_s_final_figure_and_its_spread(tmp_path: Path) -> None:
     assert one.base.name == "before.iops"
 
 
-def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(tmp_path: Path) -> None:
+def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     single, several = LOGS / "avg.json", unpacked(NAME, tmp_path)
-    texts = ["iops>=95%", "write.clat.p99<=110%", "j:read.iops>=90%"]
+    texts = ["iops>=95%", "write.clat.p99<=110%", "read.iops>=90%"]
     asked = [parse_expectation(text) for text in texts]
     found = held_against(asked, str(single))
     values = [one.base.value for one in found if one.base]
     assert values == pytest.approx([399.733506, 1613824.0, 199.866755], rel=1e-3)
     assert all(one.base is not None and one.base.spread is None for one in found)
-    (one,) = held_against(asked[:1], str(several))
     documents = len(statuses(NAME))
-    assert one.base is not None and (one.base.spread is not None) == (documents > 5)
+    with pytest.raises(UsageError, match="intervals were measured, a 95 % confidence"):
+        held_against(asked[:1], str(several))
+    monkeypatch.setattr(model_baseline, "FEWEST", documents - 2)
+    (one,) = held_against(asked[:1], str(several))
+    assert one.base is not None and one.base.spread is not None
     # plain JSON has percentiles of its own
     (one,) = held_against([parse_expectation("read.clat.p99<=110%")], str(LOGS / "mix.txt"))
     assert one.base is not None and one.base.value == 160768
@@ -53,7 +63,9 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(tmp_path:
         (["iops>=95%"], "nowhere.json", "There is no file"),
         # what can't be looked at: a name of 300 letters is too long for any file system
         (["iops>=95%"], "x" * 300, "There is no file"),
-        (["x:iops>=95%"], "avg.json", "is not in it"),
+        (["j:iops>=95%"], "avg.json", "fio reports the figures of a single job once"),
+        (["clat.max<=110%"], "avg.json", "a single I/O and has no confidence interval"),
+        (["read.clat.max<=110%"], "avg.json", "Use read.clat.p99.9, or give an absolute limit"),
     ],
 )
 def test_what_can_t_be_a_baseline_is_told(texts: list[str], file: str | None, said: str) -> None:

@@ -41,6 +41,8 @@ def test_figures_of_totals() -> None:
 
 
 def test_an_expectation_is_of_all_or_of_each() -> None:
+    with pytest.raises(UsageError, match="a share of a baseline"):
+        wanted("iops>=95%", 0.0)
     each = wanted("each.read.p99<=2ms", 0.0)
     assert each.each and each.expectation.path == ("fio", "read", "clat", "p99")
     assert each.expectation.required == 2e6

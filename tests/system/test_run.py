@@ -204,14 +204,21 @@ def test_gtod_reduce_shows_no_latency_anywhere(here: Path) -> None:
 def test_a_gate_holds_a_run_against_an_earlier_one(tmp_path: Path) -> None:
     here = tmp_path / "work"
     here.mkdir()
-    job = ("run", "--job", "randread-4k", "--size", "1m", "--set", "runtime=1", *UNHURRIED)
-    first = iopstui(*job, "--record", "before.iops", cwd=here)
+    job = ("run", "--job", "randread-4k", "--size", "1m", "--set", "runtime=6", *UNHURRIED)
+    short = ("--interval", "0.25")
+    first = iopstui(*job, *short, "--record", "before.iops", cwd=here)
     assert first.returncode == 0, first.stderr
-    met = iopstui(*job, "--baseline", "before.iops", "--expect", "iops>=1%", cwd=here)
-    assert met.returncode == 0 and "of the baseline's" in met.stdout, met.stdout + met.stderr
-    missed = iopstui(*job, "--baseline", "before.iops", "--expect", "randread-4k:iops>=9000%",
-                     cwd=here)  # fmt: skip
-    assert missed.returncode == 4 and "FAIL  randread-4k:iops" in missed.stdout, missed.stdout
+    judged = iopstui(*job, *short, "--baseline", "before.iops", "--expect", "iops>=1%",
+                     "--expect", "bw>=9000%", cwd=here)  # fmt: skip
+    assert judged.returncode == 4, judged.stdout + judged.stderr
+    assert "PASS  iops" in judged.stdout and "of the baseline's" in judged.stdout
+    assert "FAIL  bw" in judged.stdout, judged.stdout
+    unjudged = iopstui(*job, "--set", "runtime=1", "--baseline", "before.iops", "--expect",
+                       "iops>=1%", cwd=here)  # fmt: skip
+    assert unjudged.returncode == 2 and "NOT JUDGED  iops" in unjudged.stdout, unjudged.stdout
+    assert "confidence interval needs at least 20" in unjudged.stderr
+    never = iopstui(*job, "--baseline", "before.iops", "--expect", "clat.max<=500%", cwd=here)
+    assert never.returncode == 2 and "Use clat.p99.9" in never.stderr, never.stderr
     refused = iopstui(*job, "before.iops", cwd=here)
     assert refused.returncode == 2 and "iopstui report before.iops" in refused.stderr
 

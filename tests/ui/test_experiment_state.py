@@ -133,7 +133,10 @@ def test_no_verdict_before_the_end() -> None:
     assert results is not None and results.complete == 2
     assert state.words() == ["2 of 4 repeats are complete: the result comes at the end"]
     state = folded([*told(COMPARE, 8), ExperimentFinished(99.0, 8, 8)])
-    assert any("mixed: IOPS +" in line for line in state.words()), state.words()
+    assert any(
+        "at least 5 repeats are needed to claim a difference; measured: IOPS +" in line
+        for line in state.words()
+    ), state.words()
     stopped = folded([*told(COMPARE, 2), ExperimentFinished(99.0, 2, 8, True)])
     assert "stopped after 2 of 8 runs" in stopped.words()[0]
     assert any("not enough: 1 complete repeat" in line for line in stopped.words())

@@ -21,6 +21,8 @@ from iopstui.errors import UsageError
 REPEATS, MOST_REPEATS = 5, 30
 LEAST = 6
 """model/metrics/sequential.py"""
+FIGURES = ("iops", "mean", "p50", "p99", "p99.9", "cpu")
+"""model/experiment/comparison.py, PRIMARY"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "by commas, or as-is; at least two; the first is the "
                              "reference")  # fmt: skip
     parser.add_argument("--repeats", type=values.repeats, metavar="N",
-                        help="runs per variant (default: 5)")  # fmt: skip
+                        help="runs per variant (default: 5; with fewer no difference is "
+                             "claimed)")  # fmt: skip
+    parser.add_argument("--figure", choices=FIGURES, default=FIGURES[0],
+                        help="the figure that decides (default: iops); it is tested by itself, "
+                             "the others are secondary and corrected for their number",
+                        )  # fmt: skip
     parser.add_argument("--until", type=values.within, metavar="±PERCENT",
-                        help="instead of --repeats: stop as soon as the IOPS difference is "
+                        help="instead of --repeats: stop as soon as the difference in --figure is "
                              "known this precisely, e.g. ±2%% (95 %% confidence, valid although "
                              "checked after every repeat)",
                         )  # fmt: skip
@@ -56,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run all variants in turn."""
     require_for_runs()
     from iopstui.cli.runs.experiment import run_experiment
+    from iopstui.model.experiment.comparison import PRIMARY
     from iopstui.model.experiment.plan import Plan, check_variants, parse_variant
 
     options, repeats = run_options(arguments), _repeats(arguments)
@@ -65,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         (arguments.job,), options.overrides, variants=variants, repeats=repeats,
         settle=arguments.settle, measure=arguments.measure,
         seed=arguments.seed, until=arguments.until,
+        figure=PRIMARY[arguments.figure],
     )  # fmt: skip
     return run_experiment(experiment_options(arguments, options, plan))
 

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--abort", action="append", default=[], metavar="WHEN",
                         help="stop all hosts when this is true: 'read.p99>50ms for 5s'; may be "
                              "repeated")  # fmt: skip
-    add_expect(parser)
+    add_expect(parser, baseline=False)
     parser.add_argument("--probe", action="store_true",
                         help="measure device latency inside the kernel on each host (needs "
                              "root); percentiles cover all hosts' requests")  # fmt: skip

@@ -97,6 +97,12 @@ def wanted(text: str, tolerance: float) -> FleetExpectation:
         body = full_name(match[0]) + body[match.end() :]
     found = parse_expectation(body, (), tolerance, ())
     _check(f"--expect {text!r}", found.path)
+    if found.part is not None:
+        raise UsageError(
+            f"--expect {text!r} is a share of a baseline, and the totals of many hosts can't be "
+            "compared with one.",
+            "Give an absolute limit, e.g. --expect 'iops>=95k'.",
+        )
     return FleetExpectation(text.strip(), each, found)
 
 

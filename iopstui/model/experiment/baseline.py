@@ -1,32 +1,51 @@
-"""A figure held against the same one of an earlier run: batches of a run, and the ratio of two.
+"""A figure of a run against the same figure of an earlier run: the interval of their ratio.
 
-Seconds of a run follow each other closely, so its spread is that of batches of them, inflated by
-what is left of their correlation (docs/statistics.md).
+Seconds of a run are correlated, so a run is cut into batches. The spread of the batches, widened by
+their correlation, gives the interval of a mean or of a percentile (docs/statistics.md).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from iopstui.model import histogram
+from iopstui.model.histogram import bucket_bounds
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
-FEWEST = 5
+FEWEST = 20
+"""Intervals that a run needs: with fewer, equal runs fail too often (docs/statistics.md)."""
 MOST = 20
-HIGHEST_CORRELATION = 0.8
+HIGHEST_CORRELATION = 0.9
+MAX = "max"
+_COARSER = {"max": "p99.9", "p99.99": "p99.9", "p99.9": "p99", "p99": "p95", "p95": "p90",
+            "p90": "p50", "p50": "mean"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How sure a run's figure is from within: its standard error as a share of it, and the degrees
-    of freedom of that."""
+    """How well a run's figure is known from within the run.
+
+    ``error`` is its standard error as a share of it, ``freedom`` the degrees of freedom of that.
+    ``below`` and ``above`` are set for percentiles, whose interval is not symmetric: the distances
+    of its 95 % limits, as natural logarithms.
+    """
 
     error: float
     freedom: int
+    below: float | None = None
+    above: float | None = None
+
+    def distances(self, confidence: float) -> tuple[float, float]:
+        """How far the lower and the upper limit are away, as natural logarithms."""
+        half = t_quantile(0.5 + confidence / 2, self.freedom) * self.error
+        if self.below is None or self.above is None:
+            return half, half
+        return self.below, self.above
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +68,13 @@ class BatchMeans:
         self.whole = Meter(path)
         self._batches: list[Meter] = []
         self._each, self._held = 1, 0
+        self.frames = 0
 
     def add(self, frame: Frame) -> None:
         """Count one frame."""
         if self.whole.add(frame) is None:
             return
+        self.frames += 1
         if not self._held:
             if len(self._batches) == MOST:
                 self._halve()
@@ -70,42 +91,126 @@ class BatchMeans:
 
     @property
     def spread(self) -> Spread | None:
-        """``None`` with fewer than ``FEWEST`` batches, or where the figure is not above 0."""
+        """``None`` where there is no interval; ``why`` says the reason."""
+        if self.frames < FEWEST or self._path[-1] == MAX:
+            return None
         whole = self._batches if not self._held else self._batches[:-1]
+        if self.whole.percent is not None:
+            return percentile_spread([one.bins for one in whole], self.whole.percent)
         return spread([value for one in whole if (value := one.value) is not None])
+
+    @property
+    def why(self) -> str:
+        """Why there is no interval; "" if there is one."""
+        if self.spread is not None:
+            return ""
+        if self._path[-1] == MAX:
+            return WHY_NO_MAX
+        if self.frames < FEWEST:
+            measured = "1 interval was" if self.frames == 1 else f"{self.frames} intervals were"
+            return f"{measured} measured, a 95 % confidence interval needs at least {FEWEST}"
+        if self.whole.percent is not None:
+            return "too few I/Os are this slow for a 95 % confidence interval"
+        return "the figure is 0"
+
+
+WHY_NO_MAX = (
+    "the maximum is a single I/O and has no confidence interval, so a gate on it would fail runs "
+    "that do not differ"
+)
+
+
+def coarser(name: str) -> str:
+    """The next figure that can have an interval where ``name`` has none; "" if there is none."""
+    for figure, other in _COARSER.items():
+        if name == figure or name.endswith(f".{figure}"):
+            return name.removesuffix(figure) + other
+    return ""
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Of the figures of equal batches in their order."""
+    """Of the mean of equal batches; ``None`` with fewer than two, or if it is not above 0."""
     count = len(values)
-    if count < FEWEST:
+    mean = sum(values) / count if count else 0.0
+    if count < 2 or mean <= 0:
         return None
-    mean = sum(values) / count
-    if mean <= 0:
+    return Spread(_standard_error([value - mean for value in values]) / mean, count - 1)
+
+
+def percentile_spread(batches: Sequence[Mapping[int, int]], percent: float) -> Spread | None:
+    """The interval of a percentile of all I/Os, from the histograms of equal batches.
+
+    The share of I/Os above the percentile is a mean over the batches, so it has a standard error.
+    The percentiles at the ends of that share's interval are the ends of the percentile's (Woodruff,
+    Journal of the American Statistical Association 47, 1952), out to the edges of their buckets.
+    ``None`` if the interval of the share reaches 0: then it has no upper end.
+    """
+    whole = histogram.merge(batches)
+    key = histogram.percentiles(whole, (percent,)).get(percent)
+    if key is None or len(batches) < 2:
         return None
-    off = [value - mean for value in values]
-    squares = sum(one * one for one in off)
-    after = sum(a * b for a, b in itertools.pairwise(off))
-    # the first correlation of few values is estimated too low by about 1 / n (Kendall)
-    likeness = (after / squares if squares else 0.0) + 1 / count
-    likeness = min(HIGHEST_CORRELATION, max(0.0, likeness))
+    sizes = [sum(bins.values()) for bins in batches]
+    error = max(
+        _share_error(
+            [sum(n for place, n in bins.items() if place >= first) for bins in batches], sizes
+        )
+        for first in (key, key + 1)
+    )
+    freedom = len(batches) - 1
+    slower = 1 - percent / 100
+    margin = t_quantile(0.5 + CONFIDENCE / 2, freedom) * error
+    if margin >= slower:
+        return None
+    ends = [100 * (1 - min(1 - 1e-12, slower + sign * margin)) for sign in (1, -1)]
+    found = histogram.percentiles(whole, ends)
+    low = max(1, bucket_bounds(found[ends[0]])[0])
+    high = bucket_bounds(found[ends[1]])[1]
+    middle = max(1, key)
+    below, above = math.log(middle / low), math.log(max(high, middle) / middle)
+    return Spread((below + above) / 2 / t_quantile(0.975, freedom), freedom, below, above)
+
+
+def _share_error(counts: Sequence[int], sizes: Sequence[int]) -> float:
+    """The standard error of a share: ``counts`` of ``sizes``, batch by batch."""
+    share = sum(counts) / sum(sizes)
+    each = sum(sizes) / len(sizes)
+    return _standard_error(
+        [(n - share * size) / each for n, size in zip(counts, sizes, strict=True)]
+    )
+
+
+def _standard_error(deviations: Sequence[float]) -> float:
+    """Of a mean, from what each batch deviates by, widened by their correlation."""
+    count = len(deviations)
+    squares = sum(one * one for one in deviations)
+    after = sum(a * b for a, b in itertools.pairwise(deviations))
+    seen = max(0.0, after / squares) if squares else 0.0
+    # the first correlation of few values is estimated too low by about (1 + 4 r) / n (Kendall)
+    likeness = min(HIGHEST_CORRELATION, seen + (1 + 4 * seen) / count)
     variance = squares / (count - 1) / count * (1 + likeness) / (1 - likeness)
-    return Spread(math.sqrt(variance) / mean, count - 1)
+    return math.sqrt(variance)
 
 
 def ratio_interval(
     measured: float, own: Spread | None, base: BaselineFigure, confidence: float = CONFIDENCE
 ) -> tuple[float, float] | None:
     """The interval that holds the true ratio of a run's figure to the baseline's with this
-    confidence (Welch, of the logarithms). One that has no spread of its own is taken to be as
-    uneven as the other; ``None`` if neither has one, or where there is no ratio."""
+    confidence: of means Welch's, of percentiles that of Zou and Donner (Statistics in Medicine 27,
+    2008), both of the logarithms. A run that has no spread is taken to be as uneven as the other;
+    ``None`` if neither has one, or where there is no ratio."""
     known = [one for one in (own, base.spread) if one is not None]
     if not known or measured <= 0 or base.value <= 0:
         return None
     one, other = known[0], known[-1]
+    middle = math.log(measured / base.value)
+    if one.below is not None or other.below is not None:
+        (below, above), (base_below, base_above) = (
+            one.distances(confidence), other.distances(confidence)
+        )  # fmt: skip
+        return (math.exp(middle - math.hypot(below, base_above)),
+                math.exp(middle + math.hypot(above, base_below)))  # fmt: skip
     variances = one.error**2, other.error**2
     total = sum(variances)
-    middle = math.log(measured / base.value)
     if not total:
         return math.exp(middle), math.exp(middle)
     parts = sum(v * v / s.freedom for v, s in zip(variances, (one, other), strict=True))

@@ -1,24 +1,26 @@
 """What differs between two variants, by the figures of whole runs.
 
-Every repeat has one run of each variant, close in time; they are a pair. What is tested is the
-mean over the pairs, figure by figure, corrected for the number of figures (Holm).
+Every repeat has one run of each variant, close in time; they are a pair. The mean over the pairs is
+tested. One figure is the primary one and is tested by itself; the others are secondary and are
+corrected for their number (Holm). docs/statistics.md has the error rates.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from iopstui.model.experiment.plan import IOPS
 from iopstui.model.experiment.point import Point
 from iopstui.model.histogram import MAX_RELATIVE_ERROR
 from iopstui.model.metrics.statistics import CONFIDENCE, Difference, holm, paired
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 
-# two repeats may well find a job on one CPU with the one setting, on another with the other, by
-# the scheduler's choice alone
-REPEATS_OF_PLACES = 3
+LEAST_REPEATS = 5
+"""Repeats that a claim needs. Of fewer there are so few orders that a disturbance with a fixed
+rhythm meets one variant alone too often: with 3 repeats, up to 27 % of claims are false."""
 
 # percentiles are the middles of fio's buckets
 RESOLUTION = 2 * MAX_RELATIVE_ERROR
@@ -29,7 +31,8 @@ Runs = Mapping[int, Point]
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A figure of a run: ``better`` says which way; ``relative`` whether differences are shares
-    of it (otherwise plain ones); ``resolution`` the steps it comes in, likewise."""
+    of it (otherwise plain ones); ``resolution`` the steps it comes in, likewise; ``option`` its
+    name on the command line ("": it can't be the primary one)."""
 
     name: str
     read: Callable[[Point], float | None]
@@ -37,36 +40,48 @@ class Metric:
     better: str
     relative: bool = True
     resolution: float = 0.0
+    option: str = ""
 
 
 METRICS = (
-    Metric("IOPS", lambda p: p.iops, "1/s", HIGHER),
-    Metric("mean latency", lambda p: p.latency_ns, "ns", LOWER),
-    Metric("p50", lambda p: p.p50_ns, "ns", LOWER, resolution=RESOLUTION),
-    Metric("p99", lambda p: p.p99_ns, "ns", LOWER, resolution=RESOLUTION),
-    Metric("p99.9", lambda p: p.p999_ns, "ns", LOWER, resolution=RESOLUTION),
-    Metric("CPU per I/O", lambda p: p.cpu_us, "us", LOWER),
+    Metric(IOPS, lambda p: p.iops, "1/s", HIGHER, option="iops"),
+    Metric("mean latency", lambda p: p.latency_ns, "ns", LOWER, option="mean"),
+    Metric("p50", lambda p: p.p50_ns, "ns", LOWER, resolution=RESOLUTION, option="p50"),
+    Metric("p99", lambda p: p.p99_ns, "ns", LOWER, resolution=RESOLUTION, option="p99"),
+    Metric("p99.9", lambda p: p.p999_ns, "ns", LOWER, resolution=RESOLUTION, option="p99.9"),
+    Metric("CPU per I/O", lambda p: p.cpu_us, "us", LOWER, option="cpu"),
     Metric("busiest CPU's completions", lambda p: p.most_completions, "share",
            NEITHER, relative=False),
 )  # fmt: skip
 
 
+PRIMARY = {one.option: one.name for one in METRICS if one.option}
+"""Names on the command line of what can be the primary figure."""
+
+
+def metric_named(name: str) -> Metric:
+    """The metric of this name. KeyError if there is none."""
+    return next(one for one in METRICS if one.name == name)
+
+
 @dataclass(frozen=True, slots=True)
 class Tested:
     """One figure of two variants: their means over the pairs, the difference (``None``:
-    unknown), and ``p``, corrected for all figures that were looked at. The means are geometric
-    where the difference is relative, so that it is exactly what lies between them."""
+    unknown), and ``p``, corrected as ``compare`` says. The means are geometric where the
+    difference is relative, so that it is exactly what lies between them."""
 
     metric: Metric
     first: float
     second: float
     difference: Difference | None
     p: float
+    primary: bool = False
 
     @property
     def shown(self) -> bool:
-        """True if the runs show a difference."""
-        return self.difference is not None and self.p < 1 - CONFIDENCE
+        """True if the runs show a difference; never with fewer than LEAST_REPEATS."""
+        found = self.difference
+        return found is not None and found.runs >= LEAST_REPEATS and self.p < 1 - CONFIDENCE
 
     @property
     def better(self) -> bool | None:
@@ -81,32 +96,35 @@ def pairs(first: Runs, second: Runs) -> list[tuple[Point, Point]]:
     return [(first[n], second[n]) for n in sorted(first) if n in second]
 
 
-def compare(runs: Sequence[Runs], sequential: bool = False) -> list[list[Tested]]:
+def compare(
+    runs: Sequence[Runs], sequential: bool = False, primary: str = IOPS
+) -> list[list[Tested]]:
     """Each variant after the first against the first; ``runs`` are points by repeat.
     ``sequential``: what is claimed holds though one looks after every repeat.
 
-    A figure that a run lacks is left out. The correction is over all figures of all variants.
+    The primary figure is corrected for the number of variants, the others together for their
+    number times that of variants (Holm). A figure that a run lacks is left out.
     """
-    found = [list(_differences(runs[0], other, sequential)) for other in runs[1:]]
+    found = [list(_differences(runs[0], other, sequential, primary)) for other in runs[1:]]
     flat = [one for group in found for one in group if one.difference is not None]
-    adjusted = dict(
-        zip(map(id, flat), holm([one.difference.p for one in flat if one.difference]), strict=True)
-    )
-    return [
-        [
-            Tested(one.metric, one.first, one.second, one.difference, adjusted.get(id(one), 1.0))
-            for one in group
-        ]
-        for group in found
-    ]
+    adjusted: dict[int, float] = {}
+    for first in (True, False):
+        family = [one for one in flat if one.primary is first]
+        values = holm([one.difference.p for one in family if one.difference])
+        adjusted |= zip(map(id, family), values, strict=True)
+    return [[replace(one, p=adjusted.get(id(one), 1.0)) for one in group] for group in found]
 
 
-def settled(runs: Sequence[Runs], within: float) -> bool:
-    """Whether each variant's difference in IOPS is known to +-``within``, a share, at 95 %."""
-    differences = [
-        next((one.difference for one in group if one.metric.name == "IOPS"), None)
-        for group in compare(runs, sequential=True)
-    ]
+def primary_of(tested: Sequence[Tested]) -> Tested | None:
+    """The primary figure; ``None`` if a run lacks it."""
+    return next((one for one in tested if one.primary), None)
+
+
+def settled(runs: Sequence[Runs], within: float, primary: str = IOPS) -> bool:
+    """Whether each variant's difference in the primary figure is known to +-``within``, a share,
+    at 95 %."""
+    found = [primary_of(group) for group in compare(runs, True, primary)]
+    differences = [one.difference if one is not None else None for one in found]
     return all(
         one is not None
         and math.log1p(one.high) - math.log1p(one.low) <= 2 * math.log1p(within) * (1 + 1e-12)
@@ -114,7 +132,7 @@ def settled(runs: Sequence[Runs], within: float) -> bool:
     )
 
 
-def _differences(first: Runs, second: Runs, sequential: bool) -> list[Tested]:
+def _differences(first: Runs, second: Runs, sequential: bool, primary: str) -> list[Tested]:
     both = pairs(first, second)
     tested = []
     for metric in METRICS:
@@ -128,7 +146,7 @@ def _differences(first: Runs, second: Runs, sequential: bool) -> list[Tested]:
         )
         relative = difference.relative if difference else metric.relative
         means = mean(left, relative), mean(right, relative)
-        tested.append(Tested(metric, *means, difference, 1.0))
+        tested.append(Tested(metric, *means, difference, 1.0, metric.name == primary))
     return tested
 
 
@@ -186,7 +204,7 @@ def _differing(
     sides: Mapping[int, tuple[Sequence[float], Sequence[float]]], sequential: bool
 ) -> set[int]:
     """The CPUs whose two sides differ, corrected for the number of CPUs."""
-    if any(len(first) < REPEATS_OF_PLACES for first, _ in sides.values()):
+    if any(len(first) < LEAST_REPEATS for first, _ in sides.values()):
         return set()
     tests = {
         cpu: paired(*both, relative=False, sequential=sequential) for cpu, both in sides.items()

@@ -98,7 +98,7 @@ class Outcome:
     """``measured`` is the whole run's figure (``None``: it was not measured), ``share`` of the
     measured time in which the seconds themselves met the expectation (0..1, ``None`` likewise).
     ``low`` and ``high`` bound its ratio to a baseline's figure (``None``: there is no interval).
-    ``why`` says why it can't be judged ("": nothing was measured, or it is).
+    ``why`` says why it can't be judged ("": it can, or nothing was measured).
     """
 
     expectation: Expectation
@@ -112,7 +112,7 @@ class Outcome:
     def passed(self) -> bool | None:
         """Whether the expectation was met; ``None`` if there was nothing to judge by. Against a
         baseline it fails only if the whole interval does."""
-        if self.measured is None:
+        if self.measured is None or self.why:
             return None
         one = self.expectation
         if one.base is not None and self.low is not None and self.high is not None:
@@ -357,11 +357,13 @@ class Judge:
             own = meter.value if meter is not None else None
             value = own if final is None else final.get(one.path, own)
             share = met / seconds if seconds and value is not None else None
-            interval = None
-            if one.base is not None and value is not None:
-                spread = batches.spread if batches is not None else None
+            low = high = None
+            why = ""
+            if one.base is not None and batches is not None and value is not None:
                 from iopstui.model.experiment.baseline import ratio_interval
 
-                interval = ratio_interval(value, spread, one.base)
-            found.append(Outcome(one, value, share, *(interval or ())))
+                why = batches.why
+                if not why:
+                    low, high = ratio_interval(value, batches.spread, one.base) or (None, None)
+            found.append(Outcome(one, value, share, low, high, why))
         return found

@@ -25,6 +25,7 @@ MOST_POINTS = 100_000
 MOST_VARIANTS = 12
 ASK_FROM = 200
 AS_IS = "as-is"
+IOPS = "IOPS"
 
 # the experiment itself says how long it measures, and the target where
 _NOT_AN_AXIS = {
@@ -92,8 +93,9 @@ class Plan:
     """``jobs`` x ``axes`` x ``repeats`` (a sweep), or ``variants`` x ``repeats`` (a comparison),
     each run ``settle`` seconds unmeasured and then ``measure`` seconds; ``options`` hold
     everywhere. ``shuffle``: chance orders a sweep's points, too (a comparison's always), and
-    ``seed`` is what it begins with. ``until``: a comparison ends once its difference in IOPS is
-    known to within this share (0.02: 2 %), after ``repeats`` at the latest.
+    ``seed`` is what it begins with. ``figure`` is a comparison's primary one
+    (model/experiment/comparison.py). ``until``: it ends once the difference of that is known to
+    within this share (0.02: 2 %), after ``repeats`` at the latest.
     """
 
     jobs: tuple[str, ...]
@@ -106,6 +108,7 @@ class Plan:
     seed: int | None = None
     shuffle: bool = False
     until: float | None = None
+    figure: str = IOPS
 
     @property
     def every_job(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from iopstui.model.experiment.comparison import METRICS, pairs
+from iopstui.model.experiment.comparison import LEAST_REPEATS, metric_named, pairs
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.experiment.point import Point
 from iopstui.model.metrics.power import (
@@ -18,102 +18,104 @@ from iopstui.model.metrics.sequential import runs_needed
 from iopstui.model.metrics.statistics import CONFIDENCE
 
 ASSUMED = 0.03
-"""From run to run, where nothing is known: a quiet disk's (docs/statistics.md)."""
+"""Noise from run to run where nothing is known: that of a quiet disk (docs/statistics.md)."""
 KNOWN_FROM = 3
-"""Repeats from which on the spread seen says something: two give one difference of differences."""
+"""Repeats from which on the measured noise says something: two give one difference."""
 ROUND = (
     0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07,
     0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0,
 )  # fmt: skip
+TOO_FEW = f"at least {LEAST_REPEATS} repeats are needed to claim a difference"
 Runs = Sequence[Mapping[int, Point]]
 
 
-def before(plan: Plan, spread: float | None, option: str = "--spread says it") -> str:
-    """What the planned repeats will find. ``spread`` is what is said of the runs (0.03: 3 %
-    from run to run); ``None``: ASSUMED, and ``option`` tells how to say it ("": it can't be)."""
-    known = ASSUMED if spread is None else spread
-    told = f"{_percent(known)} from run to run"
+def before(plan: Plan, spread: float | None) -> str:
+    """What the planned repeats can detect. ``spread`` is the noise from run to run as the user
+    knows it (0.03: 3 %); ``None``: ASSUMED."""
+    noise = f"{_percent(ASSUMED if spread is None else spread)} noise"
     if spread is None:
-        later = "from the third repeat on it is known" if plan.repeats >= KNOWN_FROM else ""
-        known_by = ", and ".join(filter(None, (option, later)))
-        told += f" (assumed; {known_by})" if known_by else " (assumed)"
-    return f"if runs of one setting spread by {told}, {_expected(plan, known)}"
+        noise += f" (estimate, updated after repeat {KNOWN_FROM})"
+    return _expected(plan, ASSUMED if spread is None else spread, noise)
 
 
 def so_far(plan: Plan, runs: Runs) -> str:
-    """The same with the spread seen in the first KNOWN_FROM repeats; "" where it can't be said."""
-    spread = seen(runs)
+    """The same with the noise of the first KNOWN_FROM repeats; "" where it is not known."""
+    spread = seen(runs, plan.figure)
     if spread is None:
         return ""
-    return f"runs of one setting spread by about {_percent(spread)}: {_expected(plan, spread)}"
+    return _expected(plan, spread, f"{_percent(spread)} noise (measured so far)")
 
 
 def after(plan: Plan, runs: Runs, repeats: int) -> str:
-    """What ``repeats`` could have found in IOPS, and how many would find more; "" where it can't
-    be said."""
-    spread = seen(runs)
+    """What ``repeats`` could have detected, and how many would detect more; "" where it is not
+    known."""
+    spread = seen(runs, plan.figure)
     if spread is None:
         return ""
-    finds = _finds(plan, repeats, spread)
-    return f"with the spread seen, {_percent(spread)} from run to run, {finds}"
+    return _detects(plan, repeats, spread, f"{_percent(spread)} noise (measured)")
 
 
 def stopped(plan: Plan, runs: Runs, repeats: int, reached: bool) -> str:
-    """Why a comparison with ``plan.until`` ended after so many repeats."""
-    within = f"to within ±{_percent(plan.until or 0.0)}"
+    """Why a comparison with ``plan.until`` ended after ``repeats``."""
+    what = f"the difference in {plan.figure} is"
+    within = f"known to within ±{_percent(plan.until or 0.0)}"
     if reached:
-        return f"the difference in IOPS is known {within} after {repeats} repeats"
+        return f"{what} {within} after {repeats} repeats"
     at = "interrupted after" if repeats < plan.repeats else "after"
-    words = f"{at} {repeats} of at most {plan.repeats} repeats it is not known {within}"
-    spread = seen(runs)
+    words = f"{at} {repeats} of at most {plan.repeats} repeats {what} not {within}"
+    spread = seen(runs, plan.figure)
     if spread is None:
         return words
-    told = f"with the spread seen, {_percent(spread)} from run to run"
-    return f"{words}; {told}, {_takes(plan, spread)}"
+    return f"{words}; with {_percent(spread)} noise (measured) that takes {_takes(plan, spread)}"
 
 
-def _expected(plan: Plan, spread: float) -> str:
+def _expected(plan: Plan, spread: float, noise: str) -> str:
     if plan.until is None:
-        return _finds(plan, plan.repeats, spread)
+        return _detects(plan, plan.repeats, spread, noise)
     return (
-        f"{_takes(plan, spread)} until the difference in IOPS is known to within "
-        f"±{_percent(plan.until)} (at most {plan.repeats} are run)"
+        f"With {noise} it takes {_takes(plan, spread)} until the difference in {plan.figure} is "
+        f"known to within ±{_percent(plan.until)}. At most {plan.repeats} are run."
     )
 
 
 def _takes(plan: Plan, spread: float) -> str:
     apart, within = spread * math.sqrt(2), math.log1p(plan.until or 0.0)
     needed = runs_needed(apart, within, 1 - CONFIDENCE, MOST_REPEATS)
-    return (
-        f"it takes {f'more than {MOST_REPEATS}' if needed is None else f'about {needed}'} repeats"
-    )
+    return f"more than {MOST_REPEATS} repeats" if needed is None else f"about {needed} repeats"
 
 
-def seen(runs: Runs) -> float | None:
-    """The IOPS' spread of one run around what its repeat and its setting make of it, as a share;
-    the largest of all variants. ``None`` with fewer than two complete repeats."""
-    found = [spread_of([(a.iops, b.iops) for a, b in pairs(runs[0], other)]) for other in runs[1:]]
-    known = [one / math.sqrt(2) for one in found if one is not None]
-    return max(known) if len(known) == len(found) and known else None
+def seen(runs: Runs, figure: str) -> float | None:
+    """The noise of a figure from run to run, within a variant and a repeat, as a share; the largest
+    of all variants. ``None`` with fewer than two complete repeats."""
+    read = metric_named(figure).read
+    found = []
+    for other in runs[1:]:
+        both = [(read(a), read(b)) for a, b in pairs(runs[0], other)]
+        known = [(a, b) for a, b in both if a is not None and b is not None]
+        found.append(spread_of(known) if len(known) == len(both) else None)
+    noise = [one / math.sqrt(2) for one in found if one is not None]
+    return max(noise) if len(noise) == len(found) and noise else None
 
 
-def _finds(plan: Plan, repeats: int, spread: float) -> str:
-    """ "5 repeats find a difference of 20 %, not of 10 % (that takes 9)". Corrected as if one
-    figure alone differed: where several do, less is enough."""
-    alpha = (1 - CONFIDENCE) / (len(METRICS) * (len(plan.variants) - 1))
-    apart = spread * math.sqrt(2)
+def _detects(plan: Plan, repeats: int, spread: float, noise: str) -> str:
+    """ "With 5 repeats and 3 % noise this can detect a 10 % difference in IOPS. For 7 % use 6
+    repeats." Detected is what is found in four of five comparisons."""
+    if repeats < LEAST_REPEATS:
+        return f"With {repeats} repeats no difference is claimed: {TOO_FEW}."
+    metric = metric_named(plan.figure)
+    alpha = (1 - CONFIDENCE) / (len(plan.variants) - 1)
+    # figures that come in steps differ by these, however quiet the disk is
+    apart = max(spread * math.sqrt(2), metric.resolution / math.sqrt(6))
     least = smallest(apart, repeats, alpha)
     found = next((one for one in ROUND if math.log1p(one) >= least), None)
     missed = next((one for one in reversed(ROUND) if math.log1p(one) < least), None)
-    what = f"{repeats} repeats find a difference "
-    what += f"of {_percent(found)}" if found else f"only beyond {_percent(ROUND[-1])}"
+    size = f"a {_percent(found)} difference" if found else f"only more than {_percent(ROUND[-1])}"
+    words = f"With {repeats} repeats and {noise} this can detect {size} in {plan.figure}."
     if missed is None:
-        return what
+        return words
     enough = repeats_for(math.log1p(missed), apart, alpha)
-    takes = f"more than {MOST_REPEATS}" if enough is None else f"{enough}"
-    if found is None:
-        return f"{what} (that takes {takes})"
-    return f"{what}, not of {_percent(missed)} (that takes {takes})"
+    use = f"more than {MOST_REPEATS}" if enough is None else f"{enough}"
+    return f"{words} For {_percent(missed)} use {use} repeats."
 
 
 def _percent(share: float) -> str:

@@ -6,16 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui import format as units
 from iopstui.model.experiment.comparison import (
+    LEAST_REPEATS,
     CpuShift,
     Tested,
     compare,
     cpu_shifts,
     pairs,
+    primary_of,
     settled,
 )
 from iopstui.model.experiment.plan import BIND, Plan, letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.sensitivity import after, stopped
+from iopstui.model.experiment.sensitivity import TOO_FEW, after, stopped
 from iopstui.model.findings.evidence import cpu_words
 from iopstui.model.metrics.sequential import LEAST
 from iopstui.text import printable
@@ -26,16 +28,17 @@ MOVED = 0.05
 ELSEWHERE = 0.2
 CPU_PER_IO = "CPU per I/O"
 _METHOD = (
-    "figures of whole runs are compared in pairs of the same repeat (the seconds of one run "
-    "depend on each other); intervals: 95 %, {test}; * = shown at 5 % after correction for "
-    "the number of figures (Holm); columns: geometric means"
+    "whole runs of the same repeat are compared in pairs; intervals: 95 %, {test}; * = shown at 5 "
+    "%, where {figure} is tested by itself and the others, which are secondary, are corrected for "
+    "their number (Holm); columns: geometric means"
 )
 
 
 def method_text(plan: Plan) -> str:
     """How the differences were found."""
     looked = "t with a mixture of effects, valid after whichever repeat one stops (Lai, 1976)"
-    return _METHOD.format(test="paired t" if plan.until is None else looked)
+    test = "paired t" if plan.until is None else looked
+    return _METHOD.format(test=test, figure=plan.figure)
 
 
 class Results:
@@ -47,9 +50,9 @@ class Results:
         self.complete = min(len(pairs(runs[0], other)) for other in runs[1:])
         sequential = plan.until is not None
         self.least = LEAST if sequential else 2
-        self.tested = compare(runs, sequential)
+        self.tested = compare(runs, sequential, plan.figure)
         self.shifts = [cpu_shifts(runs[0], other, sequential) for other in runs[1:]]
-        self.settled = plan.until is not None and settled(runs, plan.until)
+        self.settled = plan.until is not None and settled(runs, plan.until, plan.figure)
 
     def verdicts(self) -> Iterator[str]:
         """One sentence for each variant after the first, and how far to trust them."""
@@ -57,7 +60,8 @@ class Results:
             many = "s" if self.complete > 1 else ""
             yield (
                 f"not enough: {self.complete or 'no'} complete repeat{many} of "
-                f"{self.plan.repeats}; with fewer than {self.least} nothing can be told from chance"
+                f"{self.plan.repeats}; at least {max(LEAST_REPEATS, self.least)} repeats are "
+                "needed to claim a difference"
             )
             return
         for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
@@ -69,8 +73,8 @@ class Results:
         if self.plan.until is not None:
             yield stopped(self.plan, self.runs, self.complete, self.settled)
             return
-        if any(
-            one.metric.name == "IOPS" and not one.shown for group in self.tested for one in group
+        if self.complete >= LEAST_REPEATS and not all(
+            one.shown for group in self.tested if (one := primary_of(group)) is not None
         ):
             yield from filter(None, [after(self.plan, self.runs, self.complete)])
         if self.complete < self.plan.repeats:
@@ -87,20 +91,31 @@ def verdict(
     to run elsewhere, whether or not a figure differs."""
     name = f"{letter(number)} ({plan.variants[number].label}) against "
     name += f"{letter(0)} ({plan.variants[0].label}): "
+    primary = primary_of(tested)
+    if runs < LEAST_REPEATS:
+        measured = ""
+        if primary is not None and primary.difference is not None:
+            measured = f"; measured: {primary.metric.name} {_change(primary)}"
+        return printable(f"{name}{TOO_FEW}{measured}")
     shown = [one for one in tested if one.shown]
+    none = f" that {runs} runs of each can show"
     if not shown:
         what = "completions run elsewhere, but " if went else ""
         of = " in IOPS, latency or CPU time" if went else ""
-        words = f"{name}{what}no difference{of} that {runs} runs of each can show"
-        return printable(words + _within(tested))
-    parts = [f"{one.metric.name} {_change(one)}" for one in shown]
+        return printable(f"{name}{what}no difference{of}{none}{_within(plan, primary)}")
     better = [one.better for one in shown if one.better is not None]
     judgement = ""
     if better:
         judgement = "better: " if all(better) else "worse: " if not any(better) else "mixed: "
-    rest = [one.metric.name for one in tested if not one.shown]
+    others = ", ".join(f"{one.metric.name} {_change(one)}" for one in shown if not one.primary)
+    rest = [one.metric.name for one in tested if not one.shown and not one.primary]
     tail = f"; no difference shown in {', '.join(rest)}" if rest else ""
-    return printable(f"{name}{judgement}{', '.join(parts)}{tail}")
+    if primary is not None and primary.shown:
+        words = f"{judgement}{primary.metric.name} {_change(primary)}"
+        words += f"; secondary: {others}" if others else ""
+        return printable(f"{name}{words}{tail}")
+    words = f"no difference in {plan.figure}{none}{_within(plan, primary)}"
+    return printable(f"{name}{words}; secondary, {judgement}{others}{tail}")
 
 
 def _change(one: Tested) -> str:
@@ -110,21 +125,18 @@ def _change(one: Tested) -> str:
     return f"{100 * one.first:.0f} → {100 * one.second:.0f} %, {difference_text(one)}"
 
 
-def _within(tested: Sequence[Tested]) -> str:
-    """How large a difference in IOPS may still be."""
-    iops = next((one.difference for one in tested if one.metric.name == "IOPS"), None)
-    if iops is None:
+def _within(plan: Plan, primary: Tested | None) -> str:
+    """How large a difference in the primary figure may still be."""
+    found = primary.difference if primary is not None else None
+    if found is None:
         return ""
-    if iops.shown:
+    interval = f"{100 * found.low:+.1f} {{}} {100 * found.high:+.1f} % (95 % confidence)"
+    if found.shown:
         return (
-            f"; IOPS by themselves would differ by {100 * iops.low:+.1f} to {100 * iops.high:+.1f} "
-            f"% (95 % confidence), but of {len(tested)} figures one may by chance: more repeats "
-            "can settle it"
+            f"; {plan.figure} would differ by {interval.format('to')} if this were the only "
+            "variant, but of several one may by chance: more repeats can settle it"
         )
-    return (
-        f"; in IOPS it lies between {100 * iops.low:+.1f} and {100 * iops.high:+.1f} % "
-        "(95 % confidence)"
-    )
+    return f"; in {plan.figure} it lies between {interval.format('and')}"
 
 
 def difference_text(one: Tested) -> str:

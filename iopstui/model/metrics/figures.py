@@ -142,6 +142,16 @@ class Meter:
             self.join(later)
 
     @property
+    def percent(self) -> float | None:
+        """99.0 of a p99; ``None`` where the figure is no percentile."""
+        return _PERCENTILES.get(self.path[-1]) if self._by_bins else None
+
+    @property
+    def bins(self) -> Mapping[int, int]:
+        """The histogram that a percentile is of."""
+        return self._bins
+
+    @property
     def value(self) -> float | None:
         """The figure over all frames so far, in the unit of its field."""
         if self._by_bins:

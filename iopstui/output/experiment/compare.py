@@ -134,7 +134,7 @@ class CompareJson:
         lines.write("compare", {
             "job": plan.jobs[0], "repeats": plan.repeats, "seed": plan.seed, "until": plan.until,
             "variants": [variant.label for variant in plan.variants],
-            "settle": plan.settle, "measure": plan.measure,
+            "settle": plan.settle, "measure": plan.measure, "primary": plan.figure,
         })  # fmt: skip
 
     def point(self, event: PointFinished) -> None:
@@ -166,6 +166,7 @@ def difference_object(number: int, one: Tested) -> Object:
         "means": [one.first, one.second],
         "difference": asdict(one.difference) if one.difference else None,
         "p_corrected": one.p, "shown": one.shown, "better": one.better,
+        "primary": one.primary,
     }  # fmt: skip
 
 

@@ -26,8 +26,7 @@ from iopstui.text import printable
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
 
-PASS, FAIL, UNKNOWN = "PASS", "FAIL", "NOT MEASURED"
-_WORDS = {True: PASS, False: FAIL, None: UNKNOWN}
+PASS, FAIL, UNKNOWN, UNJUDGED = "PASS", "FAIL", "NOT MEASURED", "NOT JUDGED"
 
 
 class Verdicts:
@@ -142,6 +141,13 @@ def outcome_text(outcome: Outcome) -> str:
     return judged_text(judged_event(0.0, 0, outcome))
 
 
+def verdict_of(judged: Judged) -> str:
+    """PASS, FAIL, UNKNOWN or UNJUDGED."""
+    if judged.passed is not None:
+        return PASS if judged.passed else FAIL
+    return UNKNOWN if judged.measured is None else UNJUDGED
+
+
 def judged_text(judged: Judged) -> str:
     """The same of the event."""
     name, op, unit = judged.expectation.partition(judged.op)[0].strip(), judged.op, judged.unit
@@ -154,7 +160,7 @@ def judged_text(judged: Judged) -> str:
         required += f" ({value_text(judged.limit, unit)} with {percent:.4g} % tolerance)"
     if judged.measured is None:
         return f"{UNKNOWN}  {required}" + (f": {judged.why}" if judged.why else "")
-    text = f"{_WORDS[judged.passed]}  {required}: measured {value_text(judged.measured, unit)}"
+    text = f"{verdict_of(judged)}  {required}: measured {value_text(judged.measured, unit)}"
     if judged.base is not None:
         text += against_baseline(judged)
     if judged.share is not None:
@@ -165,9 +171,10 @@ def judged_text(judged: Judged) -> str:
 def against_baseline(judged: Judged) -> str:
     """The ratio with its interval, and what that is worth."""
     ratio = (judged.measured or 0.0) / judged.base if judged.base else 0.0
+    if judged.why:
+        return f", {100 * ratio:.1f} % of it; {judged.why}"
     if judged.low is None or judged.high is None:
-        return (f", {100 * ratio:.1f} % of it; neither run is long enough for an interval, so only "
-                "the figures themselves are compared")  # fmt: skip
+        return f", {100 * ratio:.1f} % of it; there is no confidence interval"
     low, high = f"{100 * judged.low:.1f}", f"{100 * judged.high:.1f}"
     words = f", {100 * ratio:.1f} % of it ({low} to {high} % with 95 % confidence)"
     part = judged.limit / judged.base if judged.base else 0.0
@@ -179,10 +186,10 @@ def against_baseline(judged: Judged) -> str:
 
 
 def together(judged: Sequence[Judged]) -> tuple[str, str]:
-    """The gravest of a run's outcomes (PASS, FAIL or UNKNOWN), and all in a line that begins
-    with it: of several how many, and the first of the gravest."""
-    words = [_WORDS[one.passed] for one in judged]
-    word = next(word for word in (FAIL, UNKNOWN, PASS) if word in words)
+    """The gravest of a run's outcomes (``verdict_of``), and all in a line that begins with it: of
+    several how many, and the first of the gravest."""
+    words = [verdict_of(one) for one in judged]
+    word = next(word for word in (FAIL, UNKNOWN, UNJUDGED, PASS) if word in words)
     text = judged_text(judged[words.index(word)])
     if len(judged) == 1:
         return word, text

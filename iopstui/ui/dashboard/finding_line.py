@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from iopstui import format as f
 from iopstui.model.findings.evidence import Finding, seconds_words
-from iopstui.session.tick.outcomes import FAIL, PASS, UNKNOWN, together
+from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, together
 from iopstui.session.tick.steady import steady_short
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap
@@ -18,7 +18,7 @@ from iopstui.ui.state.findings import FoundEntry
 from iopstui.ui.state.live import LiveState
 
 NEWS_S = 5.0
-VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING}
+VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING, UNJUDGED: WARNING}
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:

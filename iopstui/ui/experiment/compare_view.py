@@ -171,7 +171,7 @@ def figures(
     rows: list[Row] = []
     if results is None or results.complete < results.least:
         least = "two" if state.plan.until is None else "six"
-        words = f"A difference can be told from chance once {least} repeats are complete."
+        words = f"Figures appear after {least} complete repeats."
         rows = sentences([words], width, charset)
     else:
         for number, tested in enumerate(results.tested, 1):
