@@ -7,6 +7,7 @@ said with each command and never taken from a file. A mistake in the file is tol
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -39,7 +40,7 @@ class Key:
 
 
 def _theme(text: str) -> str:
-    return _one_of(text, values.THEMES)
+    return _one_of(text, values.THEMES + values.MORE_THEMES)
 
 
 def _format(text: str) -> str:
@@ -75,7 +76,7 @@ def _size(text: str) -> str:
 
 
 KEYS: Mapping[str, Key] = {
-    "theme": Key(str, _theme, ("live", "replay", "lesson", "fleet"), values.THEMES[0]),
+    "theme": Key(str, _theme, ("live", "replay", "lesson", "fleet"), "dark"),
     "interval": Key(float, values.interval, RUNS, "1"),
     "job": Key(str, _job, RUNS, "none"),
     "size": Key(str, _size, RUNS, "512m in all"),
@@ -176,6 +177,42 @@ def _text(path: Path) -> str:
     if len(data) > MOST:
         raise OSError(f"it is longer than {MOST >> 10} KiB")
     return data.decode("utf-8-sig")
+
+
+def remember(name: str, value: str | bool) -> None:
+    """Set a key in this user's file, which is made if there is none; every other line stays.
+    OSError, also where root would write a file that others can change."""
+    path = config_path()
+    if path is None:
+        raise FileNotFoundError(errno.ENOENT, "this user has no home directory")
+    path = Path(os.path.realpath(path))
+    try:
+        lines = _text(path).splitlines()
+    except FileNotFoundError:
+        lines = []
+    if os.geteuid() == 0:
+        from iopstui.linux.process.private import check_place
+
+        check_place(path)
+    written = str(value).lower() if isinstance(value, bool) else f'"{value}"'
+    new = f"{name} = {written}"
+    kept = [line for line in lines if line.partition("=")[0].strip(" \t\"'") != name]
+    at = next((number for number, line in enumerate(lines) if line not in kept), len(kept))
+    # behind a table's heading nothing is read
+    table = next((n for n, line in enumerate(kept) if line.lstrip().startswith("[")), len(kept))
+    kept.insert(min(at, table), new)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "w", encoding="utf-8") as file:
+            if path.exists():
+                os.fchmod(fd, stat.S_IMODE(path.stat().st_mode))
+            file.write("\n".join(kept) + "\n")
+        os.replace(beside, path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def checked(path: Path, entries: list[Entry]) -> Config:

@@ -37,8 +37,9 @@ from iopstui.ui.core.messages import (
     MakeController,
     MakeWatch,
 )
+from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.draw.style import UTF8, Charset, charset_for
-from iopstui.ui.draw.theme import begin_with, wear
+from iopstui.ui.draw.theme import AUTO, apply_roles, prepare, use_terminfo, variables_for
 from iopstui.ui.feed import Feed
 from iopstui.ui.keys import HELD_IN_LESSON, LIVE_BINDINGS
 from iopstui.ui.lesson.part import LessonKeys, MakeLessons
@@ -81,7 +82,7 @@ class IopstuiApp(KeysInOrder):
     current directory; it may raise ``IopstuiError``. Without ``targets`` the device picker opens
     unless ``pick`` is False, with what ``loads`` says the disks do; ``demo`` is called before it is
     left for the demo. ``refresh_s`` is the least time between two paints of new figures,
-    ``theme`` one of ``THEMES`` (draw/theme.py).
+    ``theme`` the name of a theme (draw/theme.py).
     """
 
     CSS_PATH = "iopstui.tcss"
@@ -111,18 +112,19 @@ class IopstuiApp(KeysInOrder):
         lesson: Lesson | None = None,
         replay: bool = False,
         no_experiments: str = NONE_HERE,
-        theme: str = "dark",
+        theme: str = AUTO,
         loads: Loads | None = None,
         demo: Callable[[], None] | None = None,
     ) -> None:
-        # said here already, because NO_COLOR's filter is chosen before there is a theme
-        super().__init__(driver_class=PatientDriver, ansi_color=True)
-        begin_with(self, theme)
+        # the filter of NO_COLOR is chosen here, before there is a theme
+        no_color = True if "NO_COLOR" in os.environ else None
+        super().__init__(driver_class=PatientDriver, ansi_color=no_color)
+        use_terminfo(self)
+        prepare(self, theme)
         self._targets = tuple(targets)
         self._pick = not targets if pick is None else pick
         self._run_at_once = job is not None if run_at_once is None else run_at_once
         self._sessions: list[tuple[Target, LiveState]] = []
-        self._first_theme = theme
         self._replayed = replay
         self._leaving = self.interrupted = False
         self._own_loop: asyncio.AbstractEventLoop | None = None
@@ -164,11 +166,33 @@ class IopstuiApp(KeysInOrder):
         """There is one from the choice of a target on."""
         return self.port.dashboard
 
+    # -- themes
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """The colours of the roles where a theme does not define them."""
+        return variables_for(self.current_theme)
+
+    def watch_theme(self, name: str) -> None:
+        """A theme was chosen: show it, and keep it for the next start."""
+        if not self._running:
+            return
+        apply_roles(self)
+        self.keep("theme", name)
+
+    def keep(self, key: str, value: str | bool) -> None:
+        """Keep a choice in the configuration, and say so."""
+        try:
+            PREFERENCES.remember(key, value)
+        except OSError as error:
+            why = error.strerror or error
+            self.port.say("warning", f"{key}: {value}. Not saved in the configuration: {why}.")
+        else:
+            self.port.say("info", f"{key}: {value} (saved in the configuration)")
+
     # -- start and end
 
     def on_mount(self) -> None:
         """Opens the dashboard, or the picker where nothing was chosen yet."""
-        wear(self, self._first_theme)
         mend()
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar

@@ -38,7 +38,7 @@ def run_screen(
     options: RunOptions,
     refresh_s: float = 0.0,
     lesson: Lesson | None = None,
-    theme: str = "dark",
+    theme: str = "",
     first_job: str | None = None,
     export: Callable[[LiveSession], object] | None = None,
 ) -> int:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from iopstui.cli import config as configuration
-from iopstui.cli.config import KEYS, NEVER, Config, config_path, read_config
+from iopstui.cli.config import KEYS, NEVER, Config, config_path, read_config, remember
 from iopstui.cli.program import configured, main, parsed, parser
 
 FULL = """\
@@ -116,6 +116,25 @@ def test_a_mistake_is_told_with_its_line(file: Path, line: str, told: str) -> No
     file.write_text(line + "\n")
     [sentence] = read_config().sentences()
     assert f"line {1 + line.count(chr(10))}: " in sentence and told in sentence
+
+
+def test_what_is_remembered_stands_in_the_file(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    remember("theme", "light")
+    assert file.read_text() == 'theme = "light"\n' and file.stat().st_mode & 0o777 == 0o600
+    file.write_text('# mine\ninterval = 2\n"theme" = "dark"  # once\nnice = 1\n[table]\nx = 1\n')
+    file.chmod(0o644)
+    remember("theme", "nord")
+    assert file.read_text() == ('# mine\ninterval = 2\ntheme = "nord"\nnice = 1\n[table]\nx = 1\n')
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert read_config().settings["theme"].value == "nord"
+    assert [one.name for one in file.parent.iterdir()] == [file.name]
+
+
+def test_a_new_key_stands_before_a_table_which_is_not_read(file: Path) -> None:
+    file.write_text("nice = 1\n[table]\n")
+    remember("theme", "light")
+    assert set(read_config().settings) == {"nice", "theme"}
 
 
 def test_a_mistake_stops_no_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

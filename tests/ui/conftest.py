@@ -24,6 +24,13 @@ def _time_of_day_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _terminal_with_all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the terminal is in which the tests run."""
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.fixture(autouse=True)
 def _data_of_no_age(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the figures of a picture may be a second old when it is taken."""
     if "snap_compare" in request.fixturenames:

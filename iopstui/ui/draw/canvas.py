@@ -9,10 +9,12 @@ compose: what changed is cut out of its rows and sent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from rich.color import ColorSystem
 from rich.console import Console
 from rich.segment import Segment
+from rich.style import Style
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual.app import ComposeResult
 from textual.geometry import Region
@@ -57,6 +59,16 @@ class Canvas(Widget):
         self._changed += regions
 
     @property
+    def base_style(self) -> Style:
+        """The colours of whatever names none."""
+        color, background = self.styles.color, self.background_colors[1]
+        found = Style(color=color.rich_color, bgcolor=background.rich_color)
+        for one in self.get_line_filters():
+            [(_, style, _)] = one.apply([Segment(" ", found)], background)
+            found = style or found
+        return found
+
+    @property
     def waits(self) -> bool:
         """Whether something has changed that was not sent yet."""
         return bool(self._changed)
@@ -99,7 +111,7 @@ class Canvas(Widget):
     def render_line(self, y: int) -> Strip:
         """Row ``y`` of the screen."""
         width = self.size.width
-        return Strip(self.part(y, 0, width), width)
+        return Strip(self.part(y, 0, width), width).apply_style(self.rich_style)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Textual keeps rows, and is not told which of them have changed."""
@@ -147,28 +159,79 @@ class _Cutter(Compositor):
         if not spans:
             return None
         filters, background = canvas.get_line_filters(), canvas.background_colors[1]
+        base = canvas.base_style
         pieces = []
         for y, begin, end in spans:
             segments = canvas.part(y, begin, end)
             for one in filters:
                 segments = one.apply(segments, background)
-            pieces.append((y, begin, segments))
+            pieces.append((y, begin, [(text, style or PLAIN) for text, style, _ in segments]))
         # Textual asks no more of it than to be an update
-        return _Cut(pieces)  # type: ignore[return-value]
+        return _Cut(pieces, base)  # type: ignore[return-value]
 
 
 class _Cut(CompositorUpdate):
-    """Pieces of rows, each with its place."""
+    """Pieces of rows, each with its place, over a ``base`` style."""
 
-    def __init__(self, pieces: Sequence[tuple[int, int, Sequence[Segment]]]) -> None:
+    def __init__(
+        self, pieces: Sequence[tuple[int, int, Sequence[tuple[str, Style]]]], base: Style
+    ) -> None:
         self._pieces = pieces
+        self._base = base
 
     def render_segments(self, console: Console) -> str:
-        """What the terminal is sent: to its place, then the piece."""
-        colors = console._color_system or ColorSystem.TRUECOLOR
-        found = []
+        """What the terminal is sent: to its place, then the piece, with only those attributes that
+        change from one to the next."""
+        colors = console._color_system
+        if colors is None:
+            colors = ColorSystem.STANDARD
+        found: list[str] = [RESET]
+        now: Style | None = None
         for y, x, segments in self._pieces:
             found.append(f"\x1b[{y + 1};{x + 1}H")
-            for text, style, _ in segments:
-                found.append(Strip.render_style(style, text, colors) if style else text)
+            for text, style in segments:
+                if style is not now:
+                    found.append(_change(now, style, self._base, colors))
+                    now = style
+                found.append(text)
+        found.append(RESET)
         return "".join(found)
+
+
+PLAIN = Style()
+RESET = "\x1b[0m"
+_Codes = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+_OFF = {"1": "22", "2": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
+
+
+@lru_cache(1024)
+def _change(before: Style | None, after: Style, base: Style, colors: ColorSystem) -> str:
+    """The escape sequence from one style to another, both over ``base``."""
+    old: _Codes = ((), (), ()) if before is None else _codes(before, base, colors)
+    new = _codes(after, base, colors)
+    codes: list[str] = []
+    gone = {code for code in old[0] if code not in new[0]}
+    kept = [code for code in old[0] if _OFF.get(code) not in {_OFF.get(one) for one in gone}]
+    codes += dict.fromkeys(_OFF.get(code, "0") for code in gone)
+    codes += [code for code in new[0] if code not in kept]
+    for place, off in ((1, "39"), (2, "49")):
+        if new[place] != old[place]:
+            codes += new[place] or (off,)
+    return f"\x1b[{';'.join(codes)}m" if codes else ""
+
+
+def _codes(style: Style, base: Style, colors: ColorSystem) -> _Codes:
+    """Attributes, colour and background as SGR parameters."""
+    whole = base + style
+    front = whole.color.downgrade(colors).get_ansi_codes() if whole.color else ()
+    back = whole.bgcolor.downgrade(colors).get_ansi_codes(False) if whole.bgcolor else ()
+    attributes = tuple(
+        code for code, on in (("1", whole.bold), ("2", whole.dim), ("3", whole.italic),
+                              ("4", whole.underline), ("7", whole.reverse), ("9", whole.strike))
+        if on
+    )  # fmt: skip
+    return attributes, _none_for_default(front, "39"), _none_for_default(back, "49")
+
+
+def _none_for_default(codes: tuple[str, ...], default: str) -> tuple[str, ...]:
+    return () if codes == (default,) else codes

@@ -15,7 +15,7 @@ from iopstui.ui.draw.flags import flags
 from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
-from iopstui.ui.draw.style import DIM, MARK, Charset
+from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
 AXIS_WIDTH = 8
 FLAG_ROWS, FLAGS_FROM = 2, 12
@@ -247,7 +247,7 @@ class Chart:
             )
 
     def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
-        pieces: list[Piece] = [(self.spec.title, Style(bold=True))]
+        pieces: list[Piece] = [(self.spec.title, BOLD)]
         if note and not any(values):
             return rule(self._box.width, self._charset, *pieces, right=note)
         # what is drawn last, over the others, is named first

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rich.style import Style
-
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory, middle_of
 from iopstui.ui.draw import charts, density
@@ -19,7 +17,7 @@ SHARES = (0.0, 0.001, 0.01, 0.1, 0.3)
 LEGEND = ("any", ".1", "1", "10", "30 %")
 
 _LINES = {"utf8": "━─┄", "console": "=-~", "ascii": "=-~"}
-LINE = Style(bold=True)
+LINE = BOLD
 
 _Steps = dict[int, int]
 _Levels = list[int]

@@ -233,9 +233,8 @@ class ViewKeys(Part):
         self.port.open_help()
 
     def theme(self, name: str) -> None:
-        """Show the screen in other colours."""
+        """Show the screen in another theme."""
         self.port.wear(name)
-        self.port.say("info", f"these colours from the start: iopstui live --theme {name}")
 
     ACTIONS = (
         Action(
@@ -364,10 +363,11 @@ class ViewKeys(Part):
         ),
         Action(
             "theme",
-            (Key("", "", "dark", title="Colours: dark background"),
-             Key("", "", "light", title="Colours: light background"),
-             Key("", "", "colourblind", title="Colours: without red and green")), theme,
-            note="at once; --theme chooses them at the start", where=ANYWHERE,
+            (Key("", "", "dark", title="Theme: dark"),
+             Key("", "", "light", title="Theme: light"),
+             Key("", "", "colourblind", title="Theme: colour-blind safe"),
+             Key("", "", "terminal", title="Theme: the terminal's 16 colours")), theme,
+            note="at once, and kept for the next start", where=ANYWHERE,
             offered_on=BOTH_SCREENS,
         ),
         Action(
