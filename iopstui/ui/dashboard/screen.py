@@ -372,6 +372,8 @@ class Dashboard(CanvasScreen):
         if self.frozen_at is None or even_if_frozen:
             self._paint_panels(self._plan)
             self._paint_charts()
+        if over is not self:
+            self.paint_below()
 
     def _wanted_latency(self) -> str:
         """Whose latencies are charted: the probe's with fio's, else fio's, and before the first

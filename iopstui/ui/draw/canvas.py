@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 from rich.color import ColorSystem
 from rich.console import Console
@@ -18,6 +19,7 @@ from rich.style import Style
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual.app import ComposeResult
 from textual.geometry import Region
+from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -54,7 +56,8 @@ class Canvas(Widget):
         """Remembered here; Textual is only told that there is something to send at all."""
         # those that it keeps from when another screen lay over this one are sent with all of it,
         # and Textual doesn't forget them then
-        if not self._changed or not self._repaint_regions:
+        covered = self.is_attached and self.app.screen is not self.screen
+        if not covered and not (self._changed and self._repaint_regions):
             self.refresh(regions[0])
         self._changed += regions
 
@@ -108,6 +111,13 @@ class Canvas(Widget):
             pieces.append((" " * (end - at), None))
         return [Segment(text, style) for text, style in pieces]
 
+    def filtered(self, y: int, begin: int, end: int) -> list[Segment]:
+        """The same in the colours of the theme."""
+        segments, background = self.part(y, begin, end), self.background_colors[1]
+        for one in self.get_line_filters():
+            segments = one.apply(segments, background)
+        return segments
+
     def render_line(self, y: int) -> Strip:
         """Row ``y`` of the screen."""
         width = self.size.width
@@ -130,6 +140,65 @@ class CanvasScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """One widget; a resize only moves what it shows."""
         yield self.canvas
+
+    def paint_below(self) -> None:
+        """Send what has changed while dialogs lie over this screen, as far as they leave it free.
+        Textual would compose all screens anew for it."""
+        pieces = self.pieces_below()
+        if pieces:
+            self.app._display(self, _Cut(pieces, self.canvas.base_style))  # type: ignore[arg-type]
+
+    def pieces_below(self) -> list[Place]:
+        """The changed cells that no dialog covers, tinted as the dialogs' screens say."""
+        app, canvas = self.app, self.canvas
+        stack = [*app._background_screens, app.screen]
+        if self not in stack:
+            return []
+        above = stack[stack.index(self) + 1 :]
+        boxes = [box for screen in above for box in _covered(screen)]
+        tints = [screen.styles.background for screen in above if screen.styles.background.a > 0]
+        whole = self.size.region
+        regions = [region.intersection(whole) for region in canvas.changed()]
+        spans = self._compositor._regions_to_spans(region for region in regions if region)
+        found = []
+        for y, begin, end in [span for one in spans for span in _free(one, boxes)]:
+            segments = canvas.filtered(y, begin, end)
+            if tints:
+                base = canvas.base_style
+                segments = [Segment(text, base + (style or PLAIN)) for text, style, _ in segments]
+            for tint in tints:
+                segments = list(BackgroundScreen.process_segments(segments, tint))
+            found.append((y, begin, [(text, style or PLAIN) for text, style, _ in segments]))
+        return found
+
+
+Place = tuple[int, int, list[tuple[str, Style]]]
+"""Row, column and what stands there."""
+
+
+def _covered(screen: Screen[Any]) -> list[Region]:
+    """What the widgets of a dialog cover."""
+    return [
+        region.intersection(clip)
+        for widget, (region, clip) in screen._compositor.visible_widgets.items()
+        if widget is not screen
+        and (not widget.children or widget.styles.background.a > 0 or widget.styles.border)
+    ]
+
+
+def _free(span: tuple[int, int, int], boxes: Iterable[Region]) -> list[tuple[int, int, int]]:
+    """The parts of a row's span that no box covers."""
+    y, begin, end = span
+    free = [(begin, end)]
+    for box in boxes:
+        if box.y <= y < box.bottom:
+            free = [
+                (low, high)
+                for first, last in free
+                for low, high in ((first, min(last, box.x)), (max(first, box.right), last))
+                if low < high
+            ]
+    return [(y, low, high) for low, high in free]
 
 
 class _Cutter(Compositor):
@@ -158,24 +227,22 @@ class _Cutter(Compositor):
         spans = [*self._regions_to_spans(region for region in inside if region)]
         if not spans:
             return None
-        filters, background = canvas.get_line_filters(), canvas.background_colors[1]
-        base = canvas.base_style
-        pieces = []
-        for y, begin, end in spans:
-            segments = canvas.part(y, begin, end)
-            for one in filters:
-                segments = one.apply(segments, background)
-            pieces.append((y, begin, [(text, style or PLAIN) for text, style, _ in segments]))
+        pieces = [
+            (
+                y,
+                begin,
+                [(text, style or PLAIN) for text, style, _ in canvas.filtered(y, begin, end)],
+            )
+            for y, begin, end in spans
+        ]
         # Textual asks no more of it than to be an update
-        return _Cut(pieces, base)  # type: ignore[return-value]
+        return _Cut(pieces, canvas.base_style)  # type: ignore[return-value]
 
 
 class _Cut(CompositorUpdate):
     """Pieces of rows, each with its place, over a ``base`` style."""
 
-    def __init__(
-        self, pieces: Sequence[tuple[int, int, Sequence[tuple[str, Style]]]], base: Style
-    ) -> None:
+    def __init__(self, pieces: Sequence[Place], base: Style) -> None:
         self._pieces = pieces
         self._base = base
 
