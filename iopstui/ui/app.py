@@ -47,6 +47,7 @@ from iopstui.ui.parts.experiment import NONE_HERE, ExperimentKeys, MakeBackgroun
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.parts.target import TargetKeys
@@ -148,7 +149,7 @@ class IopstuiApp(KeysInOrder):
         self.actions = Actions([
             self.jobs, self.targets, self.view, self.experiments, self.lessons,
             KernelKeys(port, self.jobs, self.experiments), RecordKeys(port),
-            PictureKeys(port), LeaveKeys(port, self.action_quit),
+            PanelKeys(port), PictureKeys(port), LeaveKeys(port, self.action_quit),
         ])  # fmt: skip
 
     @property

@@ -232,7 +232,8 @@ async def test_a_second_repaints_one_tile_of_each_chart() -> None:
                 tile.show = spy  # type: ignore[method-assign, assignment]
         fake.tick(1)
         await settle(pilot)
-        assert len(touched) == 2
+        # the name at the end of a line may stand in the next tile
+        assert 2 <= len(touched) <= 3
 
 
 async def test_freezing_stops_the_picture_not_the_data() -> None:
@@ -419,15 +420,16 @@ async def test_where_all_panes_are_visible_a_key_gives_one_the_whole_screen() ->
             await settle(pilot)
             return screen_text(app)
 
-        assert "kernel, this second" in screen_text(app)
-        alone = await pressed("2")
-        assert "[ 2 latency ]" in alone and "kernel, this second" not in alone
+        assert "Device (iostat)" in screen_text(app)
+        assert "Device (iostat)" in await pressed("2"), "the focus alone has moved"
+        alone = await pressed("enter")
+        assert "[ 2 latency ]" in alone and "Device (iostat)" not in alone
         assert "[ 3 numbers ]" in await pressed("tab")
-        assert "kernel, this second" in await pressed("3"), "again: all of them"
-        assert "[ 4 CPUs ]" in await pressed("4")
+        assert "Device (iostat)" in await pressed("escape")
+        assert "[ 4 CPUs ]" not in await pressed("4") and "[ 4 CPUs ]" in await pressed("4")
         everything = await pressed("0")
-        assert "kernel, this second" in everything and "[ 4 CPUs ]" not in everything
-        assert "kernel, this second" in await pressed("0")
+        assert "Device (iostat)" in everything and "[ 4 CPUs ]" not in everything
+        assert "Device (iostat)" in await pressed("0")
 
 
 @pytest.mark.parametrize("size", [(40, 10), (1, 1), (59, 50), (200, 14)])

@@ -32,6 +32,8 @@ from iopstui.ui.draw.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Cha
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.state.moments import Moment
 
+JOB_WIDTH = 90
+"""Columns of the job where it stands in one line with the device."""
 ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 """Seconds per column of the charts."""
 
@@ -116,6 +118,8 @@ class Dashboard(CanvasScreen):
     shows it binds its keys."""
 
     q_does = "quit"
+    zooms = True
+    """Whether Enter gives the focused panel the whole screen."""
     turns = True
     """Whether keys here run jobs and change settings of the disks."""
 
@@ -135,6 +139,8 @@ class Dashboard(CanvasScreen):
         self.state = state
         self.charset = charset
         self.tab = 0
+        self.focus_shown = False
+        """Whether the panel that keys and the mouse have chosen stands out."""
         self.alone = False
         """One pane has the whole screen, which has room for all."""
         self._still: LiveState | None = None
@@ -263,17 +269,29 @@ class Dashboard(CanvasScreen):
             panel.place(plan.box(name))
         self._latency_of = self._wanted_latency()
         iops, latency = (plan.iops, plan.latency) if not self.overlay.on else (HIDDEN, HIDDEN)
+        framed = plan.framed
         new = [
-            *self.overlay.place(plan.iops, plan.latency),
-            *self.more.place(plan.box(layout.CHARTS)),
-            *self.charts[0].place(iops),
-            *self.heats.place(latency if self.heat_shown else HIDDEN, self._heat()),
+            *self.overlay.place(plan.iops, plan.latency, framed),
+            *self.more.place(plan.box(layout.CHARTS), framed),
+            *self.charts[0].place(iops, framed),
+            *self.heats.place(latency if self.heat_shown else HIDDEN, self._heat(), framed),
         ]
         for name, chart in self._latencies.items():
             here = name == self._latency_of and not self.heat_shown
-            new += chart.place(latency if here else HIDDEN)
+            new += chart.place(latency if here else HIDDEN, framed)
+        self._show_focus()
         self.canvas.add(new)
         self.paint(even_if_frozen=True)
+
+    def _show_focus(self) -> None:
+        """The chart of the focused panel has the border of the focus."""
+        rates = [self.charts[0], self.overlay.charts[0]]
+        further = [*rates, *self.more.charts]
+        latencies = [chart for chart in self.charts if chart not in further]
+        for index, shown in enumerate((rates, latencies)):
+            for chart in shown:
+                chart.number = str(index + 1)
+                chart.focused = self.focus_shown and self.tab == index
 
     def cells(self) -> int:
         """How many CPUs there are: their panel is as high as they need."""
@@ -319,6 +337,28 @@ class Dashboard(CanvasScreen):
         self.alone = tab is not None
         self.tab = self.tab if tab is None else tab % len(self.tabs)
         self.relayout()
+
+    @property
+    def tabbed(self) -> bool:
+        """Whether one pane at a time is seen."""
+        return self._plan is not None and self._plan.tabbed
+
+    def focus_panel(self, tab: int) -> None:
+        """Make a panel stand out; Enter gives it the whole screen."""
+        self.tab, self.focus_shown = tab % len(self.tabs), True
+        self._show_focus()
+        self.paint(even_if_frozen=True)
+
+    def focus_by(self, by: int) -> None:
+        """The same with the next or the previous one that is seen; the first time the first."""
+        seen = [tab for tab in range(len(self.tabs)) if self._seen(tab)] or [0]
+        at = seen.index(self.tab) + by if self.focus_shown and self.tab in seen else 0
+        self.focus_panel(seen[at % len(seen)])
+
+    def _seen(self, tab: int) -> bool:
+        plan = self._plan
+        names = ("iops", "latency", "fio", "cpus", *(p.name for p in self.panes if p.tab))
+        return plan is not None and plan.box(names[tab]).height > 0
 
     def show_heat(self, shown: bool) -> None:
         """The heat map in place of the percentile lines, or the other way round."""
@@ -387,17 +427,26 @@ class Dashboard(CanvasScreen):
 
     def _paint_lines(self, plan: layout.Plan) -> None:
         state, width, charset = self.shown, plan.header.width, self.charset
-        self.panels["header"].show(
-            [self.what(width), bars.job_line(state, self.next_job, width, charset)]
-        )
+        if plan.header.height == 1:
+            job = min(width * 11 // 20, JOB_WIDTH)
+            left = self.what(width - job)
+            self.panels["header"].show(
+                [(*left, *bars.job_line(state, self.next_job, job, charset))]
+            )
+        else:
+            self.panels["header"].show(
+                [self.what(width), bars.job_line(state, self.next_job, width, charset)]
+            )
         box = plan.finding
+        in_box = plan.framed and box.height >= layout.FINDING_BOX
         message, *rest = bars.message_rows(
             self.state, self._frozen_frame(), self.own, width,
-            box.height if finding_line.empty(state) else 0, charset, self.turns,
+            box.height if finding_line.empty(state) and not in_box else 0, charset, self.turns,
         )  # fmt: skip
         self.panels["message"].show([message])
         found = pad(rest, box.height, width) if rest else None
-        found = found or finding_line.rows(state, box.width, box.height, charset)
+        shown = finding_line.boxed if in_box else finding_line.rows
+        found = found or shown(state, box.width, box.height, charset)
         self.panels["finding"].show(found)
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.q_does)])
 
@@ -440,9 +489,16 @@ class Dashboard(CanvasScreen):
             self.frozen_at, self.turns,
         )  # fmt: skip
         for panel in self.panes:
-            if panels[panel.name].shown:
-                box = plan.box(panel.name)
-                panels[panel.name].show(panel.rows(scene, box.width, box.height))
+            if not panels[panel.name].shown:
+                continue
+            box = plan.box(panel.name)
+            if plan.framed:
+                index = self.index_of(panel.name)
+                focused = self.focus_shown and self.tab == index
+                rows = panel.boxed(scene, box.width, box.height, str(index + 1), focused)
+            else:
+                rows = panel.rows(scene, box.width, box.height)
+            panels[panel.name].show(rows)
 
     def _paint_charts(self) -> None:
         if self.overlay.on:
@@ -476,6 +532,14 @@ class Dashboard(CanvasScreen):
         note = self._latency_note()
         self.heats.paint(self.shown, self.window, note, self.percentiles_shown, cursor)
         self.more.paint(self.shown.history, self.window, disk, cursor)
+
+    def index_of(self, name: str) -> int:
+        """The tab of a panel, by its name."""
+        regions = {"iops": 0, "latency": 1, "fio": 2, "kernel": 2, "cpus": 3}
+        if name in regions:
+            return regions[name]
+        with_tab = [panel.name for panel in self.panes if panel.tab]
+        return len(layout.TABS) + with_tab.index(name) if name in with_tab else 0
 
     def _means(self) -> list[Mean]:
         """Of each stretch between marks; without a mark the runs panel tells more."""

@@ -184,6 +184,8 @@ class Column(Generic[T]):
     show: Callable[[T], str]
     drop: int = 0
     style: Style | None = None
+    style_of: Callable[[T], Style | None] | None = None
+    """A style that depends on the value."""
 
 
 class Table(Generic[T]):
@@ -235,7 +237,8 @@ class Table(Generic[T]):
         line = Line(self._width, self._charset).add(fit(label, self._label), label_style)
         run, style = "", PLAIN
         for column, width in self._columns:
-            wanted = DIM if dim else column.style
+            style_of = column.style_of
+            wanted = DIM if dim else column.style if style_of is None else style_of(item)
             text = column.show(item)
             cell = text.rjust(width) if len(text) <= width else fit(text, width)
             # Neighbours of one style are one piece: fewer escape sequences to send.

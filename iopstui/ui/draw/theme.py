@@ -20,7 +20,6 @@ from textual.color import Color, ColorParseError
 from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES, Theme
 
-
 from iopstui.ui.draw.style import ROLE
 
 DARK, LIGHT, COLOURBLIND, TERMINAL = "dark", "light", "colourblind", "terminal"

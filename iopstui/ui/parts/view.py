@@ -82,27 +82,6 @@ class ViewKeys(Part):
         self.port.refresh_footer()
         dashboard.paint(even_if_frozen=True)
 
-    def tab(self, tab: int) -> None:
-        """Show a pane: alone, where the screen is large enough for all; again: all of them."""
-        dashboard = self.port.dashboard
-        if dashboard is None or (not dashboard.alone and dashboard.show_tab(tab)):
-            return
-        again = dashboard.alone and dashboard.tab == tab
-        dashboard.show_alone(None if again else tab)
-
-    def everything(self) -> None:
-        """Show all panes again, where there is room for them."""
-        if self.port.dashboard is not None and self.port.dashboard.alone:
-            self.port.dashboard.show_alone(None)
-
-    def next_tab(self, by: int) -> None:
-        """Show the next or the previous pane."""
-        dashboard = self.port.dashboard
-        if dashboard is not None:
-            following = (dashboard.tab + by) % len(dashboard.tabs)
-            if not dashboard.show_tab(following):
-                dashboard.show_alone(following)
-
     def zoom(self, out: bool) -> None:
         """Show a longer or a shorter stretch of time in the charts."""
         if self.port.dashboard is not None:
@@ -277,20 +256,6 @@ class ViewKeys(Part):
              Key("plus,equals_sign", "+", False, "Charts: shorter time")), zoom,
             help="charts: a longer or a shorter stretch of time", place=90,
             footer=(Footer("time", {IDLE: 190, RUNNING: 190, REPLAY: 190}),),
-        ),
-        Action(
-            "tab", (Key("1", "1", 0), Key("2", "2", 1), Key("3", "3", 2), Key("4", "4", 3),
-             Key("5", "5", 4), Key("6", "6", 5)), tab,
-            help="one pane on the whole screen; again, or 0: all of them, where there is room",
-            place=100, term="1 2 3 4 5 6, tab",
-        ),
-        Action(
-            "everything", (Key("0", "0"),), everything, help="all panes again", place=101,
-        ),
-        Action(
-            "next_tab",
-            (Key("tab", "tab", 1, on_dashboard=True),
-             Key("shift+tab", "shift+tab", -1, on_dashboard=True)), next_tab,
         ),
         Action(
             "queue_map", (pages.QUEUE_MAP,), queue_map, title="Queue map",
