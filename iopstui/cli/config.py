@@ -43,6 +43,10 @@ def _theme(text: str) -> str:
     return _one_of(text, values.THEMES + values.MORE_THEMES)
 
 
+def _truth(text: str) -> bool:
+    return text == "True"
+
+
 def _format(text: str) -> str:
     return _one_of(text, values.EXPERIMENT_FORMATS)
 
@@ -77,6 +81,7 @@ def _size(text: str) -> str:
 
 KEYS: Mapping[str, Key] = {
     "theme": Key(str, _theme, ("live", "replay", "lesson", "fleet"), "dark"),
+    "mouse": Key(bool, _truth, ("live", "replay", "lesson", "fleet"), "true"),
     "interval": Key(float, values.interval, RUNS, "1"),
     "job": Key(str, _job, RUNS, "none"),
     "size": Key(str, _size, RUNS, "512m in all"),
@@ -225,8 +230,12 @@ def checked(path: Path, entries: list[Entry]) -> Config:
         except (argparse.ArgumentTypeError, ValueError) as error:
             problems.append((entry.line, str(error)))
         else:
-            settings[entry.key] = Setting(value, str(entry.value), entry.line)
+            settings[entry.key] = Setting(value, _written(entry.value), entry.line)
     return Config(path, settings, tuple(problems))
+
+
+def _written(value: Value | None) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
@@ -246,7 +255,10 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
         raise ValueError(f"{entry.key} stands in line {before[entry.key].line} already")
     key = KEYS[entry.key]
     if not _is(entry.value, key.kind):
-        wanted = {str: 'a text in quotes: "..."', int: "a whole number", float: "a number"}
+        wanted = {
+            bool: "true or false", str: 'a text in quotes: "..."', int: "a whole number",
+            float: "a number",
+        }  # fmt: skip
         raise ValueError(f"{entry.key} is {wanted[key.kind]}")
     try:
         return key.check(str(entry.value))
@@ -255,6 +267,6 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
 
 
 def _is(value: Value, kind: type) -> bool:
-    if isinstance(value, bool):
-        return False
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
     return isinstance(value, (int, float) if kind is float else kind)

@@ -119,6 +119,8 @@ def add_theme(command: argparse.ArgumentParser) -> None:
     command.add_argument("--theme", action=_ExplicitOption, choices=values.THEMES, default="",
                          help="colour theme (default: dark; terminal where there are only 16 "
                          "colours)")  # fmt: skip
+    command.add_argument("--no-mouse", dest="mouse", action="store_false", default=True,
+                         help="leave the mouse to the terminal")  # fmt: skip
 
 
 def refuse_theme(arguments: argparse.Namespace) -> None:

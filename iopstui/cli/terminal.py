@@ -32,7 +32,7 @@ def require_terminal(
         )
 
 
-def require_for_screen() -> None:
+def require_for_screen(mouse: bool = True) -> None:
     """Raises Missing if a package that the screen needs is not installed. What is chosen on the
     screen is kept in the configuration file."""
     from iopstui.linux.process.packages import FOR_THE_SCREEN, require
@@ -41,7 +41,7 @@ def require_for_screen() -> None:
     from iopstui.cli.config import remember
     from iopstui.ui.core.preferences import PREFERENCES
 
-    PREFERENCES.remember = remember
+    PREFERENCES.remember, PREFERENCES.mouse = remember, mouse
 
 
 def require_for_runs() -> None:

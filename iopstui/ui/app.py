@@ -11,6 +11,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
@@ -33,9 +34,11 @@ from iopstui.ui.core.messages import (
     Controller,
     Discover,
     EventsWaiting,
+    KeyClicked,
     Loads,
     MakeController,
     MakeWatch,
+    ViewChanged,
 )
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.draw.style import UTF8, Charset, charset_for
@@ -67,6 +70,10 @@ os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 Told = tuple[Target, list[RunRow], list[Stretch]]
 Leave = Callable[[list[Told]], None]
+
+
+ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
+"""How the footer writes keys that have signs."""
 
 
 class PlainScrollBar(ScrollBarRender):
@@ -418,6 +425,24 @@ class IopstuiApp(KeysInOrder):
         if isawaitable(done):
             await done
 
+    def on_key_clicked(self, message: KeyClicked) -> None:
+        """A key of the footer was clicked: as if it had been pressed."""
+        known = {
+            shown: key.names.split(",")[0]
+            for action, _ in self.actions.by_id.values()
+            for key in action.keys
+            if key.names
+            for shown in {key.shown, key.shown.lower(), ARROWS.get(key.shown, key.shown)}
+        }
+        name = known.get(message.shown, known.get(message.shown.lower(), message.shown))
+        character = message.shown if len(message.shown) == 1 else None
+        self.post_message(events.Key(name, character))
+
+    def on_view_changed(self, message: ViewChanged) -> None:
+        """The mouse has changed what is shown."""
+        self.refresh_footer()
+        self.port.paint()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the dashboard do nothing while another screen is open."""
         if action != "do":
@@ -464,8 +489,7 @@ def run_app(
 
 def run_to_end(app: IopstuiApp) -> int:
     """Shows it until it is left; the exit code. After a crash that is never 0."""
-    # without mouse reports, the terminal's own selecting and copying keeps working
-    code = app.run(mouse=False)
+    code = app.run(mouse=PREFERENCES.mouse)
     if code is None or app.crashed:
         return EXIT_JOB_FAILED
     return EXIT_INTERRUPTED if app.interrupted else code

@@ -9,6 +9,8 @@ class Preferences:
     """``remember`` writes a key of the configuration file; it raises OSError."""
 
     def __init__(self) -> None:
+        self.mouse = True
+        """Whether the mouse is used."""
         self.remember: Callable[[str, str | bool], object] = lambda key, value: None
 
 

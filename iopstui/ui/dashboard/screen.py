@@ -15,16 +15,16 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
 from iopstui.ui.core.key import KeyHint
-from iopstui.ui.core.messages import Controller
+from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.dashboard import bars, finding_line, kernel_panel, more_charts
+from iopstui.ui.dashboard import bars, finding_line, kernel_panel, more_charts, mouse
 from iopstui.ui.dashboard import panels as registry
 from iopstui.ui.dashboard.heat_maps import HeatMaps
 from iopstui.ui.dashboard.more_charts import MoreCharts
 from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.draw import charts, layout
 from iopstui.ui.draw.canvas import CanvasScreen
-from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, Mean, TimeWindow
+from iopstui.ui.draw.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
 from iopstui.ui.draw.layout import HIDDEN, TABS, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
@@ -32,6 +32,7 @@ from iopstui.ui.draw.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Cha
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.state.moments import Moment
 
+LEAST_DOT_S = 0.05
 JOB_WIDTH = 90
 """Columns of the job where it stands in one line with the device."""
 ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
@@ -154,6 +155,10 @@ class Dashboard(CanvasScreen):
         self._what_of: tuple[int, Target, list[int], list[BlockDevice | None]] | None = None
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
+        self.span: tuple[float, float] | None = None
+        """The stretch of time that was chosen with the mouse."""
+        self._drag: tuple[Chart, int] | None = None
+        self._dragged = False
         self._cells_placed = -1
         self._placed_in = (0, 0)
         self._topology = Topology()
@@ -383,6 +388,7 @@ class Dashboard(CanvasScreen):
 
     def zoom(self, out: bool) -> str:
         """Changes the charts' stretch of time; what it is now, in words."""
+        self.span = None
         self._zoom = min(len(ZOOMS) - 1, max(0, self._zoom + (1 if out else -1)))
         dots = max((chart.dots for chart in self.charts), default=1) or 1
         self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
@@ -509,9 +515,10 @@ class Dashboard(CanvasScreen):
             return
         dots = min(chart.dots for chart in self.charts if chart.shown)
         cursor = self.frozen_at
-        self.window.follow(self.shown.history.end or 0.0, dots)
-        if cursor is not None:
-            self.window.reach(cursor, dots)
+        if self.span is None:
+            self.window.follow(self.shown.history.end or 0.0, dots)
+            if cursor is not None:
+                self.window.reach(cursor, dots)
         fio, frame = self.shown.fio_now, self.shown.frame
         disk = frame.together(self.shown.devices) if frame else None
         self.charts[0].paint(
@@ -540,6 +547,113 @@ class Dashboard(CanvasScreen):
             return regions[name]
         with_tab = [panel.name for panel in self.panes if panel.tab]
         return len(layout.TABS) + with_tab.index(name) if name in with_tab else 0
+
+    # -- the mouse
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A drag may begin."""
+        chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
+        self._drag = None
+        if event.button == 1 and chart is not None and not self.overlay.on:
+            self._drag = (chart, event.screen_x)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """The end of a drag over a chart: show that span of time."""
+        drag, self._drag = self._drag, None
+        self._dragged = False
+        if drag is None:
+            return
+        chart, x = drag
+        plot = chart.axis.box
+        columns = sorted((x, min(max(event.screen_x, plot.x + AXIS_WIDTH), self.size.width)))
+        if columns[1] - columns[0] < mouse.LEAST_DRAG:
+            return
+        self._dragged = True
+        column_s = self.window.dot_s * self.charset.dots
+        first, last = (self.window.start + (at - plot.x - AXIS_WIDTH) * column_s for at in columns)
+        self.show_span(first, last)
+
+    def on_click(self, event: events.Click) -> None:
+        """Focus a panel, give it the whole screen (twice), look at a second, or do a key."""
+        x, y, plan = event.screen_x, event.screen_y, self._plan
+        if plan is None or self._dragged or event.button != 1:
+            self._dragged = False
+            return
+        if mouse.inside(plan.footer, x, y):
+            key = mouse.footer_key_at(self.hints, plan.footer.width, x, self.q_does)
+            if key is not None:
+                self.post_message(KeyClicked(key))
+        elif mouse.inside(plan.tabs, x, y):
+            tab = mouse.tab_at(self.tabs, x)
+            if tab is not None and not self.show_tab(tab):
+                self.show_alone(tab)
+        elif mouse.inside(plan.finding, x, y):
+            self.post_message(KeyClicked("f"))
+        else:
+            self._panel_clicked(x, y, event.chain)
+
+    def _panel_clicked(self, x: int, y: int, chain: int) -> None:
+        tab = self._panel_at(x, y)
+        if tab is not None and not self.tabbed and not (self.focus_shown and self.tab == tab):
+            self.focus_panel(tab)
+        if chain == 2 and tab is not None and self.zooms:
+            if self.alone:
+                self.show_alone(None)
+            elif not self.tabbed:
+                self.show_alone(tab)
+            return
+        chart = mouse.chart_at(self.charts, x, y)
+        column = chart.column_at(x, y) if chart is not None else None
+        if column is not None and chain == 1 and not self.overlay.on:
+            column_s = self.window.dot_s * self.charset.dots
+            self.look_at(self.window.start + (column + 0.5) * column_s)
+
+    def _panel_at(self, x: int, y: int) -> int | None:
+        """The tab of the panel there."""
+        plan = self._plan
+        names = ("iops", "latency", *(panel.name for panel in self.panes))
+        found = (n for n in names if plan is not None and mouse.inside(plan.box(n), x, y))
+        name = next(found, None)
+        return self.index_of(name) if name is not None else None
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Over a chart: a longer stretch of time."""
+        self._scrolled(event, True)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Over a chart: a shorter stretch of time."""
+        self._scrolled(event, False)
+
+    def _scrolled(self, event: events.MouseEvent, down: bool) -> None:
+        event.stop()
+        if mouse.chart_at(self.charts, event.screen_x, event.screen_y) is not None:
+            self.zoom(down)
+
+    def look_at(self, t: float) -> None:
+        """Stand still at the second that ``t`` is in, in all panels."""
+        if self._still is None:
+            self._still = self.state.still()
+        self._look_at(self._still.moments.at(t))
+        self.post_message(ViewChanged())
+        self.paint(even_if_frozen=True)
+
+    def show_span(self, first: float, last: float) -> None:
+        """Show this stretch of time in the charts until the zoom changes or Esc."""
+        dots = min((one.dots for one in self.charts if one.shown), default=0)
+        if dots and last > first:
+            self.span = (max(0.0, first), last)
+            self.window.start = self.span[0]
+            self.window.dot_s = max(LEAST_DOT_S, (last - self.span[0]) / dots)
+            self.post_message(ViewChanged())
+            self.paint(even_if_frozen=True)
+
+    def drop_span(self) -> None:
+        """Show the charts as before a span was chosen."""
+        if self.span is not None:
+            self.span = None
+            self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
+            self.window.start = 0.0
+            self.paint(even_if_frozen=True)
 
     def _means(self) -> list[Mean]:
         """Of each stretch between marks; without a mark the runs panel tells more."""

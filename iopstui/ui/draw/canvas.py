@@ -34,6 +34,8 @@ _Part = tuple[int, int, int, Lines]
 class Canvas(Widget):
     """Shows ``Lines``, each in its own region of the screen."""
 
+    ALLOW_SELECT = False
+
     def __init__(self, lines: Iterable[Lines] = ()) -> None:
         super().__init__()
         self.lines: list[Lines] = []

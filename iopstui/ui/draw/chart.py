@@ -158,6 +158,13 @@ class Chart:
         self._window_start = None
         return new
 
+    def column_at(self, x: int, y: int) -> int | None:
+        """The column of the plot at a cell of the screen; ``None``: it is not in the plot."""
+        plot = self.axis.box
+        column = x - plot.x - AXIS_WIDTH
+        inside = 0 <= column < self._columns and plot.y <= y < plot.y + plot.height
+        return column if inside else None
+
     def rename(self, labels: Sequence[str]) -> None:
         """Call the curves so from now on."""
         if labels != [curve.label for curve in self.spec.curves]:

@@ -19,7 +19,9 @@ class PanelKeys(Part):
     def can_close(self) -> bool:
         """Whether one has it, or the picture stands still."""
         dashboard = self.port.dashboard
-        return dashboard is not None and (dashboard.alone or dashboard.frozen_at is not None)
+        return dashboard is not None and (
+            dashboard.alone or dashboard.frozen_at is not None or dashboard.span is not None
+        )
 
     def open(self) -> None:
         """Give the focused panel the whole screen."""
@@ -28,12 +30,14 @@ class PanelKeys(Part):
             self.port.refresh_footer()
 
     def close(self) -> None:
-        """Show all panels again; else show what is measured now."""
+        """Show all panels again; else all of the time; else what is measured now."""
         dashboard = self.port.dashboard
         if dashboard is None:
             return
         if dashboard.alone:
             dashboard.show_alone(None)
+        elif dashboard.span is not None:
+            dashboard.drop_span()
         else:
             dashboard.freeze()
         self.port.refresh_footer()
