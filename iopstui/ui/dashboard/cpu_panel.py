@@ -94,13 +94,6 @@ def rows(
     return [*pad([title, *body], height - len(notes), width), *notes]
 
 
-def value(
-    state: LiveState, target: Target, devices: Mapping[str, BlockDevice], topology: Topology
-) -> list[Piece]:
-    """For the border of its box: I/Os per interrupt."""
-    return _right(queue_map(mapped_disks(target.tree, devices), state.frame, topology))
-
-
 def _known(cpus: Sequence[CpuRow]) -> list[CpuRow]:
     """A CPU that only a queue's list names (offline, or not there at all) has nothing to show."""
     return [row for row in cpus if row.online]

@@ -44,8 +44,9 @@ class Panel:
     tab: str = ""
     height: int = 0
     title: str = ""
-    value: Callable[[Scene], Sequence[Piece]] = lambda scene: ()
-    """In a box: the title and the current value, on the upper border ("": of its first row)."""
+    value: Callable[[Scene], Sequence[Piece]] | None = None
+    """In a box: the title and the current value, on the upper border ("", None: as they stand in
+    its first row)."""
     foot: bool = False
     """In a box the last of its rows stands on the lower border."""
 
@@ -59,7 +60,8 @@ class Panel:
         head, *body = self.rows(scene, inner, height if self.foot else height - 1)
         last = body.pop() if self.foot else ()
         title = frame.words_of(self.title) if self.title else frame.titled(head)
-        first = frame.top(width, charset, number, title, self.value(scene), focused)
+        value = self.value(scene) if self.value is not None else frame.valued(head)
+        first = frame.top(width, charset, number, title, value, focused)
         below = frame.bottom(width, charset, last, focused)
         return frame.boxed(first, body, below, charset, focused)
 
@@ -85,7 +87,6 @@ PANELS: tuple[Panel, ...] = (
             s.state, s.target, s.devices, s.topology(), width, height, s.charset
         ),
         title="CPUs",
-        value=lambda s: cpu_panel.value(s.state, s.target, s.devices, s.topology()),
         foot=True,
     ),
     Panel(

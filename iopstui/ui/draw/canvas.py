@@ -18,6 +18,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual.app import ComposeResult
+from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
@@ -41,6 +42,8 @@ class Canvas(Widget):
         self.lines: list[Lines] = []
         self._by_row: dict[int, list[_Part]] | None = None
         self._changed: list[Region] = []
+        self._coloured_by: list[LineFilter] = []
+        self._coloured: dict[Style, Style] = {}
         self.add(lines)
 
     def add(self, lines: Iterable[Lines]) -> None:
@@ -115,10 +118,31 @@ class Canvas(Widget):
 
     def filtered(self, y: int, begin: int, end: int) -> list[Segment]:
         """The same in the colours of the theme."""
-        segments, background = self.part(y, begin, end), self.background_colors[1]
-        for one in self.get_line_filters():
-            segments = one.apply(segments, background)
+        segments, filters = self.part(y, begin, end), self.get_line_filters()
+        if self._coloured_by != filters:
+            self._coloured_by, self._coloured = list(filters), {}
+        found = []
+        for text, style, control in segments:
+            if style is not None:
+                # a filter makes the same of a style each time
+                other = self._coloured.get(style)
+                if other is None:
+                    other = self._coloured[style] = self._through(filters, style)
+                if other.underline and " " in text:
+                    found += self._slowly(filters, Segment(text, style, control))
+                    continue
+                style = other
+            found.append(Segment(text, style, control))
+        return found
+
+    def _slowly(self, filters: Sequence[LineFilter], segment: Segment) -> list[Segment]:
+        segments = [segment]
+        for one in filters:
+            segments = one.apply(segments, self.background_colors[1])
         return segments
+
+    def _through(self, filters: Sequence[LineFilter], style: Style) -> Style:
+        return self._slowly(filters, Segment("x", style))[0].style or style
 
     def render_line(self, y: int) -> Strip:
         """Row ``y`` of the screen."""

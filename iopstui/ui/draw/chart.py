@@ -102,6 +102,7 @@ class Chart:
         self.time = Lines(f"{spec.id}-time")
         self.sides = (Lines(f"{spec.id}-left"), Lines(f"{spec.id}-right"))
         self.framed = self.focused = False
+        self._edges_of: object = None
         self.number = ""
         """In a box: the key of its panel."""
         self.tiles: list[Lines] = []
@@ -154,7 +155,7 @@ class Chart:
             width = max(0, min(charts.TILE_COLUMNS, columns - first))
             tile.place(Box(x + first, y, width, rows) if width and not hidden else HIDDEN)
         self._painted.clear()
-        self._scale = self._looks = None
+        self._scale = self._looks = self._edges_of = None
         self._window_start = None
         return new
 
@@ -225,6 +226,10 @@ class Chart:
 
     def _edges(self, window: TimeWindow) -> None:
         """The time axis, and the sides of the box."""
+        key = (window.start, window.dot_s, self._box, self.focused)
+        if key == self._edges_of:
+            return
+        self._edges_of = key
         if not self.framed:
             self.time.show([self._time(window, self._box.width)])
             return

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.style import Style
 
 from iopstui.ui.draw.rows import Line, Piece, Row, cells
-from iopstui.ui.draw.style import BOLD, BORDER, DIM, FOCUS, KEY, Charset
+from iopstui.ui.draw.style import BOLD, BORDER, FOCUS, KEY, Charset
 
 SIDES = 4
 """Columns of both borders and the blanks beside them."""
@@ -99,6 +99,13 @@ def words_of(title: str) -> tuple[Piece, ...]:
     return ((title, BOLD),)
 
 
+def valued(head: Row) -> list[Piece]:
+    """What stands at the right of a panel's first row."""
+    pieces = list(head)[1:]
+    fills = [n for n, (text, _) in enumerate(pieces) if len(text) > 2 and not text.strip("─- ")]
+    return stripped(tuple(pieces[fills[0] + 1 : -1])) if fills else []
+
+
 def titled(head: Row) -> list[Piece]:
     """The title in a panel's first row, which is a rule."""
     found: list[Piece] = []
@@ -110,7 +117,3 @@ def titled(head: Row) -> list[Piece]:
             break
         found.append((text, style))
     return found
-
-
-DOT: Piece = ("  ", DIM)
-"""Between the groups of a value."""
