@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cached_cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
@@ -25,7 +25,8 @@ def cells(text: str) -> int:
 
 
 # half of what is shown are the same few frames, bars and dots as a second ago
-_wide = lru_cache(4096)(cell_len)
+# without rich's own cache behind it, which keeps 4096 rows of charts that never come again
+_wide = lru_cache(512)(cached_cell_len.__wrapped__)
 
 
 def fit(text: str, width: int) -> str:
