@@ -447,7 +447,7 @@ class IopstuiApp(KeysInOrder):
         """Keys of the dashboard do nothing while another screen is open."""
         if action != "do":
             return True
-        on_dashboard = self.dashboard is not None and self.dashboard.is_current
+        on_dashboard = self.port.shows(self.dashboard)
         over = self.port.shows(self.experiment_screen)
         return self.actions.possible(str(parameters[0]), on_dashboard, over)
 

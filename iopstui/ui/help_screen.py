@@ -8,7 +8,6 @@ from rich.text import Text
 from textual.binding import Binding
 
 from iopstui.ui.core import pages
-from iopstui.ui.core.key import closing
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.help import help_sections
@@ -18,7 +17,7 @@ class HelpScreen(TextScreen):
     """The help: its own keys close it."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing(pages.HELP), "leave", "back"),
+        Binding(pages.HELP.names, "leave", "Close"),
     ]
 
 
@@ -36,4 +35,4 @@ def help_screen(charset: Charset, here: str = "", first: str = "") -> TextScreen
         for term, meaning in entries:
             table.add_row(Text("  " + charset.text(term)), Text(charset.text(meaning)))
         parts += [table, Text()]
-    return HelpScreen("help", Group(*parts), charset)
+    return HelpScreen("Help", Group(*parts), charset)

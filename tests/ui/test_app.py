@@ -13,6 +13,8 @@ from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.modal import Modal
+from iopstui.ui.core.picture import pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.jobs import JobChooser
@@ -53,7 +55,9 @@ def make(
 
 
 def screen_text(app: IopstuiApp) -> str:
-    """Everything the dashboard shows, as a terminal would."""
+    """Everything the dashboard shows, or all that is seen while a dialog lies over it."""
+    if isinstance(app.screen, Modal):
+        return pictures(app)[".txt"]
     width, height = app.size
     grid = [[" "] * width for _ in range(height)]
     canvas = getattr(app.screen, "canvas", None)

@@ -19,6 +19,7 @@ from iopstui.fleet.scene import HostLine
 from iopstui.fleet.told import Begun, Over, Row, Said, State, Told, host_second
 from iopstui.model.histogram import bucket_key
 from iopstui.safety.tunable_states import TunableState
+from iopstui.ui.core.modal import Modal
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.host import HostView
 from iopstui.ui.fleet_app import OLD_S, FleetApp, FleetReplayApp
@@ -348,7 +349,8 @@ async def test_what_is_in_a_recording_twice_is_played_once() -> None:
 
 
 def words_of(app: FleetApp) -> str:
-    return "\n".join(str(one.content) for one in app.screen.query(Static))
+    title = app.screen.heading if isinstance(app.screen, Modal) else ""
+    return "\n".join([title, *(str(one.content) for one in app.screen.query(Static))])
 
 
 async def test_a_setting_of_all_hosts_disks_is_changed_after_a_question_that_names_them() -> None:

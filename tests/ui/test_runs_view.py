@@ -15,7 +15,7 @@ from iopstui.model.metrics.run_history import MOST_KEPT, RunRow
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.dashboard import bars, runs_view
-from iopstui.ui.dialogs.live_rows import LiveRows
+from iopstui.ui.dialogs.runs import RunsList
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.start import runs_text
 from iopstui.ui.state.live import NEXT, LiveState
@@ -96,7 +96,7 @@ async def test_v_lists_all_runs_and_the_list_stays_live() -> None:
         fake = await demonstration(app, pilot)
         await pilot.press("v")
         await settle(pilot)
-        assert isinstance(app.screen, LiveRows) and shows(app, "runs of this session")
+        assert isinstance(app.screen, RunsList) and shows(app, "BEFORE")
         before = screen_text(app)
         assert before.index("iodepth 128 → 256") < before.index("iodepth 32 → 64")
         restart(fake, 512)

@@ -400,9 +400,10 @@ class Dashboard(CanvasScreen):
 
     def paint(self, even_if_frozen: bool = False) -> None:
         """Shows the newest state. While frozen only the message line lives."""
-        over = self.app.screen
-        if over is not self and isinstance(over, Painted):
-            over.paint()
+        over, stack = self.app.screen, self.app.screen_stack
+        for one in stack[stack.index(self) + 1 :] if self in stack else ():
+            if isinstance(one, Painted):
+                one.paint()
         if self._plan is None or not self.is_current:
             return
         box = self._plan.strip

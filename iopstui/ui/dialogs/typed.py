@@ -10,7 +10,8 @@ from textual import events
 from textual.screen import Screen
 
 MOST = 40
-FILTER = "/ or typing filters"
+FILTER = ("/", "Filter", "")
+"""The key, for the line of keys."""
 
 
 class Typed:
@@ -26,7 +27,7 @@ class Typed:
     @property
     def filtering(self) -> str:
         """What was typed, for the line of keys; "" while nothing is."""
-        return f"filter: {self.words}▏ Esc drops it" if self._typing else ""
+        return f"filter: {self.words}▏" if self._typing else ""
 
     def has(self, *texts: str) -> bool:
         """Whether the ``texts`` together have all of the words, in capitals or not."""

@@ -58,7 +58,11 @@ class Canvas(Widget):
         self.refresh()
 
     def _change(self, *regions: Region) -> None:
-        """Remembered here; Textual is only told that there is something to send at all."""
+        """Remembered here; Textual is only told that there is something to send at all. In a box
+        of other widgets Textual composes the screen: it is told of every region."""
+        if self.parent is not None and not isinstance(self.parent, CanvasScreen):
+            self.refresh(*regions)
+            return
         # those that it keeps from when another screen lay over this one are sent with all of it,
         # and Textual doesn't forget them then
         covered = self.is_attached and self.app.screen is not self.screen

@@ -101,7 +101,8 @@ class FleetKeys(Part):
             from iopstui.ui.dialogs.settings import Settings
 
             self.port.push(Settings(
-                session.knobs, self._turn, self.port.state, self.port.charset, NO_ANSWER
+                session.knobs, self._turn, self.port.state, self.port.charset, NO_ANSWER,
+                Key("K", "K"),
             ))  # fmt: skip
 
     def _turn(self, name: str, value: str) -> None:

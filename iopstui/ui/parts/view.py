@@ -46,7 +46,7 @@ class ViewKeys(Part):
             "Enter puts a mark on the charts, now, with these words; without any it is"
             f" {self._next_mark}. Each stretch between marks has its mean."
         )
-        prompt = Prompt("mark", words, "", lambda text: text, self.port.charset)
+        prompt = Prompt("Mark", words, "", lambda text: text, self.port.charset)
         self.port.push(prompt, self._mark_named)
 
     @property
@@ -92,12 +92,12 @@ class ViewKeys(Part):
         from iopstui.ui.dashboard.finding_line import listed
 
         port, charset = self.port, self.port.charset
-        self._list("findings, the newest first", lambda width: listed(port.shown, width, charset))
+        self._list("Findings", lambda width: listed(port.shown, width, charset), pages.FINDINGS)
 
-    def _list(self, title: str, rows: Callable[[int], Sequence[Row]]) -> None:
+    def _list(self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key) -> None:
         from iopstui.ui.dialogs.live_rows import LiveRows
 
-        self.port.push(LiveRows(title, rows, self.port.charset))
+        self.port.push(LiveRows(title, rows, self.port.charset, opened_by))
 
     def runs(self) -> None:
         """Open the list of runs."""
@@ -140,7 +140,7 @@ class ViewKeys(Part):
     def queue_map(self) -> None:
         """Open the queue map."""
         if self.port.dashboard is not None:
-            self._list("queue map: hctx, CPUs, interrupts", self._queue_rows)
+            self._list("Queue map", self._queue_rows, pages.QUEUE_MAP)
 
     def _queue_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard import queue_view
@@ -156,8 +156,7 @@ class ViewKeys(Part):
     def inside(self) -> None:
         """Open what the probe shows."""
         if self.port.dashboard is not None:
-            title = "inside the kernel: each request, from allocation to completion"
-            self._list(title, self._probe_rows)
+            self._list("Inside the kernel", self._probe_rows, pages.INSIDE)
 
     def _probe_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard import probe_view
@@ -183,10 +182,11 @@ class ViewKeys(Part):
         source = None if live is None else ProcessIo()
         groups = None if live is None else GroupsIo(live.target.on, Roots())
         self._list(
-            "who does it: processes",
+            "Processes",
             lambda width: processes_view.rows(
                 port.shown, source, width, charset, self.frozen, groups
             ),
+            pages.PROCESSES,
         )
 
     def heat_map(self) -> None:
