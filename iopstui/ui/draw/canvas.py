@@ -185,6 +185,10 @@ class CanvasScreen(Screen[None]):
         if self not in stack:
             return []
         above = stack[stack.index(self) + 1 :]
+        for screen in above:
+            # it keeps what it has drawn of the screens below, which is old now
+            screen._styles_cache.clear()
+            screen._dirty_regions.add(screen.outer_size.region)
         boxes = [box for screen in above for box in _covered(screen)]
         tints = [screen.styles.background for screen in above if screen.styles.background.a > 0]
         whole = self.size.region
