@@ -88,9 +88,9 @@ class IopstuiApp(KeysInOrder):
 
     ``make_controller`` is given the chosen devices' paths, none for a scratch file in the
     current directory; it may raise ``IopstuiError``. Without ``targets`` the device picker opens
-    unless ``pick`` is False, with what ``loads`` says the disks do; ``demo`` is called before it is
-    left for the demo. ``refresh_s`` is the least time between two paints of new figures,
-    ``theme`` the name of a theme (draw/theme.py).
+    unless ``pick`` is False, with what ``loads`` says the disks do; ``play`` is told which
+    recording is wanted before the screen is left for it. ``refresh_s`` is the least time between
+    two paints of new figures, ``theme`` the name of a theme (draw/theme.py).
     """
 
     CSS_PATH = "iopstui.tcss"
@@ -122,7 +122,8 @@ class IopstuiApp(KeysInOrder):
         no_experiments: str = NONE_HERE,
         theme: str = AUTO,
         loads: Loads | None = None,
-        demo: Callable[[], None] | None = None,
+        play: Callable[[str], None] | None = None,
+        first_run: bool = False,
     ) -> None:
         # the filter of NO_COLOR is chosen here, before there is a theme
         no_color = True if "NO_COLOR" in os.environ else None
@@ -143,8 +144,8 @@ class IopstuiApp(KeysInOrder):
         self.feed = Feed(port, refresh_s, self._wake, self.call_after_refresh)
         self.jobs = JobKeys(port, jobs, job, overrides)
         self.targets = TargetKeys(
-            port, make_controller, discover, watch, self._opened, self._close,
-            loads, self._first_lessons if lessons is not None else None, demo,
+            port, make_controller, discover, watch, self._opened, self._close, loads, self._begin,
+            play, lessons is not None, first_run,
         )  # fmt: skip
         self.view = ViewKeys(port)
         self.experiments = ExperimentKeys(
@@ -256,9 +257,14 @@ class IopstuiApp(KeysInOrder):
 
         return LiveDashboard(session, state, self.charset, self.lessons.strip)
 
-    def _first_lessons(self) -> None:
-        """The list of lessons, from the picker."""
-        self.lessons.choose()
+    def _begin(self, what: str) -> None:
+        """What was chosen on the home screen for the target that is open now."""
+        begin = {
+            "run": self.jobs.choose_job, "sweep": self.experiments.sweep,
+            "compare": self.experiments.compare, "lessons": self.lessons.choose,
+        }.get(what)  # fmt: skip
+        if begin is not None:
+            begin()
 
     def _close(self) -> None:
         """Close the session to make way for another."""

@@ -38,6 +38,16 @@ def _data_of_no_age(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture(autouse=True)
+def _the_same_machine_everywhere(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The home screen names the machine that it runs on."""
+    if "snap_compare" in request.fixturenames:
+        words = "db1 · Linux 6.12 · 32 CPUs · root"
+        monkeypatch.setattr("iopstui.ui.dialogs.picker.machine", lambda: words)
+
+
+@pytest.fixture(autouse=True)
 def _cursors_that_stand_still(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,8 +98,8 @@ async def test_from_the_picker_to_the_end() -> None:
         await settle(pilot)
         assert isinstance(app.screen, Picker)
         table = app.screen.query_one(DataTable)
-        assert table.row_count == 1 + len(fakes.DEVICES)
-        await pilot.press("down", "enter")
+        assert table.row_count == 2, "partitions are hidden"
+        await pilot.press("enter")
         await settle(pilot)
         assert isinstance(app.screen, Dashboard)
         fake.tick(2)
@@ -131,7 +131,7 @@ async def test_from_the_picker_to_the_end() -> None:
     assert app.return_value == 0
 
 
-async def test_the_picker_offers_the_scratch_file_first_and_escapes() -> None:
+async def test_the_home_screen_offers_a_scratch_file_and_escapes() -> None:
     chosen: list[object] = []
     fake = fakes.FakeController()
 
@@ -142,7 +142,7 @@ async def test_the_picker_offers_the_scratch_file_first_and_escapes() -> None:
     app = IopstuiApp(build, [], None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("enter")
+        await pilot.press("s")
         await settle(pilot)
         assert chosen == [()] and isinstance(app.screen, Dashboard)
     app = make(target=None)
@@ -160,7 +160,7 @@ async def test_a_target_that_is_refused_is_explained_in_the_picker() -> None:
     app = IopstuiApp(refuse, [], None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("enter")
+        await pilot.press("s")
         await settle(pilot)
         assert isinstance(app.screen, Picker)
         words = str(app.screen.query_one("#picker-words", Static).content)
@@ -541,6 +541,8 @@ async def test_the_device_is_changed_only_between_jobs() -> None:
         await settle(pilot)
         assert isinstance(app.screen, Dashboard) and ("close",) not in fake.calls
         await pilot.press("d")
+        await settle(pilot)
+        await app.workers.wait_for_complete()
         await settle(pilot)
         await pilot.press("enter")
         await settle(pilot)

@@ -66,7 +66,7 @@ async def test_the_picker_without_colours(monkeypatch: pytest.MonkeyPatch) -> No
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         assert colours(pilot) <= {"default"}
-        assert marked(app.screen.query_one(DataTable)) == ["scratch file"]
+        assert marked(app.screen.query_one(DataTable)) == ["nvme0n1"]
 
 
 def marked(widget: Widget) -> list[str]:

@@ -22,6 +22,7 @@ BOX = 4
         jobs.HINTS,
         live_rows.HINTS,
         option.HINTS,
+        picker.FOOT,
         prompt.HINTS,
         runs.HINTS,
         settings.HINTS,
@@ -31,7 +32,3 @@ BOX = 4
 )
 def test_they_fit_on_80_columns(hints: Sequence[Hint]) -> None:
     assert len("  ".join(f"{key} {does}" for key, does, _ in hints)) <= 80 - BOX
-
-
-def test_the_pickers_fit_too() -> None:
-    assert len(picker.FOOT) <= 80

@@ -18,6 +18,8 @@ class Typed:
     """Mixed into a screen in front of its own class. ``narrow`` is called when the words change."""
 
     words = ""
+    letters_filter = True
+    """Whether a letter that is no key begins it, as / does."""
     _typing = False
 
     def narrow(self) -> None:
@@ -54,7 +56,12 @@ class Typed:
             # a blank in front of all words parts nothing, and may be a key
             return bool(self.words) or character != " "
         assert isinstance(self, Screen)
-        return character != " " and key not in self._bindings.key_to_bindings and key not in OURS
+        return (
+            self.letters_filter
+            and character != " "
+            and key not in self._bindings.key_to_bindings
+            and key not in OURS
+        )
 
     def _narrow_to(self, words: str, typing: bool) -> None:
         changed = (words, typing) != (self.words, self._typing)
