@@ -135,3 +135,25 @@ async def test_a_asks_once_what_it_changes() -> None:
         assert len(changes()) == 1
         await pilot.press("a")
         assert len(changes()) == 2 and isinstance(app.screen, Dashboard)
+
+
+async def test_the_help_is_searched_behind_a_slash() -> None:
+    app = lab.make(lab.FakeLaboratory())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        await pilot.press("question_mark")
+        await settle(pilot)
+        assert "iodepth: half, double" in pictures(app)[".txt"]
+        await pilot.press("slash", *"aqu-sz")
+        await settle(pilot)
+        text = pictures(app)[".txt"]
+        assert "mean number of requests in queue" in text and "iodepth: half" not in text
+        await pilot.press(*"xyz")
+        await settle(pilot)
+        assert "No entry of the help" in pictures(app)[".txt"]
+        await pilot.press("escape")
+        await settle(pilot)
+        assert "iodepth: half, double" in pictures(app)[".txt"], "Esc drops the words first"
+        await pilot.press("escape")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard)
