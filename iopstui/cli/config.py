@@ -7,6 +7,7 @@ said with each command and never taken from a file. A mistake in the file is tol
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -39,7 +40,11 @@ class Key:
 
 
 def _theme(text: str) -> str:
-    return _one_of(text, values.THEMES)
+    return _one_of(text, values.THEMES + values.MORE_THEMES)
+
+
+def _truth(text: str) -> bool:
+    return text == "True"
 
 
 def _format(text: str) -> str:
@@ -75,7 +80,8 @@ def _size(text: str) -> str:
 
 
 KEYS: Mapping[str, Key] = {
-    "theme": Key(str, _theme, ("live", "replay", "lesson", "fleet"), values.THEMES[0]),
+    "theme": Key(str, _theme, ("live", "replay", "lesson", "fleet"), "dark"),
+    "mouse": Key(bool, _truth, ("live", "replay", "lesson", "fleet"), "true"),
     "interval": Key(float, values.interval, RUNS, "1"),
     "job": Key(str, _job, RUNS, "none"),
     "size": Key(str, _size, RUNS, "512m in all"),
@@ -178,6 +184,42 @@ def _text(path: Path) -> str:
     return data.decode("utf-8-sig")
 
 
+def remember(name: str, value: str | bool) -> None:
+    """Set a key in this user's file, which is made if there is none; every other line stays.
+    OSError, also where root would write a file that others can change."""
+    path = config_path()
+    if path is None:
+        raise FileNotFoundError(errno.ENOENT, "this user has no home directory")
+    path = Path(os.path.realpath(path))
+    try:
+        lines = _text(path).splitlines()
+    except FileNotFoundError:
+        lines = []
+    if os.geteuid() == 0:
+        from iopstui.linux.process.private import check_place
+
+        check_place(path)
+    written = str(value).lower() if isinstance(value, bool) else f'"{value}"'
+    new = f"{name} = {written}"
+    kept = [line for line in lines if line.partition("=")[0].strip(" \t\"'") != name]
+    at = next((number for number, line in enumerate(lines) if line not in kept), len(kept))
+    # behind a table's heading nothing is read
+    table = next((n for n, line in enumerate(kept) if line.lstrip().startswith("[")), len(kept))
+    kept.insert(min(at, table), new)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "w", encoding="utf-8") as file:
+            if path.exists():
+                os.fchmod(fd, stat.S_IMODE(path.stat().st_mode))
+            file.write("\n".join(kept) + "\n")
+        os.replace(beside, path)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
+
+
 def checked(path: Path, entries: list[Entry]) -> Config:
     """What of ``entries`` counts, and what is wrong with the others."""
     settings: dict[str, Setting] = {}
@@ -188,8 +230,12 @@ def checked(path: Path, entries: list[Entry]) -> Config:
         except (argparse.ArgumentTypeError, ValueError) as error:
             problems.append((entry.line, str(error)))
         else:
-            settings[entry.key] = Setting(value, str(entry.value), entry.line)
+            settings[entry.key] = Setting(value, _written(entry.value), entry.line)
     return Config(path, settings, tuple(problems))
+
+
+def _written(value: Value | None) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
@@ -209,7 +255,10 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
         raise ValueError(f"{entry.key} stands in line {before[entry.key].line} already")
     key = KEYS[entry.key]
     if not _is(entry.value, key.kind):
-        wanted = {str: 'a text in quotes: "..."', int: "a whole number", float: "a number"}
+        wanted = {
+            bool: "true or false", str: 'a text in quotes: "..."', int: "a whole number",
+            float: "a number",
+        }  # fmt: skip
         raise ValueError(f"{entry.key} is {wanted[key.kind]}")
     try:
         return key.check(str(entry.value))
@@ -218,6 +267,6 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
 
 
 def _is(value: Value, kind: type) -> bool:
-    if isinstance(value, bool):
-        return False
+    if isinstance(value, bool) or kind is bool:
+        return isinstance(value, bool) and kind is bool
     return isinstance(value, (int, float) if kind is float else kind)

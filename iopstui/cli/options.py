@@ -116,9 +116,11 @@ class _ExplicitOption(argparse.Action):
 
 def add_theme(command: argparse.ArgumentParser) -> None:
     """Add the colours of the screen."""
-    command.add_argument("--theme", action=_ExplicitOption, choices=values.THEMES,
-                         default=values.THEMES[0],
-                         help="colour theme (default: dark)")  # fmt: skip
+    command.add_argument("--theme", action=_ExplicitOption, choices=values.THEMES, default="",
+                         help="colour theme (default: dark; terminal where there are only 16 "
+                         "colours)")  # fmt: skip
+    command.add_argument("--no-mouse", dest="mouse", action="store_false", default=True,
+                         help="leave the mouse to the terminal")  # fmt: skip
 
 
 def refuse_theme(arguments: argparse.Namespace) -> None:

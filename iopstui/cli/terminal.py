@@ -32,11 +32,16 @@ def require_terminal(
         )
 
 
-def require_for_screen() -> None:
-    """Raises Missing if a package that the screen needs is not installed."""
+def require_for_screen(mouse: bool = True) -> None:
+    """Raises Missing if a package that the screen needs is not installed. What is chosen on the
+    screen is kept in the configuration file."""
     from iopstui.linux.process.packages import FOR_THE_SCREEN, require
 
     require(*FOR_THE_SCREEN)
+    from iopstui.cli.config import remember
+    from iopstui.ui.core.preferences import PREFERENCES
+
+    PREFERENCES.remember, PREFERENCES.mouse = remember, mouse
 
 
 def require_for_runs() -> None:

@@ -14,8 +14,15 @@ EXPERIMENT_FORMATS = ("table", "jsonl", "csv")
 """Of the data of experiments on standard output, the default first."""
 FORMATS = (*EXPERIMENT_FORMATS, "influx")
 """The same of anything else; "influx" are lines for InfluxDB."""
-THEMES = ("dark", "light", "colourblind")
-"""The colours of the screen (ui/draw/theme.py), the default first."""
+THEMES = ("dark", "light", "colourblind", "terminal")
+"""The screen's themes (ui/draw/theme.py)."""
+MORE_THEMES = (
+    "ansi-dark", "ansi-light", "atom-one-dark", "atom-one-light", "catppuccin-frappe",
+    "catppuccin-latte", "catppuccin-macchiato", "catppuccin-mocha", "dracula", "flexoki",
+    "gruvbox", "monokai", "nord", "rose-pine", "rose-pine-dawn", "rose-pine-moon",
+    "solarized-dark", "solarized-light", "textual-dark", "textual-light", "tokyo-night",
+)  # fmt: skip
+"""Textual's own, which the configuration may name as well."""
 
 
 def seconds(text: str, low: float, high: float) -> float:

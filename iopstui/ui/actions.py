@@ -169,6 +169,9 @@ class Actions:
         known = self.by_id.get(action)
         if known is None:
             return False
+        # where it does not apply its key may be another action's
+        if not known[0].applies(known[1]):
+            return False
         where = known[0].where
         return on_dashboard or where == ANYWHERE or (where == OVER_EXPERIMENT and over_experiment)
 

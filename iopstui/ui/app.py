@@ -11,6 +11,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
+from textual import events
 from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
@@ -33,12 +34,15 @@ from iopstui.ui.core.messages import (
     Controller,
     Discover,
     EventsWaiting,
+    KeyClicked,
     Loads,
     MakeController,
     MakeWatch,
+    ViewChanged,
 )
+from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.draw.style import UTF8, Charset, charset_for
-from iopstui.ui.draw.theme import begin_with, wear
+from iopstui.ui.draw.theme import AUTO, apply_roles, prepare, use_terminfo, variables_for
 from iopstui.ui.feed import Feed
 from iopstui.ui.keys import HELD_IN_LESSON, LIVE_BINDINGS
 from iopstui.ui.lesson.part import LessonKeys, MakeLessons
@@ -46,6 +50,7 @@ from iopstui.ui.parts.experiment import NONE_HERE, ExperimentKeys, MakeBackgroun
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.parts.target import TargetKeys
@@ -67,6 +72,10 @@ Told = tuple[Target, list[RunRow], list[Stretch]]
 Leave = Callable[[list[Told]], None]
 
 
+ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
+"""How the footer writes keys that have signs."""
+
+
 class PlainScrollBar(ScrollBarRender):
     """A scroll bar of blanks, for terminals without eighths of a block."""
 
@@ -79,9 +88,9 @@ class IopstuiApp(KeysInOrder):
 
     ``make_controller`` is given the chosen devices' paths, none for a scratch file in the
     current directory; it may raise ``IopstuiError``. Without ``targets`` the device picker opens
-    unless ``pick`` is False, with what ``loads`` says the disks do; ``demo`` is called before it is
-    left for the demo. ``refresh_s`` is the least time between two paints of new figures,
-    ``theme`` one of ``THEMES`` (draw/theme.py).
+    unless ``pick`` is False, with what ``loads`` says the disks do; ``play`` is told which
+    recording is wanted before the screen is left for it. ``refresh_s`` is the least time between
+    two paints of new figures, ``theme`` the name of a theme (draw/theme.py).
     """
 
     CSS_PATH = "iopstui.tcss"
@@ -111,18 +120,20 @@ class IopstuiApp(KeysInOrder):
         lesson: Lesson | None = None,
         replay: bool = False,
         no_experiments: str = NONE_HERE,
-        theme: str = "dark",
+        theme: str = AUTO,
         loads: Loads | None = None,
-        demo: Callable[[], None] | None = None,
+        play: Callable[[str], None] | None = None,
+        first_run: bool = False,
     ) -> None:
-        # said here already, because NO_COLOR's filter is chosen before there is a theme
-        super().__init__(driver_class=PatientDriver, ansi_color=True)
-        begin_with(self, theme)
+        # the filter of NO_COLOR is chosen here, before there is a theme
+        no_color = True if "NO_COLOR" in os.environ else None
+        super().__init__(driver_class=PatientDriver, ansi_color=no_color)
+        use_terminfo(self)
+        prepare(self, theme)
         self._targets = tuple(targets)
         self._pick = not targets if pick is None else pick
         self._run_at_once = job is not None if run_at_once is None else run_at_once
         self._sessions: list[tuple[Target, LiveState]] = []
-        self._first_theme = theme
         self._replayed = replay
         self._leaving = self.interrupted = False
         self._own_loop: asyncio.AbstractEventLoop | None = None
@@ -133,8 +144,8 @@ class IopstuiApp(KeysInOrder):
         self.feed = Feed(port, refresh_s, self._wake, self.call_after_refresh)
         self.jobs = JobKeys(port, jobs, job, overrides)
         self.targets = TargetKeys(
-            port, make_controller, discover, watch, self._opened, self._close,
-            loads, self._first_lessons if lessons is not None else None, demo,
+            port, make_controller, discover, watch, self._opened, self._close, loads, self._begin,
+            play, lessons is not None, first_run,
         )  # fmt: skip
         self.view = ViewKeys(port)
         self.experiments = ExperimentKeys(
@@ -146,7 +157,7 @@ class IopstuiApp(KeysInOrder):
         self.actions = Actions([
             self.jobs, self.targets, self.view, self.experiments, self.lessons,
             KernelKeys(port, self.jobs, self.experiments), RecordKeys(port),
-            PictureKeys(port), LeaveKeys(port, self.action_quit),
+            PanelKeys(port), PictureKeys(port), LeaveKeys(port, self.action_quit),
         ])  # fmt: skip
 
     @property
@@ -164,11 +175,33 @@ class IopstuiApp(KeysInOrder):
         """There is one from the choice of a target on."""
         return self.port.dashboard
 
+    # -- themes
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """The colours of the roles where a theme does not define them."""
+        return variables_for(self.current_theme)
+
+    def watch_theme(self, name: str) -> None:
+        """A theme was chosen: show it, and keep it for the next start."""
+        if not self._running:
+            return
+        apply_roles(self)
+        self.keep("theme", name)
+
+    def keep(self, key: str, value: str | bool) -> None:
+        """Keep a choice in the configuration, and say so."""
+        try:
+            PREFERENCES.remember(key, value)
+        except OSError as error:
+            why = error.strerror or error
+            self.port.say("warning", f"{key}: {value}. Not saved in the configuration: {why}.")
+        else:
+            self.port.say("info", f"{key}: {value} (saved in the configuration)")
+
     # -- start and end
 
     def on_mount(self) -> None:
         """Opens the dashboard, or the picker where nothing was chosen yet."""
-        wear(self, self._first_theme)
         mend()
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
@@ -224,9 +257,14 @@ class IopstuiApp(KeysInOrder):
 
         return LiveDashboard(session, state, self.charset, self.lessons.strip)
 
-    def _first_lessons(self) -> None:
-        """The list of lessons, from the picker."""
-        self.lessons.choose()
+    def _begin(self, what: str) -> None:
+        """What was chosen on the home screen for the target that is open now."""
+        begin = {
+            "run": self.jobs.choose_job, "sweep": self.experiments.sweep,
+            "compare": self.experiments.compare, "lessons": self.lessons.choose,
+        }.get(what)  # fmt: skip
+        if begin is not None:
+            begin()
 
     def _close(self) -> None:
         """Close the session to make way for another."""
@@ -393,11 +431,29 @@ class IopstuiApp(KeysInOrder):
         if isawaitable(done):
             await done
 
+    def on_key_clicked(self, message: KeyClicked) -> None:
+        """A key of the footer was clicked: as if it had been pressed."""
+        known = {
+            shown: key.names.split(",")[0]
+            for action, _ in self.actions.by_id.values()
+            for key in action.keys
+            if key.names
+            for shown in {key.shown, key.shown.lower(), ARROWS.get(key.shown, key.shown)}
+        }
+        name = known.get(message.shown, known.get(message.shown.lower(), message.shown))
+        character = message.shown if len(message.shown) == 1 else None
+        self.post_message(events.Key(name, character))
+
+    def on_view_changed(self, message: ViewChanged) -> None:
+        """The mouse has changed what is shown."""
+        self.refresh_footer()
+        self.port.paint()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of the dashboard do nothing while another screen is open."""
         if action != "do":
             return True
-        on_dashboard = self.dashboard is not None and self.dashboard.is_current
+        on_dashboard = self.port.shows(self.dashboard)
         over = self.port.shows(self.experiment_screen)
         return self.actions.possible(str(parameters[0]), on_dashboard, over)
 
@@ -439,8 +495,7 @@ def run_app(
 
 def run_to_end(app: IopstuiApp) -> int:
     """Shows it until it is left; the exit code. After a crash that is never 0."""
-    # without mouse reports, the terminal's own selecting and copying keeps working
-    code = app.run(mouse=False)
+    code = app.run(mouse=PREFERENCES.mouse)
     if code is None or app.crashed:
         return EXIT_JOB_FAILED
     return EXIT_INTERRUPTED if app.interrupted else code

@@ -83,7 +83,7 @@ class FleetApp(IopstuiApp):
         jobs: Sequence[ShippedJob] = (),
         job: str | None = None,
         charset: Charset | None = None,
-        theme: str = "dark",
+        theme: str = "",
         replay: bool = False,
         counts: Sequence[int] = (),
     ) -> None:
@@ -286,7 +286,7 @@ class FleetReplayApp(FleetApp):
         fleet: FleetController,
         replay: FleetReplay,
         charset: Charset | None = None,
-        theme: str = "dark",
+        theme: str = "",
     ) -> None:
         self.replay = replay
         super().__init__(fleet, (), replay.job or None, charset, theme, replay=True)

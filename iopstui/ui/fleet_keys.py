@@ -13,10 +13,13 @@ from iopstui.ui.keys import DASHBOARD_BINDINGS, REPLAY_ONLY
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.view import ViewKeys
 
-FLEET_PARTS: tuple[type[Part], ...] = (JobKeys, ViewKeys, KernelKeys, PictureKeys, LeaveKeys)
+FLEET_PARTS: tuple[type[Part], ...] = (
+    JobKeys, ViewKeys, KernelKeys, PanelKeys, PictureKeys, LeaveKeys,
+)  # fmt: skip
 HELP = "Keys of many hosts (iopstui fleet HOSTS)"
 FLEET_ONLY = (*FleetKeys.ACTIONS, *SweepKeys.ACTIONS)
 FLEET_ACTIONS = (

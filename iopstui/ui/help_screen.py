@@ -1,39 +1,70 @@
-"""The screen of the help."""
+"""The help, over whatever it was asked from."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 from textual.binding import Binding
+from textual.containers import VerticalScroll
+from textual.widgets import Static
 
 from iopstui.ui.core import pages
-from iopstui.ui.core.key import closing
+from iopstui.ui.core.modal import CLOSE, Hint
 from iopstui.ui.dialogs.text import TextScreen
-from iopstui.ui.draw.style import Charset
-from iopstui.ui.help import help_sections
+from iopstui.ui.dialogs.typed import Typed
+from iopstui.ui.draw.style import BOLD, KEY, Charset
+from iopstui.ui.help import Section, help_sections
+
+HINTS: tuple[Hint, ...] = (("/", "Search", ""), ("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE)
+NOTHING = "No entry of the help has all of these words."
 
 
-class HelpScreen(TextScreen):
-    """The help: its own keys close it."""
+class HelpScreen(Typed, TextScreen):
+    """Sections of (term, meaning). ``/`` searches them; other letters do nothing."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing(pages.HELP), "leave", "back"),
+        Binding(pages.HELP.names, "leave", "Close"),
     ]
+    letters_filter = False
+
+    def __init__(self, here: str, sections: Sequence[Section], charset: Charset) -> None:
+        self._here, self._sections = here, sections
+        super().__init__("Help", _shown(here, sections, charset), charset)
+        self.keys.show(HINTS)
+
+    def narrow(self) -> None:
+        """Show the entries that have all of the words; those of a section whose title has them."""
+        self.keys.show(HINTS, self.filtering)
+        found = []
+        for title, entries in self._sections:
+            kept = tuple(one for one in entries if self.has(title, *one))
+            if kept:
+                found.append((title, kept))
+        here = "" if self.words.strip() else self._here
+        text = _shown(here, found, self.charset) if found else Text(NOTHING, style=BOLD)
+        self.query_one("#text-body > Static", Static).update(text)
+        self.query_one(VerticalScroll).scroll_home(animate=False)
 
 
-def help_screen(charset: Charset, here: str = "", first: str = "") -> TextScreen:
-    """Every key, panel, abbreviation and flag, in plain words; first what the screen is about from
-    which it was asked for, then the section with the title ``first``."""
+def _shown(here: str, sections: Sequence[Section], charset: Charset) -> Group:
     parts: list[Text | Table] = []
     if here:
-        parts += [Text("Here", style="bold"), Text(charset.text(f"  {here}")), Text()]
-    for title, entries in help_sections(first):
-        parts.append(Text(charset.text(title), style="bold"))
+        parts += [Text("Here", style=BOLD), Text(charset.text(f"  {here}")), Text()]
+    for title, entries in sections:
+        parts.append(Text(charset.text(title), style=BOLD))
         table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(width=2 + max(len(term) for term, _ in entries), style="cyan")
+        table.add_column(width=2 + max(len(term) for term, _ in entries))
         table.add_column(ratio=1)
         for term, meaning in entries:
-            table.add_row(Text("  " + charset.text(term)), Text(charset.text(meaning)))
+            table.add_row(Text("  " + charset.text(term), style=KEY), Text(charset.text(meaning)))
         parts += [table, Text()]
-    return HelpScreen("help", Group(*parts), charset)
+    return Group(*parts)
+
+
+def help_screen(charset: Charset, here: str = "", first: str = "") -> HelpScreen:
+    """Every key, panel, abbreviation and flag, in plain words; first what the screen is about from
+    which it was asked for, then the section with the title ``first``."""
+    return HelpScreen(here, help_sections(first), charset)

@@ -17,6 +17,7 @@ from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.parts.replay import REPLACED, ReplayKeys
@@ -25,7 +26,7 @@ from iopstui.ui.parts.view import ViewKeys
 
 PARTS: tuple[type[Part], ...] = (
     JobKeys, TargetKeys, ViewKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys,
-    PictureKeys, LeaveKeys,
+    PanelKeys, PictureKeys, LeaveKeys,
 )  # fmt: skip
 
 LIVE_ACTIONS = tuple(action for part in PARTS for action in part.ACTIONS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from iopstui.ui.draw.theme import wear
+from iopstui.ui.draw.theme import change
 from iopstui.ui.state.live import LiveState
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Port:
 
     def wear(self, theme: str) -> None:
         """Shows everything in the colours of this theme from now on."""
-        wear(self._app, theme)
+        change(self._app, theme)
 
     def pictures(self) -> Mapping[str, str]:
         """What is on the screen now, by the suffix of its file."""

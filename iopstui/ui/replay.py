@@ -35,7 +35,7 @@ class ReplayApp(IopstuiApp):
     help_first = HELP
 
     def __init__(
-        self, session: ReplaySession, charset: Charset | None = None, theme: str = "dark"
+        self, session: ReplaySession, charset: Charset | None = None, theme: str = ""
     ) -> None:
         self.session = session
         super().__init__(
@@ -73,7 +73,7 @@ def _no_devices() -> Mapping[str, BlockDevice]:
     return {}
 
 
-def run_replay(name: str, speed: float, theme: str = "dark") -> int:
+def run_replay(name: str, speed: float, theme: str = "") -> int:
     """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
     session = ReplaySession(recording_path(name), speed)
     app = ReplayApp(session, theme=theme)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.format import cut, fit
 from iopstui.linux.roots import Roots
+from iopstui.safety.journal import state_directory
 from iopstui.safety.leftovers import clean_up
 from iopstui.text import printable
 from iopstui.ui.core.first_frame import FIRST, Words, dashboard_words, picker_words
@@ -38,7 +39,7 @@ def run_screen(
     options: RunOptions,
     refresh_s: float = 0.0,
     lesson: Lesson | None = None,
-    theme: str = "dark",
+    theme: str = "",
     first_job: str | None = None,
     export: Callable[[LiveSession], object] | None = None,
 ) -> int:
@@ -67,18 +68,36 @@ def _discover() -> Mapping[str, BlockDevice]:
     return read_devices(Roots())
 
 
-class _Wish:
-    """Something that was wished for, once."""
+class _Wanted:
+    """A recording that was asked for, until it is played."""
 
     def __init__(self) -> None:
-        self._wished = False
+        self._name = ""
 
-    def wish(self) -> None:
-        self._wished = True
+    def ask(self, name: str) -> None:
+        """Play this next."""
+        self._name = name
 
-    def taken(self) -> bool:
-        wished, self._wished = self._wished, False
-        return wished
+    def taken(self) -> str:
+        """Its name, once; "" if none was asked for."""
+        name, self._name = self._name, ""
+        return name
+
+
+FIRST_USE = "screen-used"
+"""A file in the state directory: with it the home screen needs no hint for beginners."""
+
+
+def _first_use() -> bool:
+    """True once for each user."""
+    try:
+        file = state_directory() / FIRST_USE
+        if file.exists():
+            return False
+        file.touch(mode=0o600)
+    except OSError:
+        return False
+    return True
 
 
 class _Sessions:
@@ -97,26 +116,27 @@ class _Sessions:
         self._recorded: dict[Path, Path] = {}
 
     def show(self, first_job: str | None, *, theme: str, **looks: Any) -> int:
-        """The screen, until it is left; the exit code. From the demo it goes back to the picker."""
+        """The screen until it is left; the exit code. A recording leads back to the home screen."""
         # only now: Textual takes longer to import than the first interval
         from iopstui.fio.library import shipped_jobs
         from iopstui.linux.devices.udev import HotplugMonitor
         from iopstui.linux.machine.load import DiskLoads
         from iopstui.ui.app import run_app
 
-        options, demo = self._options, _Wish()
+        options, wanted, first = self._options, _Wanted(), _first_use()
         while True:
             code = run_app(
                 self.controller, options.targets, options.job or first_job, options.overrides,
                 _discover, shipped_jobs(), self.ran, run_at_once=options.job is not None,
                 watch=HotplugMonitor, background=self.background, lessons=self.lessons,
-                theme=theme, loads=DiskLoads(), demo=demo.wish, **looks,
+                theme=theme, loads=DiskLoads(), play=wanted.ask, first_run=first, **looks,
             )  # fmt: skip
-            if code != EXIT_OK or not demo.taken():
+            name = wanted.taken()
+            if code != EXIT_OK or not name:
                 return code
             from iopstui.ui.replay import run_replay
 
-            code = run_replay("demo", 1.0, theme)
+            code = run_replay(name, 1.0, theme)
             if code != EXIT_OK:
                 return code
 

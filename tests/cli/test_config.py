@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from iopstui.cli import config as configuration
-from iopstui.cli.config import KEYS, NEVER, Config, config_path, read_config
+from iopstui.cli.config import KEYS, NEVER, Config, config_path, read_config, remember
 from iopstui.cli.program import configured, main, parsed, parser
 
 FULL = """\
@@ -20,6 +20,7 @@ job = "randread"
 size = "64m"
 nice = 3
 format = "jsonl"
+mouse = false
 """
 
 
@@ -51,7 +52,8 @@ def test_every_key_is_an_option_of_its_commands() -> None:
     for name, key in KEYS.items():
         for command in key.commands:
             below = parser()._subparsers._group_actions[0].choices[command]  # type: ignore[union-attr,index]
-            assert f"--{name}" in below._option_string_actions
+            options = below._option_string_actions
+            assert f"--{name}" in options or f"--no-{name}" in options
 
 
 def test_a_job_is_not_begun_by_itself_on_the_screen(file: Path) -> None:
@@ -96,11 +98,13 @@ def test_what_is_dangerous_is_refused(file: Path, key: str) -> None:
     ("line", "told"),
     [
         ('thme = "light"', "'thme' is not a key; did you mean theme?"),
-        ("zzzzzz = 1", "there are theme, interval"),
+        ("zzzzzz = 1", "there are theme, mouse, interval"),
         ('theme = "pink"', "none of dark, light, colourblind"),
         ("theme = 1", "theme is a text in quotes"),
         ('interval = "1"', "interval is a number"),
         ("interval = 0.1", "not a number of seconds from 0.25 to 60"),
+        ("mouse = 1", "mouse is true or false"),
+        ('mouse = "yes"', "mouse is true or false"),
         ("interval = true", "interval is a number"),
         ("nice = 1.5", "nice is a whole number"),
         ("nice = -1", "not a number from 0 to 19"),
@@ -116,6 +120,31 @@ def test_a_mistake_is_told_with_its_line(file: Path, line: str, told: str) -> No
     file.write_text(line + "\n")
     [sentence] = read_config().sentences()
     assert f"line {1 + line.count(chr(10))}: " in sentence and told in sentence
+
+
+def test_the_mouse_is_on_unless_the_file_or_the_command_line_says_no(file: Path) -> None:
+    assert arguments("live").mouse and not arguments("live", "--no-mouse").mouse
+    file.write_text("mouse = false\n")
+    assert not arguments("live").mouse and not arguments("replay", "demo").mouse
+
+
+def test_what_is_remembered_stands_in_the_file(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    remember("theme", "light")
+    assert file.read_text() == 'theme = "light"\n' and file.stat().st_mode & 0o777 == 0o600
+    file.write_text('# mine\ninterval = 2\n"theme" = "dark"  # once\nnice = 1\n[table]\nx = 1\n')
+    file.chmod(0o644)
+    remember("theme", "nord")
+    assert file.read_text() == ('# mine\ninterval = 2\ntheme = "nord"\nnice = 1\n[table]\nx = 1\n')
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert read_config().settings["theme"].value == "nord"
+    assert [one.name for one in file.parent.iterdir()] == [file.name]
+
+
+def test_a_new_key_stands_before_a_table_which_is_not_read(file: Path) -> None:
+    file.write_text("nice = 1\n[table]\n")
+    remember("theme", "light")
+    assert set(read_config().settings) == {"nice", "theme"}
 
 
 def test_a_mistake_stops_no_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

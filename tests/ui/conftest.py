@@ -24,10 +24,27 @@ def _time_of_day_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _terminal_with_all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the terminal is in which the tests run."""
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.fixture(autouse=True)
 def _data_of_no_age(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the figures of a picture may be a second old when it is taken."""
     if "snap_compare" in request.fixturenames:
         monkeypatch.setattr(feed, "OwnCost", lambda cpu, age_s, dropped: OwnCost(cpu, 0.0, 0))
+
+
+@pytest.fixture(autouse=True)
+def _the_same_machine_everywhere(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The home screen names the machine that it runs on."""
+    if "snap_compare" in request.fixturenames:
+        words = "db1 · Linux 6.12 · 32 CPUs · root"
+        monkeypatch.setattr("iopstui.ui.dialogs.picker.machine", lambda: words)
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,8 @@ from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.modal import Modal
+from iopstui.ui.core.picture import pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.jobs import JobChooser
@@ -53,7 +55,9 @@ def make(
 
 
 def screen_text(app: IopstuiApp) -> str:
-    """Everything the dashboard shows, as a terminal would."""
+    """Everything the dashboard shows, or all that is seen while a dialog lies over it."""
+    if isinstance(app.screen, Modal):
+        return pictures(app)[".txt"]
     width, height = app.size
     grid = [[" "] * width for _ in range(height)]
     canvas = getattr(app.screen, "canvas", None)
@@ -94,8 +98,8 @@ async def test_from_the_picker_to_the_end() -> None:
         await settle(pilot)
         assert isinstance(app.screen, Picker)
         table = app.screen.query_one(DataTable)
-        assert table.row_count == 1 + len(fakes.DEVICES)
-        await pilot.press("down", "enter")
+        assert table.row_count == 2, "partitions are hidden"
+        await pilot.press("enter")
         await settle(pilot)
         assert isinstance(app.screen, Dashboard)
         fake.tick(2)
@@ -127,7 +131,7 @@ async def test_from_the_picker_to_the_end() -> None:
     assert app.return_value == 0
 
 
-async def test_the_picker_offers_the_scratch_file_first_and_escapes() -> None:
+async def test_the_home_screen_offers_a_scratch_file_and_escapes() -> None:
     chosen: list[object] = []
     fake = fakes.FakeController()
 
@@ -138,7 +142,7 @@ async def test_the_picker_offers_the_scratch_file_first_and_escapes() -> None:
     app = IopstuiApp(build, [], None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("enter")
+        await pilot.press("s")
         await settle(pilot)
         assert chosen == [()] and isinstance(app.screen, Dashboard)
     app = make(target=None)
@@ -156,7 +160,7 @@ async def test_a_target_that_is_refused_is_explained_in_the_picker() -> None:
     app = IopstuiApp(refuse, [], None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("enter")
+        await pilot.press("s")
         await settle(pilot)
         assert isinstance(app.screen, Picker)
         words = str(app.screen.query_one("#picker-words", Static).content)
@@ -232,7 +236,8 @@ async def test_a_second_repaints_one_tile_of_each_chart() -> None:
                 tile.show = spy  # type: ignore[method-assign, assignment]
         fake.tick(1)
         await settle(pilot)
-        assert len(touched) == 2
+        # the name at the end of a line may stand in the next tile
+        assert 2 <= len(touched) <= 3
 
 
 async def test_freezing_stops_the_picture_not_the_data() -> None:
@@ -419,15 +424,16 @@ async def test_where_all_panes_are_visible_a_key_gives_one_the_whole_screen() ->
             await settle(pilot)
             return screen_text(app)
 
-        assert "kernel, this second" in screen_text(app)
-        alone = await pressed("2")
-        assert "[ 2 latency ]" in alone and "kernel, this second" not in alone
+        assert "Device (iostat)" in screen_text(app)
+        assert "Device (iostat)" in await pressed("2"), "the focus alone has moved"
+        alone = await pressed("enter")
+        assert "[ 2 latency ]" in alone and "Device (iostat)" not in alone
         assert "[ 3 numbers ]" in await pressed("tab")
-        assert "kernel, this second" in await pressed("3"), "again: all of them"
-        assert "[ 4 CPUs ]" in await pressed("4")
+        assert "Device (iostat)" in await pressed("escape")
+        assert "[ 4 CPUs ]" not in await pressed("4") and "[ 4 CPUs ]" in await pressed("4")
         everything = await pressed("0")
-        assert "kernel, this second" in everything and "[ 4 CPUs ]" not in everything
-        assert "kernel, this second" in await pressed("0")
+        assert "Device (iostat)" in everything and "[ 4 CPUs ]" not in everything
+        assert "Device (iostat)" in await pressed("0")
 
 
 @pytest.mark.parametrize("size", [(40, 10), (1, 1), (59, 50), (200, 14)])
@@ -535,6 +541,8 @@ async def test_the_device_is_changed_only_between_jobs() -> None:
         await settle(pilot)
         assert isinstance(app.screen, Dashboard) and ("close",) not in fake.calls
         await pilot.press("d")
+        await settle(pilot)
+        await app.workers.wait_for_complete()
         await settle(pilot)
         await pilot.press("enter")
         await settle(pilot)

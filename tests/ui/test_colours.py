@@ -8,6 +8,7 @@ import pytest
 import ui_fakes as fakes
 from rich.segment import Segment
 from test_app import make, running, settle
+from textual.color import Color
 from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import DataTable, Input, OptionList
@@ -65,14 +66,21 @@ async def test_the_picker_without_colours(monkeypatch: pytest.MonkeyPatch) -> No
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         assert colours(pilot) <= {"default"}
-        assert marked(app.screen.query_one(DataTable)) == ["scratch file"]
+        assert marked(app.screen.query_one(DataTable)) == ["nvme0n1"]
 
 
 def marked(widget: Widget) -> list[str]:
-    """The rows that are shown in reverse (a part of them is enough)."""
+    """The rows that are shown in reverse, or on the cursor's background (a part is enough)."""
+    names = ("block-cursor-background", "block-cursor-blurred-background")
+    cursors = [Color.parse(widget.app.theme_variables[name]) for name in names]
+    own = [one.rich_color for one in cursors if one.ansi is None]
     found = []
     for row in drawn(widget):
-        words = "".join(s.text for s in row if s.style is not None and s.style.reverse)
+        words = "".join(
+            s.text
+            for s in row
+            if s.style is not None and (s.style.reverse or s.style.bgcolor in own)
+        )
         if words.strip():
             found.append(words.split("  ")[0].strip())
     return found

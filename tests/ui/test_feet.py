@@ -1,24 +1,34 @@
-"""The keys at the foot of every list can be read on the smallest terminal."""
+"""The keys at the foot of every dialog can be read on the smallest terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from iopstui.ui.dialogs import live_rows, picker, runs, settings
+from iopstui.ui.core.modal import Hint
+from iopstui.ui.dialogs import choice, jobs, live_rows, option, picker, prompt, runs, settings
+from iopstui.ui.experiment import form
 from iopstui.ui.lesson import list as lessons
+
+BOX = 4
+"""Columns that the border and the blanks beside it take."""
 
 
 @pytest.mark.parametrize(
-    "foot",
+    "hints",
     [
-        live_rows.FOOT,
+        choice.HINTS,
+        jobs.HINTS,
+        live_rows.HINTS,
+        option.HINTS,
         picker.FOOT,
-        runs.FOOT,
-        settings.FOOT,
-        settings.FOOT_FIXED,
-        lessons.FOOT,
-        lessons.FOOT_LEFT,
+        prompt.HINTS,
+        runs.HINTS,
+        settings.HINTS,
+        (*form.HINTS, form.SCROLL),
+        (*lessons.GO_ON, lessons.READ, lessons.FILTER, lessons.CLOSE),
     ],
 )
-def test_it_fits_on_80_columns(foot: str) -> None:
-    assert len(foot) <= 80
+def test_they_fit_on_80_columns(hints: Sequence[Hint]) -> None:
+    assert len("  ".join(f"{key} {does}" for key, does, _ in hints)) <= 80 - BOX

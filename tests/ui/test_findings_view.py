@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import ui_fakes as fakes
 from test_app import WIDE, make, running, screen_text, settle, shows
 
@@ -35,15 +36,39 @@ def listed(found: LiveState) -> str:
 
 def test_the_line_has_sentence_advice_and_key() -> None:
     found = state(STARTED, Found(9.0, ONE_CPU))
-    assert "finding: CPU 1 runs 97 % of it" in text(found)
-    assert "key a  → try rq_affinity 2 (now 1)" in text(found)
-    assert "→ try rq_affinity 2" in text(found, height=1)
+    assert "▲ One CPU completes nearly all I/O: CPU 1 runs 97 % of it" in text(found)
+    assert "Next: a  try rq_affinity 2 (now 1)" in text(found)
+    assert "Next: a  try rq_affinity 2" in text(found, height=1)
 
 
-def test_a_long_sentence_goes_on_in_the_second_row() -> None:
-    words = " ".join(f"word{number}" for number in range(24))
-    shown = text(state(STARTED, Found(9.0, Finding("x", words, "do this"))), width=120)
-    assert words + " → do this" in " ".join(shown.replace("f: all", "").split())
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("count", [4, 8, 12])
+def test_what_to_do_next_is_never_cut_in_two_rows(width: int, count: int) -> None:
+    words, advice = (
+        " ".join(f"{stem}{number}" for number in range(count)) for stem in ("word", "thing")
+    )
+    found = state(STARTED, Found(9.0, Finding("one-cpu", words * 3, advice, "a")))
+    shown = " ".join(text(found, width=width).replace("f: all", "").split())
+    assert shown.startswith("▲ One CPU completes nearly all I/O")
+    assert f"Next: a {advice}" in shown
+
+
+@pytest.mark.parametrize("height", [4, 5, 8])
+@pytest.mark.parametrize("width", [60, 88, 160])
+def test_in_a_box_all_of_it_is_there(width: int, height: int) -> None:
+    advice = "jobs on other CPUs reach its other queues; or use a smaller depth"
+    found = state(STARTED, Found(9.0, Finding("tags", "CPU 1 runs " * 30, advice, "a")))
+    rows = finding_line.boxed(found, width, height, UTF8)
+    lines = ["".join(piece for piece, _ in row) for row in rows]
+    assert [len(line) for line in lines] == [width] * height
+    shown = " ".join(" ".join(lines).replace("│", "").split())
+    assert "▲ Finding" in lines[0] and "more I/Os in flight than fit" in shown
+    assert f"Next: a {advice}" in shown or height == 4
+
+
+def test_the_sign_says_how_serious_it_is() -> None:
+    for rule, sign in (("saturated", "●"), ("tags", "▲"), ("scsi-errors", "■"), ("x", "●")):
+        assert text(state(STARTED, Found(9.0, Finding(rule, "words")))).startswith(f" {sign} ")
 
 
 def test_of_one_second_the_most_telling_comes_first_and_the_others_are_counted() -> None:
@@ -88,7 +113,7 @@ async def test_nothing_jumps_when_a_finding_comes_and_f_lists_all() -> None:
             fake.sink(Found(fake.second, ONE_CPU))
             fake.tick(1)
             await settle(pilot)
-            assert shows(app, "finding: CPU 1 runs 97 %")
+            assert shows(app, "CPU 1 runs 97 %")
             assert before == {w.id: w.box for w in app.screen.canvas.lines}
             await pilot.press("f")
             await settle(pilot)
@@ -112,7 +137,7 @@ async def test_a_long_list_is_scrolled() -> None:
         assert shows(app, "number 0.") and not shows(app, "number 29.")
         await pilot.press("end")
         await settle(pilot)
-        assert shows(app, "number 29.") and shows(app, "of 90")
+        assert shows(app, "number 29.") and shows(app, "of 120")
 
 
 # -- without a job, and what a run decides
@@ -136,7 +161,7 @@ def test_one_that_ceased_says_so_behind_those_that_hold() -> None:
     over = Ceased(46.0, ONE_CPU.rule, ONE_CPU.text, 12.0, 36.0)
     found = state(Found(14.0, ONE_CPU), over)
     found.t = 47.0
-    assert "ceased at 0:36, held for 24 s: CPU 1 runs" in text(found)
+    assert "(ceased at 0:36, held for 24 s): CPU 1 runs" in text(found)
     # there is nothing left to be mended, neither in the line nor in the list
     for shown in (text(found), text(found, height=1), listed(found)):
         assert "CPU 1 runs" in shown and "rq_affinity" not in shown and "key" not in shown
@@ -160,20 +185,20 @@ def test_what_is_found_after_a_run_ages_as_well() -> None:
 
 def test_a_finding_says_its_seconds_and_the_key_that_decides_it() -> None:
     shown = text(state(STARTED, Found(5.0, IN_DOUBT)))
-    assert "finding 0:02-0:05: depth 8 → 32: stays" in shown
-    assert "key t decides it  → twice the block size" in shown
+    assert "(0:02-0:05): depth 8 → 32: stays" in shown
+    assert "Next: t runs bs=8k  twice the block size" in shown
 
 
 def test_a_finding_that_is_not_news_any_more_says_how_long_ago_it_was() -> None:
     found = state(STARTED, Found(5.0, IN_DOUBT))
     found.t = 9.0
-    assert "finding 0:02-0:05: depth" in text(found)
+    assert "(0:02-0:05): depth" in text(found)
     found.t = 17.0
-    assert "finding 0:02-0:05 (0:12 ago): depth" in text(found)
+    assert "(0:02-0:05, 0:12 ago): depth" in text(found)
     # what is said of a run that is over was true at its end
     found.apply(StepFinished(18.0, 1, 0, "", False))
     found.t = 30.0
-    assert "finding 0:02-0:05: depth" in text(found)
+    assert "(0:02-0:05): depth" in text(found)
 
 
 async def test_t_runs_what_decides_the_finding() -> None:

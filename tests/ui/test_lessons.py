@@ -207,7 +207,7 @@ async def test_a_lesson_that_was_left_goes_on_where_it_was() -> None:
         session.mark("rq_affinity 2 → 1")
         await settle(pilot)
         assert shows(app, "left the lesson on page 4 of 6: l goes on with it")
-        await press(pilot, "a")
+        await press(pilot, "a", "enter")
         session.mark("rq_affinity 1 → 2")
         await settle(pilot)
         assert shows(app, "mark: rq_affinity 1 → 2")

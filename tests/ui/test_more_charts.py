@@ -22,7 +22,7 @@ async def test_they_stand_below_the_others_or_beside_them_where_there_is_room(
         assert app.dashboard is not None
         queue, bandwidth = app.dashboard.more.charts
         text = screen_text(app)
-        assert queue.shown is bandwidth.shown is ("device queue" in text) is there
+        assert queue.shown is bandwidth.shown is ("Device queue" in text) is there
         assert (any(tile.text().strip() for tile in queue.tiles)) is there
         # two runs over each other have no queue of their own, and one pane has the whole screen
         for steps, alone in (((1, 2), None), ((), 0)):
@@ -56,7 +56,7 @@ async def test_beside_the_others_they_show_the_same_stretch_of_time(width: int) 
         assert 0 <= queue.dots - iops.dots <= 2 * 2
         boxes = [one.title.box for one in (iops, latency, queue)]
         ends = [box.x + box.width for box in boxes]
-        assert [box.x for box in boxes] == [0, ends[0] + 1, ends[1] + 1] and ends[2] == width
+        assert [box.x for box in boxes] == [0, *ends[:2]] and ends[2] == width
         # two runs over each other have all of the width
         app.dashboard.overlay.steps = (1, 2)
         app.dashboard.relayout()

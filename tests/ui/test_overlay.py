@@ -52,8 +52,7 @@ async def test_g_lays_the_newest_two_over_each_other_and_the_list_chooses_others
         other = app.state.runs.rows[-3].step
         # the newest is taken back, and another one comes
         assert app.dashboard.overlay.steps == (newest[0], other)
-        foot = screen_text(app).splitlines()[-1].strip()
-        assert foot.startswith(f"chosen: {newest[0]} and {other} ")
+        assert f"overlaid: {newest[0]} and {other}" in screen_text(app)
         await pilot.press("escape")
         await settle(pilot)
         assert f"run {other} " in screen_text(app)

@@ -423,7 +423,7 @@ PRESSURE = panels.Panel(
     "pressure",
     lambda scene, width, height: pad([[("pressure of I/O", None)]], height, width),
     tab="psi",
-    height=2,
+    height=3,
 )
 
 

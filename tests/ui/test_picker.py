@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import ui_fakes as fakes
 from evidence_frames import disk
 from test_app import settle
-from test_hotplug import cursor, names, words
+from test_hotplug import names, words
 from textual.pilot import Pilot
 from textual.widgets import DataTable, OptionList, Static
 
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.modal import Keys
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.picker import Picker
-from iopstui.ui.dialogs.picker_rows import carries, live
+from iopstui.ui.dialogs.picker_rows import (
+    PLAIN_BARS,
+    Activity,
+    carries,
+    cells,
+    live,
+    mounted,
+    tree,
+    widths,
+)
+from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.style import UTF8
 
 LOAD = disk(300.0, size=10486, util=42.0)
@@ -47,22 +60,27 @@ def test_what_a_disk_carries(
 
 
 def test_a_disk_that_is_not_known_yet_has_no_figures() -> None:
-    assert live(None) == ("", "", "")
+    assert set(live(None).values()) == {""}
+
+
+def row_of(app: IopstuiApp) -> list[str]:
+    row = app.screen.query_one(DataTable).get_row("/dev/sda")
+    return [str(cell) for cell in row[-5:-1]]
 
 
 class Wished:
     def __init__(self) -> None:
-        self.demo = 0
+        self.names: list[str] = []
 
-    def __call__(self) -> None:
-        self.demo += 1
+    def __call__(self, name: str) -> None:
+        self.names.append(name)
 
 
 def picking(wish: Wished) -> IopstuiApp:
     fake = fakes.FakeController()
     return IopstuiApp(
         lambda paths: fake, [], None, {}, lambda: dict(fakes.DEVICES), fakes.JOBS, charset=UTF8,
-        demo=wish, loads=lambda: {"sda": LOAD},
+        play=wish, loads=lambda: {"sda": LOAD},
     )  # fmt: skip
 
 
@@ -79,31 +97,29 @@ async def test_what_the_disks_do_stands_beside_them() -> None:
     async with picking(Wished()).run_test(size=(160, 45)) as pilot:
         app = await opened(pilot)
         app.screen._tick()  # type: ignore[attr-defined]
-        row = [str(cell) for cell in app.screen.query_one(DataTable).get_row("/dev/sda")]
-        assert row[:4] == ["sda", "300", "3.00", "42"]
+        assert row_of(app) == ["300", "0", "3.00", "42 %"]
+        assert names(app) == ["sda", "nvme0n1"], "the busiest first"
         # a list that is filled anew keeps them
-        await pilot.press("s", "d", "a")
-        row = [str(cell) for cell in app.screen.query_one(DataTable).get_row("/dev/sda")]
-        assert row[:4] == ["sda", "300", "3.00", "42"]
+        await pilot.press("slash", "s", "d", "a")
+        assert names(app) == ["sda"] and row_of(app) == ["300", "0", "3.00", "42 %"]
 
 
 async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
     async with picking(Wished()).run_test(size=(160, 45)) as pilot:
         app = await opened(pilot)
-        everything = names(app)
-        await pilot.press("N", "V", "m", "e")
+        everything = ["sda", "nvme0n1", "nvme0n1p1"]
+        await pilot.press("p", "slash", "N", "V", "m", "e")
         assert names(app) == ["nvme0n1", "nvme0n1p1"]
         await pilot.press("space", "p", "a", "r", "t")
         assert names(app) == ["nvme0n1p1"]
         await pilot.press("x")
-        assert names(app) == [] and "nothing has all" in words(app)
+        assert names(app) == [] and "No disk has all" in words(app)
         await pilot.press("backspace", "escape")
         assert names(app) == everything and app.is_running
         # q leaves; behind a slash it is a letter
         await pilot.press("slash", "q")
         assert names(app) == [] and isinstance(app.screen, Picker)
-        foot = str(app.screen.query_one("#picker-foot", Static).content)
-        assert "filter: q" in foot
+        assert "filter: q" in app.screen.query_one(Keys).words
         await pilot.press("backspace", "q")
         await settle(pilot)
     assert app.return_value == 0
@@ -113,16 +129,14 @@ async def test_the_demo_and_the_doctor_are_entered_from_here() -> None:
     wish = Wished()
     async with picking(wish).run_test(size=(160, 45)) as pilot:
         app = await opened(pilot)
-        await pilot.press("slash", "d", "o", "c", "t", "enter")
+        await pilot.press("x")
         await settle(pilot)
-        assert "what this machine allows" in str(app.screen.query_one("#text-head", Static).content)
+        assert isinstance(app.screen, TextScreen) and "System check" in app.screen.heading
         await pilot.press("escape")
         await opened(pilot)
-        await pilot.press("d", "e", "m", "o")
-        assert cursor(app) == "demo"
-        await pilot.press("enter")
+        await pilot.press("d")
         await settle(pilot)
-    assert wish.demo == 1 and app.return_value == 0
+    assert wish.names == ["demo"] and app.return_value == 0
 
 
 async def test_a_choice_is_narrowed_and_takes_what_is_seen() -> None:
@@ -135,3 +149,91 @@ async def test_a_choice_is_narrowed_and_takes_what_is_seen() -> None:
         await pilot.press("enter")
         await settle(pilot)
         assert taken == ["64k"]
+
+
+LEGS = {
+    "sda": replace(fakes.ODD, holders=("md0",)),
+    "sdb": replace(fakes.ODD, name="sdb", path="/dev/sdb", holders=("md0",)),
+    "md0": BlockDevice(
+        "md0", "/dev/md0", 9, 0, "md", 1 << 30, slaves=("sda", "sdb"), layer="raid1",
+        mounts=(Mount("/backup", "xfs"),),
+    ),
+    "nvme0n1": DISK,
+    "nvme0n1p1": fakes.PART,
+}  # fmt: skip
+
+
+def test_disks_that_belong_together_are_a_tree() -> None:
+    shown = [(depth, one.name) for depth, one in tree(LEGS, False)]
+    assert shown == [(0, "sda"), (1, "md0"), (0, "sdb"), (0, "nvme0n1")]
+    assert (1, "nvme0n1p1") in [(depth, one.name) for depth, one in tree(LEGS, True)]
+    assert mounted(LEGS["sdb"], LEGS) == "/backup" and mounted(LEGS["md0"], LEGS) == "/backup"
+    assert "raid1 on sda, sdb" in cells(LEGS["md0"], LEGS)["MODEL"]
+    # what goes round is shown, once
+    ring = {"a": replace(DM, name="a", slaves=("b",), holders=("b",)),
+            "b": replace(DM, name="b", slaves=("a",), holders=("a",))}  # fmt: skip
+    assert sorted(one.name for _, one in tree(ring, False)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("width", [56, 76, 96, 116, 156, 246])
+def test_columns_fit_and_the_figures_are_never_left_out(width: int) -> None:
+    found = widths(width)
+    assert {"NAME", "READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s"} <= set(found)
+    assert width < 76 or sum(found.values()) + 2 * len(found) <= width
+
+
+def test_the_last_minute_has_its_worst_seconds() -> None:
+    activity = Activity()
+    assert activity.sparkline(10) == "▁" * 10
+    for second in range(60):
+        activity.add(replace(LOAD, util=100.0 if second == 59 else 0.0))
+    assert activity.sparkline(10) == "▁" * 9 + "█" and activity.mean == pytest.approx(100 / 60)
+    assert activity.sparkline(10, PLAIN_BARS).isascii()
+
+
+@pytest.mark.parametrize(("key", "screen"), [("r", "JobChooser"), ("w", "Dashboard")])
+async def test_a_key_says_what_to_do_with_the_disk(key: str, screen: str) -> None:
+    async with picking(Wished()).run_test(size=(120, 36)) as pilot:
+        app = await opened(pilot)
+        await pilot.press(key)
+        await settle(pilot)
+        assert type(app.screen).__name__ in (screen, "Live" + screen)
+        assert app.controller is not None
+
+
+async def test_a_click_on_a_title_sorts_and_a_click_on_an_action_does_it() -> None:
+    wish = Wished()
+    async with picking(wish).run_test(size=(120, 36)) as pilot:
+        app = await opened(pilot)
+        app.screen._tick()  # type: ignore[attr-defined]
+        assert names(app) == ["sda", "nvme0n1"]
+        for wanted in (["nvme0n1", "sda"], ["sda", "nvme0n1"]):
+            await pilot.click(DataTable, offset=(2, 0))
+            await settle(pilot)
+            assert names(app) == wanted
+        at = str(app.screen.query_one("#home-keys", Static).content).split("\n")
+        row = next(n for n, line in enumerate(at) if "Demo" in line)
+        await pilot.click("#home-keys", offset=(at[row].index("Demo"), row))
+        await settle(pilot)
+    assert wish.names == ["demo"]
+
+
+async def test_a_recording_is_chosen_or_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wish = Wished()
+    async with picking(wish).run_test(size=(80, 24)) as pilot:
+        app = await opened(pilot)
+        await pilot.press("o", *"nowhere.iops", "enter")
+        await settle(pilot)
+        assert isinstance(app.screen, Prompt) and not wish.names, "there is no such file"
+        await pilot.press("escape")
+        await opened(pilot)
+        (tmp_path / "mine.iops").write_bytes(b"")
+        await pilot.press("o")
+        await settle(pilot)
+        assert isinstance(app.screen, Choice)
+        await pilot.press("enter")
+        await settle(pilot)
+    assert [Path(name).name for name in wish.names] == ["mine.iops"]

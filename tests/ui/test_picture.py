@@ -83,7 +83,7 @@ async def test_a_light_theme_has_a_light_picture() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         dark = pictures(app)[".svg"]
-    assert 'fill="#ffffff"' in light and 'fill="#ffffff"' not in dark
+    assert 'fill="#fbfbfa"' in light and 'fill="#fbfbfa"' not in dark
 
 
 async def test_a_directory_that_can_t_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,9 +92,9 @@ async def test_before_a_job_the_kernel_s_means_are_charted() -> None:
         await settle(pilot)
         app.fake.tick(3)  # type: ignore[attr-defined]
         await settle(pilot)
-        assert shows(app, "await (means)") and shows(app, "r_await")
+        assert shows(app, "Await (means)") and shows(app, "r_await")
         await running(app, pilot)
-        assert not shows(app, "await (means)") and shows(app, "p99.9")
+        assert not shows(app, "Await (means)") and shows(app, "p99.9")
 
 
 async def test_the_probe_s_percentiles_stand_beside_fio_s() -> None:

@@ -123,7 +123,7 @@ async def test_o_opens_it_and_it_stays_live() -> None:
         await running(app, pilot)
         await pilot.press("o")
         await settle(pilot)
-        assert shows(app, "queue map")
+        assert shows(app, "Queue map")
         fake.push(replace(measured(), t=50.0))
         await settle(pilot)
         assert "700" in screen_text(app) and "800" in screen_text(app)

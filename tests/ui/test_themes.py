@@ -1,73 +1,131 @@
-"""Themes: what is drawn is the same, its colours are those that can be told apart."""
+"""Themes: every text can be read, roles can be told apart, and the choice is kept."""
 
 from __future__ import annotations
 
 import pytest
 import ui_fakes as fakes
-from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 from test_app import make, running, settle, shows
 from test_colours import KNOBS, colours
-from textual.color import Color as TextualColor
+from textual.color import Color
+from textual.theme import BUILTIN_THEMES, Theme
 
+from iopstui.cli.values import MORE_THEMES
 from iopstui.cli.values import THEMES as NAMES
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.draw import style
-from iopstui.ui.draw.density import HEAT
-from iopstui.ui.draw.theme import THEMES, Colours
+from iopstui.ui.core.preferences import PREFERENCES
+from iopstui.ui.draw import style, theme
+from iopstui.ui.draw.theme import CONTRAST, DESIGNED, NOT_TEXT, VARIABLES, Colours, contrast
 
 WIDE = (160, 45)
-BLACK = TextualColor(0, 0, 0)
+BLACK = Color(0, 0, 0)
+APART = (
+    ("p50", "p99", "p999"), ("good", "warning", "critical"), ("fio", "device", "mark"),
+    ("heat-1", "heat-2", "heat-3", "heat-4", "heat-5"),
+)  # fmt: skip
 PALE = {"yellow", "cyan", "green", "white", "bright_yellow", "bright_cyan", "bright_green",
         "bright_white", "bright_blue", "bright_magenta"}  # fmt: skip
 """What can't be read on white in all of the usual palettes (xterm, VGA, Tango)."""
-RED_AND_GREEN = {"red", "green", "bright_red", "bright_green"}
 
 
-def themed(name: str, of: Style) -> Style:
-    [segment] = Colours(THEMES[name]).apply([Segment("x", of)], BLACK)
-    assert segment.style is not None
-    return segment.style
+def role_colours(of: Theme) -> dict[str, Color]:
+    return {role: Color.parse(of.variables[name]) for role, name in VARIABLES.items()
+            if name in of.variables}  # fmt: skip
+
+
+def in_256(colour: Color) -> Color:
+    """As a terminal of 256 colours shows it."""
+    from rich.color import ColorSystem
+
+    return Color.from_rich_color(colour.rich_color.downgrade(ColorSystem.EIGHT_BIT))
 
 
 def test_the_command_line_has_every_theme() -> None:
-    assert list(NAMES) == list(THEMES)
+    assert tuple(NAMES) == theme.NAMES and set(DESIGNED) < set(NAMES)
+    assert set(MORE_THEMES) == set(BUILTIN_THEMES)
 
 
-def test_an_unknown_colour_and_none_at_all_stay_as_they_are() -> None:
-    row = [Segment("a", None), Segment("b", Style(color="#123456", bold=True)), Segment("c", None)]
-    assert Colours(THEMES["light"]).apply(row, BLACK) == row
+@pytest.mark.parametrize("name", DESIGNED)
+@pytest.mark.parametrize("few", [False, True])
+def test_every_text_can_be_read_on_every_background(name: str, few: bool) -> None:
+    of = DESIGNED[name]
+    texts = role_colours(of) | {"foreground": Color.parse(of.foreground)}
+    for role, colour in texts.items():
+        for background in (of.background, of.surface, of.panel):
+            assert background is not None
+            shown = (colour, Color.parse(background))
+            if few:
+                shown = (in_256(shown[0]), in_256(shown[1]))
+            if role not in NOT_TEXT:
+                assert contrast(*shown) >= CONTRAST, (role, background)
 
 
-@pytest.mark.parametrize("name", ["light", "colourblind"])
-def test_what_has_to_be_told_apart_still_can_be(name: str) -> None:
+@pytest.mark.parametrize("name", DESIGNED)
+def test_what_textual_s_widgets_show_can_be_read(name: str) -> None:
+    of = DESIGNED[name]
+    made = of.to_color_system().generate() | of.variables
+    for front, back in (
+        ("text", "background"), ("text-muted", "panel"), ("text-error", "panel"),
+        ("text-warning", "panel"), ("text-success", "panel"), ("text-accent", "surface"),
+        ("block-cursor-foreground", "block-cursor-background"),
+        ("block-cursor-blurred-foreground", "block-cursor-blurred-background"),
+        ("input-cursor-foreground", "input-cursor-background"),
+        ("footer-key-foreground", "footer-background"),
+        ("foreground", "input-selection-background"),
+    ):  # fmt: skip
+        assert contrast(Color.parse(made[front]), Color.parse(made[back])) >= CONTRAST, front
+
+
+@pytest.mark.parametrize("name", [name for name, of in BUILTIN_THEMES.items() if not of.ansi])
+def test_the_roles_of_textual_s_own_themes_can_be_read(name: str) -> None:
+    of = BUILTIN_THEMES[name]
+    background = Color.parse(of.to_color_system().generate()["background"])
+    made = theme.variables_for(of)
+    for role, variable in VARIABLES.items():
+        if role not in NOT_TEXT and variable in made:
+            assert contrast(Color.parse(made[variable]), background) >= CONTRAST, role
+
+
+@pytest.mark.parametrize("name", DESIGNED)
+def test_what_has_to_be_told_apart_can_be(name: str) -> None:
+    found = role_colours(DESIGNED[name]) | {"warning": Color.parse(DESIGNED[name].warning)}
+    for group in APART:
+        assert len({found[role].hex for role in group}) == len(group)
+
+
+@pytest.mark.parametrize("name", DESIGNED)
+def test_more_is_brighter_or_darker_from_step_to_step(name: str) -> None:
+    found, background = role_colours(DESIGNED[name]), Color.parse(DESIGNED[name].background)
+    steps = [contrast(found[f"heat-{step}"], background) for step in range(1, 6)]
+    assert steps == sorted(steps) and steps[0] >= 1.4
+
+
+@pytest.mark.parametrize("name", theme._PALETTE_OF_16)
+def test_sixteen_colours_tell_them_apart_too(name: str) -> None:
+    colour = Colours(theme._PALETTE_OF_16[name])
     for group in (
-        (style.P50, style.P99, style.P999),
-        (style.WARNING, style.ERROR, style.FINDING),
-        (style.FIO, style.DEVICE, style.MARK),
-        HEAT,
-    ):
-        assert len({str(themed(name, one)) for one in group}) == len(group)
-
-
-def test_other_attributes_are_kept() -> None:
-    assert themed("light", style.WARNING) == Style(color="red", bold=True)
-    assert themed("light", Style(color="cyan", reverse=True)) == Style(color="blue", reverse=True)
-    assert themed("colourblind", style.ERROR) == Style(
-        color="bright_white", bold=True, underline=True
-    )
+        (style.P50, style.P99, style.P999), (style.WARNING, style.ERROR, style.FINDING),
+        (style.FIO, style.DEVICE, style.MARK), style.HEAT,
+    ):  # fmt: skip
+        looks = {str(colour.apply([Segment("x", one)], BLACK)[0].style) for one in group}
+        assert len(looks) == len(group)
 
 
 def test_blanks_are_not_underlined() -> None:
-    row = [Segment(" █  █   ", HEAT[-1]), Segment("▓ ", HEAT[0]), Segment("   ", HEAT[-1])]
-    found = Colours(THEMES["light"]).apply(row, BLACK)
+    row = [Segment(" █  █   ", style.ERROR), Segment("▓ ", style.HEAT[0]), Segment("a", None)]
+    found = Colours(theme._PALETTE_OF_16["light-16"]).apply(row, BLACK)
     assert "".join(one.text for one in found) == "".join(one.text for one in row)
     assert [one.text for one in found if one.style and one.style.underline] == ["█", "█"]
 
 
-def test_a_background_is_changed_as_well() -> None:
-    assert themed("light", Style(bgcolor="yellow")).bgcolor == Color.parse("red")
+def test_attributes_and_other_styles_are_kept() -> None:
+    palette = {"strong": Style(color="#ffffff", dim=False)}
+    other = Style(color="#123456", bold=True)
+    row = [Segment("a", style.SELECTED), Segment("b", other), Segment("c", None)]
+    chosen, *rest = Colours(palette).apply(row, BLACK)
+    assert chosen.style is not None and chosen.style.reverse and str(chosen.style.color) != "None"
+    assert rest == row[1:]
 
 
 async def every_colour(app: IopstuiApp) -> set[str]:
@@ -85,40 +143,68 @@ async def every_colour(app: IopstuiApp) -> set[str]:
             found |= colours(pilot)
             await pilot.press("escape")
             await settle(pilot)
-    return found
+    return {name.removeprefix("ansi_") for name in found}
 
 
-async def test_no_pale_colour_is_left_on_a_light_background() -> None:
+async def test_sixteen_colours_on_a_light_background(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLORTERM")
+    monkeypatch.setenv("TERM", "xterm")
     found = await every_colour(make(fakes.FakeController(settings=KNOBS), theme="light"))
-    assert not {name.removeprefix("ansi_") for name in found} & PALE and "blue" in found
+    assert not found & PALE and "blue" in found
 
 
-async def test_nothing_is_red_or_green_without_them() -> None:
-    found = await every_colour(make(fakes.FakeController(settings=KNOBS), theme="colourblind"))
-    assert not found & RED_AND_GREEN and "bright_blue" in found
+@pytest.mark.parametrize(
+    ("term", "colorterm", "shown"),
+    [
+        ("linux", "", "terminal"), ("xterm", "", "terminal"), ("xterm-256color", "", "dark"),
+        ("xterm", "truecolor", "dark"),
+    ],
+)  # fmt: skip
+async def test_the_default_is_what_the_terminal_can_show(
+    term: str, colorterm: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("COLORTERM", colorterm)
+    app = make(theme="")
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        assert app.theme == shown
 
 
-async def test_the_dark_theme_is_what_is_drawn() -> None:
-    found = await every_colour(make(fakes.FakeController(settings=KNOBS)))
-    assert {"cyan", "green", "yellow", "red"} <= found
+async def test_the_palette_changes_the_theme_at_once_and_keeps_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[tuple[str, object]] = []
+    monkeypatch.setattr(PREFERENCES, "remember", lambda key, value: kept.append((key, value)))
+    app = make()
+    light = DESIGNED["light"].variables["fio"]
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        assert not kept and light not in colours(pilot)
+        await pilot.press("ctrl+p")
+        await settle(pilot)
+        await pilot.press(*"theme: light", "down", "enter")
+        await settle(pilot)
+        assert light in colours(pilot) and shows(app, "theme: light (saved")
+        assert kept == [("theme", "light")]
+        app.theme = "nord"
+        await settle(pilot)
+        assert light not in colours(pilot) and kept[-1] == ("theme", "nord")
 
 
-async def test_the_palette_changes_the_colours_at_once() -> None:
+async def test_a_configuration_that_cannot_be_written_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(key: str, value: str | bool) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(PREFERENCES, "remember", refused)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        assert "green" in colours(pilot)
-        await pilot.press("ctrl+p")
+        app.theme = "light"
         await settle(pilot)
-        await pilot.press(*"light background", "down", "enter")
-        await settle(pilot)
-        found = colours(pilot)
-        assert "green" not in found and "blue" in found
-        assert shows(app, "iopstui live --theme light")
-        commands = {title: do for title, _, do in app.actions.palette("dashboard")}
-        commands["Colours: dark background"]()
-        await settle(pilot)
-        assert "green" in colours(pilot) and "blue" not in colours(pilot)
+        assert shows(app, "Not saved in the configuration: Permission denied.")
 
 
 async def test_a_theme_brings_no_colour_where_none_is_wanted(

@@ -197,7 +197,7 @@ def show_fleet(
     least: int,
 ) -> int:
     """The screen, until it is left; the exit code."""
-    require_for_screen()
+    require_for_screen(arguments.mouse)
     # what can't be so is said before there is a screen
     counts = host_counts(arguments, len(nodes)) if arguments.axis else []
     AgentOrders(arguments, nodes)

@@ -145,8 +145,8 @@ class PatientDriver(LinuxDriver):
 
     def _arrived(self, messages: Iterable[Message]) -> None:
         for message in messages:
-            # nobody asked for the mouse: what is reported was left on by another program
-            if not isinstance(message, MouseEvent):
+            # without a mouse of ours: what is reported was left on by another program
+            if self._mouse or not isinstance(message, MouseEvent):
                 self.process_message(message)
 
     def close(self) -> None:

@@ -38,8 +38,3 @@ def press(action: str, number: int = 0) -> str:
 
 HELP = "app." + press("help")
 """For the bindings of a dialog over another screen: it has none of the application's."""
-
-
-def closing(*keys: Key) -> str:
-    """For the binding of a page that these keys open: Esc and q close it, and they themselves."""
-    return ",".join(("escape", "q", *(key.names for key in keys)))

@@ -1,5 +1,7 @@
 """Fixes for bugs in Textual (seen in 8.2.8).
 
+tests/ui/test_textual_bugs.py shows each bug, and fails once Textual has fixed it.
+
 * ``Widget.get_visual_style``, which lists draw with, knows every text style of CSS but ``reverse``,
   and a terminal's own colours leave nothing else to tell the row under the cursor by. The palette
   makes its list itself, so the fix is for all lists.
@@ -24,6 +26,7 @@ from textual.widgets import OptionList
 
 _move_page = OptionList._move_page
 _wrapped = Content._wrap_and_format
+_cached_backgrounds = StylesCache.get_inner_outer
 
 
 def mend() -> None:

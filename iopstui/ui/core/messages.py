@@ -104,3 +104,15 @@ MakeWatch = Callable[[Callable[[str, str], None]], Watch]
 
 class EventsWaiting(Message):
     """The session's thread has put events into the queue. Sent once until it is emptied."""
+
+
+class KeyClicked(Message):
+    """A key in the footer was clicked; ``shown`` is how it is written there."""
+
+    def __init__(self, shown: str) -> None:
+        super().__init__()
+        self.shown = shown
+
+
+class ViewChanged(Message):
+    """The mouse has changed what is shown: other keys may matter now."""

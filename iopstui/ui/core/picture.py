@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME
+from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, TerminalTheme
 from textual.app import App
+from textual.color import Color
 
 MOST = 99
 _FONTS = re.compile(r"\s*@font-face \{[^}]*\}")
@@ -29,7 +30,11 @@ def pictures(app: App[Any]) -> dict[str, str]:
         app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     )
     text = console.export_text(clear=False)
-    colours = DEFAULT_TERMINAL_THEME if app.theme == "ansi-light" else SVG_EXPORT_THEME
+    colours = SVG_EXPORT_THEME if app.current_theme.dark else DEFAULT_TERMINAL_THEME
+    if not app.current_theme.ansi:
+        background = Color.parse(app.theme_variables["background"]).rgb
+        foreground = Color.parse(app.theme_variables["foreground"]).rgb
+        colours = TerminalTheme(background, foreground, [foreground] * 8)
     svg = console.export_svg(title="iopstui", theme=colours)
     lines = [line.rstrip() for line in text.splitlines()]
     return {".svg": _FONTS.sub("", svg), ".txt": "\n".join(lines).rstrip("\n") + "\n"}

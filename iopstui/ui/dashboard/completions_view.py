@@ -113,5 +113,10 @@ def _legend(charset: Charset) -> list[Piece]:
     return pieces
 
 
+def value(charset: Charset) -> list[Piece]:
+    """For the border of its box: the legend."""
+    return [("share of the second's", DIM), *_legend(charset)[2:]]
+
+
 def _right(turns: bool) -> list[Piece]:
     return [("BLOCK softirqs" + ": a moves them" * turns, DIM)]

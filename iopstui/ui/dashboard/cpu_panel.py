@@ -21,11 +21,11 @@ from iopstui.model.metrics.queue_map import (
 from iopstui.text import printable
 from iopstui.ui.draw import cpu_grid
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule, wrap
-from iopstui.ui.draw.style import BOLD, DIM, Charset
+from iopstui.ui.draw.style import BOLD, BORDER, DIM, Charset, load_style
 from iopstui.ui.state.live import LiveState
 
 LABEL = 4
-BLOCK_WIDTH = 78
+BLOCK_WIDTH = 76
 BAR = 10
 PINNED = "*"
 NO_IRQ_TIME = "irq %: this kernel does not account it"
@@ -170,4 +170,7 @@ def _bar(row: CpuRow, wanted: bool, charset: Charset) -> Row:
     if row.busy is None:
         return ((" " * (BAR + 2), None),)
     full = round(row.busy / 100 * BAR)
-    return (("  " + charset.full * full, None), (charset.empty * (BAR - full), DIM))
+    return (
+        ("  ", None), (charset.full * full, load_style(row.busy)),
+        (charset.empty * (BAR - full), BORDER),
+    )  # fmt: skip

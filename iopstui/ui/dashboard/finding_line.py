@@ -8,43 +8,125 @@ from dataclasses import replace
 from rich.cells import cell_len
 
 from iopstui import format as f
+from iopstui.model.findings import headlines
 from iopstui.model.findings.evidence import Finding, seconds_words
+from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
 from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, together
 from iopstui.session.tick.steady import steady_short
 from iopstui.text import printable
+from iopstui.ui.draw import frame
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Charset
 from iopstui.ui.state.findings import FoundEntry
 from iopstui.ui.state.live import LiveState
 
 NEWS_S = 5.0
+SIGNS: dict[str, Piece] = {
+    INFO: ("●", KEY), headlines.WARNING: ("▲", WARNING), CRITICAL: ("■", ERROR),
+}  # fmt: skip
+"""The sign of each severity, in its colour."""
 VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING, UNJUDGED: WARNING}
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     """``height`` rows, whether there is a finding or not: nothing moves when one comes. After a
-    run that was judged they show its outcome."""
+    run that was judged they show its outcome. What to do next is never cut for the evidence."""
     if _judged(state):
         return pad(_verdict(state, width, height, charset), height, width)
     found = state.current_findings()
     if not found:
         return pad([message(width, charset, _nothing(state))], height, width)
-    finding, more = _now(found[0]), len(found) - 1
-    when = seconds_words(finding) + _ago(found[0], state)
-    when = found[0].ceased or when
-    title = f" finding {when}: " if when else " finding: "
-    first = Line(width - len(_more(more)), charset).add(title, FINDING)
+    finding, more = _now(found[0]), _more(len(found) - 1)
+    head, next_ = _head(found[0], state), _next(finding)
     if height < 2:
-        first.add(_sentence(finding))
-        return [(*first.done(), (_more(more), DIM))]
-    room, words = first.left, printable(finding.text)
-    if cell_len(words) > room:
-        return [*_over_two(first, finding, _more(more), width, charset)]
-    first.add(words)
-    second = Line(width, charset).add(" ")
-    for text, style in _advice(finding):
-        second.add(text, style)
-    return pad([(*first.done(), (_more(more), DIM)), second.done()], height, width)
+        line = Line(width - len(more), charset).extend(head)
+        line.extend([("  ", None), *next_] if next_ else [(": ", None), _evidence(finding)])
+        return [(*line.done(), (more, DIM))]
+    first = Line(width - len(more), charset).extend(head)
+    second = Line(width, charset)
+    if sum(cell_len(text) for text, _ in next_) + 3 <= width:
+        first.add(": ").extend([_evidence(finding)])
+        second.add("   ").extend(next_)
+    else:
+        _over_two(first, second, next_)
+    return pad([(*first.done(), (more, DIM)), second.done()], height, width)
+
+
+def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
+    """The same in a box: headline, evidence, what to do next."""
+    inner = width - frame.SIDES
+    if _judged(state):
+        body = pad(_verdict(state, inner, height - 2, charset), height - 2, inner)
+        return _in_box("Outcome", (), _count(1), body, width, charset)
+    found = state.current_findings()
+    if not found:
+        body = pad([message(inner, charset, _nothing(state))], height - 2, inner)
+        return _in_box("Finding", (), (), body, width, charset)
+    finding, next_ = _now(found[0]), _next(_now(found[0]))
+    last = _flowed(next_, inner, charset)[: max(1, height - 3)]
+    room = height - 2 - len(last)
+    head = _head(found[0], state)[1:]
+    evidence = wrap(inner, charset, printable(finding.text), None)
+    body = [Line(inner, charset).add(" ").extend(head).done(), *evidence][:room]
+    if len(evidence) + 1 > room > 1:
+        words = "".join(piece for piece, _ in body[-1]).strip()
+        body[-1] = message(inner, charset, f"{words} …", None)
+    elif room == 1:
+        body = [Line(inner, charset).add(" ").extend(head).add(": ").extend(
+            [_evidence(finding)]).done()]  # fmt: skip
+    rows = [*pad(body, room, inner), *last]
+    sign = SIGNS[severity_of(finding)]
+    return _in_box("Finding", (sign,), _count(len(found)), rows, width, charset)
+
+
+def _in_box(
+    title: str, sign: Sequence[Piece], value: Sequence[Piece], body: Sequence[Row], width: int,
+    charset: Charset,
+) -> list[Row]:  # fmt: skip
+    words = [*((f"{text} ", style) for text, style in sign), *frame.words_of(title)]
+    first = frame.top(width, charset, "", words, value)
+    return frame.boxed(first, body, frame.bottom(width, charset), charset, False)
+
+
+def _count(count: int) -> list[Piece]:
+    words = f"1 of {count}" if count > 1 else ""
+    return [(words, DIM), ("  ", None), ("f", KEY), (" all", DIM)]
+
+
+def _head(entry: FoundEntry, state: LiveState) -> list[Piece]:
+    """Sign and headline, and of which seconds it is."""
+    finding = entry.finding
+    sign, style = SIGNS[severity_of(finding)]
+    when = entry.ceased or seconds_words(finding) + _ago(entry, state)
+    found: list[Piece] = [(f" {sign} ", style), (printable(headline_of(finding)), BOLD)]
+    return [*found, (f" ({when})", DIM)] if when else found
+
+
+def _evidence(finding: Finding) -> Piece:
+    return (printable(finding.text), None)
+
+
+def _next(finding: Finding) -> list[Piece]:
+    """What to do, with its key; nothing if nothing helps."""
+    if not finding.advice and not finding.key and not finding.test:
+        return []
+    pieces: list[Piece] = [("Next: ", DIM)]
+    if finding.test:
+        pieces += [("t", KEY), (f" runs {printable(finding.options)}  ", None)]
+    elif finding.key:
+        pieces += [(printable(finding.key), KEY), ("  ", None)]
+    return [*pieces, (printable(finding.advice), None)] if finding.advice else pieces
+
+
+def _flowed(pieces: Sequence[Piece], width: int, charset: Charset) -> list[Row]:
+    """Pieces as rows, broken between words."""
+    lines = [Line(width, charset).add(" ")]
+    for text, style in pieces:
+        for word in text.replace(" ", " \n").split("\n"):
+            if lines[-1].used + cell_len(word.rstrip()) > width and lines[-1].used > 1:
+                lines.append(Line(width, charset).add(" "))
+            lines[-1].add(word, style)
+    return [line.done() for line in lines] if pieces else []
 
 
 def _now(entry: FoundEntry) -> Finding:
@@ -62,7 +144,7 @@ def _ago(entry: FoundEntry, state: LiveState) -> str:
     if until is None or (run is not None and entry.t <= run.t):
         return ""
     ago = state.t - until
-    return f" ({f.clock(ago)} ago)" if ago >= NEWS_S else ""
+    return f", {f.clock(ago)} ago" if ago >= NEWS_S else ""
 
 
 def _judged(state: LiveState) -> bool:
@@ -74,15 +156,16 @@ def empty(state: LiveState) -> bool:
     return not _judged(state) and not state.current_findings()
 
 
-def _over_two(
-    first: Line, finding: Finding, more: str, width: int, charset: Charset
-) -> tuple[Row, Row]:
-    """A sentence longer than its row goes on in the one of the advice."""
-    words = _sentence(finding)
-    cut = words[: first.left].rpartition(" ")[0] or words[: first.left]
-    first.add(cut)
-    second = Line(width, charset).add(" " * 10).add(words[len(cut) :].strip())
-    return (*first.done(), (more, DIM)), second.done()
+def _over_two(first: Line, second: Line, next_: Sequence[Piece]) -> None:
+    """What to do next begins behind the headline, where one row is not enough for it."""
+    first.add("  ")
+    second.add("   ")
+    target = first
+    for text, style in next_:
+        for word in text.replace(" ", " \n").split("\n"):
+            if target is first and cell_len(word.rstrip()) > first.left:
+                target = second
+            target.add(word, style)
 
 
 def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
@@ -111,28 +194,12 @@ def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
 
 def _nothing(state: LiveState) -> str:
     if state.running and not state.layout:
-        return "finding: nothing stands out in these seconds"
+        return "No problems detected"
     return ""
 
 
 def _more(count: int) -> str:
     return f"  f: {count} more " if count else "  f: all "
-
-
-def _sentence(finding: Finding) -> str:
-    advice = printable(finding.advice)
-    return printable(finding.text) + (f" → {advice}" if advice else "")
-
-
-def _advice(finding: Finding) -> list[Piece]:
-    pieces: list[Piece] = []
-    if finding.test:
-        pieces += [("key ", DIM), ("t", KEY), (" decides it  ", None)]
-    elif finding.key:
-        pieces += [("key ", DIM), (printable(finding.key), KEY), ("  ", None)]
-    if finding.advice:
-        pieces.append((f"→ {printable(finding.advice)}", None))
-    return pieces
 
 
 def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
@@ -163,13 +230,16 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     if entry.t - entry.first >= 1 and not entry.ceased:
         when += f" to {f.clock(entry.t)}"
     run = f"  run {entry.step}" if entry.step else "  no job"
-    head = Line(width, charset).add(f" {when}", BOLD).add(run, DIM)
+    sign, style = SIGNS[severity_of(entry.finding)]
+    headline = printable(headline_of(entry.finding))
+    title = Line(width, charset).add(f" {sign} ", style).add(headline, BOLD).done()
+    head = Line(width, charset).add(f" {when}", DIM).add(run, DIM)
     head.add("  holds now" if holds and not entry.ceased else "", FINDING)
     head.add(f"  {entry.ceased}" if entry.ceased else "")
     finding = _now(entry)
     seconds = seconds_words(finding)
     head.add(f"  of {seconds}" if seconds else "", DIM)
     body = wrap(width, charset, printable(finding.text), None)
-    if finding.advice:
-        body += wrap(width, charset, f"→ {printable(finding.advice)}{_key(finding)}", DIM)
-    return [head.done(), *body, message(width, charset, "")]
+    if _next(finding):
+        body += _flowed(_next(finding), width, charset)
+    return [title, head.done(), *body, message(width, charset, "")]

@@ -8,12 +8,25 @@ from functools import lru_cache
 from iopstui import format as f
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics import frame as flags
-from iopstui.ui.draw.rows import Column, Line, Row, Table, pad, rule, wrap
+from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 LABEL = 5
 RARE = 10_000
+
+
+def value(state: LiveState) -> list[Piece]:
+    """For the border of its box: IOPS and MiB/s, and when they were measured if not now."""
+    fio = state.fio.fio if state.fio else None
+    if fio is None or state.fio is None:
+        return []
+    total = fio.total
+    found = [(f.number(total.iops), FIO), (" IOPS", DIM), ("  ", None),
+             (f.mib(total.bw), BOLD), (" MiB/s", DIM)]  # fmt: skip
+    if not state.running:
+        found += [("  ", None), (f"last second {f.clock(state.fio.t)}", WARNING)]
+    return found
 
 
 def _percentile(name: str) -> Callable[[DirectionInterval], str]:

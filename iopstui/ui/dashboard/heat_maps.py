@@ -55,7 +55,7 @@ class HeatMaps:
         self._wanted = those[at % len(those)]
         return at < len(those)
 
-    def place(self, box: Box, which: str) -> list[Lines]:
+    def place(self, box: Box, which: str, framed: bool = False) -> list[Lines]:
         """Take this region for those of them; tiles that a canvas must show."""
         self.placed = which if box.height else ""
         above = (box.height + 1) // 2 if which == BOTH else box.height
@@ -64,7 +64,7 @@ class HeatMaps:
         second = {BOTH: below, DEVICE: box}.get(which, HIDDEN)
         self.fio.title_words = "fio latency" if which == BOTH else "latency"
         self.fio.least = self.device.least = None
-        return [*self.fio.place(first), *self.device.place(second)]
+        return [*self.fio.place(first, framed), *self.device.place(second, framed)]
 
     def paint(
         self,

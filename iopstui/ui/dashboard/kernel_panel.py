@@ -8,33 +8,57 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from rich.style import Style
+
 from iopstui import format as f
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Column, Row, Table, cells, message, pad, rule, wrap
-from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
+from iopstui.ui.draw.rows import Column, Piece, Row, Table, cells, message, pad, rule, wrap
+from iopstui.ui.draw.style import BOLD, BORDER, DEVICE, DIM, WARNING_FROM, Charset, load_style
 from iopstui.ui.state.live import LiveState
 
 LABEL, LONGEST = 7, 14
+BAR = 10
 SUM = "sum of {}"
+
+
+def _loud(util: float | None) -> Style | None:
+    """Only a device that is busy most of the time stands out."""
+    return load_style(util) if util is not None and util >= WARNING_FROM else None
+
 
 COLUMNS: tuple[Column[DiskRates], ...] = (
     Column("r/s", 6, lambda d: f.number(d.r_s), style=DEVICE),
     Column("w/s", 6, lambda d: f.number(d.w_s), style=DEVICE),
     Column("rMB/s", 6, lambda d: f.mib(d.r_bytes_s)),
     Column("wMB/s", 6, lambda d: f.mib(d.w_bytes_s)),
-    Column("rrqm/s", 7, lambda d: f.number(d.rrqm_s), drop=3),
-    Column("wrqm/s", 7, lambda d: f.number(d.wrqm_s), drop=3),
+    Column("rrqm/s", 7, lambda d: f.number(d.rrqm_s), drop=4),
+    Column("wrqm/s", 7, lambda d: f.number(d.wrqm_s), drop=4),
     Column("r_await", 8, lambda d: f.milliseconds(d.r_await, "")),
     Column("w_await", 8, lambda d: f.milliseconds(d.w_await, "")),
     Column("aqu-sz", 7, lambda d: f.number(d.aqu_sz), drop=1),
     Column("infl", 5, lambda d: f.number(d.in_flight), drop=2),
-    Column("util%", 6, lambda d: f.percent(d.util)),
+    Column("util%", 6, lambda d: f.percent(d.util), style_of=lambda d: _loud(d.util)),
     Column("d/s", 6, lambda d: f.number(d.d_s), drop=6),
     Column("f/s", 6, lambda d: f.number(d.f_s), drop=5),
 )
+
+
+def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
+    """For the border of its box: how busy the busiest device is."""
+    frame = state.frame
+    disks = [frame.disks.get(name) for name in target.on] if frame is not None else []
+    utils = [disk.util for disk in disks if disk is not None and disk.util is not None]
+    if not utils:
+        return []
+    util = max(utils)
+    full = round(min(util, 100.0) / 100 * BAR)
+    return [
+        ("util ", DIM), (f"{f.percent(util)} %", BOLD), (" ", None),
+        (charset.full * full, load_style(util)), (charset.empty * (BAR - full), BORDER),
+    ]  # fmt: skip
 
 
 def rows(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:

@@ -33,10 +33,11 @@ class MoreCharts:
             ),
         ]
 
-    def place(self, box: Box) -> list[Lines]:
+    def place(self, box: Box, framed: bool = False) -> list[Lines]:
         """Take this region; tiles that a canvas must show."""
         boxes = _halves(box) if box.height else (HIDDEN, HIDDEN)
-        return [new for one, at in zip(self.charts, boxes, strict=True) for new in one.place(at)]
+        pairs = zip(self.charts, boxes, strict=True)
+        return [new for one, at in pairs for new in one.place(at, framed)]
 
     def paint(
         self, history: History, window: TimeWindow, disk: DiskRates | None, cursor: float | None
@@ -53,6 +54,6 @@ def _halves(box: Box) -> tuple[Box, Box]:
         above = (box.height + 1) // 2
         below = Box(box.x, box.y + above, box.width, box.height - above)
         return Box(box.x, box.y, box.width, above), below
-    left = (box.width + 1) // 2
-    right = Box(box.x + left + 1, box.y, box.width - left - 1, box.height)
+    left = box.width // 2
+    right = Box(box.x + left, box.y, box.width - left, box.height)
     return Box(box.x, box.y, left, box.height), right

@@ -59,10 +59,11 @@ class Overlay:
         steps = [one for one in self.steps if one != step]
         self.steps = tuple(steps if step in self.steps else [*steps, step][-2:])
 
-    def place(self, iops: Box, latency: Box) -> list[Lines]:
+    def place(self, iops: Box, latency: Box, framed: bool = False) -> list[Lines]:
         """Take these places if it is on; tiles that a canvas must show."""
         boxes = (iops, latency) if self.on else (HIDDEN, HIDDEN)
-        return [new for one, box in zip(self.charts, boxes, strict=True) for new in one.place(box)]
+        pairs = zip(self.charts, boxes, strict=True)
+        return [new for one, box in pairs for new in one.place(box, framed)]
 
     def paint(self, state: LiveState) -> None:
         """Both runs as far as they are kept."""

@@ -9,8 +9,9 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.ui.dashboard import completions_view, cpu_panel, fio_panel, kernel_panel, runs_view
+from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import TABS
-from iopstui.ui.draw.rows import Row
+from iopstui.ui.draw.rows import Piece, Row, pad
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
@@ -42,28 +43,59 @@ class Panel:
     rows: Callable[[Scene, int, int], Sequence[Row]]
     tab: str = ""
     height: int = 0
+    title: str = ""
+    value: Callable[[Scene], Sequence[Piece]] | None = None
+    """In a box: the title and the current value, on the upper border ("", None: as they stand in
+    its first row)."""
+    foot: bool = False
+    """In a box the last of its rows stands on the lower border."""
+
+    def boxed(
+        self, scene: Scene, width: int, height: int, number: str, focused: bool
+    ) -> Sequence[Row]:
+        """``rows`` in a box: the first and the last one stand on its borders."""
+        inner, charset = width - frame.SIDES, scene.charset
+        if inner < 1 or height < 3:
+            return pad((), height, max(width, 0))
+        head, *body = self.rows(scene, inner, height if self.foot else height - 1)
+        last = body.pop() if self.foot else ()
+        title = frame.words_of(self.title) if self.title else frame.titled(head)
+        value = self.value(scene) if self.value is not None else frame.valued(head)
+        first = frame.top(width, charset, number, title, value, focused)
+        below = frame.bottom(width, charset, last, focused)
+        return frame.boxed(first, body, below, charset, focused)
 
 
 PANELS: tuple[Panel, ...] = (
     Panel(
         "fio",
         lambda s, width, height: fio_panel.rows(s.state, width, height, s.charset, s.next_job),
+        title="fio",
+        value=lambda s: fio_panel.value(s.state),
+        foot=True,
     ),
     Panel(
         "kernel",
         lambda s, width, height: kernel_panel.rows(s.state, s.target, width, height, s.charset),
+        title="Device (iostat)",
+        value=lambda s: kernel_panel.value(s.state, s.target, s.charset),
+        foot=True,
     ),
     Panel(
         "cpus",
         lambda s, width, height: cpu_panel.rows(
             s.state, s.target, s.devices, s.topology(), width, height, s.charset
         ),
+        title="CPUs",
+        foot=True,
     ),
     Panel(
         "runs",
         lambda s, width, height: runs_view.rows(s.state, width, height, s.charset, s.next_job),
         tab="runs",
         height=runs_view.HEIGHT,
+        title="Runs",
+        value=lambda s: runs_view.value(s.state),
     ),
     Panel(
         "completions",
@@ -72,6 +104,9 @@ PANELS: tuple[Panel, ...] = (
         ),
         tab="by CPU",
         height=completions_view.HEIGHT,
+        title="Completions by CPU",
+        value=lambda s: completions_view.value(s.charset),
+        foot=True,
     ),
 )
 

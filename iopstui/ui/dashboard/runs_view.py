@@ -13,8 +13,8 @@ from iopstui import format as f
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
 from iopstui.session.run_rows import seconds
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Column, Row, Table, message, pad, rule, wrap
-from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, MARK, SELECTED, Charset
+from iopstui.ui.draw.rows import Column, Piece, Row, Table, message, pad, rule, wrap
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, KEY, MARK, SELECTED, Charset
 from iopstui.ui.state.live import LiveState
 
 HEIGHT = 8
@@ -89,6 +89,13 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
         words = words if next_job else "none: no job was named, so nothing is run here"
         return pad([title, message(width, charset, words)], height, width)
     return pad([title, *_body(state, shown, width, charset)], height, width)
+
+
+def value(state: LiveState) -> list[Piece]:
+    """For the border of its box: how many there are, and the keys."""
+    count = len(state.runs.rows)
+    found: list[Piece] = [(f"{count} in all", DIM), ("  ", None)] if count else []
+    return [*found, ("v", KEY), (" list", DIM), ("  ", None), ("V", KEY), (" base", DIM)]
 
 
 def _signed(row: Row, charset: Charset) -> Row:

@@ -15,16 +15,16 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
 from iopstui.ui.core.key import KeyHint
-from iopstui.ui.core.messages import Controller
+from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.dashboard import bars, finding_line, kernel_panel, more_charts
+from iopstui.ui.dashboard import bars, finding_line, kernel_panel, more_charts, mouse
 from iopstui.ui.dashboard import panels as registry
 from iopstui.ui.dashboard.heat_maps import HeatMaps
 from iopstui.ui.dashboard.more_charts import MoreCharts
 from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.draw import charts, layout
 from iopstui.ui.draw.canvas import CanvasScreen
-from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, Mean, TimeWindow
+from iopstui.ui.draw.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
 from iopstui.ui.draw.layout import HIDDEN, TABS, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
@@ -32,6 +32,9 @@ from iopstui.ui.draw.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Cha
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.state.moments import Moment
 
+LEAST_DOT_S = 0.05
+JOB_WIDTH = 90
+"""Columns of the job where it stands in one line with the device."""
 ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 """Seconds per column of the charts."""
 
@@ -116,6 +119,8 @@ class Dashboard(CanvasScreen):
     shows it binds its keys."""
 
     q_does = "quit"
+    zooms = True
+    """Whether Enter gives the focused panel the whole screen."""
     turns = True
     """Whether keys here run jobs and change settings of the disks."""
 
@@ -135,6 +140,8 @@ class Dashboard(CanvasScreen):
         self.state = state
         self.charset = charset
         self.tab = 0
+        self.focus_shown = False
+        """Whether the panel that keys and the mouse have chosen stands out."""
         self.alone = False
         """One pane has the whole screen, which has room for all."""
         self._still: LiveState | None = None
@@ -148,6 +155,10 @@ class Dashboard(CanvasScreen):
         self._what_of: tuple[int, Target, list[int], list[BlockDevice | None]] | None = None
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
+        self.span: tuple[float, float] | None = None
+        """The stretch of time that was chosen with the mouse."""
+        self._drag: tuple[Chart, int] | None = None
+        self._dragged = False
         self._cells_placed = -1
         self._placed_in = (0, 0)
         self._topology = Topology()
@@ -263,17 +274,29 @@ class Dashboard(CanvasScreen):
             panel.place(plan.box(name))
         self._latency_of = self._wanted_latency()
         iops, latency = (plan.iops, plan.latency) if not self.overlay.on else (HIDDEN, HIDDEN)
+        framed = plan.framed
         new = [
-            *self.overlay.place(plan.iops, plan.latency),
-            *self.more.place(plan.box(layout.CHARTS)),
-            *self.charts[0].place(iops),
-            *self.heats.place(latency if self.heat_shown else HIDDEN, self._heat()),
+            *self.overlay.place(plan.iops, plan.latency, framed),
+            *self.more.place(plan.box(layout.CHARTS), framed),
+            *self.charts[0].place(iops, framed),
+            *self.heats.place(latency if self.heat_shown else HIDDEN, self._heat(), framed),
         ]
         for name, chart in self._latencies.items():
             here = name == self._latency_of and not self.heat_shown
-            new += chart.place(latency if here else HIDDEN)
+            new += chart.place(latency if here else HIDDEN, framed)
+        self._show_focus()
         self.canvas.add(new)
         self.paint(even_if_frozen=True)
+
+    def _show_focus(self) -> None:
+        """The chart of the focused panel has the border of the focus."""
+        rates = [self.charts[0], self.overlay.charts[0]]
+        further = [*rates, *self.more.charts]
+        latencies = [chart for chart in self.charts if chart not in further]
+        for index, shown in enumerate((rates, latencies)):
+            for chart in shown:
+                chart.number = str(index + 1)
+                chart.focused = self.focus_shown and self.tab == index
 
     def cells(self) -> int:
         """How many CPUs there are: their panel is as high as they need."""
@@ -320,6 +343,28 @@ class Dashboard(CanvasScreen):
         self.tab = self.tab if tab is None else tab % len(self.tabs)
         self.relayout()
 
+    @property
+    def tabbed(self) -> bool:
+        """Whether one pane at a time is seen."""
+        return self._plan is not None and self._plan.tabbed
+
+    def focus_panel(self, tab: int) -> None:
+        """Make a panel stand out; Enter gives it the whole screen."""
+        self.tab, self.focus_shown = tab % len(self.tabs), True
+        self._show_focus()
+        self.paint(even_if_frozen=True)
+
+    def focus_by(self, by: int) -> None:
+        """The same with the next or the previous one that is seen; the first time the first."""
+        seen = [tab for tab in range(len(self.tabs)) if self._seen(tab)] or [0]
+        at = seen.index(self.tab) + by if self.focus_shown and self.tab in seen else 0
+        self.focus_panel(seen[at % len(seen)])
+
+    def _seen(self, tab: int) -> bool:
+        plan = self._plan
+        names = ("iops", "latency", "fio", "cpus", *(p.name for p in self.panes if p.tab))
+        return plan is not None and plan.box(names[tab]).height > 0
+
     def show_heat(self, shown: bool) -> None:
         """The heat map in place of the percentile lines, or the other way round."""
         self.heat_shown = shown
@@ -343,6 +388,7 @@ class Dashboard(CanvasScreen):
 
     def zoom(self, out: bool) -> str:
         """Changes the charts' stretch of time; what it is now, in words."""
+        self.span = None
         self._zoom = min(len(ZOOMS) - 1, max(0, self._zoom + (1 if out else -1)))
         dots = max((chart.dots for chart in self.charts), default=1) or 1
         self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
@@ -354,9 +400,10 @@ class Dashboard(CanvasScreen):
 
     def paint(self, even_if_frozen: bool = False) -> None:
         """Shows the newest state. While frozen only the message line lives."""
-        over = self.app.screen
-        if over is not self and isinstance(over, Painted):
-            over.paint()
+        over, stack = self.app.screen, self.app.screen_stack
+        for one in stack[stack.index(self) + 1 :] if self in stack else ():
+            if isinstance(one, Painted):
+                one.paint()
         if self._plan is None or not self.is_current:
             return
         box = self._plan.strip
@@ -372,6 +419,8 @@ class Dashboard(CanvasScreen):
         if self.frozen_at is None or even_if_frozen:
             self._paint_panels(self._plan)
             self._paint_charts()
+        if over is not self:
+            self.paint_below()
 
     def _wanted_latency(self) -> str:
         """Whose latencies are charted: the probe's with fio's, else fio's, and before the first
@@ -385,17 +434,26 @@ class Dashboard(CanvasScreen):
 
     def _paint_lines(self, plan: layout.Plan) -> None:
         state, width, charset = self.shown, plan.header.width, self.charset
-        self.panels["header"].show(
-            [self.what(width), bars.job_line(state, self.next_job, width, charset)]
-        )
+        if plan.header.height == 1:
+            job = min(width * 11 // 20, JOB_WIDTH)
+            left = self.what(width - job)
+            self.panels["header"].show(
+                [(*left, *bars.job_line(state, self.next_job, job, charset))]
+            )
+        else:
+            self.panels["header"].show(
+                [self.what(width), bars.job_line(state, self.next_job, width, charset)]
+            )
         box = plan.finding
+        in_box = plan.framed and box.height >= layout.FINDING_BOX
         message, *rest = bars.message_rows(
             self.state, self._frozen_frame(), self.own, width,
-            box.height if finding_line.empty(state) else 0, charset, self.turns,
+            box.height if finding_line.empty(state) and not in_box else 0, charset, self.turns,
         )  # fmt: skip
         self.panels["message"].show([message])
         found = pad(rest, box.height, width) if rest else None
-        found = found or finding_line.rows(state, box.width, box.height, charset)
+        shown = finding_line.boxed if in_box else finding_line.rows
+        found = found or shown(state, box.width, box.height, charset)
         self.panels["finding"].show(found)
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.q_does)])
 
@@ -438,9 +496,16 @@ class Dashboard(CanvasScreen):
             self.frozen_at, self.turns,
         )  # fmt: skip
         for panel in self.panes:
-            if panels[panel.name].shown:
-                box = plan.box(panel.name)
-                panels[panel.name].show(panel.rows(scene, box.width, box.height))
+            if not panels[panel.name].shown:
+                continue
+            box = plan.box(panel.name)
+            if plan.framed:
+                index = self.index_of(panel.name)
+                focused = self.focus_shown and self.tab == index
+                rows = panel.boxed(scene, box.width, box.height, str(index + 1), focused)
+            else:
+                rows = panel.rows(scene, box.width, box.height)
+            panels[panel.name].show(rows)
 
     def _paint_charts(self) -> None:
         if self.overlay.on:
@@ -451,9 +516,10 @@ class Dashboard(CanvasScreen):
             return
         dots = min(chart.dots for chart in self.charts if chart.shown)
         cursor = self.frozen_at
-        self.window.follow(self.shown.history.end or 0.0, dots)
-        if cursor is not None:
-            self.window.reach(cursor, dots)
+        if self.span is None:
+            self.window.follow(self.shown.history.end or 0.0, dots)
+            if cursor is not None:
+                self.window.reach(cursor, dots)
         fio, frame = self.shown.fio_now, self.shown.frame
         disk = frame.together(self.shown.devices) if frame else None
         self.charts[0].paint(
@@ -474,6 +540,121 @@ class Dashboard(CanvasScreen):
         note = self._latency_note()
         self.heats.paint(self.shown, self.window, note, self.percentiles_shown, cursor)
         self.more.paint(self.shown.history, self.window, disk, cursor)
+
+    def index_of(self, name: str) -> int:
+        """The tab of a panel, by its name."""
+        regions = {"iops": 0, "latency": 1, "fio": 2, "kernel": 2, "cpus": 3}
+        if name in regions:
+            return regions[name]
+        with_tab = [panel.name for panel in self.panes if panel.tab]
+        return len(layout.TABS) + with_tab.index(name) if name in with_tab else 0
+
+    # -- the mouse
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A drag may begin."""
+        chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
+        self._drag = None
+        if event.button == 1 and chart is not None and not self.overlay.on:
+            self._drag = (chart, event.screen_x)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """The end of a drag over a chart: show that span of time."""
+        drag, self._drag = self._drag, None
+        self._dragged = False
+        if drag is None:
+            return
+        chart, x = drag
+        plot = chart.axis.box
+        columns = sorted((x, min(max(event.screen_x, plot.x + AXIS_WIDTH), self.size.width)))
+        if columns[1] - columns[0] < mouse.LEAST_DRAG:
+            return
+        self._dragged = True
+        column_s = self.window.dot_s * self.charset.dots
+        first, last = (self.window.start + (at - plot.x - AXIS_WIDTH) * column_s for at in columns)
+        self.show_span(first, last)
+
+    def on_click(self, event: events.Click) -> None:
+        """Focus a panel, give it the whole screen (twice), look at a second, or do a key."""
+        x, y, plan = event.screen_x, event.screen_y, self._plan
+        if plan is None or self._dragged or event.button != 1:
+            self._dragged = False
+            return
+        if mouse.inside(plan.footer, x, y):
+            key = mouse.footer_key_at(self.hints, plan.footer.width, x, self.q_does)
+            if key is not None:
+                self.post_message(KeyClicked(key))
+        elif mouse.inside(plan.tabs, x, y):
+            tab = mouse.tab_at(self.tabs, x)
+            if tab is not None and not self.show_tab(tab):
+                self.show_alone(tab)
+        elif mouse.inside(plan.finding, x, y):
+            self.post_message(KeyClicked("f"))
+        else:
+            self._panel_clicked(x, y, event.chain)
+
+    def _panel_clicked(self, x: int, y: int, chain: int) -> None:
+        tab = self._panel_at(x, y)
+        if tab is not None and not self.tabbed and not (self.focus_shown and self.tab == tab):
+            self.focus_panel(tab)
+        if chain == 2 and tab is not None and self.zooms:
+            if self.alone:
+                self.show_alone(None)
+            elif not self.tabbed:
+                self.show_alone(tab)
+            return
+        chart = mouse.chart_at(self.charts, x, y)
+        column = chart.column_at(x, y) if chart is not None else None
+        if column is not None and chain == 1 and not self.overlay.on:
+            column_s = self.window.dot_s * self.charset.dots
+            self.look_at(self.window.start + (column + 0.5) * column_s)
+
+    def _panel_at(self, x: int, y: int) -> int | None:
+        """The tab of the panel there."""
+        plan = self._plan
+        names = ("iops", "latency", *(panel.name for panel in self.panes))
+        found = (n for n in names if plan is not None and mouse.inside(plan.box(n), x, y))
+        name = next(found, None)
+        return self.index_of(name) if name is not None else None
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Over a chart: a longer stretch of time."""
+        self._scrolled(event, True)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Over a chart: a shorter stretch of time."""
+        self._scrolled(event, False)
+
+    def _scrolled(self, event: events.MouseEvent, down: bool) -> None:
+        event.stop()
+        if mouse.chart_at(self.charts, event.screen_x, event.screen_y) is not None:
+            self.zoom(down)
+
+    def look_at(self, t: float) -> None:
+        """Stand still at the second that ``t`` is in, in all panels."""
+        if self._still is None:
+            self._still = self.state.still()
+        self._look_at(self._still.moments.at(t))
+        self.post_message(ViewChanged())
+        self.paint(even_if_frozen=True)
+
+    def show_span(self, first: float, last: float) -> None:
+        """Show this stretch of time in the charts until the zoom changes or Esc."""
+        dots = min((one.dots for one in self.charts if one.shown), default=0)
+        if dots and last > first:
+            self.span = (max(0.0, first), last)
+            self.window.start = self.span[0]
+            self.window.dot_s = max(LEAST_DOT_S, (last - self.span[0]) / dots)
+            self.post_message(ViewChanged())
+            self.paint(even_if_frozen=True)
+
+    def drop_span(self) -> None:
+        """Show the charts as before a span was chosen."""
+        if self.span is not None:
+            self.span = None
+            self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
+            self.window.start = 0.0
+            self.paint(even_if_frozen=True)
 
     def _means(self) -> list[Mean]:
         """Of each stretch between marks; without a mark the runs panel tells more."""

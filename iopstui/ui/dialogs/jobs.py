@@ -8,50 +8,50 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from iopstui.fio.library import ShippedJob, heading
 from iopstui.text import printable
-from iopstui.ui.draw.style import Charset
+from iopstui.ui.core.modal import Hint, Modal
+from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 
-FOOT = " type to filter   up/down choose   PgUp/PgDn read   Enter runs it   Esc back"
+HINTS: tuple[Hint, ...] = (
+    ("Enter", "Run", "screen.take"), ("↑ ↓", "Choose", ""), ("PgUp PgDn", "Scroll", ""),
+    ("Esc", "Cancel", "screen.leave"),
+)  # fmt: skip
 
 
-class JobChooser(Screen["str | None"]):
+class JobChooser(Modal["str | None"]):
     """Gives the chosen job's name, or ``None``."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("escape", "leave", "back"),
         Binding("down", "move(1)", priority=True),
         Binding("up", "move(-1)", priority=True),
         Binding("pagedown", "scroll(1)", priority=True),
         Binding("pageup", "scroll(-1)", priority=True),
     ]
 
+    size_class = "wide"
     about = (
         "A job is chosen: typing narrows the list, PgUp and PgDn read its explanation, Enter runs"
         " it. A ? is text here, F1 opens this."
     )
 
     def __init__(self, jobs: Sequence[ShippedJob], current: str, charset: Charset) -> None:
-        super().__init__()
+        super().__init__("Run a job", charset, HINTS)
         self._jobs = list(jobs)
         self._current = current
-        self._charset = charset
         # as the list has them; None is a heading
         self._shown: list[ShippedJob | None] = []
 
-    def compose(self) -> ComposeResult:
+    def content(self) -> ComposeResult:
         """Filter, list, explanation."""
-        yield Static(Text(" choose a job", style="bold"), id="jobs-head")
-        yield Input(placeholder="filter: name or words", id="jobs-filter")
-        with Horizontal(id="jobs-body"):
+        yield Input(placeholder="Type to filter: name or words", id="jobs-filter", classes="field")
+        with Horizontal(classes="modal-body"):
             yield OptionList(id="jobs-list")
-            with VerticalScroll(id="jobs-scroll", can_focus=False):
-                yield Static(id="jobs-text")
-        yield Static(Text(self._charset.text(FOOT), style="dim"), id="jobs-foot")
+            with VerticalScroll(id="jobs-scroll", classes="modal-beside", can_focus=False):
+                yield Static(id="jobs-text", classes="modal-text")
 
     def on_mount(self) -> None:
         """The filter has the keys; the arrows move in the list all the same."""
@@ -83,23 +83,23 @@ class JobChooser(Screen["str | None"]):
         self._explain()
 
     def _heading(self, words: str) -> Text:
-        return Text(self._charset.text(printable(words)), style="dim")
+        return Text(self.charset.text(printable(words)), style=DIM)
 
     def _label(self, job: ShippedJob) -> Text:
-        label = Text(f"{printable(job.name):<22}", style="bold")
-        return label.append("writes" if job.writes else "", style="yellow")
+        label = Text(f"{printable(job.name):<22}", style=BOLD)
+        return label.append("writes" if job.writes else "", style=WARNING)
 
     def _explain(self) -> None:
         job = self._chosen()
         if job is None:
-            text = Text("No job has all of these words. Esc goes back.", style="dim")
+            text = Text("No job has all of these words.", style=DIM)
         else:
             text = self._explanation(job)
         self.query_one("#jobs-text", Static).update(text)
         self.query_one("#jobs-scroll", VerticalScroll).scroll_home(animate=False)
 
     def _explanation(self, job: ShippedJob) -> Text:
-        text = Text(self._clean(job.title) + "\n\n", style="bold")
+        text = Text().append(self._clean(job.title) + "\n\n", style=BOLD)
         for label, words in (
             ("Measures", job.measures),
             ("Look at", job.look_at),
@@ -108,16 +108,16 @@ class JobChooser(Screen["str | None"]):
             ("Writes", "yes, to the target" if job.writes else "no, it only reads"),
         ):
             if words:
-                style = "bold yellow" if job.writes and label == "Writes" else "not bold"
-                text.append(f"{label}: ", style="cyan not bold")
+                style = WARNING if job.writes and label == "Writes" else ""
+                text.append(f"{label}: ", style=KEY)
                 text.append(self._clean(words) + "\n\n", style=style)
-        text.append(self._clean(_options(job.text)), style="dim not bold")
+        text.append(self._clean(_options(job.text)), style=DIM)
         return text
 
     def _clean(self, text: str) -> str:
         """Line breaks stay, everything else a terminal would act on goes."""
         lines = (_indent(line) + printable(line) for line in text.splitlines())
-        return self._charset.text("\n".join(lines))
+        return self.charset.text("\n".join(lines))
 
     def _chosen(self) -> ShippedJob | None:
         index = self.query_one(OptionList).highlighted
@@ -135,13 +135,14 @@ class JobChooser(Screen["str | None"]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Choose the job that was clicked."""
-        self._take()
+        self.action_take()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Choose the job under the cursor."""
-        self._take()
+        self.action_take()
 
-    def _take(self) -> None:
+    def action_take(self) -> None:
+        """Close with the job under the cursor."""
         job = self._chosen()
         if job is not None:
             self.dismiss(job.name)
@@ -155,10 +156,6 @@ class JobChooser(Screen["str | None"]):
         """Scroll the explanation."""
         scroll = self.query_one("#jobs-scroll", VerticalScroll)
         scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
-
-    def action_leave(self) -> None:
-        """Close without a job."""
-        self.dismiss(None)
 
 
 def _options(text: str) -> str:

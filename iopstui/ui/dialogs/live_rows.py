@@ -1,44 +1,94 @@
-"""A screen of rows that stay live: it can be scrolled while the figures change."""
+"""A dialog of rows that stay live: it can be scrolled while the figures change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from textual import events
+from textual.app import ComposeResult
 from textual.binding import Binding
 
-from iopstui.ui.core import pages
-from iopstui.ui.core.key import closing
+from iopstui.ui.core.key import Key
+from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
 from iopstui.ui.dialogs.typed import FILTER, Typed
-from iopstui.ui.draw.page_screen import PageScreen
-from iopstui.ui.draw.rows import Line, Row
-from iopstui.ui.draw.style import BOLD, DIM, Charset
+from iopstui.ui.draw.canvas import Canvas
+from iopstui.ui.draw.layout import Box
+from iopstui.ui.draw.lines import Lines
+from iopstui.ui.draw.rows import Row, pad
+from iopstui.ui.draw.style import Charset
 
 Build = Callable[[int], "Sequence[Row]"]
-FOOT = f"up/down, PgUp/PgDn scroll   {FILTER}   Esc goes back"
+HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), FILTER, CLOSE)
+WHEEL_ROWS, LEAST_ROWS = 3, 3
 
-CLOSING = closing(pages.QUEUE_MAP, pages.FINDINGS, pages.INSIDE, pages.PROCESSES, pages.RUNS)
 
-
-class LiveRows(Typed, PageScreen):
+class LiveRows(Typed, Modal[None]):
     """Shows ``build(width)``, and shows it anew whenever ``paint`` is called."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(CLOSING, "leave", "back"),
+        *LIST_KEYS,
+        Binding("down", "scroll(1)", show=False),
+        Binding("up", "scroll(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("home", "scroll(-1000000)", show=False),
+        Binding("end", "scroll(1000000)", show=False),
     ]
+    size_class = "broad"
+    about = "A list that stays live: up and down scroll, typing narrows it, Esc closes it."
 
-    about = "A list that stays live: up and down scroll, typing narrows it, Esc goes back."
-
-    def __init__(self, title: str, build: Build, charset: Charset) -> None:
-        super().__init__(charset)
-        self._title = title
+    def __init__(
+        self, title: str, build: Build, charset: Charset, opened_by: Key | None = None
+    ) -> None:
+        super().__init__(title, charset, HINTS, opened_by)
         self._build = build
+        self._top = self._rows = self._wanted = 0
+        self.body = Lines("page-body")
+        self.canvas = Canvas([self.body])
 
-    def head(self, width: int) -> Row:
-        """The title line."""
-        return Line(width, self._charset).add(f" {self._title}", BOLD).done()
+    def content(self) -> ComposeResult:
+        """One widget for all rows."""
+        yield self.canvas
 
-    def body(self, width: int) -> Sequence[Row]:
-        """The newest rows."""
+    def on_mount(self) -> None:
+        """Shows the newest state."""
+        self.call_after_refresh(self.paint)
+
+    def on_screen_resume(self) -> None:
+        """Back from another dialog."""
+        self.paint()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Places everything anew."""
+        self._wanted = 0
+        self.call_after_refresh(self.paint)
+
+    def paint(self) -> None:
+        """Shows the newest rows."""
+        width, height = self.canvas.size
+        if width < 2 or height < 1:
+            return
+        self.body.place(Box(0, 0, width, height))
+        rows = self.rows(width)
+        self._rows = len(rows)
+        self._grow()
+        self._top = max(0, min(self._top, len(rows) - height))
+        self.body.show(pad(rows[self._top :], height, width))
+        last = min(self._rows, self._top + height)
+        note = f"{self._top + 1}-{last} of {self._rows}" if self._rows > height else ""
+        if note != self.note:
+            self.head(self.heading, note)
+
+    def _grow(self) -> None:
+        """As high as its rows need; never lower than it was, so that nothing jumps."""
+        wanted = min(self.room, max(LEAST_ROWS, self._rows))
+        if wanted > self._wanted or wanted > self.room:
+            self._wanted = wanted
+            self.canvas.styles.height = wanted
+            self.call_after_refresh(self.paint)
+
+    def rows(self, width: int) -> Sequence[Row]:
+        """The newest rows that have all of the words."""
         rows = self._build(width)
         if not self.words.strip():
             return rows
@@ -46,12 +96,22 @@ class LiveRows(Typed, PageScreen):
 
     def narrow(self) -> None:
         """Show the rows that have all of the words."""
+        self.keys.show(HINTS, self.filtering)
         self.action_scroll(-1_000_000)
 
-    def foot(self, width: int) -> Line:
-        """The line of keys at the bottom."""
-        return Line(width, self._charset).add(" " + (self.filtering or FOOT), DIM)
+    def action_scroll(self, by: int) -> None:
+        """Scroll by so many rows."""
+        self._top = max(0, self._top + by)
+        self.paint()
 
-    def action_leave(self) -> None:
-        """Close the screen."""
-        self.dismiss(None)
+    def action_page(self, by: int) -> None:
+        """Scroll by a page."""
+        self.action_scroll(by * max(1, self.body.box.height - 1))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel."""
+        self.action_scroll(WHEEL_ROWS)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel."""
+        self.action_scroll(-WHEEL_ROWS)

@@ -10,10 +10,14 @@ from textual.widgets import Input
 
 from iopstui.errors import UsageError
 from iopstui.fio.options import completed
+from iopstui.ui.core.modal import Hint
 from iopstui.ui.dialogs.prompt import Check, Prompt
 from iopstui.ui.draw.style import Charset
 
-KEYS = "Enter takes it   Tab completes   up, down: typed before   Esc goes back"
+HINTS: tuple[Hint, ...] = (
+    ("Enter", "OK", "screen.take"), ("Tab", "Complete", "screen.complete"),
+    ("↑ ↓", "Earlier options", ""), ("Esc", "Cancel", "screen.leave"),
+)  # fmt: skip
 CHECKING = "asking fio ..."
 MOST_SHOWN = 12
 
@@ -43,7 +47,7 @@ class OptionPrompt(Prompt):
         before: list[str],
         charset: Charset,
     ) -> None:
-        super().__init__(title, words, "", check, charset, KEYS)
+        super().__init__(title, words, "", check, charset, HINTS)
         self._names = names
         self._before = before
         self._at = len(before)
@@ -55,7 +59,7 @@ class OptionPrompt(Prompt):
         """Close with what was typed, or show why it can't be so. Keys wait meanwhile."""
         event.prevent_default()
         text = event.value.strip()
-        self.say(CHECKING, "dim")
+        self.say(CHECKING, quiet=True)
         self.answered.clear()
         try:
             await asyncio.to_thread(self._check, text)
@@ -71,7 +75,7 @@ class OptionPrompt(Prompt):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """What was said of the words before is no longer about these."""
-        self.say(KEYS, "dim")
+        self.say("")
 
     async def action_complete(self) -> None:
         """The rest of the name, as far as it is certain; else the names that there are."""
@@ -83,10 +87,10 @@ class OptionPrompt(Prompt):
             field.value = text
         field.cursor_position = len(text)
         if len(fitting) == 1:
-            self.say(f"{fitting[0]}: {names[fitting[0]]}", "dim")
+            self.say(f"{fitting[0]}: {names[fitting[0]]}", quiet=True)
         elif fitting:
             more = f" and {len(fitting) - MOST_SHOWN} more" if len(fitting) > MOST_SHOWN else ""
-            self.say(", ".join(fitting[:MOST_SHOWN]) + more, "dim")
+            self.say(", ".join(fitting[:MOST_SHOWN]) + more, quiet=True)
         elif not changed and "=" not in text:
             self.say(f"no option of fio begins with {text}")
 

@@ -1,12 +1,17 @@
-"""The first screen: which device, or a scratch file."""
+"""The home screen: the disks, what they do, and what can be done with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from rich.style import Style
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
@@ -15,46 +20,67 @@ from textual.widgets.data_table import RowDoesNotExist
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 from iopstui.ui.core.messages import Discover, Loads, MakeWatch
-from iopstui.ui.dialogs.picker_rows import (
-    HEAD,
-    LIVE,
-    RIGHT,
-    SCRATCH,
-    TITLES,
-    Cells,
-    Entry,
-    cells,
-    live,
-)
+from iopstui.ui.core.modal import Keys
+from iopstui.ui.dialogs import picker_rows as rows
+from iopstui.ui.dialogs.picker_rows import COLUMNS, HEAD, LIVE, Activity
 from iopstui.ui.dialogs.typed import FILTER, Typed
-from iopstui.ui.draw.style import Charset
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 
-SCRATCH_KEY = ""
 REST_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
-HELP = "Jobs that write are refused on a device in use. The scratch file is safe: it is removed."
-FOOT = f" Enter opens it   space marks several   {FILTER}   q quits"
-NOTHING = "nothing has all of these words; Esc drops them"
+SORT_EVERY = 5
+"""Seconds between two looks at which disk is the busiest."""
+ROOMY_HEIGHT = 30
 MARK = "● "
+NOTHING = "No disk has all of these words."
+WATCH, RUN, SCRATCH, SWEEP, COMPARE, LESSONS, OPEN, DEMO, CHECK = (
+    "watch", "run", "scratch", "sweep", "compare", "lessons", "open", "demo", "check",
+)  # fmt: skip
+ACTIONS: tuple[tuple[str, str, str], ...] = (
+    ("Enter", "Watch this disk", WATCH), ("w", "Sweep (find the knee)", SWEEP),
+    ("r", "Run a job", RUN), ("c", "Compare settings", COMPARE),
+    ("s", "Use a scratch file", SCRATCH), ("l", "Lessons", LESSONS),
+    ("o", "Open a recording", OPEN), ("d", "Demo", DEMO),
+    ("x", "Check this machine", CHECK),
+)  # fmt: skip
+ACT_BINDINGS = [Binding(key, f"act({act!r})", does) for key, does, act in ACTIONS if act != WATCH]
+ON_A_DISK = frozenset({WATCH, RUN, SWEEP, COMPARE})
+EVERYTHING = frozenset(act for _, _, act in ACTIONS)
+FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only) · l: lessons"
+FOOT = (
+    ("Enter", "Watch", "screen.act('watch')"), ("r", "Run", "screen.act('run')"),
+    ("space", "Mark", "screen.mark"), ("p", "Partitions", "screen.partitions"), FILTER,
+    ("?", "Help", "app.do('help', 0)"), ("q", "Quit", "screen.leave"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Devices in the order they were marked (none: a scratch file), and what to do then."""
+
+    paths: tuple[str, ...]
+    then: str = WATCH
 
 
 class DevicesChanged(Message):
     """A block device has come, gone or changed."""
 
 
-class Picker(Typed, Screen["tuple[str, ...] | Entry | None"]):
-    """Returns the chosen devices' paths in the order they were marked, none for the scratch file,
-    or one of the ``entries``; ``None`` to leave. ``loads`` is asked each second for what the disks
-    do."""
+class Picker(Typed, Screen["Picked | None"]):
+    """Gives the chosen devices and what to do with them; ``None`` to leave. ``loads`` is asked each
+    second for what the disks do. ``offered`` are the actions that are possible here."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("f5,ctrl+r", "rescan", "rescan"),
-        Binding("space", "mark", "mark"),
-        Binding("q,escape", "leave", "quit"),
+        Binding("f5,ctrl+r", "rescan", "Rescan"),
+        Binding("space", "mark", "Mark"),
+        Binding("p", "partitions", "Partitions"),
+        Binding("q,escape", "leave", "Quit"),
+        *ACT_BINDINGS,
     ]
-
+    letters_filter = False
     about = (
-        "What is to be measured: Enter opens the device under the cursor, or all that are marked"
-        " with space. Figures are of the last second. F5 reads the devices again."
+        "The disks, the busiest first. Enter watches the one under the cursor, or all that are"
+        " marked with space; a click on a column's title sorts by it, p shows partitions, / filters"
+        " by words. Jobs that write are refused on a disk in use; a scratch file is safe anywhere."
     )
 
     def __init__(
@@ -64,38 +90,66 @@ class Picker(Typed, Screen["tuple[str, ...] | Entry | None"]):
         reason: str = "",
         watch: MakeWatch | None = None,
         loads: Loads | None = None,
-        entries: Sequence[Entry] = (),
+        offered: frozenset[str] = EVERYTHING,
+        first_run: bool = False,
     ) -> None:
         super().__init__()
         self._discover = discover
         self._watch = watch(lambda action, name: self._heard()) if watch is not None else None
         self._loads = loads
-        self._entries = {entry.name: entry for entry in (SCRATCH, *entries)}
-        self._waiting = False
-        self._rows: list[tuple[str, str, Cells]] | None = None
-        self._live: dict[str, Cells] = {}
+        self._offered = offered
+        self._waiting = self._partitions = False
+        self._devices: Mapping[str, BlockDevice] | None = None
+        self._activity: dict[str, Activity] = {}
+        self._shown: dict[str, dict[str, Text]] = {}
+        self._widths: dict[str, int] = {}
+        self._order: list[str] = []
+        self._sort = ""
+        self._down = True
+        self._ticks = 0
         self._marked: list[str] = []
         self._charset = charset
-        self._reason = self._said = reason
+        self._reason = reason
+        self._first_run = first_run
+        self._said = ""
+        self._keys = Keys(FOOT, charset)
+
+    # -- what is on it
 
     def compose(self) -> ComposeResult:
-        """A table, and words around it."""
-        text = self._charset.text
-        yield Static(Text(f" {text(HEAD)}", style="bold"), id="picker-head")
-        words = f"error: {printable(self._reason)}" if self._reason else HELP
-        style = "bold red" if self._reason else "dim"
-        yield Static(Text(text(words), style=style), id="picker-words")
-        table: DataTable[Text] = DataTable(cursor_type="row", zebra_stripes=False)
-        yield table
-        yield Static(Text(text(FOOT), style="dim"), id="picker-foot")
+        """Head, disks, the selected one, what can be done, keys."""
+        box = f"home-box {self._charset.name}"
+        with Horizontal(id="picker-head"):
+            yield Static(Text(HEAD, style=BOLD), id="picker-name")
+            yield Static(Text(self._charset.text(machine()), style=DIM), id="picker-machine")
+        yield Static(id="picker-words")
+        with Vertical(id="home-disks", classes=box):
+            yield DataTable(cursor_type="row", zebra_stripes=False, cell_padding=rows.GAP)
+        with Horizontal(id="home-below"):
+            with Vertical(id="home-about", classes=box):
+                yield Static(id="home-facts")
+            with Vertical(id="home-actions", classes=box):
+                yield Static(self._actions(), id="home-keys")
+        yield self._keys
+
+    def _actions(self) -> Text:
+        """Two columns of keys that can be clicked."""
+        text = Text(no_wrap=True)
+        offered = [one for one in ACTIONS if one[2] in self._offered]
+        for number, (key, words, name) in enumerate(offered):
+            click = Style(meta={"@click": f"screen.act({name!r})"})
+            text.append(f"{key:<6}", KEY + click)
+            text.append(f"{words:<21}" if number % 2 == 0 else words, click)
+            text.append("" if number % 2 == 0 else "\n")
+        return text
 
     def on_mount(self) -> None:
         """Fills the table beside the first paint: discovery may take a moment."""
-        table = self._table()
-        for title in TITLES:
-            table.add_column(Text(title, justify="right" if title in RIGHT else "left"), key=title)
-        self._show()
-        table.focus()
+        self.query_one("#home-disks").border_title = "Disks"
+        self.query_one("#home-actions").border_title = "What do you want to do?"
+        self._usual_words()
+        self._fit()
+        self._table().focus()
         self.action_rescan()
         if self._loads is not None:
             self._loads()
@@ -108,6 +162,29 @@ class Picker(Typed, Screen["tuple[str, ...] | Entry | None"]):
         """Nothing listens once a device is chosen."""
         if self._watch is not None:
             self._watch.stop()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The columns follow the width."""
+        self._fit()
+
+    def _fit(self) -> None:
+        width, height = self.app.size
+        self.set_class(height < ROOMY_HEIGHT, "-low")
+        self.set_class(height < 16 or width < 60, "-tiny")
+        widths = rows.widths(width - 4)
+        if widths == self._widths:
+            return
+        self._widths = widths
+        table = self._table()
+        table.clear(columns=True)
+        for column in COLUMNS:
+            if column.title in widths:
+                title = Text(column.title, justify="right" if column.right else "left")
+                table.add_column(title, key=column.title, width=widths[column.title])
+        self._shown = {}
+        self._show()
+
+    # -- which devices there are
 
     def _heard(self) -> None:
         """In the monitor's thread; it must never wait for the screen, which waits for it when it
@@ -132,75 +209,167 @@ class Picker(Typed, Screen["tuple[str, ...] | Entry | None"]):
         try:
             devices: Mapping[str, BlockDevice] = self._discover()
         except OSError as error:
-            self.app.call_from_thread(self._say, f"the devices can't be read: {error}")
+            self.app.call_from_thread(self._say, f"Cannot read the devices: {error}.")
             return
         self.app.call_from_thread(self._fill, devices)
 
     def _say(self, words: str) -> None:
-        self._words(words, "bold red")
+        self._words(words, ERROR)
 
     def _table(self) -> DataTable[Text]:
         return self.query_one(DataTable)
 
     def _fill(self, devices: Mapping[str, BlockDevice]) -> None:
-        rows = [
-            (device.path, device.name, cells(device, devices))
-            for device in devices.values()
-            if not device.hidden and device.size != 0
-        ]
-        before, self._rows = self._rows, rows
-        if rows == before:
+        before, self._devices = self._devices, devices
+        if before == devices:
             return
-        self._marked = [path for path in self._marked if path in {row[0] for row in rows}]
+        paths = {device.path for device in devices.values()}
+        self._marked = [path for path in self._marked if path in paths]
         self._show()
         if before is not None:
-            self._tell([row[1] for row in before], [row[1] for row in rows])
+            self._tell(list(before), list(devices))
 
-    def narrow(self) -> None:
-        """Show the rows that have all of the words."""
-        foot = Text(self._charset.text(f" {self.filtering}" if self.filtering else FOOT), "dim")
-        self.query_one("#picker-foot", Static).update(foot)
+    # -- the table
+
+    def _listed(self) -> list[tuple[int, BlockDevice]]:
+        """Every row: trees of disks, the busiest first, or by the column that was clicked."""
+        devices = self._devices or {}
+        trees: list[list[tuple[int, BlockDevice]]] = []
+        for depth, device in rows.tree(devices, self._partitions):
+            if depth == 0 or not trees:
+                trees.append([])
+            trees[-1].append((depth, device))
+        if self._sort:
+            trees.sort(key=lambda one: self._value(one[0][1]), reverse=self._down)
+        else:
+            trees.sort(key=lambda one: -round(self._mean(one[0][1].name)))
+        return [
+            row
+            for tree in trees
+            for row in tree
+            if row[1].path in self._marked
+            or self.has(row[1].name, *rows.cells(row[1], devices).values())
+        ]
+
+    def _mean(self, name: str) -> float:
+        activity = self._activity.get(name)
+        return activity.mean if activity is not None else 0.0
+
+    def _value(self, device: BlockDevice) -> tuple[float, str]:
+        """What the clicked column sorts by."""
+        activity = self._activity.get(device.name)
+        rates = activity.rates if activity is not None else None
+        numbers = {
+            "SIZE": device.size, "READ/s": rates and rates.r_s, "WRITE/s": rates and rates.w_s,
+            "MiB/s": rates and rates.bytes_s, "UTIL": rates and rates.util,
+            "LAST 60 s": self._mean(device.name),
+        }  # fmt: skip
+        if self._sort in numbers:
+            return numbers[self._sort] or 0.0, device.name
+        words = rows.cells(device, self._devices or {}).get(self._sort, device.name)
+        return 0.0, words
+
+    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
+        """Sort by this column; again: the other way round."""
+        title = event.column_key.value or ""
+        self._down = not self._down if title == self._sort else title in (*LIVE, "SIZE")
+        self._sort = title
         self._show()
-        if not self._table().row_count:
-            self._words(NOTHING)
-        elif self._said == NOTHING:
-            self._words(HELP, "dim")
 
     def _show(self) -> None:
         """Fill the table anew; the cursor stays on its row, or where that was."""
-        table = self._table()
+        table, listed = self._table(), self._listed()
         chosen, place = self._key(), table.cursor_row
+        self._order = [device.name for _, device in listed]
         with self.app.batch_update():
             table.clear()
-            for entry in self._entries.values():
-                if self.has(entry.name, entry.words):
-                    self._add(entry.name, entry.cells, "" if entry is SCRATCH else entry.name)
-            for path, name, told in self._rows or ():
-                if path in self._marked or self.has(name, *told):
-                    self._add(self._label(path, name), self._with_live(name, told), path)
+            self._shown = {}
+            for depth, device in listed:
+                cells = self._cells(depth, device)
+                self._shown[device.path] = cells
+                table.add_row(*cells.values(), key=device.path)
         if chosen is not None and table.row_count:
             try:
                 place = table.get_row_index(chosen)
             except RowDoesNotExist:
                 place = min(place, table.row_count - 1)
             table.move_cursor(row=place)
+        self._explain()
 
-    def _with_live(self, name: str, told: Cells) -> Cells:
-        return (*self._live.get(name, told[: len(LIVE)]), *told[len(LIVE) :])
+    def _cells(self, depth: int, device: BlockDevice) -> dict[str, Text]:
+        said = rows.cells(device, self._devices or {})
+        said["NAME"] = f"{'  ' * (depth - 1)}{'└ ' if depth else ''}{self._label(device)}"
+        found = {}
+        live = self._live(device.name)
+        for column in COLUMNS:
+            if column.title in self._widths:
+                text = live.get(column.title) or Text(
+                    self._charset.text(printable(said.get(column.title, "")))
+                )
+                text.justify = "right" if column.right else "left"
+                found[column.title] = text
+        return found
+
+    def _live(self, name: str) -> dict[str, Text]:
+        activity = self._activity.get(name)
+        if activity is None:
+            return {}
+        found = {title: Text(self._charset.text(words)) for title, words in
+                 rows.live(activity.rates).items()}  # fmt: skip
+        util = activity.rates.util if activity.rates is not None else None
+        if util is not None:
+            found["UTIL"].stylize(load_style(util) if util >= 1 else DIM)
+        width = self._widths.get("LAST 60 s", 0)
+        if width:
+            bars = rows.BARS if self._charset.name == "utf8" else rows.PLAIN_BARS
+            line = activity.sparkline(min(width, rows.SECONDS), bars)
+            found["LAST 60 s"] = Text(line, style=load_style(activity.mean))
+        return found
 
     def _tick(self) -> None:
         """What the disks do in this second; only what has changed is drawn."""
-        if self._loads is None or not self.is_current:
+        if self._loads is None or self.app.screen is not self:
             return
-        rates, table = self._loads(), self._table()
-        for path, name, _ in self._rows or ():
-            now, before = live(rates.get(name)), self._live.get(name)
-            self._live[name] = now
-            if now == before or path not in table.rows:
-                continue
-            for title, value in zip(LIVE, now, strict=True):
-                cell = Text(self._charset.text(value), justify="right")
-                table.update_cell(path, title, cell, update_width=True)
+        rates = self._loads()
+        for name in self._devices or ():
+            self._activity.setdefault(name, Activity()).add(rates.get(name))
+        self._ticks += 1
+        if (self._ticks == 1 or self._ticks % SORT_EVERY == 0) and not self._sort:
+            listed = [device.name for _, device in self._listed()]
+            if listed != self._order:
+                self._show()
+                if self._ticks == 1:
+                    self._table().move_cursor(row=0)
+                return
+        table = self._table()
+        by_path = {device.path: device.name for device in (self._devices or {}).values()}
+        for path, cells in self._shown.items():
+            live = self._live(by_path.get(path, ""))
+            for title in LIVE:
+                now = live.get(title)
+                if now is None or title not in cells:
+                    continue
+                now.justify = cells[title].justify
+                if now != cells[title] or now.style != cells[title].style:
+                    cells[title] = now
+                    table.update_cell(path, title, now)
+
+    def narrow(self) -> None:
+        """Show the disks that have all of the words."""
+        self._keys.show(FOOT, self.filtering)
+        self._show()
+        if not self._table().row_count:
+            self._words(NOTHING)
+        elif self._said == NOTHING:
+            self._usual_words()
+
+    # -- words
+
+    def _usual_words(self) -> None:
+        if self._reason:
+            self._words(f"Error: {self._reason}", ERROR)
+        else:
+            self._words(FIRST_RUN if self._first_run else "", KEY)
 
     def _tell(self, before: list[str], now: list[str]) -> None:
         came = [name for name in now if name not in before]
@@ -213,45 +382,57 @@ class Picker(Typed, Screen["tuple[str, ...] | Entry | None"]):
         if parts:
             self._words("; ".join(parts))
 
-    def _words(self, words: str, style: str = "bold") -> None:
+    def _words(self, words: str, style: Style = BOLD) -> None:
         self._said = words
         text = Text(self._charset.text(printable(words)), style=style)
-        self.query_one("#picker-words", Static).update(text)
+        line = self.query_one("#picker-words", Static)
+        line.update(text)
+        line.display = bool(words)
 
-    def _label(self, path: str, name: str) -> str:
-        return f"{MARK}{name}" if path in self._marked else name
+    def _explain(self) -> None:
+        """The selected disk."""
+        device = self._selected()
+        box = self.query_one("#home-about")
+        box.border_title = Text(printable(device.name) if device is not None else "Disk")
+        text = Text()
+        for label, words in rows.about(device, self._devices or {}) if device is not None else ():
+            if label:
+                text.append(f"{label}: ", DIM)
+            text.append(self._charset.text(printable(words)) + "\n")
+        self.query_one("#home-facts", Static).update(text)
+
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        """Another disk is selected."""
+        self._explain()
+
+    # -- what is chosen
+
+    def _label(self, device: BlockDevice) -> str:
+        return f"{MARK}{device.name}" if device.path in self._marked else device.name
 
     def action_mark(self) -> None:
         """Mark the device under the cursor, or take its mark away."""
-        path = self._key()
-        if path is None:
+        device = self._selected()
+        if device is None:
             return
-        names = {path: name for path, name, _ in self._rows or ()}
-        if path not in names:
-            what = self._entries.get(path, SCRATCH).name
-            self._words(f"the {what} is used alone; mark devices to use several"
-                        if path == SCRATCH_KEY else f"{what}: Enter opens it")  # fmt: skip
-            return
-        if path in self._marked:
-            self._marked.remove(path)
+        if device.path in self._marked:
+            self._marked.remove(device.path)
         else:
-            self._marked.append(path)
-        cell = Text(self._charset.text(printable(self._label(path, names[path]))))
-        self._table().update_cell(path, "device", cell, update_width=True)
+            self._marked.append(device.path)
+        self._show()
+        names = {one.path: one.name for one in (self._devices or {}).values()}
         chosen = ", ".join(names[one] for one in self._marked)
         if len(self._marked) == 1:
             self._words(f"marked: {chosen}; Enter opens it, space marks another to go with it")
         elif self._marked:
             self._words(f"marked: {chosen}; Enter opens them together, every job uses all of them")
         else:
-            self._words(HELP, "dim")
+            self._usual_words()
 
-    def _add(self, label: str, cells: Cells, key: str) -> None:
-        texts = [
-            Text(self._charset.text(printable(cell)), justify="right" if title in RIGHT else "left")
-            for title, cell in zip(TITLES, (label, *cells), strict=True)
-        ]
-        self._table().add_row(*texts, key=key)
+    def action_partitions(self) -> None:
+        """Show partitions, too, or not any more."""
+        self._partitions = not self._partitions
+        self._show()
 
     def _key(self) -> str | None:
         table = self._table()
@@ -259,14 +440,33 @@ class Picker(Typed, Screen["tuple[str, ...] | Entry | None"]):
             return None
         return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
 
+    def _selected(self) -> BlockDevice | None:
+        path = self._key()
+        return next((one for one in (self._devices or {}).values() if one.path == path), None)
+
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Open the marked devices, or the row under the cursor if none is marked."""
-        here = event.row_key.value or SCRATCH_KEY
-        if here in self._entries:
-            self.dismiss(self._entries[here])
-        else:
-            self.dismiss(tuple(self._marked) or ((here,) if here else ()))
+        """Watch the marked devices, or the one under the cursor if none is marked."""
+        self.action_act(WATCH)
+
+    def action_act(self, name: str) -> None:
+        """Do this with the marked devices, or the one under the cursor if none is marked."""
+        if name not in self._offered:
+            return
+        here = self._key()
+        paths = tuple(self._marked) or ((here,) if here else ())
+        if name in ON_A_DISK and not paths:
+            return
+        self.dismiss(Picked(paths if name in ON_A_DISK else (), name))
 
     def action_leave(self) -> None:
         """Leave without choosing."""
         self.dismiss(None)
+
+
+def machine() -> str:
+    """The machine that all of this is about."""
+    system = os.uname()
+    cpus = os.cpu_count() or 1
+    user = "root" if os.geteuid() == 0 else "not root"
+    words = (system.nodename, f"Linux {system.release.partition('-')[0]}", f"{cpus} CPUs", user)
+    return printable(" · ".join(words))

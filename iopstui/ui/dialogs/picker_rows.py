@@ -1,7 +1,8 @@
-"""What the picker says of a device: its facts, who uses it, what it does now."""
+"""What the home screen shows of a device: its facts, who uses it, what it does now."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -9,44 +10,150 @@ from iopstui import format as f
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.rates import DiskRates
 
-HEAD = "iopstui: choose what to measure"
+HEAD = "iopstui"
 MOST_CARRIED = 4
-TITLES = ("device", "IOPS", "MiB/s", "util%", "size", "in use", "kind", "model", "scheduler")
-RIGHT = frozenset({"IOPS", "MiB/s", "util%", "size"})
-LIVE = TITLES[1:4]
+SECONDS = 60
+"""How far back the column of the last minute goes."""
+BARS, PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 Cells = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A row that is no device. ``name`` is what is chosen by it."""
+class Column:
+    """``least`` is the width of the terminal from which on it is shown; ``grows``: it takes a share
+    of the columns that are left over."""
 
-    name: str
-    words: str
+    title: str
+    width: int
+    right: bool = False
+    least: int = 0
+    grows: int = 0
+
+
+COLUMNS = (
+    Column("NAME", 10, grows=8), Column("MODEL", 14, least=100, grows=10), Column("SIZE", 8, True),
+    Column("MOUNTED", 8, grows=16), Column("READ/s", 7, True), Column("WRITE/s", 7, True),
+    Column("MiB/s", 6, True), Column("UTIL", 5, True), Column("LAST 60 s", 9, grows=21),
+)  # fmt: skip
+LIVE = ("READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s")
+GAP = 1
+"""Blanks on each side of a cell."""
+
+
+def widths(total: int) -> dict[str, int]:
+    """The columns that a table of ``total`` cells has room for, with their widths."""
+    shown = [column for column in COLUMNS if total + 4 >= column.least]
+    spare = max(0, total - sum(column.width + 2 * GAP for column in shown))
+    found = {}
+    for column in sorted(shown, key=lambda one: one.grows, reverse=True):
+        more = min(column.grows, spare)
+        spare -= more
+        found[column.title] = column.width + more
+    return {column.title: found[column.title] for column in shown}
+
+
+class Activity:
+    """What one disk did in the last minute."""
+
+    def __init__(self) -> None:
+        self._utils: deque[float] = deque(maxlen=SECONDS)
+        self.rates: DiskRates | None = None
+
+    def add(self, rates: DiskRates | None) -> None:
+        """The second that has passed."""
+        self.rates = rates
+        self._utils.append((rates.util or 0.0) if rates is not None else 0.0)
 
     @property
-    def cells(self) -> Cells:
-        """Behind its name."""
-        return ("", "", "", "", self.words, "", "", "")
+    def mean(self) -> float:
+        """Percent busy, of the seconds that are known."""
+        return sum(self._utils) / len(self._utils) if self._utils else 0.0
+
+    def sparkline(self, width: int, bars: str = BARS) -> str:
+        """Percent busy over the last minute, the newest at the right; the worst of each part."""
+        known = [0.0] * (SECONDS - len(self._utils)) + list(self._utils)
+        parts = [
+            known[n * SECONDS // width : max(n * SECONDS // width + 1, (n + 1) * SECONDS // width)]
+            for n in range(width)
+        ]
+        top = len(bars) - 1
+        return "".join(bars[min(top, round(max(part) / 100 * top))] for part in parts)
 
 
-SCRATCH = Entry("scratch file", "made here, removed after")
-LESSONS = Entry("lessons", "guided experiments, scratch file")
-DEMO = Entry("demo", "a recording, played")
-DOCTOR = Entry("doctor", "what this machine allows and lacks")
+def tree(devices: Mapping[str, BlockDevice], partitions: bool) -> list[tuple[int, BlockDevice]]:
+    """(depth, device): every disk, below it what lies on it (md, LVM, multipath), each once.
+    ``partitions``: those, too."""
+    found: list[tuple[int, BlockDevice]] = []
+    seen: set[str] = set()
+
+    def add(device: BlockDevice, depth: int) -> None:
+        if device.name in seen:
+            return
+        seen.add(device.name)
+        shown = not device.hidden and device.size != 0 and (partitions or device.disk is None)
+        if shown:
+            found.append((depth, device))
+        parts = [one.name for one in devices.values() if one.disk == device.name]
+        for name in (*device.partitions, *parts, *device.holders):
+            child = devices.get(name)
+            if child is not None:
+                add(child, depth + shown)
+
+    for device in devices.values():
+        if device.disk is None and not any(slave in devices for slave in device.slaves):
+            add(device, 0)
+    for device in devices.values():
+        # what no disk leads to
+        if device.disk is None or device.disk not in devices:
+            add(device, 0)
+    return found
 
 
-def cells(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> Cells:
-    """The columns behind a device's name that don't change by themselves; the live ones empty."""
-    size, kind, _, model, scheduler = facts(device)
-    return ("", "", "", size, carries(device, devices), kind, model, scheduler)
+def cells(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> dict[str, str]:
+    """The columns that don't change by themselves, without the name."""
+    on = ", ".join(device.slaves)
+    kind = " ".join(word for word in (device.layer or "", f"on {on}" if on else "") if word)
+    model = device.model or device.backing_file or kind or device.kind
+    return {"MODEL": model, "SIZE": f.size(device.size), "MOUNTED": mounted(device, devices)}
 
 
-def live(rates: DiskRates | None) -> Cells:
-    """IOPS, MiB/s and util of the last second; empty until there was one."""
+def live(rates: DiskRates | None) -> dict[str, str]:
+    """Rates and util of the last second; empty until there was one."""
     if rates is None:
-        return ("", "", "")
-    return (f.number(rates.ios_s), f.mib(rates.bytes_s), f.percent(rates.util))
+        return dict.fromkeys(LIVE[:4], "")
+    return {
+        "READ/s": f.number(rates.r_s), "WRITE/s": f.number(rates.w_s),
+        "MiB/s": f.mib(rates.bytes_s), "UTIL": f"{f.percent(rates.util)} %",
+    }  # fmt: skip
+
+
+def mounted(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
+    """Where it, or what lies on it, is mounted; else how it is used; "–" if it is free."""
+    said = carries(device, devices)
+    for words in ("carries ", "mounted at "):
+        said = said.removeprefix(words)
+    return f.MISSING if said == "free" or not said else said
+
+
+def about(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple[str, str]]:
+    """(label, words) for the selected disk."""
+    size, kind, _, model, scheduler = facts(device)
+    parts = [kind, size]
+    if device.hctxs:
+        parts.append(f.counted(len(device.hctxs), "queue"))
+    if scheduler:
+        parts.append(f"scheduler {scheduler}")
+    if device.queue is not None and device.queue.rotational:
+        parts.append("rotational")
+    used = carries(device, devices)
+    busy = device.mounts or device.swap or device.holders or used.startswith("carries")
+    safe = "reads, scratch files (writing jobs are refused)" if busy else "reads, scratch files"
+    return [
+        ("", f"{model or device.name}"),
+        ("", " · ".join(parts)),
+        ("In use", "no" if used == "free" else used.removeprefix("carries ")),
+        ("Safe here", safe),
+    ]
 
 
 def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:

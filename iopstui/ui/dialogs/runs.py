@@ -1,85 +1,136 @@
-"""The list of runs: each has a row, and two of them can be laid over each other on the charts."""
+"""The list of runs: each has a row, and two of them can be overlaid on the charts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from rich.text import Text
+from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.widgets import DataTable
 
+from iopstui.format import change, latency, mib, number, percent
+from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
+from iopstui.session.run_rows import seconds
+from iopstui.ui.core import pages
+from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
 from iopstui.ui.dashboard.overlay import Overlay
-from iopstui.ui.dashboard.runs_view import listed
-from iopstui.ui.dialogs.live_rows import LiveRows
-from iopstui.ui.dialogs.typed import FILTER
-from iopstui.ui.draw.rows import Line, Row
-from iopstui.ui.draw.style import DIM, Charset
+from iopstui.ui.dialogs.typed import FILTER, Typed
+from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
-TITLE = "runs of this session, the newest first"
-FOOT = f"Enter: one of two to lay over each other   {FILTER}   Esc goes back"
-HEAD_ROWS = 1
+HINTS: tuple[Hint, ...] = (
+    ("Enter", "Select two runs to overlay", "screen.choose"), FILTER, CLOSE,
+)  # fmt: skip
+TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p50", "p99", "aqu-sz", "UTIL %",
+          "s", "ENDED")  # fmt: skip
+LEFT = frozenset({"", "CHANGE", "ENDED"})
+MOST_CHANGE = 60
 
 
-class RunsList(LiveRows):
+class RunsList(Typed, Modal[None]):
     """Changes ``overlay``; ``state`` is asked for what is shown now."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("down", "move(1)", show=False),
-        Binding("up", "move(-1)", show=False),
-        Binding("enter,space", "choose", show=False),
+        *LIST_KEYS,
+        Binding("space", "choose", show=False),
     ]
+    size_class = "broad"
     about = (
-        "The runs of this session. Enter on two of them lays them over each other on the charts,"
-        " each from its own beginning; Enter again takes one back, g on the dashboard both."
+        "The runs of this session. Enter on two of them overlays them on the charts, each from its"
+        " own beginning; Enter again takes one back, g on the dashboard both."
     )
 
     def __init__(self, state: Callable[[], LiveState], overlay: Overlay, charset: Charset) -> None:
-        super().__init__(TITLE, self._listed, charset)
+        super().__init__("Runs", charset, HINTS, pages.RUNS)
         self._state = state
         self._overlay = overlay
-        self._at = 0
+        self._ready = False
+        self._shown: list[tuple[int, list[Text]]] = []
 
-    def _told(self) -> list[int]:
-        """The numbers of the runs that are seen, from above."""
-        rows = self._state().runs.rows[::-1]
-        return [row.step for row in rows if self.has(f"{row.step} {row.what}")]
+    def content(self) -> ComposeResult:
+        """The table."""
+        yield DataTable(cursor_type="row", classes="modal-fit")
 
-    def _listed(self, width: int) -> Sequence[Row]:
-        state, told = self._state(), self._told()
-        self._at = max(0, min(self._at, len(told) - 1))
-        everything = [row.step for row in state.runs.rows[::-1]]
-        cursor = everything.index(told[self._at]) if told else None
-        found = listed(state, width, self._charset, cursor, self._overlay.steps)
-        if not everything:
-            return found
-        kept = [
-            row for step, row in zip(everything, found[HEAD_ROWS:], strict=True) if step in told
-        ]
-        return [*found[:HEAD_ROWS], *kept]
-
-    def body(self, width: int) -> Sequence[Row]:
-        """The rows, narrowed by what was typed."""
-        return self._listed(width)
-
-    def foot(self, width: int) -> Line:
-        """The keys, and what is laid over each other."""
-        chosen = self._overlay.steps
-        said = f"chosen: {' and '.join(map(str, chosen))}   " if chosen else ""
-        return Line(width, self._charset).add(f" {said}{self.filtering or FOOT}", DIM)
-
-    def action_move(self, by: int) -> None:
-        """The next run, or the one before."""
-        self._at += by
+    def on_mount(self) -> None:
+        """The table has the keys."""
+        table = self._table()
+        for title in TITLES:
+            justify = "left" if title in LEFT else "right"
+            table.add_column(Text(title, justify=justify), key=title)  # type: ignore[arg-type]
+        table.focus()
+        self._ready = True
         self.paint()
-        # the cursor stays in sight
-        height = self.panels[1].box.height
-        row = self._at + HEAD_ROWS
-        if row < self._top or row >= self._top + height:
-            self._top = max(0, row - height // 2)
-            self.paint()
+
+    def _table(self) -> DataTable[Text]:
+        return self.query_one(DataTable)
+
+    def paint(self) -> None:
+        """Show the newest rows; only what has changed is drawn."""
+        if not self._ready:
+            return
+        rows = [
+            (row.step, self._cells(row))
+            for row in self._state().runs.rows[::-1]
+            if self.has(f"{row.step} {row.what}")
+        ]
+        table, before = self._table(), self._shown
+        self._shown = rows
+        if [step for step, _ in rows] == [step for step, _ in before]:
+            for (step, cells), (_, old) in zip(rows, before, strict=True):
+                for title, cell, was in zip(TITLES, cells, old, strict=True):
+                    if cell != was:
+                        table.update_cell(str(step), title, cell)
+        else:
+            at = self._under_cursor()
+            table.clear()
+            for step, cells in rows:
+                table.add_row(*cells, key=str(step))
+            steps = [step for step, _ in rows]
+            table.move_cursor(row=steps.index(at) if at in steps else 0)
+        chosen = self._overlay.steps
+        note = f"overlaid: {' and '.join(map(str, chosen))}" if chosen else ""
+        if not self._state().runs.rows:
+            note = "no run yet"
+        if note != self.note:
+            self.head(self.heading, note)
+
+    def _cells(self, row: RunRow) -> list[Text]:
+        base = self._state().runs.base
+        ended = "running" if row.ended == RUNS else row.ended
+        to_base = "" if base is None else "base" if row.step == base else change(row.to_base)
+        values = (
+            "●" if row.step in self._overlay.steps else " ", str(row.step),
+            row.what[:MOST_CHANGE], number(row.iops), change(row.to_before), to_base,
+            mib(row.bw), latency(row.p50_ns, ""), latency(row.p99_ns, ""), number(row.aqu_sz),
+            percent(row.util), seconds(row), ended,
+        )  # fmt: skip
+        whole = "bold" if row.step == base else "italic" if row.ended == FAILED else ""
+        return [
+            Text(self.clean(value), style=whole,
+                 justify="left" if title in LEFT else "right")
+            for title, value in zip(TITLES, values, strict=True)
+        ]  # fmt: skip
+
+    def narrow(self) -> None:
+        """Show the runs that have all of the words."""
+        self.keys.show(HINTS, self.filtering)
+        self.paint()
+
+    def _under_cursor(self) -> int | None:
+        table = self._table()
+        if not table.row_count:
+            return None
+        key = table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
+        return int(key) if key else None
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Overlay the run under the cursor, or take it back."""
+        self.action_choose()
 
     def action_choose(self) -> None:
-        """Lay the run under the cursor over another, or take it back."""
-        told = self._told()
-        if told:
-            self._overlay.choose(told[self._at])
+        """Overlay the run under the cursor, or take it back."""
+        step = self._under_cursor()
+        if step is not None:
+            self._overlay.choose(step)
             self.paint()

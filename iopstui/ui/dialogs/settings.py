@@ -8,7 +8,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -18,28 +17,33 @@ from iopstui.model.block.tunable import parse_tunable
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 from iopstui.ui.core import pages
-from iopstui.ui.core.key import closing
+from iopstui.ui.core.key import Key
+from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.typed import FILTER, Typed
-from iopstui.ui.draw.style import Charset
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, WARNING, Charset
 from iopstui.ui.state.live import LiveState, gone_words
 
-FOOT = f" Enter changes   z undoes   {FILTER}   Esc back   restored at the end"
-FOOT_FIXED = f" {FILTER}   Esc back   none of them can be changed here"
+HINTS: tuple[Hint, ...] = (
+    ("Enter", "Change", "screen.change"), ("z", "Undo", "screen.undo"), FILTER, CLOSE,
+)  # fmt: skip
+RESTORED = "restored at the end"
+FIXED = "none can be changed here"
 UNEQUAL = "the disks had different values of it, which one value can't undo; the end does"
 NONE = "These disks have no request queue of their own, so there is nothing to set."
 
 
-class Settings(Typed, Screen[None]):
+class Settings(Typed, Modal[None]):
     """Changes a tunable with ``turn(name, value)``; the result arrives as a message of the session,
     and the newest one is shown at the bottom."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing(pages.SETTINGS), "leave", "back"),
+        *LIST_KEYS,
         Binding("z", "undo", "undo"),
     ]
 
+    size_class = "wide"
     about = (
         "The settings of the disks' queues, and where their interrupts go: Enter changes the one"
         " under the cursor, z gives it the value that it had. All are put back at the end."
@@ -52,28 +56,26 @@ class Settings(Typed, Screen[None]):
         state: LiveState,
         charset: Charset,
         none: str = NONE,
+        opened_by: Key = pages.SETTINGS,
     ) -> None:
-        super().__init__()
+        super().__init__("Settings of the disks", charset, HINTS, opened_by)
         self._no_disks = none
         self._read = read
         self._turn = turn
         self._state = state
-        self._charset = charset
         self._shown: list[TunableState] = []
         self._were: list[str | None] = []
         self._said = ""
         self._opened = state.t
         self._ready = False
 
-    def compose(self) -> ComposeResult:
+    def content(self) -> ComposeResult:
         """List, explanation, the newest message."""
-        yield Static(Text(" tunables of the disks", style="bold"), id="jobs-head")
-        with Horizontal(id="jobs-body"):
+        with Horizontal(classes="modal-body"):
             yield OptionList(id="jobs-list")
-            with VerticalScroll(id="jobs-scroll", can_focus=False):
-                yield Static(id="jobs-text")
-        yield Static(id="settings-said")
-        yield Static(Text(self._charset.text(FOOT), style="dim"), id="jobs-foot")
+            with VerticalScroll(id="jobs-scroll", classes="modal-beside", can_focus=False):
+                yield Static(id="jobs-text", classes="modal-text")
+        yield Static(id="settings-said", classes="modal-said")
 
     def on_mount(self) -> None:
         """The list has the keys."""
@@ -95,7 +97,7 @@ class Settings(Typed, Screen[None]):
         if said != self._said:
             self._said = said
             loud = notice is not None and notice.level in ("error", "warning")
-            words = Text(self._charset.text(said), style="bold red" if loud else "")
+            words = Text(self.charset.text(said), style=ERROR if loud else "")
             self.query_one("#settings-said", Static).update(words)
 
     def narrow(self) -> None:
@@ -105,8 +107,8 @@ class Settings(Typed, Screen[None]):
 
     def _say_keys(self) -> None:
         fixed = self._shown and all(knob.refused for knob in self._shown)
-        words = f" {self.filtering}" if self.filtering else FOOT_FIXED if fixed else FOOT
-        self.query_one("#jobs-foot", Static).update(Text(self._charset.text(words), style="dim"))
+        self.head(self.heading, FIXED if fixed else RESTORED)
+        self.keys.show((FILTER, CLOSE) if fixed else HINTS, self.filtering)
 
     def _fill(self, knobs: list[TunableState], was: list[str | None]) -> None:
         chooser = self.query_one(OptionList)
@@ -125,12 +127,12 @@ class Settings(Typed, Screen[None]):
         self._say_keys()
 
     def _label(self, knob: TunableState) -> Text:
-        label = Text(f"{printable(knob.name):<15}", style="bold")
+        label = Text(f"{printable(knob.name):<15}", style=BOLD)
         now, was = printable(knob.now), self._was(knob)
         if was is None:
-            return label.append(self._charset.text(cut(now, 14)), style="cyan not bold")
-        label.append(self._charset.text(f"{cut(printable(was), 6)} → "), style="not bold")
-        return label.append(self._charset.text(cut(now, 6)), style="yellow bold")
+            return label.append(self.charset.text(cut(now, 14)), style=KEY)
+        label.append(self.charset.text(f"{cut(printable(was), 6)} → "), style="")
+        return label.append(self.charset.text(cut(now, 6)), style=WARNING)
 
     def _was(self, knob: TunableState) -> str | None:
         """What it had been before this session changed it; ``None``: it is as it was."""
@@ -154,12 +156,12 @@ class Settings(Typed, Screen[None]):
 
     def _tell(self, words: str) -> None:
         self._said = words
-        self.query_one("#settings-said", Static).update(Text(self._charset.text(printable(words))))
+        self.query_one("#settings-said", Static).update(Text(self.charset.text(printable(words))))
 
     def _explain(self) -> None:
         knob = self._chosen()
         none = "No tunable has all of these words." if self.words else self._none()
-        text = Text(self._charset.text(none), style="dim") if knob is None else self._about(knob)
+        text = Text(self.charset.text(none), style=DIM) if knob is None else self._about(knob)
         self.query_one("#jobs-text", Static).update(text)
 
     def _none(self) -> str:
@@ -172,24 +174,24 @@ class Settings(Typed, Screen[None]):
 
     def _about(self, knob: TunableState) -> Text:
         def clean(words: str) -> str:
-            return self._charset.text(printable(words))
+            return self.charset.text(printable(words))
 
-        text = Text(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style="bold")
+        text = Text().append(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style=BOLD)
         was = self._was(knob)
         rows = [("Was", f"{was} when this session began to change it (z)")] if was else []
         rows += [("Meaning", knob.meaning), ("Takes", knob.takes)]
         rows += [(name, value) for name, value in knob.each]
         for label, words in rows:
-            text.append(f"{clean(label)}: ", style="cyan not bold")
-            text.append(clean(words) + "\n", style="not bold")
+            text.append(f"{clean(label)}: ", style=KEY)
+            text.append(clean(words) + "\n", style="")
         for label, words in (
             ("Moves nothing here", knob.idle),
             ("Can't be changed", knob.refused),
             ("Instead", knob.hint),
         ):
             if words:
-                text.append(f"\n{label}: ", style="bold yellow")
-                text.append(clean(words) + "\n", style="not bold")
+                text.append(f"\n{label}: ", style=WARNING)
+                text.append(clean(words) + "\n", style="")
         return text
 
     def _chosen(self) -> TunableState | None:
@@ -202,25 +204,25 @@ class Settings(Typed, Screen[None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Ask for the new value of the tunable under the cursor."""
+        self.action_change()
+
+    def action_change(self) -> None:
+        """Ask for the new value of the tunable under the cursor."""
         knob = self._chosen()
         if knob is None:
             return
         if knob.values:
-            screen: Choice | Prompt = Choice(knob.name, knob.values, knob.now, self._charset)
+            screen: Choice | Prompt = Choice(knob.name, knob.values, knob.now, self.charset)
         else:
             screen = Prompt(
                 f"{knob.name} (now {knob.now})", f"Takes {knob.takes}.", knob.now,
-                lambda value: checked_value(knob.name, value), self._charset,
+                lambda value: checked_value(knob.name, value), self.charset,
             )  # fmt: skip
         self.app.push_screen(screen, lambda value: self._take(knob.name, value))
 
     def _take(self, name: str, value: str | None) -> None:
         if value is not None and value.strip():
             self._turn(name, value.strip())
-
-    def action_leave(self) -> None:
-        """Close the list."""
-        self.dismiss(None)
 
 
 def checked_value(name: str, value: str) -> str:

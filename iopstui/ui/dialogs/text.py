@@ -6,53 +6,44 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 from textual.widgets import Static
 
 from iopstui import format as f
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui.core import pages
-from iopstui.ui.core.key import closing
+from iopstui.ui.core.key import Key
+from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Modal
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
-FOOT = " up/down, PgUp/PgDn scroll   Esc goes back"
 STYLES = {
     "error": "bold red", "warning": "bold yellow", "mark": "magenta", PASS: "bold green",
     FAIL: "bold red",
 }  # fmt: skip
 
 
-class TextScreen(Screen[None]):
+class TextScreen(Modal[None]):
     """Shows a text that can be scrolled."""
 
-    BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing(pages.LOG), "leave", "back"),
-    ]
+    BINDINGS = [*LIST_KEYS]  # noqa: RUF012 (Textual's own form)
+    size_class = "tall"
 
-    def __init__(self, title: str, text: Text | Group, charset: Charset) -> None:
-        super().__init__()
-        self._head = title
+    def __init__(
+        self, title: str, text: Text | Group, charset: Charset, opened_by: Key | None = None
+    ) -> None:
+        super().__init__(title, charset, (("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE), opened_by)
         self._text = text
-        self._charset = charset
 
-    def compose(self) -> ComposeResult:
-        """Title, text, keys."""
-        yield Static(Text(f" {self._head}", style="bold"), id="text-head")
-        with VerticalScroll(id="text-body"):
+    def content(self) -> ComposeResult:
+        """The text."""
+        with VerticalScroll(id="text-body", classes="modal-fit"):
             yield Static(self._text)
-        yield Static(Text(self._charset.text(FOOT), style="dim"), id="text-foot")
 
     def on_mount(self) -> None:
         """The arrows scroll at once."""
         self.query_one(VerticalScroll).focus()
-
-    def action_leave(self) -> None:
-        """Close the text."""
-        self.dismiss(None)
 
 
 def doctor_screen(charset: Charset) -> TextScreen:
@@ -69,7 +60,7 @@ def doctor_screen(charset: Charset) -> TextScreen:
         if check.mend:
             found.append(charset.text(f"\n→ {printable(check.mend)}"), style="cyan")
         table.add_row(Text(f"  {check.state}", style=style), Text(printable(check.what)), found)
-    return TextScreen("doctor: what this machine allows and lacks", Group(table), charset)
+    return TextScreen("System check: permissions, fio, kernel features", Group(table), charset)
 
 
 def log_screen(state: LiveState, charset: Charset) -> TextScreen:
@@ -85,7 +76,7 @@ def log_screen(state: LiveState, charset: Charset) -> TextScreen:
     if step is not None:
         text.append("\n  The last run's command:\n", style="bold")
         text.append("  " + charset.text(_command(step.command)) + "\n")
-    return TextScreen("messages", text, charset)
+    return TextScreen("Messages", text, charset, pages.LOG)
 
 
 def _command(command: tuple[str, ...]) -> str:

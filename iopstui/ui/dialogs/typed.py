@@ -10,13 +10,16 @@ from textual import events
 from textual.screen import Screen
 
 MOST = 40
-FILTER = "/ or typing filters"
+FILTER = ("/", "Filter", "")
+"""The key, for the line of keys."""
 
 
 class Typed:
     """Mixed into a screen in front of its own class. ``narrow`` is called when the words change."""
 
     words = ""
+    letters_filter = True
+    """Whether a letter that is no key begins it, as / does."""
     _typing = False
 
     def narrow(self) -> None:
@@ -26,7 +29,7 @@ class Typed:
     @property
     def filtering(self) -> str:
         """What was typed, for the line of keys; "" while nothing is."""
-        return f"filter: {self.words}▏ Esc drops it" if self._typing else ""
+        return f"filter: {self.words}▏" if self._typing else ""
 
     def has(self, *texts: str) -> bool:
         """Whether the ``texts`` together have all of the words, in capitals or not."""
@@ -53,7 +56,12 @@ class Typed:
             # a blank in front of all words parts nothing, and may be a key
             return bool(self.words) or character != " "
         assert isinstance(self, Screen)
-        return character != " " and key not in self._bindings.key_to_bindings and key not in OURS
+        return (
+            self.letters_filter
+            and character != " "
+            and key not in self._bindings.key_to_bindings
+            and key not in OURS
+        )
 
     def _narrow_to(self, words: str, typing: bool) -> None:
         changed = (words, typing) != (self.words, self._typing)

@@ -9,13 +9,18 @@ compose: what changed is cut out of its rows and sent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
 
 from rich.color import ColorSystem
 from rich.console import Console
 from rich.segment import Segment
+from rich.style import Style
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual.app import ComposeResult
+from textual.filter import LineFilter
 from textual.geometry import Region
+from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
@@ -30,11 +35,15 @@ _Part = tuple[int, int, int, Lines]
 class Canvas(Widget):
     """Shows ``Lines``, each in its own region of the screen."""
 
+    ALLOW_SELECT = False
+
     def __init__(self, lines: Iterable[Lines] = ()) -> None:
         super().__init__()
         self.lines: list[Lines] = []
         self._by_row: dict[int, list[_Part]] | None = None
         self._changed: list[Region] = []
+        self._coloured_by: list[LineFilter] = []
+        self._coloured: dict[Style, Style] = {}
         self.add(lines)
 
     def add(self, lines: Iterable[Lines]) -> None:
@@ -49,12 +58,27 @@ class Canvas(Widget):
         self.refresh()
 
     def _change(self, *regions: Region) -> None:
-        """Remembered here; Textual is only told that there is something to send at all."""
+        """Remembered here; Textual is only told that there is something to send at all. In a box
+        of other widgets Textual composes the screen: it is told of every region."""
+        if self.parent is not None and not isinstance(self.parent, CanvasScreen):
+            self.refresh(*regions)
+            return
         # those that it keeps from when another screen lay over this one are sent with all of it,
         # and Textual doesn't forget them then
-        if not self._changed or not self._repaint_regions:
+        covered = self.is_attached and self.app.screen is not self.screen
+        if not covered and not (self._changed and self._repaint_regions):
             self.refresh(regions[0])
         self._changed += regions
+
+    @property
+    def base_style(self) -> Style:
+        """The colours of whatever names none."""
+        color, background = self.styles.color, self.background_colors[1]
+        found = Style(color=color.rich_color, bgcolor=background.rich_color)
+        for one in self.get_line_filters():
+            [(_, style, _)] = one.apply([Segment(" ", found)], background)
+            found = style or found
+        return found
 
     @property
     def waits(self) -> bool:
@@ -96,10 +120,38 @@ class Canvas(Widget):
             pieces.append((" " * (end - at), None))
         return [Segment(text, style) for text, style in pieces]
 
+    def filtered(self, y: int, begin: int, end: int) -> list[Segment]:
+        """The same in the colours of the theme."""
+        segments, filters = self.part(y, begin, end), self.get_line_filters()
+        if self._coloured_by != filters:
+            self._coloured_by, self._coloured = list(filters), {}
+        found = []
+        for text, style, control in segments:
+            if style is not None:
+                # a filter makes the same of a style each time
+                other = self._coloured.get(style)
+                if other is None:
+                    other = self._coloured[style] = self._through(filters, style)
+                if other.underline and " " in text:
+                    found += self._slowly(filters, Segment(text, style, control))
+                    continue
+                style = other
+            found.append(Segment(text, style, control))
+        return found
+
+    def _slowly(self, filters: Sequence[LineFilter], segment: Segment) -> list[Segment]:
+        segments = [segment]
+        for one in filters:
+            segments = one.apply(segments, self.background_colors[1])
+        return segments
+
+    def _through(self, filters: Sequence[LineFilter], style: Style) -> Style:
+        return self._slowly(filters, Segment("x", style))[0].style or style
+
     def render_line(self, y: int) -> Strip:
         """Row ``y`` of the screen."""
         width = self.size.width
-        return Strip(self.part(y, 0, width), width)
+        return Strip(self.part(y, 0, width), width).apply_style(self.rich_style)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Textual keeps rows, and is not told which of them have changed."""
@@ -118,6 +170,69 @@ class CanvasScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """One widget; a resize only moves what it shows."""
         yield self.canvas
+
+    def paint_below(self) -> None:
+        """Send what has changed while dialogs lie over this screen, as far as they leave it free.
+        Textual would compose all screens anew for it."""
+        pieces = self.pieces_below()
+        if pieces:
+            self.app._display(self, _Cut(pieces, self.canvas.base_style))  # type: ignore[arg-type]
+
+    def pieces_below(self) -> list[Place]:
+        """The changed cells that no dialog covers, tinted as the dialogs' screens say."""
+        app, canvas = self.app, self.canvas
+        stack = [*app._background_screens, app.screen]
+        if self not in stack:
+            return []
+        above = stack[stack.index(self) + 1 :]
+        for screen in above:
+            # it keeps what it has drawn of the screens below, which is old now
+            screen._styles_cache.clear()
+            screen._dirty_regions.add(screen.outer_size.region)
+        boxes = [box for screen in above for box in _covered(screen)]
+        tints = [screen.styles.background for screen in above if screen.styles.background.a > 0]
+        whole = self.size.region
+        regions = [region.intersection(whole) for region in canvas.changed()]
+        spans = self._compositor._regions_to_spans(region for region in regions if region)
+        found = []
+        for y, begin, end in [span for one in spans for span in _free(one, boxes)]:
+            segments = canvas.filtered(y, begin, end)
+            if tints:
+                base = canvas.base_style
+                segments = [Segment(text, base + (style or PLAIN)) for text, style, _ in segments]
+            for tint in tints:
+                segments = list(BackgroundScreen.process_segments(segments, tint))
+            found.append((y, begin, [(text, style or PLAIN) for text, style, _ in segments]))
+        return found
+
+
+Place = tuple[int, int, list[tuple[str, Style]]]
+"""Row, column and what stands there."""
+
+
+def _covered(screen: Screen[Any]) -> list[Region]:
+    """What the widgets of a dialog cover."""
+    return [
+        region.intersection(clip)
+        for widget, (region, clip) in screen._compositor.visible_widgets.items()
+        if widget is not screen
+        and (not widget.children or widget.styles.background.a > 0 or widget.styles.border)
+    ]
+
+
+def _free(span: tuple[int, int, int], boxes: Iterable[Region]) -> list[tuple[int, int, int]]:
+    """The parts of a row's span that no box covers."""
+    y, begin, end = span
+    free = [(begin, end)]
+    for box in boxes:
+        if box.y <= y < box.bottom:
+            free = [
+                (low, high)
+                for first, last in free
+                for low, high in ((first, min(last, box.x)), (max(first, box.right), last))
+                if low < high
+            ]
+    return [(y, low, high) for low, high in free]
 
 
 class _Cutter(Compositor):
@@ -146,29 +261,78 @@ class _Cutter(Compositor):
         spans = [*self._regions_to_spans(region for region in inside if region)]
         if not spans:
             return None
-        filters, background = canvas.get_line_filters(), canvas.background_colors[1]
-        pieces = []
-        for y, begin, end in spans:
-            segments = canvas.part(y, begin, end)
-            for one in filters:
-                segments = one.apply(segments, background)
-            pieces.append((y, begin, segments))
+        pieces = [
+            (
+                y,
+                begin,
+                [(text, style or PLAIN) for text, style, _ in canvas.filtered(y, begin, end)],
+            )
+            for y, begin, end in spans
+        ]
         # Textual asks no more of it than to be an update
-        return _Cut(pieces)  # type: ignore[return-value]
+        return _Cut(pieces, canvas.base_style)  # type: ignore[return-value]
 
 
 class _Cut(CompositorUpdate):
-    """Pieces of rows, each with its place."""
+    """Pieces of rows, each with its place, over a ``base`` style."""
 
-    def __init__(self, pieces: Sequence[tuple[int, int, Sequence[Segment]]]) -> None:
+    def __init__(self, pieces: Sequence[Place], base: Style) -> None:
         self._pieces = pieces
+        self._base = base
 
     def render_segments(self, console: Console) -> str:
-        """What the terminal is sent: to its place, then the piece."""
-        colors = console._color_system or ColorSystem.TRUECOLOR
-        found = []
+        """What the terminal is sent: to its place, then the piece, with only those attributes that
+        change from one to the next."""
+        colors = console._color_system
+        if colors is None:
+            colors = ColorSystem.STANDARD
+        found: list[str] = [RESET]
+        now: Style | None = None
         for y, x, segments in self._pieces:
             found.append(f"\x1b[{y + 1};{x + 1}H")
-            for text, style, _ in segments:
-                found.append(Strip.render_style(style, text, colors) if style else text)
+            for text, style in segments:
+                if style is not now:
+                    found.append(_change(now, style, self._base, colors))
+                    now = style
+                found.append(text)
+        found.append(RESET)
         return "".join(found)
+
+
+PLAIN = Style()
+RESET = "\x1b[0m"
+_Codes = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+_OFF = {"1": "22", "2": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
+
+
+@lru_cache(1024)
+def _change(before: Style | None, after: Style, base: Style, colors: ColorSystem) -> str:
+    """The escape sequence from one style to another, both over ``base``."""
+    old: _Codes = ((), (), ()) if before is None else _codes(before, base, colors)
+    new = _codes(after, base, colors)
+    codes: list[str] = []
+    gone = {code for code in old[0] if code not in new[0]}
+    kept = [code for code in old[0] if _OFF.get(code) not in {_OFF.get(one) for one in gone}]
+    codes += dict.fromkeys(_OFF.get(code, "0") for code in gone)
+    codes += [code for code in new[0] if code not in kept]
+    for place, off in ((1, "39"), (2, "49")):
+        if new[place] != old[place]:
+            codes += new[place] or (off,)
+    return f"\x1b[{';'.join(codes)}m" if codes else ""
+
+
+def _codes(style: Style, base: Style, colors: ColorSystem) -> _Codes:
+    """Attributes, colour and background as SGR parameters."""
+    whole = base + style
+    front = whole.color.downgrade(colors).get_ansi_codes() if whole.color else ()
+    back = whole.bgcolor.downgrade(colors).get_ansi_codes(False) if whole.bgcolor else ()
+    attributes = tuple(
+        code for code, on in (("1", whole.bold), ("2", whole.dim), ("3", whole.italic),
+                              ("4", whole.underline), ("7", whole.reverse), ("9", whole.strike))
+        if on
+    )  # fmt: skip
+    return attributes, _none_for_default(front, "39"), _none_for_default(back, "49")
+
+
+def _none_for_default(codes: tuple[str, ...], default: str) -> tuple[str, ...]:
+    return () if codes == (default,) else codes

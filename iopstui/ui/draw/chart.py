@@ -10,12 +10,12 @@ from rich.style import Style
 
 from iopstui.format import clock
 from iopstui.model.metrics.history import History
-from iopstui.ui.draw import charts
+from iopstui.ui.draw import charts, frame
 from iopstui.ui.draw.flags import flags
 from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.lines import Lines
-from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
-from iopstui.ui.draw.style import DIM, MARK, Charset
+from iopstui.ui.draw.rows import Line, Piece, Row, rule
+from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
 AXIS_WIDTH = 8
 FLAG_ROWS, FLAGS_FROM = 2, 12
@@ -86,6 +86,10 @@ class TimeWindow:
         return int((t - self.start) / column_s - 1e-6)
 
 
+End = charts.Words
+"""A curve's name behind its newest point."""
+
+
 class Chart:
     """Several ``Lines`` side by side that together are a chart. It is no widget itself."""
 
@@ -96,6 +100,11 @@ class Chart:
         self.axis = Lines(f"{spec.id}-axis")
         self.labels = Lines(f"{spec.id}-labels")
         self.time = Lines(f"{spec.id}-time")
+        self.sides = (Lines(f"{spec.id}-left"), Lines(f"{spec.id}-right"))
+        self.framed = self.focused = False
+        self._edges_of: object = None
+        self.number = ""
+        """In a box: the key of its panel."""
         self.tiles: list[Lines] = []
         self._box = HIDDEN
         self._columns = self._rows = 0
@@ -109,7 +118,7 @@ class Chart:
 
     def widgets(self) -> Iterator[Lines]:
         """Everything that a canvas must show."""
-        yield from (self.title, self.axis, self.labels, self.time, *self.tiles)
+        yield from (self.title, self.axis, self.labels, self.time, *self.sides, *self.tiles)
 
     @property
     def shown(self) -> bool:
@@ -121,17 +130,21 @@ class Chart:
         """How many samples fit into the width."""
         return self._columns * self._charset.dots
 
-    def place(self, box: Box) -> list[Lines]:
-        """Takes this part of the screen; tiles that it needs for that and a canvas must show."""
-        self._box = box
-        hidden = box.width <= AXIS_WIDTH + self.spec.right or box.height < 5
-        self._columns = 0 if hidden else box.width - AXIS_WIDTH - self.spec.right
+    def place(self, box: Box, framed: bool = False) -> list[Lines]:
+        """Takes this part of the screen, with a border if ``framed``; tiles that it needs for that
+        and a canvas must show."""
+        self._box, self.framed = box, framed
+        edge = 1 if framed else 0
+        hidden = box.width <= AXIS_WIDTH + self.spec.right + 2 * edge or box.height < 5
+        self._columns = 0 if hidden else box.width - AXIS_WIDTH - self.spec.right - 2 * edge
         self._flag_rows = FLAG_ROWS if box.height >= FLAGS_FROM else 1
         self._rows = 0 if hidden else box.height - 2 - self._flag_rows
-        x, y = box.x + AXIS_WIDTH, box.y + 1 + self._flag_rows
+        x, y = box.x + edge + AXIS_WIDTH, box.y + 1 + self._flag_rows
         columns, rows = self._columns, self._rows
         self.title.place(HIDDEN if hidden else Box(box.x, box.y, box.width, y - box.y))
-        self.axis.place(HIDDEN if hidden else Box(box.x, y, AXIS_WIDTH, rows))
+        self.axis.place(HIDDEN if hidden else Box(box.x + edge, y, AXIS_WIDTH, rows))
+        for side, at in zip(self.sides, (box.x, box.x + box.width - 1), strict=True):
+            side.place(Box(at, y, 1, rows) if framed and not hidden else HIDDEN)
         self.labels.place(HIDDEN if hidden else Box(x + columns, y, self.spec.right, rows))
         self.time.place(HIDDEN if hidden else Box(box.x, y + rows, box.width, 1))
         missing = -(-columns // charts.TILE_COLUMNS) - len(self.tiles)
@@ -142,9 +155,16 @@ class Chart:
             width = max(0, min(charts.TILE_COLUMNS, columns - first))
             tile.place(Box(x + first, y, width, rows) if width and not hidden else HIDDEN)
         self._painted.clear()
-        self._scale = self._looks = None
+        self._scale = self._looks = self._edges_of = None
         self._window_start = None
         return new
+
+    def column_at(self, x: int, y: int) -> int | None:
+        """The column of the plot at a cell of the screen; ``None``: it is not in the plot."""
+        plot = self.axis.box
+        column = x - plot.x - AXIS_WIDTH
+        inside = 0 <= column < self._columns and plot.y <= y < plot.y + plot.height
+        return column if inside else None
 
     def rename(self, labels: Sequence[str]) -> None:
         """Call the curves so from now on."""
@@ -186,7 +206,7 @@ class Chart:
         if scale != self._scale or moved:
             self._scale = scale
             self.axis.show(self._axis(scale))
-            self.time.show([self._time(window)])
+        self._edges(window)
         column_s = window.dot_s * self._charset.dots
         end = window.start + self._columns * column_s
         marks = [
@@ -195,13 +215,41 @@ class Chart:
         ]
         levels = [self._level(mean, window, column_s, scale) for mean in means]
         said = {int((mean.start - window.start) / column_s): mean.words for mean in means}
-        self.title.show([self._title(values, note), *self._flags(marks, said)])
+        self.title.show([self._title(values, note), *self._edged(self._flags(marks, said))])
         at = None if cursor is None else window.column(cursor, column_s)
         looks = (scale, [column for column, _ in marks], at, levels)
         # all but the newest columns are as they were
         as_before, self._looks = looks == self._looks, looks
-        self._tiles(data, *looks, max(0, since - 1) if as_before else 0)
-        self.labels.show(self._labels(data, scale))
+        ends = self._ends(data, scale)
+        self._tiles(data, *looks, max(0, since - 1) if as_before else 0, ends)
+        self.labels.show(self._labels(ends))
+
+    def _edges(self, window: TimeWindow) -> None:
+        """The time axis, and the sides of the box."""
+        key = (window.start, window.dot_s, self._box, self.focused)
+        if key == self._edges_of:
+            return
+        self._edges_of = key
+        if not self.framed:
+            self.time.show([self._time(window, self._box.width)])
+            return
+        charset, style = self._charset, frame.colour(self.focused)
+        for side in self.sides:
+            side.show([((charset.text(frame.side(charset)), style),)] * self._rows)
+        first, last = frame.corners(charset)
+        words = self._time(window, self._box.width - 2)
+        row: list[Piece] = [(first, style)]
+        for text, looks in words:
+            # between the labels the border goes on
+            row.append((text, looks) if text.strip() else (charset.rule * len(text), style))
+        self.time.show([(*row, (last, style))])
+
+    def _edged(self, rows: Sequence[Row]) -> list[Row]:
+        """With the sides of the box."""
+        if not self.framed:
+            return list(rows)
+        side = (self._charset.text(frame.side(self._charset)), frame.colour(self.focused))
+        return [(side, *row, side) for row in rows]
 
     def _tiles(
         self,
@@ -211,6 +259,7 @@ class Chart:
         cursor: int | None,
         levels: Sequence[charts.Level],
         since: int,
+        ends: Sequence[End] = (),
     ) -> None:
         """Draws anew what differs; no dot in front of ``since`` does."""
         dots = self._charset.dots
@@ -223,7 +272,8 @@ class Chart:
             lines = tuple(mark for mark in marks if first <= mark < first + columns)
             here = cursor if cursor is not None and first <= cursor < first + columns else None
             flat = tuple(one for one in levels if one[0] < first + columns and one[1] > first)
-            key = (scale, lines, here, flat, tuple(tuple(one[low:high]) for one in data))
+            said = tuple(e for e in ends if e[1] < first + columns and e[1] + len(e[2]) > first)
+            key = (scale, lines, here, flat, said, tuple(tuple(one[low:high]) for one in data))
             if self._painted.get(index) == key:
                 continue
             self._painted[index] = key
@@ -243,11 +293,14 @@ class Chart:
                     MARK,
                     here,
                     flat,
+                    said,
                 )
             )
 
     def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
-        pieces: list[Piece] = [(self.spec.title, Style(bold=True))]
+        pieces: list[Piece] = [(self.spec.title, BOLD)]
+        if self.framed:
+            return self._border(values, note)
         if note and not any(values):
             return rule(self._box.width, self._charset, *pieces, right=note)
         # what is drawn last, over the others, is named first
@@ -261,6 +314,24 @@ class Chart:
             pieces += more
         return rule(self._box.width, self._charset, *pieces, right=note)
 
+    def _border(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
+        """The upper border: each curve's sample, name and newest value."""
+        shown: list[Piece] = []
+        for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
+            if value:
+                shown.append(("  " if shown else "", None))
+                if self.spec.right:  # its name stands at its end, in the same colour
+                    shown.append((f"{curve.label} ", curve.style))
+                else:
+                    shown += [(curve.sample, curve.style), (f" {curve.label} ", DIM)]
+                shown.append((f"{value:>6}", BOLD))
+        if note:
+            shown = [*note, *shown]
+        title = self.spec.title[:1].upper() + self.spec.title[1:]
+        return frame.top(
+            self._box.width, self._charset, self.number, frame.words_of(title), shown, self.focused
+        )
+
     def _axis(self, scale: charts.Scale) -> list[Row]:
         labelled = charts.ticks(scale, self._rows)
         rows: list[Row] = []
@@ -270,17 +341,17 @@ class Chart:
             rows.append(line.add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ").done())
         return rows
 
-    def _time(self, window: TimeWindow) -> Row:
+    def _time(self, window: TimeWindow, width: int) -> Row:
         column_s = window.dot_s * self._charset.dots
         step = next((s for s in TIME_STEPS if s / column_s >= 10), TIME_STEPS[-1])
-        line = Line(self._box.width, self._charset)
+        line = Line(width, self._charset)
         first = -(-window.start // step) * step
         # counted, because adding a step to a very large time may not change it
-        for n in range(self._box.width):
+        for n in range(width):
             t = first + n * step
             column = AXIS_WIDTH + round((t - window.start) / column_s)
             label = clock(t)
-            if column + len(label) > self._box.width:
+            if column + len(label) > width:
                 break
             if column >= line.used:
                 line.to(column).add(label, DIM)
@@ -297,32 +368,32 @@ class Chart:
         self, marks: Sequence[tuple[int, str]], means: Mapping[int, str] | None = None
     ) -> list[Row]:
         return flags(
-            marks, AXIS_WIDTH, self._columns, self._box.width, self._flag_rows, self._charset,
-            means or {},
+            marks, AXIS_WIDTH, self._columns, self._box.width - (2 if self.framed else 0),
+            self._flag_rows, self._charset, means or {},
         )  # fmt: skip
 
-    def _labels(self, data: Sequence[Sequence[float | None]], scale: charts.Scale) -> list[Row]:
-        """The curves' names beside their newest points, each in a row of its own."""
-        width = self.spec.right
-        placed: dict[int, Curve] = {}
+    def _ends(self, data: Sequence[Sequence[float | None]], scale: charts.Scale) -> list[End]:
+        """The curves' names behind their newest points, each in a row of its own."""
+        placed: dict[int, End] = {}
         for one, curve in zip(data, self.spec.curves, strict=True):
-            newest = next((value for value in reversed(one) if value is not None), None)
-            if not width or newest is None:
+            at = next((n for n in range(len(one) - 1, -1, -1) if one[n] is not None), None)
+            newest = one[at] if at is not None else None
+            if not self.spec.right or at is None or newest is None:
                 continue
             row = scale.row(newest, self._rows)
             while row in placed and row > 0:
                 row -= 1
-            placed.setdefault(row, curve)
-        return pad(
-            (
-                Line(width, self._charset).add(f" {placed[row].label}", placed[row].style).done()
-                if row in placed
-                else ((" " * width, None),)
-                for row in range(self._rows)
-            ),
-            self._rows,
-            width,
-        )
+            column = min(at // self._charset.dots + 1, self._columns)
+            placed.setdefault(row, (row, column, f" {curve.label}", curve.style))
+        return list(placed.values())
+
+    def _labels(self, ends: Sequence[End]) -> list[Row]:
+        """What of them is behind the plot."""
+        width = self.spec.right
+        lines = [Line(width, self._charset) for _ in range(self._rows)]
+        for row, column, text, style in ends:
+            lines[row].add(text[max(0, self._columns - column) :], style)
+        return [line.done() for line in lines]
 
 
 @dataclass

@@ -220,6 +220,8 @@ def _inside(share: float) -> float:
 Cell = tuple[str, "Style | None"]
 Level = tuple[int, int, int]
 """A level line: its first column, the one behind its last, its row."""
+Words = tuple[int, int, str, "Style | None"]
+"""Row, column of the plot, text and its style."""
 
 
 def draw_tile(
@@ -233,11 +235,13 @@ def draw_tile(
     mark_style: Style | None = None,
     cursor: int | None = None,
     levels: Sequence[Level] = (),
+    words: Sequence[Words] = (),
 ) -> list[Row]:
     """Columns ``first`` ... of a plot, as rows of styled pieces.
 
     ``marks`` are columns of the plot that get a vertical line, over areas and under lines;
-    ``cursor`` is one that gets a line over all. ``levels`` are level lines under the others.
+    ``cursor`` is one that gets a line over all. ``levels`` are level lines under the others,
+    ``words`` are written over them.
     """
     cells: list[list[Cell]] = [[(" ", None)] * columns for _ in range(rows)]
     for one in series:
@@ -254,6 +258,10 @@ def draw_tile(
         if one.kind != AREA:
             text = draw_line(one, first, columns, rows, scale, charset.dots)
             overlay(cells, text, one.style)
+    for row, begin, label, style in words:
+        for column, char in enumerate(charset.text(label), begin):
+            if first <= column < first + columns:
+                cells[row][column - first] = (char, style)
     if cursor is not None:
         for line in cells:
             line[cursor - first] = (charset.cursor, CURSOR)

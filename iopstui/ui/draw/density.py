@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from rich.style import Style
 
-from iopstui.ui.draw.style import Charset
+from iopstui.ui.draw.style import HEAT as HEAT
+from iopstui.ui.draw.style import WARNING, Charset
 
 _BARS = {"utf8": "▁▂▃▄▅▆▇█", "console": "░▒▓█", "ascii": "-=+*%#"}
 _SHADES = {"utf8": "·░▒▓█", "console": "·░▒▓█", "ascii": ".:+%#"}
 
-HEAT: tuple[Style, ...] = (
-    Style(color="blue"),
-    Style(color="cyan"),
-    Style(color="green"),
-    Style(color="yellow"),
-    Style(color="red", bold=True),
-)
-"""One for each shade; the character says the same."""
-HOT = Style(color="yellow", bold=True)
+HOT = WARNING
 UNKNOWN = ("?", None)
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rich.style import Style
-
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory, middle_of
-from iopstui.ui.draw import charts, density
+from iopstui.ui.draw import charts, density, frame
 from iopstui.ui.draw.chart import Chart, ChartSpec, TimeWindow
 from iopstui.ui.draw.rows import Piece, Row, rule
 from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, Charset
@@ -19,7 +17,7 @@ SHARES = (0.0, 0.001, 0.01, 0.1, 0.3)
 LEGEND = ("any", ".1", "1", "10", "30 %")
 
 _LINES = {"utf8": "━─┄", "console": "=-~", "ascii": "=-~"}
-LINE = Style(bold=True)
+LINE = BOLD
 
 _Steps = dict[int, int]
 _Levels = list[int]
@@ -67,16 +65,18 @@ class HeatMap(Chart):
             self._painted.clear()
             first, self._levels = 0, [None] * self._columns
             self.axis.show(self._axis(scale))
-        if moved or first == 0:
-            self.time.show([self._time(window)])
+        self._edges(window)
         for column in range(first, after):
             self._levels[column] = self._shade(self._data[column], scale)
         marks = self._marks(history, window, column_s)
-        self.title.show([self._legend(note), *self._flags(marks)])
+        self.title.show([self._legend(note), *self._edged(self._flags(marks))])
         curves = self._curves(history, window) if lines else []
         at = None if cursor is None else window.column(cursor, column_s)
         self._heat_tiles(scale, [column for column, _ in marks], curves, at)
-        self.labels.show(self._labels(curves or [[]] * len(self.spec.curves), scale))
+        ends = self._ends(curves, scale) if curves else []
+        self.labels.show(
+            self._labels([(row, self._columns, text, style) for row, _, text, style in ends])
+        )
         return after - first
 
     def _renew(
@@ -133,6 +133,8 @@ class HeatMap(Chart):
         ]
 
     def _legend(self, note: Sequence[Piece]) -> Row:
+        if self.framed:
+            return self._framed_legend(note)
         if note:
             return rule(
                 self._box.width, self._charset, (f"{self.title_words}, heat map", BOLD), right=note
@@ -142,6 +144,18 @@ class HeatMap(Chart):
         for shade, style, words in zip(shades, density.HEAT, LEGEND, strict=True):
             pieces += [(f" {shade}", style), (f" {words}", DIM)]
         return rule(self._box.width, self._charset, *pieces)
+
+    def _framed_legend(self, note: Sequence[Piece]) -> Row:
+        title = self.title_words[:1].upper() + self.title_words[1:]
+        shown: list[Piece] = list(note)
+        if not note:
+            shown.append(("share of I/Os", DIM))
+            shades = density.shades(self._charset)
+            for shade, style, words in zip(shades, density.HEAT, LEGEND, strict=True):
+                shown += [(f" {shade}", style), (f" {words}", DIM)]
+        return frame.top(
+            self._box.width, self._charset, self.number, frame.words_of(title), shown, self.focused
+        )
 
     def _curves(self, history: History, window: TimeWindow) -> list[list[float | None]]:
         got = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]

@@ -13,9 +13,13 @@ THREE_WIDE, THREE_HIGH = 200, 14
 where there are no rows for them below."""
 LABELS = 6
 """Columns of the latency chart that are no time: all three show the same stretch of it."""
-FINDING_ROWS = 2
+FINDING_ROWS, FINDING_BOX = 2, 4
+"""Rows of a finding: without a box, and the least with one."""
 CHART_ROWS = 8
 DISK_ROWS = 4
+TWO_LINES_FROM = 20
+"""Rows of the terminal from which a finding has two where there are no boxes."""
+RUNS = "runs"
 CHARTS = "charts"
 """The panel of further charts."""
 TABS = ("IOPS", "latency", "numbers", "CPUs")
@@ -51,6 +55,8 @@ class Plan:
     finding: Box
     footer: Box
     tabbed: bool
+    framed: bool = False
+    """Panels are boxes."""
     strip: Box = HIDDEN
     more: Mapping[str, Box] = field(default_factory=dict)
 
@@ -80,12 +86,34 @@ def plan(
     ``alone``: one pane at a time however large the terminal is."""
     if strip:
         found = plan(width, height - strip, disks, cpus, tab, more=more, alone=alone)
-        return replace(_lowered(found, strip), strip=Box(0, found.message.y, width, strip))
+        return replace(_lowered(found, strip), strip=Box(0, _bottom(found), width, strip))
     if more:
         return _with_more(width, height, disks, cpus, tab, more, alone)
     if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
         return _tabbed(width, height, disks, tab)
-    return _full(width, height, disks, cpus)
+    return _full(width, height, disks, cpus, _finding_rows(height))
+
+
+def _ends(width: int, height: int, finding: int) -> tuple[Box, Box]:
+    """The message and the finding. Without a box the finding is below: a long message goes on in
+    its rows."""
+    if not finding:
+        return Box(0, height - 2, width, 1), HIDDEN
+    if finding >= FINDING_BOX:
+        return Box(0, height - 2, width, 1), Box(0, height - 2 - finding, width, finding)
+    return (
+        Box(0, height - 2 - finding, width, 1),
+        Box(0, height - 1 - finding, width, finding),
+    )
+
+
+def _finding_rows(height: int) -> int:
+    return FINDING_ROWS if height < 36 else FINDING_BOX if height < 44 else FINDING_BOX + 1
+
+
+def large(width: int, height: int) -> bool:
+    """Whether all panels can be seen at once, as boxes."""
+    return width >= FULL_WIDTH and height >= FULL_HEIGHT
 
 
 def _with_more(
@@ -99,7 +127,7 @@ def _with_more(
 ) -> Plan:
     if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
         found = plan(width, height, disks, cpus, tab, alone=alone)
-        pane = Box(0, found.tabs.y + 1, width, found.message.y - found.tabs.y - 1)
+        pane = Box(0, found.tabs.y + 1, width, _bottom(found) - found.tabs.y - 1)
         own = tab - len(TABS)
         boxes = {name: pane if at == own else HIDDEN for at, name in enumerate(more)}
         return replace(found, more=boxes)
@@ -108,9 +136,16 @@ def _with_more(
         fits = height - used - wanted >= FULL_HEIGHT
         boxes[name] = Box(0, used, width, wanted) if fits else HIDDEN
         used += wanted if fits else 0
-    found = plan(width, height - used, disks, cpus, tab)
-    at = found.message.y
+    beside = width >= SIDE_BY_SIDE and boxes.get(RUNS, HIDDEN).height > 0
+    finding = 0 if beside else _finding_rows(height - used)
+    found = _full(width, height - used, disks, cpus, finding)
+    at = _bottom(found)
     placed = {name: _lower(box, at) if box.height else HIDDEN for name, box in boxes.items()}
+    if beside:
+        half = width * 9 // 20
+        runs = placed[RUNS]
+        placed[RUNS] = replace(runs, width=half)
+        found = replace(found, finding=replace(runs, x=half, width=width - half))
     if boxes.get(CHARTS) == HIDDEN and width >= THREE_WIDE and found.iops.height >= THREE_HIGH:
         iops, latency, placed[CHARTS] = _three(found.iops, width)
         found = replace(found, iops=iops, latency=latency)
@@ -118,18 +153,27 @@ def _with_more(
 
 
 def _three(first: Box, width: int) -> tuple[Box, Box, Box]:
-    one = (width - 2 - LABELS) // 3
-    second = replace(first, x=one + 1, width=one + LABELS)
-    third = replace(first, x=second.x + second.width + 1, width=width - 2 * one - LABELS - 2)
+    one = (width - LABELS) // 3
+    second = replace(first, x=one, width=one + LABELS)
+    third = replace(first, x=second.x + second.width, width=width - 2 * one - LABELS)
     return replace(first, width=one), second, third
 
 
+def _bottom(found: Plan) -> int:
+    """Where the lines at the bottom begin: the finding, unless it stands beside the runs."""
+    return min(found.finding.y, found.message.y) if _own_rows(found) else found.message.y
+
+
+def _own_rows(found: Plan) -> bool:
+    return found.finding.width == found.message.width and found.finding.height > 0
+
+
 def _lowered(found: Plan, by: int) -> Plan:
-    """With so many rows free above the message."""
+    """With so many rows free above the lines at the bottom."""
     return replace(
         found,
         message=_lower(found.message, by),
-        finding=_lower(found.finding, by),
+        finding=_lower(found.finding, by) if _own_rows(found) else found.finding,
         footer=_lower(found.footer, by),
     )
 
@@ -139,7 +183,10 @@ def _lower(box: Box, by: int) -> Box:
 
 
 def _tabbed(width: int, height: int, disks: int, tab: int) -> Plan:
-    top, bottom = 4, height - 3
+    framed = large(width, height)
+    finding = FINDING_ROWS if height >= TWO_LINES_FROM else 1
+    finding = _finding_rows(height) if framed else finding
+    top, bottom = 4, height - 2 - finding
     pane = Box(0, top, width, bottom - top)
     fio_height = min(7, pane.height - 3)
     return Plan(
@@ -151,41 +198,44 @@ def _tabbed(width: int, height: int, disks: int, tab: int) -> Plan:
         fio=Box(0, top, width, fio_height) if tab == 2 else HIDDEN,
         kernel=Box(0, top + fio_height, width, pane.height - fio_height) if tab == 2 else HIDDEN,
         cpus=pane if tab == 3 else HIDDEN,
-        message=Box(0, height - 3, width, 1),
-        finding=Box(0, height - 2, width, 1),
+        message=_ends(width, height, finding)[0],
+        finding=_ends(width, height, finding)[1],
         footer=Box(0, height - 1, width, 1),
         tabbed=True,
+        framed=framed,
     )
 
 
-def _full(width: int, height: int, disks: int, cpus: int) -> Plan:
-    left = (width + 1) // 2
+def _full(width: int, height: int, disks: int, cpus: int, finding: int) -> Plan:
+    left = width // 2
     beside = width >= SIDE_BY_SIDE
+    head = 1 if beside else 2
     fio_height = 7
     # on a higher screen more of many devices, but half of what it is higher is the charts'
     most = DISK_ROWS + (height - FULL_HEIGHT) // 2
     kernel_height = max(4, 3 + min(max(disks, 1), most))
     tables = max(fio_height, kernel_height) if beside else fio_height + kernel_height
-    room = height - 4 - FINDING_ROWS - tables
+    room = height - head - 2 - finding - tables
     columns = 2 if beside else 1
     cpu_rows = -(-max(cpus, 1) // columns)
-    # title, heading, a row of words
-    cpu_height = min(3 + cpu_rows, max(6, room * 2 // 5), room - CHART_ROWS)
+    # title, heading, lower border with a row of words
+    cpu_height = min(3 + cpu_rows, max(7, room * 2 // 5), room - CHART_ROWS)
     charts = room - cpu_height
-    top = 2 + charts
+    top = head + charts
     return Plan(
-        header=Box(0, 0, width, 2),
+        header=Box(0, 0, width, head),
         summary=HIDDEN,
         tabs=HIDDEN,
-        iops=Box(0, 2, left, charts),
-        latency=Box(left + 1, 2, width - left - 1, charts),
+        iops=Box(0, head, left, charts),
+        latency=Box(left, head, width - left, charts),
         fio=Box(0, top, left if beside else width, tables if beside else fio_height),
-        kernel=Box(left + 1, top, width - left - 1, tables)
+        kernel=Box(left, top, width - left, tables)
         if beside
         else Box(0, top + fio_height, width, kernel_height),
         cpus=Box(0, top + tables, width, cpu_height),
-        message=Box(0, height - 2 - FINDING_ROWS, width, 1),
-        finding=Box(0, height - 1 - FINDING_ROWS, width, FINDING_ROWS),
+        message=_ends(width, height, finding)[0],
+        finding=_ends(width, height, finding)[1],
         footer=Box(0, height - 1, width, 1),
         tabbed=False,
+        framed=True,
     )

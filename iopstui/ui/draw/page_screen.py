@@ -14,6 +14,9 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad
 from iopstui.ui.draw.style import DIM, Charset
 
+WHEEL = 3
+"""Rows that one step of the wheel scrolls."""
+
 
 class PageScreen(CanvasScreen):
     """Draws itself whenever ``paint`` is called; unchanged rows are not sent again."""
@@ -77,6 +80,14 @@ class PageScreen(CanvasScreen):
             last = min(self._rows, self._top + height)
             line.right((f"{self._top + 1}-{last} of {self._rows} ", DIM))
         foot.show([line.done()])
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel scrolls."""
+        self.action_scroll(WHEEL)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel scrolls."""
+        self.action_scroll(-WHEEL)
 
     def action_scroll(self, by: int) -> None:
         """Scroll by one row, or to the beginning or the end."""

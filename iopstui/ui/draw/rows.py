@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cached_cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
@@ -25,7 +25,8 @@ def cells(text: str) -> int:
 
 
 # half of what is shown are the same few frames, bars and dots as a second ago
-_wide = lru_cache(4096)(cell_len)
+# without rich's own cache behind it, which keeps 4096 rows of charts that never come again
+_wide = lru_cache(512)(cached_cell_len.__wrapped__)
 
 
 def fit(text: str, width: int) -> str:
@@ -184,6 +185,8 @@ class Column(Generic[T]):
     show: Callable[[T], str]
     drop: int = 0
     style: Style | None = None
+    style_of: Callable[[T], Style | None] | None = None
+    """A style that depends on the value."""
 
 
 class Table(Generic[T]):
@@ -235,7 +238,8 @@ class Table(Generic[T]):
         line = Line(self._width, self._charset).add(fit(label, self._label), label_style)
         run, style = "", PLAIN
         for column, width in self._columns:
-            wanted = DIM if dim else column.style
+            style_of = column.style_of
+            wanted = DIM if dim else column.style if style_of is None else style_of(item)
             text = column.show(item)
             cell = text.rjust(width) if len(text) <= width else fit(text, width)
             # Neighbours of one style are one piece: fewer escape sequences to send.

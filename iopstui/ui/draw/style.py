@@ -1,6 +1,8 @@
-"""Colours and characters. Sixteen colours, the terminal's own background, nothing by colour alone.
+"""Styles by role, and characters. Nothing is shown by colour alone.
 
-What can't be shown is replaced one character by one, so that columns stay where they are.
+Each style names its role; the theme (theme.py) decides which colour the role has. The colours
+given here are those of the ``terminal`` theme: sixteen colours, the terminal's own background.
+Characters that a terminal lacks are replaced one by one, so that columns stay where they are.
 """
 
 from __future__ import annotations
@@ -14,22 +16,52 @@ from rich.style import Style
 from iopstui.format import ASCII as PLAIN_SIGNS
 from iopstui.format import arrows
 
+ROLE = "role"
+"""The key of a style's role in its ``meta``."""
+
+
+def _role(name: str, color: str | None = None, bold: bool | None = None,
+          dim: bool | None = None, reverse: bool | None = None) -> Style:  # fmt: skip
+    return Style(color=color, bold=bold, dim=dim, reverse=reverse, meta={ROLE: name})
+
+
 PLAIN: Style | None = None
-DIM = Style(dim=True)
-BOLD = Style(bold=True)
-TITLE = Style(bold=True)
-KEY = Style(bold=True, color="cyan")
-FIO = Style(color="cyan", bold=True)
-DEVICE = Style(color="green")
-MARK = Style(color="magenta")
-WARNING = Style(color="yellow", bold=True)
-ERROR = Style(color="red", bold=True)
-P50 = Style(color="cyan")
-P99 = Style(color="yellow")
-P999 = Style(color="magenta")
-FINDING = Style(color="green", bold=True)
-SELECTED = Style(reverse=True)
-CURSOR = Style(bold=True, color="yellow")
+DIM = _role("muted", dim=True)
+BOLD = _role("strong", bold=True)
+TITLE = BOLD
+KEY = _role("key", "cyan", bold=True)
+FIO = _role("fio", "cyan", bold=True)
+DEVICE = _role("device", "green")
+MARK = _role("mark", "magenta")
+GOOD = _role("good", "green")
+WARNING = _role("warning", "yellow", bold=True)
+ERROR = _role("critical", "red", bold=True)
+P50 = _role("p50", "cyan")
+P99 = _role("p99", "yellow")
+P999 = _role("p999", "magenta")
+FINDING = _role("good", "green", bold=True)
+SELECTED = _role("strong", reverse=True)
+CURSOR = _role("cursor", "yellow", bold=True)
+BORDER = _role("border", dim=True)
+FOCUS = _role("focus", "cyan", bold=True)
+HEAT: tuple[Style, ...] = (
+    _role("heat-1", "blue"),
+    _role("heat-2", "cyan"),
+    _role("heat-3", "green"),
+    _role("heat-4", "bright_green"),
+    _role("heat-5", "bright_yellow", bold=True),
+)
+"""From few to many. Brightness grows in one direction; no step looks like an alarm."""
+
+WARNING_FROM, CRITICAL_FROM = 70.0, 90.0
+"""Percent busy from which a bar is yellow, and red."""
+
+
+def load_style(percent: float) -> Style:
+    """The style of a bar that shows how busy something is."""
+    if percent >= CRITICAL_FROM:
+        return ERROR
+    return WARNING if percent >= WARNING_FROM else GOOD
 
 
 @dataclass(frozen=True)

@@ -1,129 +1,356 @@
-"""Themes: which colours a screen that was drawn for a dark background has on other ones.
+"""Themes: the colours of each role (style.py), and of Textual's own widgets.
 
-Whatever draws names one of the terminal's sixteen colours (style.py); a theme puts others in their
-place when a row goes to the terminal, so nothing that is drawn has to know it.
+``dark``, ``light`` and ``colourblind`` have colours of their own where the terminal shows 256 or
+more; with sixteen colours they fall back to a choice of those. ``terminal`` always uses the
+terminal's sixteen colours and its background. Textual's own themes work too: their roles are made
+from their colours.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 
-from rich.color import Color, ColorType
+from rich.color import ColorSystem, ColorType
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
-from textual.color import Color as TextualColor
+from textual.color import Color, ColorParseError
 from textual.filter import LineFilter
+from textual.theme import BUILTIN_THEMES, Theme
+
+from iopstui.ui.draw.style import ROLE
+
+DARK, LIGHT, COLOURBLIND, TERMINAL = "dark", "light", "colourblind", "terminal"
+AUTO = ""
+"""``dark``, or ``terminal`` where there are only sixteen colours."""
+CONTRAST = 4.5
+"""Of text to its background (WCAG AA)."""
+
+VARIABLES = {
+    "muted": "muted", "strong": "strong", "key": "key", "fio": "fio", "device": "device",
+    "mark": "mark", "good": "good", "warning": "warning", "critical": "critical",
+    "p50": "p50", "p99": "p99", "p999": "p999", "cursor": "cursor", "border": "panel-border",
+    "focus": "panel-border-focus", "heat-1": "heat-1", "heat-2": "heat-2", "heat-3": "heat-3",
+    "heat-4": "heat-4", "heat-5": "heat-5",
+}  # fmt: skip
+"""The CSS variable of each role."""
+NOT_TEXT = frozenset({"border", "heat-1", "heat-2", "heat-3", "heat-4", "heat-5"})
+"""Roles of lines and areas, which need less contrast than text."""
 
 
-@dataclass(frozen=True)
-class Theme:
-    """``base`` is Textual's theme: cursors and selections. ``instead`` has what stands for a
-    colour, ``marked`` the colours that are underlined as well: else they would look alike."""
+def _designed(name: str, dark: bool, colours: Mapping[str, str], roles: Mapping[str, str]) -> Theme:
+    # one colour for each role: what Textual would derive may be too faint to read
+    own = {VARIABLES[role]: colour for role, colour in roles.items()} | {
+        "text": colours["foreground"], "text-muted": roles["muted"],
+        "text-disabled": roles["muted"], "foreground-muted": roles["muted"],
+        "text-primary": colours["primary"], "text-secondary": colours["secondary"],
+        "text-accent": colours["accent"], "text-warning": roles["warning"],
+        "text-error": roles["critical"], "text-success": roles["good"],
+        "border": roles["focus"], "border-blurred": roles["border"],
+        "block-cursor-foreground": colours["background"],
+        "block-cursor-background": colours["accent"],
+        "block-cursor-blurred-foreground": roles["strong"],
+        "block-cursor-blurred-background": roles["border"],
+        "block-hover-background": roles["border"],
+        "input-cursor-background": roles["strong"],
+        "input-cursor-foreground": colours["background"],
+        "input-selection-background": roles["border"],
+        "footer-key-foreground": roles["key"], "footer-background": colours["surface"],
+        "footer-description-foreground": colours["foreground"],
+        "scrollbar": roles["border"], "scrollbar-hover": roles["muted"],
+        "scrollbar-active": colours["accent"], "scrollbar-background": colours["surface"],
+        "scrollbar-background-hover": colours["surface"],
+        "scrollbar-background-active": colours["surface"],
+        "scrollbar-corner-color": colours["surface"],
+        "button-color-foreground": colours["background"],
+    }  # fmt: skip
+    return Theme(
+        name=name, dark=dark, warning=roles["warning"], error=roles["critical"],
+        success=roles["good"], variables=own, **colours,  # type: ignore[arg-type]
+    )  # fmt: skip
 
-    base: str
-    instead: Mapping[str, str] = field(default_factory=dict)
-    marked: frozenset[str] = frozenset()
 
-
-THEMES: dict[str, Theme] = {
-    "dark": Theme("ansi-dark"),
-    # Blue, red, magenta and the grey are all that reads on white in every terminal's palette.
-    "light": Theme(
-        "ansi-light",
-        {
-            "blue": "bright_black", "cyan": "blue", "green": "magenta", "yellow": "red",
-            "magenta": "default", "white": "bright_black",
-        },
-        frozenset({"red"}),
+DESIGNED: dict[str, Theme] = {
+    DARK: _designed(
+        DARK, True,
+        {"background": "#10141b", "surface": "#171d26", "panel": "#1f2733",
+         "foreground": "#c5cedb", "primary": "#55c2ee", "secondary": "#86d18a",
+         "accent": "#8fb1ff"},
+        {"muted": "#8b98ab", "strong": "#f3f6fa", "key": "#8fb1ff", "fio": "#55c2ee",
+         "device": "#86d18a", "mark": "#bda4ff", "good": "#7ddc93", "warning": "#f4bd50",
+         "critical": "#ff7b76", "p50": "#55c2ee", "p99": "#f4c95d", "p999": "#ec8fd6",
+         "cursor": "#ffffff", "border": "#3a4658", "focus": "#8fb1ff",
+         "heat-1": "#33507d", "heat-2": "#2f7f95", "heat-3": "#3fa98a", "heat-4": "#8fce63",
+         "heat-5": "#f2ea7a"},
     ),
-    # By blue against yellow and by brightness; heat (density.py) grows brighter from step to step.
-    "colourblind": Theme(
-        "ansi-dark",
-        {"cyan": "bright_blue", "green": "cyan", "magenta": "white", "red": "bright_white"},
-        frozenset({"red"}),
+    LIGHT: _designed(
+        LIGHT, False,
+        {"background": "#fbfbfa", "surface": "#f1f2f3", "panel": "#e6e9ec",
+         "foreground": "#2a3038", "primary": "#075d94", "secondary": "#1c6b30",
+         "accent": "#2b50c4"},
+        {"muted": "#59626e", "strong": "#06090d", "key": "#2b50c4", "fio": "#075d94",
+         "device": "#1c6b30", "mark": "#5b2ca6", "good": "#1c6b30", "warning": "#835000",
+         "critical": "#b01722", "p50": "#075d94", "p99": "#835000", "p999": "#94207f",
+         "cursor": "#06090d", "border": "#b9c0c9", "focus": "#2b50c4",
+         "heat-1": "#bcd2e8", "heat-2": "#84afd8", "heat-3": "#4685c0", "heat-4": "#1b5c9c",
+         "heat-5": "#0a2f5e"},
+    ),
+    # blue against orange, and by brightness: safe for all common kinds of colour blindness
+    COLOURBLIND: _designed(
+        COLOURBLIND, True,
+        {"background": "#10131a", "surface": "#171c25", "panel": "#202732",
+         "foreground": "#c9d1dc", "primary": "#5cb8f2", "secondary": "#e8a33d",
+         "accent": "#a9c4ff"},
+        {"muted": "#8d99aa", "strong": "#f5f7fa", "key": "#a9c4ff", "fio": "#5cb8f2",
+         "device": "#e8a33d", "mark": "#d9dee6", "good": "#5cb8f2", "warning": "#f2e14c",
+         "critical": "#ff9a5c", "p50": "#5cb8f2", "p99": "#f2e14c", "p999": "#e3a5cb",
+         "cursor": "#ffffff", "border": "#3b4758", "focus": "#a9c4ff",
+         "heat-1": "#3a4a78", "heat-2": "#56648f", "heat-3": "#8688a0", "heat-4": "#bdb07c",
+         "heat-5": "#fbe45b"},
     ),
 }  # fmt: skip
-"""By the name that --theme takes."""
+
+_PLAIN_ROLES = {
+    "muted": "ansi_default", "strong": "ansi_default", "key": "ansi_cyan", "fio": "ansi_cyan",
+    "device": "ansi_green", "mark": "ansi_magenta", "good": "ansi_green",
+    "critical": "ansi_red", "p50": "ansi_cyan", "p99": "ansi_yellow", "p999": "ansi_magenta",
+    "cursor": "ansi_yellow", "panel-border": "ansi_bright_black", "panel-border-focus": "ansi_cyan",
+    "heat-1": "ansi_blue", "heat-2": "ansi_cyan", "heat-3": "ansi_green",
+    "heat-4": "ansi_bright_green", "heat-5": "ansi_bright_yellow",
+    "text-muted": "ansi_default", "text-disabled": "ansi_default",
+    "surface": "ansi_default", "panel": "ansi_default", "boost": "ansi_default",
+    "border": "ansi_cyan", "border-blurred": "ansi_bright_black",
+    "block-cursor-foreground": "ansi_default", "block-cursor-background": "ansi_default",
+    "block-cursor-text-style": "bold reverse",
+    "block-cursor-blurred-text-style": "reverse",
+    "input-cursor-text-style": "reverse", "input-cursor-background": "ansi_default",
+    "input-cursor-foreground": "ansi_default", "footer-key-foreground": "ansi_cyan",
+    "scrollbar": "ansi_white", "scrollbar-hover": "ansi_white", "scrollbar-active": "ansi_white",
+    "scrollbar-background": "ansi_default", "scrollbar-background-hover": "ansi_default",
+    "scrollbar-background-active": "ansi_default",
+}  # fmt: skip
+
+
+_ON_WHITE = {
+    "ansi_cyan": "ansi_blue", "ansi_green": "ansi_magenta", "ansi_yellow": "ansi_red",
+    "ansi_magenta": "ansi_default", "ansi_white": "ansi_bright_black",
+    "ansi_bright_green": "ansi_default", "ansi_bright_yellow": "ansi_default",
+}  # fmt: skip
+
+
+def _sixteen(name: str, base: str) -> Theme:
+    like = BUILTIN_THEMES[base]
+    roles = _PLAIN_ROLES
+    if not like.dark:
+        roles = {name: _ON_WHITE.get(colour, colour) for name, colour in roles.items()}
+    return Theme(
+        name, primary=like.primary, secondary=like.secondary, warning=like.warning,
+        error=like.error, success=like.success, accent=like.accent, foreground="ansi_default",
+        background="ansi_default", surface="ansi_default", panel="ansi_default",
+        boost="ansi_default", dark=like.dark, ansi=True, variables=like.variables | roles,
+    )  # fmt: skip
+
+
+SIXTEEN: dict[str, Theme] = {
+    TERMINAL: _sixteen(TERMINAL, "ansi-dark"),
+    LIGHT: _sixteen(f"{LIGHT}-16", "ansi-light"),
+    COLOURBLIND: _sixteen(f"{COLOURBLIND}-16", "ansi-dark"),
+}
+NAMES = (DARK, LIGHT, COLOURBLIND, TERMINAL)
+"""What --theme takes, besides Textual's own."""
+
+
+def _styles(colours: Mapping[str, str]) -> dict[str, Style]:
+    found = {}
+    for role, words in colours.items():
+        found[role] = Style.parse(words)
+    return found
+
+
+_PALETTE_OF_16: dict[str, dict[str, Style]] = {
+    # blue, red, magenta and the grey are all that reads on white in every terminal's palette
+    f"{LIGHT}-16": _styles({
+        "key": "blue", "fio": "blue", "p50": "blue", "focus": "blue", "device": "magenta",
+        "good": "magenta", "warning": "red", "p99": "red", "critical": "red underline",
+        "cursor": "red", "mark": "default", "p999": "default", "heat-1": "bright_black",
+        "heat-2": "blue", "heat-3": "magenta", "heat-4": "default", "heat-5": "default",
+    }),
+    f"{COLOURBLIND}-16": _styles({
+        "key": "bright_blue", "fio": "bright_blue", "p50": "bright_blue", "focus": "bright_blue",
+        "device": "cyan", "good": "cyan", "mark": "white", "p999": "white",
+        "critical": "bright_white underline", "heat-2": "bright_blue", "heat-3": "cyan",
+        "heat-4": "white",
+    }),
+}  # fmt: skip
 
 
 class Colours(LineFilter):
-    """Gives rows the colours of ``theme`` on their way to the terminal."""
+    """Gives rows the colours of their roles on their way to the terminal."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, palette: Mapping[str, Style]) -> None:
         super().__init__()
-        self._of = lru_cache(256)(_Changed(theme))
+        self._palette = palette
+        self._of = lru_cache(512)(self._coloured)
 
-    def apply(self, segments: list[Segment], background: TextualColor) -> list[Segment]:
-        """The same text in other colours. Blanks, which whatever draws gives any colour, are never
-        underlined."""
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The same text in other colours. Blanks are never underlined."""
         found: list[Segment] = []
         for segment in segments:
             text, style, control = segment
             if style is None:
                 found.append(segment)
                 continue
-            words, blanks = self._of(style)
-            if words is blanks or " " not in text:
-                found.append(Segment(text, words, control))
-                continue
-            parts = (part for part in _WORDS.split(text) if part)
-            found += [Segment(part, blanks if part.isspace() else words) for part in parts]
+            other = self._of(style)
+            if other.underline and " " in text:
+                blanks = other + Style(underline=False)
+                parts = (part for part in _WORDS.split(text) if part)
+                found += [Segment(one, blanks if one.isspace() else other) for one in parts]
+            else:
+                found.append(Segment(text, other, control))
         return found
+
+    def _coloured(self, style: Style) -> Style:
+        role = style.meta.get(ROLE, "") if style._meta is not None else _role_of(style)
+        instead = self._palette.get(role)
+        return style if instead is None else style + instead
+
+
+_ROLES_OF_16 = {1: "critical", 2: "good", 3: "warning", 4: "heat-2", 5: "mark", 6: "key",
+                8: "muted", 10: "good", 11: "warning", 14: "key"}  # fmt: skip
+
+
+def _role_of(style: Style) -> str:
+    """What one of the sixteen colours stands for where no role is named."""
+    color = style.color
+    if color is not None and color.type is ColorType.STANDARD:
+        return _ROLES_OF_16.get(color.number or 0, "")
+    return "muted" if style.dim and (color is None or color.is_default) else ""
 
 
 _WORDS = re.compile("( +)")
 
 
-class _Changed:
-    """What a theme makes of a style: for words, and for the blanks between them."""
-
-    def __init__(self, theme: Theme) -> None:
-        numbered = {Color.parse(name).number: other for name, other in theme.instead.items()}
-        self._instead = {number: Color.parse(other) for number, other in numbered.items()}
-        self._marked = {Color.parse(name).number for name in theme.marked}
-
-    def __call__(self, style: Style) -> tuple[Style, Style]:
-        marked = _number(style.color) in self._marked
-        front, back = self._other(style.color), self._other(style.bgcolor)
-        if not marked and front is style.color and back is style.bgcolor:
-            return style, style
-        other = style + Style.from_color(front, back)
-        return (other + Style(underline=True) if marked else other), other
-
-    def _other(self, color: Color | None) -> Color | None:
-        return self._instead.get(_number(color), color)
+def _readable(colour: Color, background: Color, foreground: Color) -> Color:
+    """``colour``, moved towards the foreground until it can be read."""
+    for step in range(11):
+        found = colour.blend(foreground, step / 10, alpha=1)
+        if contrast(found, background) >= CONTRAST:
+            return found
+    return foreground
 
 
-def _number(color: Color | None) -> int | None:
-    """Which of the sixteen it is; None: another one, or the terminal's own."""
-    if color is None or color.type is not ColorType.STANDARD:
-        return None
-    return color.number
+def contrast(one: Color, other: Color) -> float:
+    """The contrast ratio of two colours, 1 to 21 (WCAG 2)."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
 
 
-def begin_with(app: App[int], name: str) -> None:
-    """Have ``app``, which is not running yet, begin in the colours of a theme. Changed later, all
-    style sheets would be read a second time before the first frame."""
-    app.set_reactive(type(app).theme, THEMES[name].base)
+def _luminance(colour: Color) -> float:
+    parts = [
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (value / 255 for value in colour.rgb)
+    ]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def variables_for(theme: Theme) -> dict[str, str]:
+    """The CSS variables of the roles for a theme that does not define them."""
+    if theme.ansi:
+        return dict(_PLAIN_ROLES)
+    made = theme.to_color_system().generate()
+    background, foreground = Color.parse(made["background"]), Color.parse(made["foreground"])
+    strong = foreground.blend(Color.parse("white" if theme.dark else "black"), 0.6, alpha=1)
+
+    def of(name: str) -> str:
+        return _readable(Color.parse(made[name]), background, strong).hex
+
+    ramp = [background.blend(Color.parse(made["primary"]), share, alpha=1) for share in
+            (0.35, 0.6, 0.85)]  # fmt: skip
+    ramp += [ramp[-1].blend(strong, share, alpha=1) for share in (0.4, 0.85)]
+    return {
+        "muted": _readable(foreground.blend(background, 0.4, alpha=1), background, strong).hex,
+        "strong": strong.hex, "key": of("accent"), "fio": of("primary"), "device": of("success"),
+        "mark": of("secondary"), "good": of("success"), "critical": of("error"),
+        "p50": of("primary"), "p99": of("warning"), "p999": of("accent"), "cursor": strong.hex,
+        "panel-border": foreground.blend(background, 0.7, alpha=1).hex,
+        "panel-border-focus": of("accent"),
+    } | {f"heat-{step}": one.hex for step, one in enumerate(ramp, 1)}  # fmt: skip
+
+
+def _palette(app: App[int]) -> Mapping[str, Style]:
+    theme = app.current_theme
+    if theme.ansi:
+        return _PALETTE_OF_16.get(theme.name, {})
+    variables = app.get_css_variables()
+    found = {}
+    for role, name in VARIABLES.items():
+        try:
+            colour = Color.parse(variables[name])
+        except ColorParseError:
+            continue
+        found[role] = Style(color=colour.rich_color, dim=False)
+    return found
+
+
+def prepare(app: App[int], name: str) -> None:
+    """Have ``app``, which is not running yet, begin with a theme. Changed later, all style sheets
+    would be read a second time before the first frame."""
+    for theme in (*DESIGNED.values(), SIXTEEN[TERMINAL]):
+        app.register_theme(theme)
+    app.set_reactive(type(app).theme, _registered(app, name))
     theme = app.current_theme
     app.stylesheet.set_variables(app.get_css_variables())
     app.set_class(True, f"-theme-{theme.name}", update=False)
     app.set_class(theme.dark, "-dark-mode", update=False)
     app.set_class(not theme.dark, "-light-mode", update=False)
+    app._refresh_truecolor_filter(app.ansi_theme)
+    apply_roles(app)
 
 
-def wear(app: App[int], name: str) -> None:
-    """Show ``app`` in the colours of a theme, at once. Without colours (NO_COLOR) only Textual's
-    own part of it changes."""
-    theme = THEMES[name]
-    app.theme = theme.base
+def change(app: App[int], name: str) -> None:
+    """Show the running ``app`` in another theme, at once."""
+    app.theme = _registered(app, name)
+
+
+def apply_roles(app: App[int]) -> None:
+    """Give the roles the colours of the app's theme; everything is painted again."""
     app._filters[:] = [one for one in app._filters if not isinstance(one, Colours)]
-    if not app.no_color and theme.instead:
-        app._filters.append(Colours(theme))
-    for screen in app.screen_stack:
+    palette = _palette(app)
+    if not app.no_color and palette:
+        app._filters.insert(0, Colours(palette))
+    for screen in app.screen_stack if app._running else ():
         for widget in (screen, *screen.query()):
             widget.refresh()
+
+
+def _registered(app: App[int], name: str) -> str:
+    """The name of the theme that can be shown for ``name`` here; AUTO where there is none."""
+    few = app.no_color or few_colours(app)
+    if few:
+        theme = SIXTEEN.get(name, SIXTEEN[TERMINAL])
+        if app.no_color:
+            theme = SIXTEEN[TERMINAL]
+        app.register_theme(theme)
+        return theme.name
+    return name if name in app.available_themes else DARK
+
+
+def few_colours(app: App[int]) -> bool:
+    """Whether the terminal has fewer than 256 colours."""
+    return app.console._color_system in (None, ColorSystem.STANDARD)
+
+
+def use_terminfo(app: App[int]) -> None:
+    """Believe terminfo where TERM's name does not say that there are 256 colours."""
+    if app.console._color_system is not ColorSystem.STANDARD:
+        return
+    import curses
+
+    try:
+        curses.setupterm(fd=1)
+        if curses.tigetnum("colors") >= 256:
+            app.console._color_system = ColorSystem.EIGHT_BIT
+    except curses.error:
+        pass

@@ -11,24 +11,36 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import Screen
 from textual.suggester import SuggestFromList
 from textual.timer import Timer
-from textual.widgets import Input, Static
+from textual.validation import Function
+from textual.widgets import Button, Input, RadioButton, RadioSet, Static
 
 from iopstui.errors import IopstuiError
 from iopstui.experiment.background import Ready
 from iopstui.experiment.setup import length_text, times_text
 from iopstui.model.experiment.plan import ASK_FROM, Plan
-from iopstui.text import printable
-from iopstui.ui.draw.style import Charset
-from iopstui.ui.experiment.plan import BY_CHANCE, IN_TURN, MEASURE, REPEATS, SETTLE, plan_of
+from iopstui.ui.core.modal import Hint, Modal
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, WARNING, Charset
+from iopstui.ui.experiment.plan import (
+    MEASURE,
+    RANDOM,
+    REPEATS,
+    SEQUENTIAL,
+    SETTLE,
+    check_field,
+    plan_of,
+)
 from iopstui.ui.state.experiment import SWEEP
 
 LOOK_WAITS_S = 0.4
-FOOT = " up/down, Tab: fields   Enter begins   Esc back"
-MORE = f"{FOOT}   PgUp/PgDn: read on"
-SOON = "checking what it will do ..."
+HINTS: tuple[Hint, ...] = (
+    ("Enter", "Start", "screen.start"), ("Tab", "Next field", "app.focus_next"),
+    ("Esc", "Cancel", "screen.leave"),
+)  # fmt: skip
+SCROLL: Hint = ("PgUp PgDn", "Scroll", "")
+SOON = "Checking the plan ..."
+ORDER, SEED = "order", "seed"
 Field = tuple[str, str, str, str]
 """Name, label, value, and what may be typed."""
 
@@ -46,27 +58,27 @@ class Chosen:
 def fields(kind: str, job: str, options: str, varied: Sequence[str]) -> list[Field]:
     """The form's fields; ``varied`` are the first axis or the first two variants."""
     found: list[Field] = [
-        ("job", "job", job, "a shipped job or a fio job file"),
-        ("options", "options", options, "of all runs: bs=8k rw=randread"),
+        ("job", "Job", job, "shipped job or fio job file"),
+        ("options", "fio options", options, "for every point, e.g. bs=8k"),
     ]
     if kind == SWEEP:
         found += [
-            ("axis", "axis", varied[0], "1,2,4..64 doubles, 1..8 counts"),
-            ("axis2", "second axis", "", "if any: numjobs=1,4"),
-            ("rounds", "repeats", "1", "2 or more: with intervals"),
-            ("order", "order", IN_TURN, f"or: {BY_CHANCE}, {BY_CHANCE} 42"),
+            ("axis", "Axis 1", varied[0], "1,2,4..64 doubles, 1..8 counts"),
+            ("axis2", "Axis 2", "", "optional, e.g. numjobs=1,4"),
+            ("rounds", "Repeats", "1", "2 or more: with intervals"),
+            (ORDER, "Order", SEQUENTIAL, "seed, e.g. 42"),
         ]
     else:
         found += [
-            ("a", "variant A", varied[0], "NAME=VALUE[,NAME=VALUE]..."),
-            ("b", "variant B", varied[1], "as-is: the job as it stands"),
-            ("c", "variant C", "", "if any"),
-            ("repeats", "repeats", REPEATS, "2 or more, or ±2%: until known"),
+            ("a", "Variant A", varied[0], "NAME=VALUE[,NAME=VALUE]..."),
+            ("b", "Variant B", varied[1], "as-is: the job unchanged"),
+            ("c", "Variant C", "", "optional"),
+            ("repeats", "Repeats", REPEATS, "2 or more, or ±2%: until known"),
         ]
     return [
         *found,
-        ("settle", "settle", SETTLE, "seconds of each run not measured"),
-        ("measure", "measure", MEASURE, "seconds measured after them"),
+        ("settle", "Settle", SETTLE, "seconds before each measurement"),
+        ("measure", "Measure", MEASURE, "seconds of each run"),
     ]
 
 
@@ -80,12 +92,11 @@ def filled(rows: Sequence[Field], before: Sequence[Field], typed: Mapping[str, s
     ]
 
 
-class ExperimentForm(Screen["Chosen | None"]):
+class ExperimentForm(Modal["Chosen | None"]):
     """Gives the experiment to begin, or ``None``. ``look`` examines a plan, which takes a while,
     and raises IopstuiError for what can't be."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("escape", "leave", "back"),
         # first of all: what is typed right behind them must go to the new field already
         Binding("tab,down", "app.focus_next", show=False, priority=True),
         Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
@@ -93,6 +104,11 @@ class ExperimentForm(Screen["Chosen | None"]):
         Binding("pagedown", "read_on(1)", show=False, priority=True),
         Binding("pageup", "read_on(-1)", show=False, priority=True),
     ]
+
+    about = (
+        "A sweep or a comparison is planned: each mistake is shown while you type, and below the"
+        " fields stands what the plan does. Enter starts it."
+    )
 
     def __init__(
         self,
@@ -103,12 +119,11 @@ class ExperimentForm(Screen["Chosen | None"]):
         charset: Charset,
         stops: str = "",
     ) -> None:
-        super().__init__()
+        super().__init__("Sweep" if kind == SWEEP else "Compare", charset, HINTS)
         self._kind = kind
         self._rows = list(rows)
         self._look = look
         self._jobs = list(jobs)
-        self._charset = charset
         self._stops = stops
         self._plan: Plan | None = None
         self._ready: Ready | None = None
@@ -116,23 +131,36 @@ class ExperimentForm(Screen["Chosen | None"]):
         self._meant: Plan | None = None
         self._timer: Timer | None = None
 
-    def compose(self) -> ComposeResult:
+    def content(self) -> ComposeResult:
         """The fields, each with what may be typed; then what will come of it."""
-        title = "a sweep" if self._kind == SWEEP else "a comparison"
-        yield Static(Text(f" {title}", style="bold"), id="form-head")
         for name, label, value, words in self._rows:
             with Horizontal(classes="form-row"):
-                yield Static(Text(f" {label}"), classes="form-label")
-                suggester = SuggestFromList(self._jobs) if name == "job" else None
-                yield Input(
-                    value, id=f"form-{name}", suggester=suggester, select_on_focus=False,
-                    classes="form-input",
-                )  # fmt: skip
-                hint = Text(self._charset.text(words), style="dim")
+                yield Static(Text(label), classes="form-label")
+                if name == ORDER:
+                    yield from self._order(value)
+                else:
+                    suggester = SuggestFromList(self._jobs) if name == "job" else None
+                    yield Input(
+                        value, id=f"form-{name}", suggester=suggester, select_on_focus=False,
+                        classes="field", validators=[Function(_checker(name))],
+                    )  # fmt: skip
+                hint = Text(self.charset.text(words), style=DIM)
                 yield Static(hint, classes="form-hint")
         with VerticalScroll(id="form-scroll", can_focus=False):
             yield Static(id="form-words")
-        yield Static(Text(FOOT, style="dim"), id="form-foot")
+        with Horizontal(classes="form-buttons"):
+            yield Button("Start", id="form-start", variant="primary", compact=True)
+            yield Button("Cancel", id="form-cancel", compact=True)
+
+    def _order(self, value: str) -> ComposeResult:
+        words, _, seed = value.partition(" ")
+        with RadioSet(id=f"form-{ORDER}", compact=True):
+            yield RadioButton(SEQUENTIAL, value=words != RANDOM, compact=True)
+            yield RadioButton(RANDOM, value=words == RANDOM, compact=True)
+        yield Input(
+            seed, id=f"form-{SEED}", select_on_focus=False, classes="field", type="integer",
+            max_length=9,
+        )  # fmt: skip
 
     def on_mount(self) -> None:
         """What is varied has the keys."""
@@ -141,10 +169,31 @@ class ExperimentForm(Screen["Chosen | None"]):
 
     def typed(self) -> Mapping[str, str]:
         """What stands in the fields."""
-        return {name: self.query_one(f"#form-{name}", Input).value for name, *_ in self._rows}
+        return {name: self._value(name) for name, *_ in self._rows}
+
+    def _value(self, name: str) -> str:
+        if name != ORDER:
+            return self.query_one(f"#form-{name}", Input).value
+        if not self.query_one(f"#form-{ORDER}", RadioSet).pressed_index:
+            return SEQUENTIAL
+        return f"{RANDOM} {self.query_one(f'#form-{SEED}', Input).value}".strip()
+
+    def on_radio_set_changed(self, event: RadioSet.Changed) -> None:
+        """Another order is another plan."""
+        self._changed()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Start, or cancel."""
+        if event.button.id == "form-start":
+            self.action_start()
+        else:
+            self.action_leave()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Show mistakes at once, and ask fio about the plan after a pause in typing."""
+        self._changed()
+
+    def _changed(self) -> None:
         if self._timer is not None:
             self._timer.stop()
         if self._read():
@@ -183,7 +232,11 @@ class ExperimentForm(Screen["Chosen | None"]):
             self._go()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go to the next field, or begin the experiment."""
+        """Begin the experiment."""
+        self.action_start()
+
+    def action_start(self) -> None:
+        """Begin the experiment as soon as the plan is known to be possible."""
         if self._ready is not None:
             self._go()
         elif self._plan is not None or self._read():
@@ -206,10 +259,6 @@ class ExperimentForm(Screen["Chosen | None"]):
         """Begin from scratch: drop what an interrupted run has measured."""
         self._go(anew=True)
 
-    def action_leave(self) -> None:
-        """Close the form without an experiment."""
-        self.dismiss(None)
-
     # -- what is said below the fields
 
     def action_read_on(self, by: int) -> None:
@@ -226,27 +275,36 @@ class ExperimentForm(Screen["Chosen | None"]):
         self._scroll.scroll_home(animate=False)
 
     def _foot(self, scrolls: bool) -> None:
-        """The foot names the keys that scroll where there is something to."""
-        words = MORE if scrolls else FOOT
-        self.query_one("#form-foot", Static).update(Text(words, style="dim"))
+        """The keys that scroll are named where there is something to scroll."""
+        self.keys.show((*HINTS, SCROLL) if scrolls else HINTS)
 
     def _wrong(self, error: IopstuiError) -> None:
-        text = Text(self._clean(error.message), style="bold red")
+        text = Text(self.clean(error.message), style=ERROR)
         if error.hint:
-            text.append("\n" + self._clean(error.hint), style="not bold default")
+            text.append("\n" + self.clean(error.hint), style="")
         self._say(text)
 
     def _words(self, lines: Sequence[str], ready: Ready | None = None, warn: bool = False) -> None:
         text = Text()
         for line in lines:
             loud = warn or line.startswith(("writes: OVERWRITES", "changes:"))
-            text.append(self._clean(line) + "\n", style="bold yellow" if loud else "")
+            text.append(self.clean(line) + "\n", style=WARNING if loud else "")
         if ready is not None and ready.kept:
-            text.append(self._clean(f"Enter {ready.kept}; Ctrl-N starts over") + "\n", style="bold")
+            text.append(self.clean(f"Enter {ready.kept}; Ctrl-N starts over") + "\n", style=BOLD)
         if ready is not None and ready.lost:
-            text.append(self._clean(ready.lost) + "\n", style="yellow")
+            text.append(self.clean(ready.lost) + "\n", style=WARNING)
         text.rstrip()
         self._say(text)
 
-    def _clean(self, words: str) -> str:
-        return self._charset.text(printable(words))
+
+def _checker(name: str) -> Callable[[str], bool]:
+    """Whether a value can stand in this field: shown while it is typed."""
+
+    def possible(value: str) -> bool:
+        try:
+            check_field(name, value)
+        except IopstuiError:
+            return False
+        return True
+
+    return possible

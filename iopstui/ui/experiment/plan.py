@@ -22,8 +22,10 @@ AXES = ("axis", "axis2")
 VARIANTS = ("a", "b", "c")
 DEFAULT_AXIS = "iodepth=1,2,4..64"
 SETTLE, MEASURE, REPEATS = "2", "8", "5"
-IN_TURN, BY_CHANCE = "in turn", "by chance"
+SEQUENTIAL, RANDOM = "sequential", "random"
 _SEED = re.compile(r"[0-9]{0,9}")
+ROUNDS = (1, 1000)
+SECONDS = {"settle": (0, 3600), "measure": (1, 86400)}
 MOST_REPEATS = 30
 """Of a comparison that ends by itself, if nothing else is said."""
 
@@ -34,14 +36,14 @@ def plan_of(kind: str, typed: Mapping[str, str]) -> Plan:
     if not job:
         raise UsageError("There is no job.", "`iopstui jobs` lists the shipped ones.")
     options = options_of(typed["options"])
-    settle = _number("settle", typed["settle"], 0, 3600)
-    measure = _number("measure", typed["measure"], 1, 86400)
+    settle = _number("settle", typed["settle"], *SECONDS["settle"])
+    measure = _number("measure", typed["measure"], *SECONDS["measure"])
     if kind == SWEEP:
         axes = tuple(parse_axis(typed[name]) for name in AXES if typed[name].strip())
         check_axes(axes, options)
         if not axes:
             raise UsageError("A sweep needs something to vary.", f"For example: {DEFAULT_AXIS}")
-        rounds = _whole("repeats", typed["rounds"], 1, 1000)
+        rounds = _whole("repeats", typed["rounds"], *ROUNDS)
         shuffle, seed = _order(typed["order"])
         return Plan((job,), options, axes, repeats=rounds, settle=settle, measure=measure,
                     seed=seed, shuffle=shuffle)  # fmt: skip
@@ -52,15 +54,33 @@ def plan_of(kind: str, typed: Mapping[str, str]) -> Plan:
                 measure=measure, until=until)  # fmt: skip
 
 
+def check_field(name: str, text: str) -> None:
+    """UsageError if ``text`` can't stand in the field ``name``, whatever stands in the others."""
+    if name == "job" and not text.strip():
+        raise UsageError("There is no job.")
+    if name == "options":
+        options_of(text)
+    elif name in AXES and text.strip():
+        parse_axis(text)
+    elif name in VARIANTS and text.strip():
+        parse_variant(text)
+    elif name in ("settle", "measure"):
+        _number(name, text, *SECONDS[name])
+    elif name == "rounds":
+        _whole("repeats", text, *ROUNDS)
+    elif name == "repeats":
+        _repeats(text)
+
+
 def _order(text: str) -> tuple[bool, int | None]:
-    """Whether chance orders the points, and what it begins with."""
+    """Whether the order is random, and its seed."""
     words = " ".join(text.split()).lower()
-    if words in ("", IN_TURN):
+    if words in ("", SEQUENTIAL):
         return False, None
-    seed = words.removeprefix(BY_CHANCE).strip()
-    if not words.startswith(BY_CHANCE) or not _SEED.fullmatch(seed):
-        raise UsageError(f"order: {text!r} is neither {IN_TURN} nor {BY_CHANCE}.",
-                         f"With a seed: {BY_CHANCE} 42")  # fmt: skip
+    seed = words.removeprefix(RANDOM).strip()
+    if not words.startswith(RANDOM) or not _SEED.fullmatch(seed):
+        raise UsageError(f"order: {text!r} is neither {SEQUENTIAL} nor {RANDOM}.",
+                         f"With a seed: {RANDOM} 42")  # fmt: skip
     return True, int(seed) if seed else None
 
 

@@ -44,6 +44,7 @@ KERNEL: tuple[Column[DiskRates], ...] = (
 class FleetDashboard(Typed, Dashboard):
     """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
 
+    zooms = False
     about = (
         "Many hosts: their totals, and a row or a line of the map for each. Letters that are no key"
         " of this screen, and all behind /, narrow the hosts: part of a name, or node[01-10]."
@@ -89,12 +90,12 @@ class FleetDashboard(Typed, Dashboard):
         found = super().planned(width, height, strip)
         if found.tabbed or not found.cpus.height:
             return found
-        wanted = min(self.cells(), FEW) + 2
+        wanted = min(self.cells(), FEW) + (3 if found.framed else 2)
         if self.cells() > FEW:
             wanted = max(wanted, height)
         both = found.iops.height + found.cpus.height
         least = max(LEAST_CHARTS, both * 2 // 5)
-        rows = max(4, min(wanted, both - least))
+        rows = max(5, min(wanted, both - least))
         return _given(found, rows - found.cpus.height)
 
     def what(self, width: int) -> Row:

@@ -23,7 +23,7 @@ ABOUT_JOBS = frozenset({
 })  # fmt: skip
 WITHOUT = frozenset({
     "queue_map", "inside", "processes", "decide", "rq_affinity", "scheduler", "probe", "settings",
-    "bind_queues",
+    "bind_queues", "open_panel", "close_panel",
 })  # fmt: skip
 """Actions of the live screen that a fleet's doesn't have."""
 
@@ -101,7 +101,8 @@ class FleetKeys(Part):
             from iopstui.ui.dialogs.settings import Settings
 
             self.port.push(Settings(
-                session.knobs, self._turn, self.port.state, self.port.charset, NO_ANSWER
+                session.knobs, self._turn, self.port.state, self.port.charset, NO_ANSWER,
+                Key("K", "K"),
             ))  # fmt: skip
 
     def _turn(self, name: str, value: str) -> None:

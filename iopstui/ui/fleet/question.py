@@ -8,14 +8,15 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 from textual.widgets import Static
 
 from iopstui.fleet.hosts.settings import Turn
 from iopstui.fleet.scene import natural
 from iopstui.format import counted
 from iopstui.text import printable
-from iopstui.ui.draw.style import Charset
+from iopstui.ui.core.key import HELP
+from iopstui.ui.core.modal import Hint, Modal
+from iopstui.ui.draw.style import BOLD, DIM, WARNING, Charset
 
 MOST = 5
 RESTORED = (
@@ -24,33 +25,38 @@ RESTORED = (
 )
 
 
-class Question(Screen[bool]):
+class Question(Modal[bool]):
     """Asks for ``turn``; True if it is to be done."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("y", "answer(True)", "yes"),
-        Binding("n,escape,q", "answer(False)", "no"),
+        Binding("y", "answer(True)", "Change"),
+        Binding("n,q", "answer(False)", "Cancel"),
+        Binding("question_mark", HELP, "Help"),
     ]
+    size_class = "tall"
     about = "A change on many hosts: y makes it, n or Esc leaves everything as it is."
 
     def __init__(self, turn: Turn, charset: Charset) -> None:
-        super().__init__()
-        self._turn = turn
-        self._charset = charset
-
-    def compose(self) -> ComposeResult:
-        """What is asked, each host with its disks, the keys."""
-        turn, text = self._turn, self._charset.text
         hosts = counted(len(turn.hosts), "host")
-        yield Static(Text(text(f" {title(turn)}?"), style="bold"), id="text-head")
-        with VerticalScroll(id="text-body"):
+        hints: tuple[Hint, ...] = (
+            ("y", f"Change {hosts}", "screen.answer(True)"),
+            ("Esc", "Cancel", "screen.answer(False)"), ("↑ ↓", "Scroll", ""),
+        )  # fmt: skip
+        super().__init__(f"{title(turn)}?", charset, hints)
+        self._turn = turn
+
+    def content(self) -> ComposeResult:
+        """Each host with its disks."""
+        with VerticalScroll(id="text-body", classes="modal-fit"):
             yield Static(self._text())
-        foot = f" y changes it on {hosts}   n or Esc changes nothing   up/down scroll"
-        yield Static(Text(text(foot), style="dim"), id="text-foot")
 
     def on_mount(self) -> None:
         """The arrows scroll at once."""
         self.query_one(VerticalScroll).focus()
+
+    def action_leave(self) -> None:
+        """Close without a change."""
+        self.dismiss(False)
 
     def action_answer(self, yes: bool) -> None:
         """Close with the answer."""
@@ -59,19 +65,19 @@ class Question(Screen[bool]):
     def _text(self) -> Text:
         turn, made = self._turn, Text()
         for host, one in sorted(turn.hosts, key=lambda pair: natural(pair[0])):
-            made.append(f"  {printable(host)}", style="bold")
+            made.append(f"  {printable(host)}", style=BOLD)
             for disk, now in one.each:
                 made.append(f"  {disk}: ")
-                made.append(now, style="yellow")
-                made.append(self._charset.text(f" → {printable(turn.value)}"))
+                made.append(now, style=WARNING)
+                made.append(self.charset.text(f" → {printable(turn.value)}"))
             made.append("\n")
         if turn.same:
             made.append(f"\n  It is {turn.value} already on: {', '.join(turn.same)}\n")
         if turn.out:
-            made.append("\n  Left out, nothing is changed there:\n", style="bold yellow")
+            made.append("\n  Left out, nothing is changed there:\n", style=WARNING)
         for host, why in turn.out:
-            made.append(self._charset.text(f"  {printable(host)}: {printable(why)}\n"))
-        made.append(f"\n  {RESTORED}\n", style="dim")
+            made.append(self.charset.text(f"  {printable(host)}: {printable(why)}\n"))
+        made.append(f"\n  {RESTORED}\n", style=DIM)
         return made
 
 

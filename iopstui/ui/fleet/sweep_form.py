@@ -9,17 +9,20 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import Screen
-from textual.widgets import Input, Static
+from textual.widgets import Button, Input, Static
 
 from iopstui.errors import IopstuiError, UsageError
 from iopstui.fleet.curve import counts_of, usual_counts
 from iopstui.format import counted, duration
 from iopstui.model.experiment.scaling import LEAST_POINTS
 from iopstui.text import printable
-from iopstui.ui.draw.style import Charset
+from iopstui.ui.core.modal import Hint, Modal
+from iopstui.ui.draw.style import DIM, ERROR, WARNING, Charset
 
-FOOT = " up/down, Tab: fields   Enter begins   Esc back"
+HINTS: tuple[Hint, ...] = (
+    ("Enter", "Start", "screen.start"), ("Tab", "Next field", "app.focus_next"),
+    ("Esc", "Cancel", "screen.leave"),
+)  # fmt: skip
 MOST_SECONDS = 7 * 86400
 FEW = f"With {LEAST_POINTS} points or more the law of scaling is fitted, and a knee looked for."
 
@@ -33,12 +36,11 @@ class Sweep:
     seconds: int | None = None
 
 
-class SweepForm(Screen["Sweep | None"]):
+class SweepForm(Modal["Sweep | None"]):
     """Gives the sweep to begin, or ``None``. ``hosts`` are all names in the order in which points
     take them, ``runtime`` is the job's in seconds, if it has one that is known."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding("escape", "leave", "back"),
         Binding("tab,down", "app.focus_next", show=False, priority=True),
         Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
     ]
@@ -47,30 +49,28 @@ class SweepForm(Screen["Sweep | None"]):
     def __init__(
         self, job: str, hosts: Sequence[str], runtime: int | None, charset: Charset, stops: bool
     ) -> None:
-        super().__init__()
-        self._job = job
+        super().__init__(f"Sweep over hosts: {printable(job)}", charset, HINTS)
         self._hosts = hosts
         self._runtime = runtime
-        self._charset = charset
         self._stops = stops
 
-    def compose(self) -> ComposeResult:
+    def content(self) -> ComposeResult:
         """The fields, each with what may be typed; then what will come of it."""
-        yield Static(Text(f" a sweep over hosts: {printable(self._job)}", style="bold"),
-                     id="form-head")  # fmt: skip
         every = len(self._hosts)
         yield from self._field("hosts", usual_counts(every), "1,2,4..64 doubles, 1..8 counts")
         if self._runtime is not None:
             yield from self._field("seconds", str(self._runtime), "of each point (runtime)")
         with VerticalScroll(id="form-scroll", can_focus=False):
             yield Static(id="form-words")
-        yield Static(Text(FOOT, style="dim"), id="form-foot")
+        with Horizontal(classes="form-buttons"):
+            yield Button("Start", id="form-start", variant="primary", compact=True)
+            yield Button("Cancel", id="form-cancel", compact=True)
 
     def _field(self, name: str, value: str, words: str) -> ComposeResult:
         with Horizontal(classes="form-row"):
-            yield Static(Text(f" {name}"), classes="form-label")
-            yield Input(value, id=f"form-{name}", select_on_focus=False, classes="form-input")
-            yield Static(Text(words, style="dim"), classes="form-hint")
+            yield Static(Text(name.capitalize()), classes="form-label")
+            yield Input(value, id=f"form-{name}", select_on_focus=False, classes="field")
+            yield Static(Text(words, style=DIM), classes="form-hint")
 
     def on_mount(self) -> None:
         """The axis has the keys."""
@@ -82,13 +82,20 @@ class SweepForm(Screen["Sweep | None"]):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Begin it."""
+        self.action_start()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Start, or cancel."""
+        if event.button.id == "form-start":
+            self.action_start()
+        else:
+            self.action_leave()
+
+    def action_start(self) -> None:
+        """Begin what the fields say."""
         sweep = self._read()
         if sweep is not None:
             self.dismiss(sweep)
-
-    def action_leave(self) -> None:
-        """Close the form without a sweep."""
-        self.dismiss(None)
 
     def _read(self) -> Sweep | None:
         """What the fields say; ``None`` for what can't be, which is shown."""
@@ -97,8 +104,8 @@ class SweepForm(Screen["Sweep | None"]):
             counts = counts_of(f"hosts={typed}", len(self._hosts))
             seconds = self._seconds()
         except IopstuiError as error:
-            text = Text(self._clean(error.message), style="bold red")
-            text.append(self._clean(f"\n{error.hint}"), style="not bold default")
+            text = Text(self._clean(error.message), style=ERROR)
+            text.append(self._clean(f"\n{error.hint}"), style="")
             self.query_one("#form-words", Static).update(text)
             return None
         self.query_one("#form-words", Static).update(self._words(counts, seconds))
@@ -126,10 +133,10 @@ class SweepForm(Screen["Sweep | None"]):
         who = ", ".join(names[:4]) + (f" ... {names[-1]}" if most > 4 else "")
         text = Text(self._clean(f"{said}\nThe first ones of: {who}\n"))
         if len(set(counts)) < LEAST_POINTS:
-            text.append(f"{FEW}\n", style="yellow")
+            text.append(f"{FEW}\n", style=WARNING)
         if self._stops:
-            text.append("The run that goes on is stopped first.\n", style="yellow")
+            text.append("The run that goes on is stopped first.\n", style=WARNING)
         return text
 
     def _clean(self, words: str) -> str:
-        return "\n".join(self._charset.text(printable(line)) for line in words.split("\n"))
+        return "\n".join(self.charset.text(printable(line)) for line in words.split("\n"))

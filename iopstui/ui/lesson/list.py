@@ -10,7 +10,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -19,14 +18,15 @@ from iopstui.lesson.shelf import Offer
 from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable
 from iopstui.ui.core import pages
-from iopstui.ui.core.key import closing
+from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
 from iopstui.ui.dialogs.typed import FILTER, Typed
 from iopstui.ui.draw.rows import fit
-from iopstui.ui.draw.style import Charset
+from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 
-FOOT = f" PgUp/PgDn read   Enter begins it   {FILTER}   Esc goes back"
+BEGIN: Hint = ("Enter", "Begin", "screen.take")
+GO_ON: tuple[Hint, ...] = (("Enter", "Continue", "screen.take"), ("n", "Start over", "screen.anew"))
+READ: Hint = ("PgUp PgDn", "Scroll", "")
 NOTE, TITLE = 6, 76
-FOOT_LEFT = f" PgUp/PgDn read   Enter goes on   n starts over   {FILTER}   Esc back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,18 @@ class Chosen:
     anew: bool
 
 
-class LessonList(Typed, Screen["Chosen | None"]):
+class LessonList(Typed, Modal["Chosen | None"]):
     """``where`` says what the lessons work on, ``left`` is (name, place) of the one that was left
     in its middle, ``played`` what came of those that were finished, by name."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(closing(pages.LESSONS), "leave", "back"),
+        *LIST_KEYS,
         Binding("n", "anew", "anew"),
         Binding("pagedown", "scroll(1)", priority=True),
         Binding("pageup", "scroll(-1)", priority=True),
     ]
 
+    size_class = "wide"
     about = (
         "A lesson is chosen: Enter begins it, or goes on with the one that was left; n starts that"
         " over. What of it can't be shown on this target stands below."
@@ -61,21 +62,17 @@ class LessonList(Typed, Screen["Chosen | None"]):
         played: Mapping[str, str],
         charset: Charset,
     ) -> None:
-        super().__init__()
+        title = f"Lessons on {printable(where)}"
+        super().__init__(title, charset, (BEGIN, READ, FILTER, CLOSE), pages.LESSONS)
         self._all = self._offers = list(offers)
-        self._where = where
         self._left = left
         self._played = dict(played)
-        self._charset = charset
 
-    def compose(self) -> ComposeResult:
-        """List, explanation, keys."""
-        head = f" lessons: guided experiments on {printable(self._where)}"
-        yield Static(Text(self._charset.text(head), style="bold"), id="lessons-head")
+    def content(self) -> ComposeResult:
+        """List and explanation."""
         yield OptionList(id="lessons-list")
         with VerticalScroll(id="lessons-scroll", can_focus=False):
             yield Static(id="lessons-text")
-        yield Static(id="lessons-foot")
 
     def on_mount(self) -> None:
         """The list has the keys; the lesson that was left is under the cursor."""
@@ -120,10 +117,10 @@ class LessonList(Typed, Screen["Chosen | None"]):
         lesson = offer.lesson
         number = lesson.name.partition("-")[0].lstrip("0")
         beside = f" {lesson.minutes:>2g} min {self._note(offer):<{NOTE}}"
-        room = max(16, min(TITLE, self.app.size.width - len(beside) - 2))
+        room = max(16, min(TITLE, min(110, self.app.size.width) - len(beside) - 6))
         title = fit(f"{number:<2}{printable(lesson.title)}", room)
-        text = Text(self._charset.text(title), style="bold", no_wrap=True)
-        return text.append(self._charset.text(beside), style="not bold")
+        text = Text(self.charset.text(title), style=BOLD, no_wrap=True)
+        return text.append(self.charset.text(beside), style="")
 
     def _note(self, offer: Offer) -> str:
         if self._left is not None and offer.lesson.name == self._left[0]:
@@ -135,22 +132,21 @@ class LessonList(Typed, Screen["Chosen | None"]):
 
     def _explain(self) -> None:
         offer = self._chosen()
-        foot = FOOT
+        hints: tuple[Hint, ...] = (BEGIN,)
         none = "No lesson has all of these words." if self._all else "There are no lessons."
-        text = Text(none, style="dim")
+        text = Text(none, style=DIM)
         if offer is not None:
             text = self._explanation(offer)
             if self._left is not None and offer.lesson.name == self._left[0]:
-                foot = FOOT_LEFT
-        foot = f" {self.filtering}" if self.filtering else foot
+                hints = GO_ON
         self.query_one("#lessons-text", Static).update(text)
-        self.query_one("#lessons-foot", Static).update(Text(self._charset.text(foot), style="dim"))
+        self.keys.show((*hints, READ, FILTER, CLOSE), self.filtering)
         self.query_one("#lessons-scroll", VerticalScroll).scroll_home(animate=False)
 
     def _explanation(self, offer: Offer) -> Text:
         lesson = offer.lesson
         left = self._left
-        text = Text(self._clean(lesson.title) + "\n\n", style="bold")
+        text = Text().append(self.clean(lesson.title) + "\n\n", style=BOLD)
         for label, words in (
             ("Left", f"on {left[1]}" if left and left[0] == lesson.name else ""),
             ("Played", self._played.get(lesson.name, "")),
@@ -161,13 +157,10 @@ class LessonList(Typed, Screen["Chosen | None"]):
             ("Sources", lesson.source),
         ):  # fmt: skip
             if words:
-                style = "bold yellow" if label == "Here" and offer.cannot else "not bold"
-                text.append(f"{label}: ", style="cyan not bold")
-                text.append(self._clean(words) + "\n\n", style=style)
+                style = WARNING if label == "Here" and offer.cannot else ""
+                text.append(f"{label}: ", style=KEY)
+                text.append(self.clean(words) + "\n\n", style=style)
         return text
-
-    def _clean(self, text: str) -> str:
-        return self._charset.text(printable(text))
 
     def _chosen(self) -> Offer | None:
         index = self.query_one(OptionList).highlighted
@@ -179,6 +172,10 @@ class LessonList(Typed, Screen["Chosen | None"]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Begin the lesson under the cursor, or go on with the one that was left."""
+        self._take(anew=False)
+
+    def action_take(self) -> None:
+        """As Enter."""
         self._take(anew=False)
 
     def action_anew(self) -> None:
@@ -195,10 +192,6 @@ class LessonList(Typed, Screen["Chosen | None"]):
         """Scroll the explanation."""
         scroll = self.query_one("#lessons-scroll", VerticalScroll)
         scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
-
-    def action_leave(self) -> None:
-        """Close without a lesson."""
-        self.dismiss(None)
 
 
 def _possible(offer: Offer) -> str:

@@ -148,7 +148,8 @@ class JobKeys(Part):
         from iopstui.ui.dialogs.choice import Choice
 
         now = self._current(knobs.BLOCK_SIZE)
-        choice = Choice("block size", knobs.BLOCK_SIZES, now, self.port.charset)
+        key = Key("b", "b")
+        choice = Choice("Block size", knobs.BLOCK_SIZES, now, self.port.charset, key)
         self.port.push(choice, self._block_size_chosen)
 
     def _block_size_chosen(self, value: str | None) -> None:

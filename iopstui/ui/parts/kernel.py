@@ -17,6 +17,11 @@ from iopstui.ui.port import Port
 from iopstui.ui.state.live import gone_words
 
 AFFINITIES = ("0", "1", "2")
+AFFINITY_MEANS = (
+    "0: a request completes on whichever CPU takes the interrupt.",
+    "1: a request completes on a CPU near the one that issued it.",
+    "2: a request completes on the very CPU that issued it.",
+)
 BOTH = frozenset({EXPERIMENT, LESSON})
 PROBES = {
     "off": (),
@@ -39,6 +44,8 @@ class KernelKeys(Part):
         super().__init__(port)
         self._jobs = jobs
         self._experiments = experiments
+        # whether the user has agreed that the key changes a setting of the disk
+        self._asked = False
         # those typed in this session, the newest last
         self._options: list[str] = []
 
@@ -74,7 +81,30 @@ class KernelKeys(Part):
             return
         now = disk.queue.rq_affinity if disk.queue is not None else None
         following = str(((now if now is not None else 0) + 1) % len(AFFINITIES))
-        self.port.session.set_tunable("rq_affinity", following)
+        if self._asked:
+            self._set_affinity(following)
+            return
+        from iopstui.ui.dialogs.confirm import Confirm
+
+        before = "?" if now is None else str(now)
+        words = (
+            f"{AFFINITY_MEANS[int(following)]} This changes {disk.path} for everything on this"
+            " machine until iopstui ends. From now on, a changes it without asking."
+        )
+        title = f"Change rq_affinity {before} → {following} on {disk.name}?"
+        self.port.push(
+            Confirm(title, words, "Change", self.port.charset),
+            lambda yes: self._affinity_agreed(following) if yes else None,
+        )
+
+    def _affinity_agreed(self, value: str) -> None:
+        self._asked = True
+        self._set_affinity(value)
+
+    def _set_affinity(self, value: str) -> None:
+        # an experiment may have begun since it was asked
+        if self.port.session is not None and not self._experiments.holds():
+            self.port.session.set_tunable("rq_affinity", value)
 
     def scheduler(self) -> None:
         """Choose a scheduler from those that all disks have."""
@@ -96,7 +126,9 @@ class KernelKeys(Part):
             return
         from iopstui.ui.dialogs.choice import Choice
 
-        choice = Choice("scheduler", offered, queue.scheduler or "", self.port.charset)
+        choice = Choice(
+            "Scheduler", offered, queue.scheduler or "", self.port.charset, Key("s", "s")
+        )
         self.port.push(choice, self._scheduler_chosen)
 
     def _scheduler_chosen(self, value: str | None) -> None:
@@ -128,7 +160,9 @@ class KernelKeys(Part):
         from iopstui.ui.dialogs.choice import Choice
 
         now = next((text for text, parts in PROBES.items() if parts == live.probe), "")
-        choice = Choice("probe: count inside the kernel", tuple(PROBES), now, self.port.charset)
+        choice = Choice(
+            "Probe: count inside the kernel", tuple(PROBES), now, self.port.charset, Key("P", "P")
+        )
         self.port.push(choice, self._probe_chosen)
 
     def _probe_chosen(self, value: str | None) -> None:
@@ -147,7 +181,7 @@ class KernelKeys(Part):
         words = OPTION_WORDS + (f" Changed so far: {turned}" if turned else "")
         engine = self._jobs.engine
         prompt = OptionPrompt(
-            "fio option=value", words, lambda text: checked_by_fio(text, engine),
+            "fio option", words, lambda text: checked_by_fio(text, engine),
             lambda: options_of(engine), self._options, self.port.charset,
         )  # fmt: skip
         self.port.push(prompt, self._option_given)
@@ -176,7 +210,8 @@ class KernelKeys(Part):
         Action(
             "rq_affinity", (Key("a", "a"),), rq_affinity, title="rq_affinity: next value",
             note="0, 1, 2; where completions run",
-            help="rq_affinity: 0, 1, 2; where completions run. At once, restored at the end",
+            help="rq_affinity: 0, 1, 2; where completions run. Asks the first time; restored at the"
+            " end",
             place=150, footer=(Footer("rq_affinity", {IDLE: 100, RUNNING: 100}),), disturbs=BOTH,
         ),
         Action(

@@ -1,11 +1,16 @@
-"""Key R: record what is measured from now on in a file."""
+"""Keys R and H: record what is measured from now on, and write a report of it."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
 import time
 from pathlib import Path
 
+import iopstui
 from iopstui.errors import IopstuiError
+from iopstui.text import printable
 from iopstui.ui.actions import (
     BOTH_SCREENS,
     EXPERIMENT,
@@ -19,10 +24,18 @@ from iopstui.ui.actions import (
     Part,
 )
 from iopstui.ui.core.key import Key
+from iopstui.ui.port import Port
+
+NOTHING_RECORDED = "Nothing is recorded yet: R records, H then writes the report."
 
 
 class RecordKeys(Part):
-    """Starts and stops a recording."""
+    """Starts and stops a recording, and has a report of it written."""
+
+    def __init__(self, port: Port) -> None:
+        super().__init__(port)
+        # the newest recording of this screen
+        self._newest: Path | None = None
 
     @property
     def recording(self) -> bool:
@@ -37,12 +50,44 @@ class RecordKeys(Part):
             return
         # a notice of the session follows, and the footer's keys with it
         if session.recording is not None:
+            self._newest = session.recording
             session.stop_recording()
             return
         try:
             session.record(Path.cwd() / time.strftime("iopstui-%Y%m%d-%H%M%S.iops"))
         except IopstuiError as error:
             self.port.say("error", f"{error.message} {error.hint}".strip())
+
+    def report(self) -> None:
+        """Write an HTML report of what was recorded, beside the recording."""
+        session = self.port.live
+        recording = (session.recording if session is not None else None) or self._newest
+        if recording is None:
+            self.port.say("info", NOTHING_RECORDED)
+            return
+        self.port.say("info", "Writing the report ...")
+        self.port.work(self._write_report(recording), "report")
+
+    async def _write_report(self, recording: Path) -> None:
+        """In a process of its own: a long recording takes a while, and measuring goes on."""
+        output = recording.with_suffix(".html")
+        # the very same program, wherever it was started from
+        environment = {**os.environ, "PYTHONPATH": str(Path(iopstui.__file__).parent.parent)}
+        try:
+            child = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "iopstui", "report", str(recording), "-o", str(output),
+                env=environment, stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+            )  # fmt: skip
+            _, said = await child.communicate()
+        except OSError as error:
+            self.port.say("error", f"Cannot write the report: {error.strerror or error}.")
+            return
+        if child.returncode:
+            words = " ".join(said.decode(errors="replace").split()).removeprefix("iopstui: ")
+            self.port.say("error", printable(f"Cannot write the report. {words}"))
+        else:
+            self.port.say("info", printable(f"Report: {output}"))
 
     ACTIONS = (
         Action(
@@ -58,6 +103,12 @@ class RecordKeys(Part):
                 Footer("record", {IDLE: 900, RUNNING: 900},
                        when=lambda record: not record.recording),
             ),
+            where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS, measures=True,
+        ),
+        Action(
+            "report", (Key("H", "H"),), report, title="HTML report",
+            note="of what was recorded, beside the recording",
+            help="an HTML report of what was recorded with R, beside the recording", place=85,
             where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS, measures=True,
         ),
     )  # fmt: skip

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iopstui.errors import EXIT_OK, IopstuiError
+from iopstui.errors import EXIT_OK, IopstuiError, UsageError
+from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Part
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.messages import Controller, Discover, Loads, MakeController, MakeWatch
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.ui.dialogs.picker_rows import Entry
+    from iopstui.ui.dialogs.picker import Picked
+
+DEMO_NAME = "demo"
+MOST_RECENT = 8
+OTHER = "Another file ..."
+
+Play = Callable[[str], None]
 
 
 class TargetKeys(Part):
     """Makes the session for the targets that were chosen; ``opened`` is told of it, ``closed``
-    when it is given up for another. ``loads`` is what the disks do, for the picker; ``lessons``
-    opens their list, ``demo`` notes that the demo is wanted, ``None`` where there is none."""
+    when it is given up for another. ``loads`` is what the disks do, for the home screen; ``then``
+    begins what was chosen there for them; ``play`` notes which recording is wanted, ``None`` where
+    none can be played. ``lessons``: whether there are any."""
 
     def __init__(
         self,
@@ -29,8 +39,10 @@ class TargetKeys(Part):
         opened: Callable[[Controller], None],
         closed: Callable[[], None],
         loads: Loads | None,
-        lessons: Callable[[], None] | None,
-        demo: Callable[[], None] | None,
+        then: Callable[[str], None],
+        play: Play | None,
+        lessons: bool = False,
+        first_run: bool = False,
     ) -> None:
         super().__init__(port)
         self._make = make
@@ -39,8 +51,10 @@ class TargetKeys(Part):
         self._opened = opened
         self._closed = closed
         self._loads = loads
+        self._then = then
+        self._play = play
         self._lessons = lessons
-        self._demo = demo
+        self._first_run = first_run
         self._pick = True
 
     def begin(self, targets: Sequence[str], pick: bool) -> None:
@@ -56,48 +70,82 @@ class TargetKeys(Part):
         from iopstui.ui.dialogs.picker import Picker
 
         picker = Picker(
-            self._discover, self.port.charset, reason, self._watch, self._loads, self._entries()
-        )
+            self._discover, self.port.charset, reason, self._watch, self._loads, self._offered(),
+            self._first_run,
+        )  # fmt: skip
         self.port.push(picker, self._picked)
 
-    def _entries(self) -> list[Entry]:
-        """What can be had without a device, before there is a session."""
-        from iopstui.ui.dialogs.picker_rows import DEMO, DOCTOR, LESSONS
+    def _offered(self) -> frozenset[str]:
+        """What can be chosen there; what needs no device only before there is a session."""
+        from iopstui.ui.dialogs import picker as home
 
-        if self.port.session is not None:
-            return []
-        wanted = ((LESSONS, self._lessons), (DEMO, self._demo), (DOCTOR, self._demo))
-        return [entry for entry, there in wanted if there is not None]
+        found = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
+        if self.port.session is None:
+            found |= {home.LESSONS} if self._lessons else set()
+            found |= {home.OPEN, home.DEMO, home.CHECK} if self._play is not None else set()
+        return frozenset(found)
 
-    def _picked(self, choice: tuple[str, ...] | Entry | None) -> None:
-        """``()`` is the scratch file; ``None`` leaves."""
+    def _picked(self, choice: Picked | None) -> None:
+        """No paths are the scratch file; ``None`` leaves."""
+        from iopstui.ui.dialogs import picker as home
+
         if choice is None:
             if self.port.session is None:
                 self.port.leave(EXIT_OK)
             return
-        if not isinstance(choice, tuple):
-            self._enter(choice)
-            return
-        if self.port.session is not None:
-            self._closed()
-        self._open(choice)
-
-    def _enter(self, entry: Entry) -> None:
-        from iopstui.ui.dialogs.picker_rows import DEMO, DOCTOR, LESSONS
-
-        if entry == DOCTOR:
+        if choice.then == home.CHECK:
             from iopstui.ui.dialogs.text import doctor_screen
 
             self.port.push(doctor_screen(self.port.charset), lambda _: self._open_picker())
-        elif entry == DEMO and self._demo is not None:
-            self._demo()
-            self.port.leave(EXIT_OK)
+        elif choice.then == home.DEMO:
+            self._played(DEMO_NAME)
+        elif choice.then == home.OPEN:
+            self._choose_recording()
         else:
-            self._open(())
-            if entry == LESSONS and self._lessons is not None and self.port.session is not None:
-                self._lessons()
+            if self.port.session is not None:
+                self._closed()
+            if self._open(choice.paths):
+                self._then(choice.then)
 
-    def _open(self, targets: Sequence[str]) -> None:
+    def _choose_recording(self) -> None:
+        """Ask which one, the newest of this directory first."""
+        from iopstui.ui.dialogs.choice import Choice
+
+        recent = recordings(Path.cwd())
+        if not recent:
+            self._ask_for_recording()
+            return
+        values = [printable(path.name) for path in recent] + [OTHER]
+
+        def chosen(value: str | None) -> None:
+            if value is None:
+                self._open_picker()
+            elif value == OTHER:
+                self._ask_for_recording()
+            else:
+                self._played(str(recent[values.index(value)]))
+
+        self.port.push(Choice("Open a recording", values, "", self.port.charset), chosen)
+
+    def _ask_for_recording(self) -> None:
+        from iopstui.ui.dialogs.prompt import Prompt
+
+        def typed(value: str | None) -> None:
+            if value is None:
+                self._open_picker()
+            else:
+                self._played(value.strip())
+
+        words = "The path of a recording (R on the dashboard, or run --record, makes one)."
+        self.port.push(Prompt("Open a recording", words, "", playable, self.port.charset), typed)
+
+    def _played(self, name: str) -> None:
+        if self._play is not None:
+            self._play(name)
+            self.port.leave(EXIT_OK)
+
+    def _open(self, targets: Sequence[str]) -> bool:
+        """False if they can't be opened: it is said why."""
         try:
             session = self._make(targets)
         except IopstuiError as error:
@@ -105,9 +153,10 @@ class TargetKeys(Part):
                 self._open_picker(f"{error.message} {error.hint}".strip())
             else:
                 self.port.leave_with(error)
-            return
+            return False
         self._pick = True
         self._opened(session)
+        return True
 
     def choose_device(self) -> None:
         """Choose another target in the picker."""
@@ -128,3 +177,23 @@ class TargetKeys(Part):
             measures=True,
         ),
     )  # fmt: skip
+
+
+def recordings(directory: Path) -> list[Path]:
+    """The newest recordings of a directory."""
+    try:
+        found = [(path.stat().st_mtime, path) for path in directory.glob("*.iops")]
+    except OSError:
+        return []
+    return [path for _, path in sorted(found, reverse=True)][:MOST_RECENT]
+
+
+def playable(text: str) -> None:
+    """UsageError if this is no recording."""
+    from iopstui.recording.reader import recording_path
+    from iopstui.recording.replay import ReplaySession
+
+    if not text.strip():
+        raise UsageError("Type the path of a recording.")
+    with contextlib.closing(ReplaySession(recording_path(text.strip()), 1.0)):
+        pass

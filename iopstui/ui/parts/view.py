@@ -46,7 +46,7 @@ class ViewKeys(Part):
             "Enter puts a mark on the charts, now, with these words; without any it is"
             f" {self._next_mark}. Each stretch between marks has its mean."
         )
-        prompt = Prompt("mark", words, "", lambda text: text, self.port.charset)
+        prompt = Prompt("Mark", words, "", lambda text: text, self.port.charset)
         self.port.push(prompt, self._mark_named)
 
     @property
@@ -82,27 +82,6 @@ class ViewKeys(Part):
         self.port.refresh_footer()
         dashboard.paint(even_if_frozen=True)
 
-    def tab(self, tab: int) -> None:
-        """Show a pane: alone, where the screen is large enough for all; again: all of them."""
-        dashboard = self.port.dashboard
-        if dashboard is None or (not dashboard.alone and dashboard.show_tab(tab)):
-            return
-        again = dashboard.alone and dashboard.tab == tab
-        dashboard.show_alone(None if again else tab)
-
-    def everything(self) -> None:
-        """Show all panes again, where there is room for them."""
-        if self.port.dashboard is not None and self.port.dashboard.alone:
-            self.port.dashboard.show_alone(None)
-
-    def next_tab(self, by: int) -> None:
-        """Show the next or the previous pane."""
-        dashboard = self.port.dashboard
-        if dashboard is not None:
-            following = (dashboard.tab + by) % len(dashboard.tabs)
-            if not dashboard.show_tab(following):
-                dashboard.show_alone(following)
-
     def zoom(self, out: bool) -> None:
         """Show a longer or a shorter stretch of time in the charts."""
         if self.port.dashboard is not None:
@@ -113,12 +92,12 @@ class ViewKeys(Part):
         from iopstui.ui.dashboard.finding_line import listed
 
         port, charset = self.port, self.port.charset
-        self._list("findings, the newest first", lambda width: listed(port.shown, width, charset))
+        self._list("Findings", lambda width: listed(port.shown, width, charset), pages.FINDINGS)
 
-    def _list(self, title: str, rows: Callable[[int], Sequence[Row]]) -> None:
+    def _list(self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key) -> None:
         from iopstui.ui.dialogs.live_rows import LiveRows
 
-        self.port.push(LiveRows(title, rows, self.port.charset))
+        self.port.push(LiveRows(title, rows, self.port.charset, opened_by))
 
     def runs(self) -> None:
         """Open the list of runs."""
@@ -161,7 +140,7 @@ class ViewKeys(Part):
     def queue_map(self) -> None:
         """Open the queue map."""
         if self.port.dashboard is not None:
-            self._list("queue map: hctx, CPUs, interrupts", self._queue_rows)
+            self._list("Queue map", self._queue_rows, pages.QUEUE_MAP)
 
     def _queue_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard import queue_view
@@ -177,8 +156,7 @@ class ViewKeys(Part):
     def inside(self) -> None:
         """Open what the probe shows."""
         if self.port.dashboard is not None:
-            title = "inside the kernel: each request, from allocation to completion"
-            self._list(title, self._probe_rows)
+            self._list("Inside the kernel", self._probe_rows, pages.INSIDE)
 
     def _probe_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard import probe_view
@@ -204,10 +182,11 @@ class ViewKeys(Part):
         source = None if live is None else ProcessIo()
         groups = None if live is None else GroupsIo(live.target.on, Roots())
         self._list(
-            "who does it: processes",
+            "Processes",
             lambda width: processes_view.rows(
                 port.shown, source, width, charset, self.frozen, groups
             ),
+            pages.PROCESSES,
         )
 
     def heat_map(self) -> None:
@@ -233,9 +212,8 @@ class ViewKeys(Part):
         self.port.open_help()
 
     def theme(self, name: str) -> None:
-        """Show the screen in other colours."""
+        """Show the screen in another theme."""
         self.port.wear(name)
-        self.port.say("info", f"these colours from the start: iopstui live --theme {name}")
 
     ACTIONS = (
         Action(
@@ -278,20 +256,6 @@ class ViewKeys(Part):
              Key("plus,equals_sign", "+", False, "Charts: shorter time")), zoom,
             help="charts: a longer or a shorter stretch of time", place=90,
             footer=(Footer("time", {IDLE: 190, RUNNING: 190, REPLAY: 190}),),
-        ),
-        Action(
-            "tab", (Key("1", "1", 0), Key("2", "2", 1), Key("3", "3", 2), Key("4", "4", 3),
-             Key("5", "5", 4), Key("6", "6", 5)), tab,
-            help="one pane on the whole screen; again, or 0: all of them, where there is room",
-            place=100, term="1 2 3 4 5 6, tab",
-        ),
-        Action(
-            "everything", (Key("0", "0"),), everything, help="all panes again", place=101,
-        ),
-        Action(
-            "next_tab",
-            (Key("tab", "tab", 1, on_dashboard=True),
-             Key("shift+tab", "shift+tab", -1, on_dashboard=True)), next_tab,
         ),
         Action(
             "queue_map", (pages.QUEUE_MAP,), queue_map, title="Queue map",
@@ -364,10 +328,11 @@ class ViewKeys(Part):
         ),
         Action(
             "theme",
-            (Key("", "", "dark", title="Colours: dark background"),
-             Key("", "", "light", title="Colours: light background"),
-             Key("", "", "colourblind", title="Colours: without red and green")), theme,
-            note="at once; --theme chooses them at the start", where=ANYWHERE,
+            (Key("", "", "dark", title="Theme: dark"),
+             Key("", "", "light", title="Theme: light"),
+             Key("", "", "colourblind", title="Theme: colour-blind safe"),
+             Key("", "", "terminal", title="Theme: the terminal's 16 colours")), theme,
+            note="at once, and kept for the next start", where=ANYWHERE,
             offered_on=BOTH_SCREENS,
         ),
         Action(

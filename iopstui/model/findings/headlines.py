@@ -1,0 +1,59 @@
+"""How serious each rule's findings are, and their headlines: at most 60 characters, no figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iopstui.model.findings.evidence import Finding
+
+INFO, WARNING, CRITICAL = "info", "warning", "critical"
+LONGEST = 60
+
+HEADLINES: Mapping[str, tuple[str, str]] = {
+    "above": (WARNING, "I/Os wait above the device"),
+    "answer": (INFO, "The test run has decided it"),
+    "array": (CRITICAL, "The array is not whole, or busy with itself"),
+    "background": (WARNING, "The device was not idle before this run"),
+    "burst": (WARNING, "IOPS fell at an unchanged load"),
+    "busy": (WARNING, "Other I/O keeps the device's queue full"),
+    "cap": (WARNING, "More load adds no throughput: a limit is reached"),
+    "cpu-sleep": (INFO, "CPU sleep states add to every latency"),
+    "crossing": (WARNING, "Completions cross to another NUMA node"),
+    "depth": (WARNING, "The job does not reach its iodepth"),
+    "disagree": (INFO, "fio and the device count different I/Os"),
+    "flush": (INFO, "Synced writes wait for cache flushes"),
+    "hot": (CRITICAL, "The device is near its temperature limit"),
+    "iostats": (WARNING, "The kernel does not count the device's I/O"),
+    "irq-moved": (INFO, "The device's interrupt moved to another CPU"),
+    "irq-outside": (INFO, "The interrupt runs on a CPU without a job"),
+    "job-cpu": (WARNING, "The job's CPU is the limit, not the disk"),
+    "link": (WARNING, "The PCIe link runs below its maximum"),
+    "misaligned": (WARNING, "Writes do not match the physical block size"),
+    "more-jobs-than-cpus": (WARNING, "There are more jobs than CPUs"),
+    "moved": (INFO, "A setting was changed"),
+    "numa-remote": (WARNING, "The job runs on another NUMA node than the device"),
+    "one-cpu": (WARNING, "One CPU completes nearly all I/O"),
+    "paths": (CRITICAL, "A multipath device has lost paths"),
+    "saturated": (INFO, "The queue is deep enough"),
+    "scheduler": (WARNING, "The I/O scheduler may cost CPU time"),
+    "scsi-errors": (CRITICAL, "The device reports I/O errors"),
+    "softirq-cpu": (WARNING, "Completions fill a CPU"),
+    "steal": (WARNING, "The hypervisor takes CPU time away"),
+    "tags": (WARNING, "The job wants more I/Os in flight than fit"),
+    "throttled": (WARNING, "A cgroup's CPU limit slows the job"),
+}
+"""Severity and headline by rule."""
+
+
+def severity_of(finding: Finding) -> str:
+    """INFO, WARNING or CRITICAL."""
+    return HEADLINES.get(finding.rule, (INFO, ""))[0]
+
+
+def headline_of(finding: Finding) -> str:
+    """A rule without a headline has the first clause of its sentence."""
+    known = HEADLINES.get(finding.rule)
+    if known is not None:
+        return known[1]
+    first = finding.text.partition(": ")[0].partition("; ")[0]
+    return first if len(first) <= LONGEST else first[: LONGEST - 1].rpartition(" ")[0] + "…"

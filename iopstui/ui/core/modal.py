@@ -1,0 +1,141 @@
+"""Dialogs: a box over the dashboard, which stays visible and live underneath.
+
+A dialog takes every key. Those that it does not know do nothing: they never reach the screen below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, TypeVar
+
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from iopstui.text import printable
+from iopstui.ui.core.key import HELP, Key, press
+from iopstui.ui.draw.style import DIM, KEY, Charset
+
+Result = TypeVar("Result")
+Hint = tuple[str, str, str]
+"""A key, what it does, and the action of a click on it ("": none)."""
+
+CLOSE: Hint = ("Esc", "Close", "screen.leave")
+HEADER_ROWS = 3
+"""Rows of the dashboard that stay in sight above a dialog: its title and the job."""
+ROOMY_HEIGHT = 30
+AROUND = 3
+"""Rows of a box beside its body: the border and the keys."""
+LIST_KEYS: tuple[BindingType, ...] = (
+    Binding("q", "leave", "Close", show=False),
+    Binding("question_mark", HELP, "Help", show=False),
+    Binding("S", "app." + press("picture"), "Picture", show=False),
+)
+"""For dialogs in which nothing is typed."""
+
+
+class Keys(Static):
+    """The last line of a dialog: its keys, which can be clicked."""
+
+    def __init__(self, hints: Iterable[Hint], charset: Charset) -> None:
+        super().__init__(classes="modal-keys")
+        self._charset = charset
+        self._hints: tuple[Hint, ...] = ()
+        self.show(hints)
+
+    def show(self, hints: Iterable[Hint], note: str = "") -> None:
+        """Show these keys; a ``note`` stands before them."""
+        shown = Text(no_wrap=True, overflow="ellipsis")
+        if note:
+            shown.append(self._charset.text(note) + "   ", KEY)
+        for key, does, action in hints:
+            click = Style(meta={"@click": action}) if action else Style()
+            shown.append(self._charset.text(key), KEY + click)
+            shown.append(f" {self._charset.text(does)}", DIM + click)
+            shown.append("  ")
+        shown.rstrip()
+        self.words = shown.plain
+        self.update(shown)
+
+
+class Modal(ModalScreen[Result]):
+    """A centred box with a title on its border; Esc closes it.
+
+    ``size_class`` is one of the style sheet: "narrow", "small", "wide", "tall" or "broad".
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Close", show=False),
+        Binding("f1", HELP, "Help", show=False),
+    ]
+    size_class = "small"
+    about = ""
+    """For the help: what this dialog is for."""
+
+    def __init__(
+        self,
+        title: str,
+        charset: Charset,
+        hints: Sequence[Hint] = (CLOSE,),
+        opened_by: Key | None = None,
+    ) -> None:
+        super().__init__()
+        self.heading, self.note = title, ""
+        self.room = 1
+        self.charset = charset
+        self.keys = Keys(hints, charset)
+        if opened_by is not None:
+            # the key that has opened it closes it, and no other letter does
+            self._bindings.bind(opened_by.names, "leave", "Close", show=False)
+
+    def compose(self) -> ComposeResult:
+        """The box: ``content``, then the keys."""
+        with Vertical(classes=f"modal-box {self.size_class} {self.charset.name}"):
+            yield from self.content()
+            yield self.keys
+
+    def content(self) -> ComposeResult:
+        """What is in the box."""
+        raise NotImplementedError
+
+    @property
+    def box(self) -> Vertical:
+        """The box itself."""
+        return self.query_one(".modal-box", Vertical)
+
+    def head(self, title: str, note: str = "") -> None:
+        """Set the title on the border, and a note at its lower right."""
+        self.heading, self.note = title, note
+        self.box.border_title = Text(self.clean(title))
+        self.box.border_subtitle = Text(self.clean(note))
+
+    def clean(self, words: str) -> str:
+        """Text that this terminal can show."""
+        return self.charset.text(printable(words))
+
+    def _on_mount(self, event: events.Mount) -> None:
+        self.head(self.heading, self.note)
+        self._fit()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Leave the dashboard's header in sight where there are few rows."""
+        self._fit()
+
+    def _fit(self) -> None:
+        width, height = self.app.size
+        self.set_class(height < ROOMY_HEIGHT, "-low")
+        self.set_class(width < 40 or height < 14, "-tiny")
+        rows = max(3, height - HEADER_ROWS) if height >= 14 else height
+        self.box.styles.max_height = rows
+        self.room = max(1, rows - AROUND)
+        for body in self.query(".modal-fit"):
+            body.styles.max_height = self.room
+
+    def action_leave(self) -> None:
+        """Close without an answer."""
+        self.dismiss(None)

@@ -1,0 +1,18 @@
+"""What a user has chosen for the screen as such, and how a choice is kept for the next start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class Preferences:
+    """``remember`` writes a key of the configuration file; it raises OSError."""
+
+    def __init__(self) -> None:
+        self.mouse = True
+        """Whether the mouse is used."""
+        self.remember: Callable[[str, str | bool], object] = lambda key, value: None
+
+
+PREFERENCES = Preferences()
+"""Those of this process: there is one terminal, and one configuration."""

@@ -1,0 +1,67 @@
+"""The mouse on the dashboard: what is under it, and what a click there does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui.ui.core.key import KeyHint
+from iopstui.ui.draw.chart import Chart
+from iopstui.ui.draw.layout import Box
+
+LEAST_DRAG = 3
+"""Columns of a chart that are a span of time; less is a click."""
+SCROLL_ROWS = 3
+
+
+def inside(box: Box, x: int, y: int) -> bool:
+    """Whether a cell is in a box."""
+    return box.x <= x < box.x + box.width and box.y <= y < box.y + box.height
+
+
+def chart_at(charts: Sequence[Chart], x: int, y: int) -> Chart | None:
+    """The chart whose plot is there."""
+    return next((one for one in charts if one.shown and one.column_at(x, y) is not None), None)
+
+
+def footer_keys(
+    hints: Sequence[KeyHint], width: int, q_does: str = "quit"
+) -> list[tuple[int, int, str]]:
+    """(begin, end, key) of each key in the footer; of several, each has its own cells and the
+    first the words, too. As bars.footer_line draws it."""
+    ends = [KeyHint("?", "help"), KeyHint("q", q_does)]
+    room = width - sum(len(hint.key) + len(hint.does) + 3 for hint in ends)
+    at, found = 1, []
+    shown = []
+    for hint in hints:
+        size = len(hint.key) + len(hint.does) + 3
+        if at + size > room:
+            break
+        shown.append(hint)
+        at += size
+    at = 1
+    for hint in (*shown, *ends):
+        keys = hint.key.split(" ") if " " in hint.key.strip() else [hint.key]
+        begin = at
+        for key in keys:
+            found.append((begin, begin + len(key), key))
+            begin += len(key) + 1
+        found.append((at + len(hint.key), at + len(hint.key) + 1 + len(hint.does), keys[0]))
+        at += len(hint.key) + len(hint.does) + 3
+    return found
+
+
+def footer_key_at(hints: Sequence[KeyHint], width: int, x: int, q_does: str = "quit") -> str | None:
+    """The key that is written there."""
+    spans = footer_keys(hints, width, q_does)
+    return next((key for begin, end, key in spans if begin <= x < end), None)
+
+
+def tab_at(titles: Sequence[str], x: int) -> int | None:
+    """The tab that is written there, as bars.tabs_line draws them."""
+    at = 1
+    for index, title in enumerate(titles):
+        size = len(f" {index + 1} {title} ") + 2
+        if at <= x < at + size:
+            return index
+        at += size
+    return None

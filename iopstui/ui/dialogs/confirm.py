@@ -1,0 +1,54 @@
+"""A question that is answered with yes or no, over the dashboard."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.widgets import Button, Static
+
+from iopstui.ui.core.key import HELP
+from iopstui.ui.core.modal import Hint, Modal
+from iopstui.ui.draw.style import Charset
+
+
+class Confirm(Modal[bool]):
+    """True if the user agrees to ``words``; ``does`` is what the agreement does, a verb."""
+
+    BINDINGS = [  # noqa: RUF012 (Textual's own form)
+        Binding("y", "answer(True)", show=False),
+        Binding("n,q", "answer(False)", show=False),
+        Binding("question_mark", HELP, show=False),
+    ]
+    about = "A change is about to be made: Enter or y makes it, Esc or n leaves all as it is."
+
+    def __init__(self, title: str, words: str, does: str, charset: Charset) -> None:
+        hints: tuple[Hint, ...] = (
+            ("Enter", does, "screen.answer(True)"), ("Esc", "Cancel", "screen.answer(False)"),
+        )  # fmt: skip
+        super().__init__(title, charset, hints)
+        self._words, self._does = words, does
+
+    def content(self) -> ComposeResult:
+        """What will be done, and the answers."""
+        yield Static(Text(self.clean(self._words)), id="prompt-words")
+        with Horizontal(classes="form-buttons"):
+            yield Button(self._does, id="confirm-yes", variant="primary", compact=True)
+            yield Button("Cancel", id="confirm-no", compact=True)
+
+    def on_mount(self) -> None:
+        """Enter agrees."""
+        self.query_one("#confirm-yes", Button).focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """One of the answers."""
+        self.dismiss(event.button.id == "confirm-yes")
+
+    def action_answer(self, yes: bool) -> None:
+        """Close with the answer."""
+        self.dismiss(yes)
+
+    def action_leave(self) -> None:
+        """Close without agreement."""
+        self.dismiss(False)

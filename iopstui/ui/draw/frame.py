@@ -1,0 +1,119 @@
+"""Boxes around panels: the title and the current value on the border."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+
+from iopstui.ui.draw.rows import Line, Piece, Row, cells
+from iopstui.ui.draw.style import BOLD, BORDER, FOCUS, KEY, Charset
+
+SIDES = 4
+"""Columns of both borders and the blanks beside them."""
+_CHARS = {"utf8": tuple("╭╮╰╯─│"), "console": tuple("┌┐└┘─│"), "ascii": tuple("++++-|")}
+
+
+def colour(focused: bool) -> Style:
+    """The style of a border."""
+    return FOCUS if focused else BORDER
+
+
+def side(charset: Charset) -> str:
+    """A piece of the left or the right border."""
+    return _CHARS[charset.name][5]
+
+
+def corners(charset: Charset) -> tuple[str, str]:
+    """Of the lower border."""
+    left, right = _CHARS[charset.name][2:4]
+    return charset.text(left), charset.text(right)
+
+
+def top(
+    width: int, charset: Charset, number: str, title: Sequence[Piece], value: Sequence[Piece] = (),
+    focused: bool = False,
+) -> Row:  # fmt: skip
+    """The upper border: the panel's number (its key) and title, at the right the current value, as
+    far as it has room."""
+    left, right, _, _, line, _ = _CHARS[charset.name]
+    style = colour(focused)
+    found = Line(width - 2, charset).add(f"{left}{line} ", style)
+    found.add(f"{number} " if number else "", KEY)
+    for text, looks in title:
+        found.add(text, looks)
+    found.add(" ", style)
+    room = width - 2 - found.used
+    shown = list(value)
+    while shown and sum(cells(text) for text, _ in shown) + 3 > room:
+        shown = _shorter(shown)
+    size = sum(cells(text) for text, _ in shown)
+    if shown:
+        found.to(width - 4 - size, line, style).add(" ", style).extend(shown).add(" ", style)
+    found.to(width - 2, line, style)
+    return (*found.done(), (charset.text(line + right), style))
+
+
+def _shorter(value: list[Piece]) -> list[Piece]:
+    """Without the last group; groups begin with a blank piece."""
+    at = next((n for n in range(len(value) - 1, 0, -1) if value[n][0].startswith("  ")), 0)
+    return value[:at]
+
+
+def bottom(width: int, charset: Charset, foot: Row = (), focused: bool = False) -> Row:
+    """The lower border, with words of ``foot`` on it."""
+    _, _, left, right, line, _ = _CHARS[charset.name]
+    style = colour(focused)
+    found = Line(width - 1, charset).add(left + line, style)
+    words = stripped(foot)
+    if words:
+        found.add(" ", style)
+        room = width - 4 - found.used
+        inner = Line(room, charset).extend(words)
+        found.extend(inner._pieces).add(" ", style)
+    found.to(width - 1, line, style)
+    return (*found.done(), (charset.text(right), style))
+
+
+def stripped(row: Row) -> list[Piece]:
+    """Without the blanks at both ends."""
+    pieces = list(row)
+    while pieces and not pieces[-1][0].strip():
+        pieces.pop()
+    while pieces and not pieces[0][0].strip():
+        pieces.pop(0)
+    if pieces:
+        pieces[-1] = (pieces[-1][0].rstrip(), pieces[-1][1])
+        pieces[0] = (pieces[0][0].lstrip(), pieces[0][1])
+    return pieces
+
+
+def boxed(first: Row, body: Sequence[Row], last: Row, charset: Charset, focused: bool) -> list[Row]:
+    """A box; the rows of ``body`` are ``SIDES`` narrower than it."""
+    line, style = charset.text(side(charset)), colour(focused)
+    return [first, *(((f"{line} ", style), *row, (f" {line}", style)) for row in body), last]
+
+
+def words_of(title: str) -> tuple[Piece, ...]:
+    """A title in the style of titles."""
+    return ((title, BOLD),)
+
+
+def valued(head: Row) -> list[Piece]:
+    """What stands at the right of a panel's first row."""
+    pieces = list(head)[1:]
+    fills = [n for n, (text, _) in enumerate(pieces) if len(text) > 2 and not text.strip("─- ")]
+    return stripped(tuple(pieces[fills[0] + 1 : -1])) if fills else []
+
+
+def titled(head: Row) -> list[Piece]:
+    """The title in a panel's first row, which is a rule."""
+    found: list[Piece] = []
+    pieces = list(head)
+    if pieces and not pieces[0][0].strip(" ─-"):
+        pieces = pieces[1:]
+    for text, style in pieces:
+        if text.strip(" ─-") == "":
+            break
+        found.append((text, style))
+    return found

@@ -1,0 +1,101 @@
+"""Keys that move the focus between the panels and give one of them the whole screen."""
+
+from __future__ import annotations
+
+from iopstui.ui.actions import IDLE, RUNNING, Action, Footer, Part
+from iopstui.ui.core.key import Key
+
+
+class PanelKeys(Part):
+    """On a large screen all panels are seen; on a small one a pane is as large as it can be."""
+
+    @property
+    def can_open(self) -> bool:
+        """Whether a panel can be given the whole screen."""
+        dashboard = self.port.dashboard
+        return dashboard is not None and dashboard.zooms and not dashboard.tabbed
+
+    @property
+    def can_close(self) -> bool:
+        """Whether one has it, or the picture stands still."""
+        dashboard = self.port.dashboard
+        return dashboard is not None and (
+            dashboard.alone or dashboard.frozen_at is not None or dashboard.span is not None
+        )
+
+    def open(self) -> None:
+        """Give the focused panel the whole screen."""
+        if self.port.dashboard is not None:
+            self.port.dashboard.show_alone(self.port.dashboard.tab)
+            self.port.refresh_footer()
+
+    def close(self) -> None:
+        """Show all panels again; else all of the time; else what is measured now."""
+        dashboard = self.port.dashboard
+        if dashboard is None:
+            return
+        if dashboard.alone:
+            dashboard.show_alone(None)
+        elif dashboard.span is not None:
+            dashboard.drop_span()
+        else:
+            dashboard.freeze()
+        self.port.refresh_footer()
+        dashboard.paint(even_if_frozen=True)
+
+    def tab(self, tab: int) -> None:
+        """Move the focus to a panel; the focused one gets the whole screen, or gives it back. On a
+        small screen: show that pane."""
+        dashboard = self.port.dashboard
+        if dashboard is None or (not dashboard.alone and dashboard.show_tab(tab)):
+            return
+        if dashboard.alone:
+            dashboard.show_alone(None if dashboard.tab == tab else tab)
+        elif dashboard.focus_shown and dashboard.tab == tab:
+            dashboard.show_alone(tab)
+        else:
+            dashboard.focus_panel(tab)
+
+    def everything(self) -> None:
+        """Show all panels again, where there is room for them."""
+        if self.port.dashboard is not None and self.port.dashboard.alone:
+            self.port.dashboard.show_alone(None)
+
+    def next_tab(self, by: int) -> None:
+        """Move the focus to the next or the previous panel."""
+        dashboard = self.port.dashboard
+        if dashboard is None:
+            return
+        following = (dashboard.tab + by) % len(dashboard.tabs)
+        if dashboard.alone:
+            dashboard.show_alone(following)
+        elif not dashboard.show_tab(following):
+            dashboard.focus_by(by)
+
+    ACTIONS = (
+        Action(
+            "tab", (Key("1", "1", 0), Key("2", "2", 1), Key("3", "3", 2), Key("4", "4", 3),
+             Key("5", "5", 4), Key("6", "6", 5)), tab,
+            help="focus a panel; again: the whole screen for it. Tab moves the focus",
+            place=100, term="1 2 3 4 5 6, tab",
+        ),
+        Action(
+            "open_panel", (Key("enter", "Enter", on_dashboard=True),), open,
+            title="Panel: whole screen", applies=lambda keys: keys.can_open,
+            help="the whole screen for the focused panel", place=101,
+        ),
+        Action(
+            "close_panel", (Key("escape", "Esc", on_dashboard=True),), close,
+            applies=lambda keys: keys.can_close,
+            help="all panels again, or back to what is measured now", place=102,
+            footer=(Footer("back", {IDLE: 4, RUNNING: 4}, when=lambda keys: keys.can_close),),
+        ),
+        Action(
+            "everything", (Key("0", "0"),), everything, help="all panels again", place=103,
+        ),
+        Action(
+            "next_tab",
+            (Key("tab", "tab", 1, on_dashboard=True),
+             Key("shift+tab", "shift+tab", -1, on_dashboard=True)), next_tab,
+        ),
+    )  # fmt: skip

@@ -1,0 +1,65 @@
+"""Figures go on under a dialog: what changed is sent, and nothing of what the dialog covers."""
+
+from __future__ import annotations
+
+import pytest
+from test_app import make, running, settle
+from textual.app import ComposeResult
+from textual.geometry import Region
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.draw.canvas import Place
+
+WIDE = (160, 45)
+
+
+class Dialog(ModalScreen[None]):
+    CSS = """
+    Dialog { align: center middle; background: transparent; }
+    Dialog.tinted { background: black 40%; }
+    #box { width: 60; height: 20; border: round white; }
+    """
+
+    def compose(self) -> ComposeResult:
+        yield Static("a dialog", id="box")
+
+
+async def sent(app: IopstuiApp, tinted: bool, monkeypatch: pytest.MonkeyPatch) -> list[Place]:
+    """What a second of figures sends under a dialog."""
+    found: list[Place] = []
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        app.push_screen(Dialog(classes="tinted" if tinted else ""))
+        await settle(pilot)
+        dashboard = app.dashboard
+        assert dashboard is not None
+        of = dashboard.pieces_below
+        monkeypatch.setattr(dashboard, "pieces_below", lambda: found.extend(of()) or found)
+        for _ in range(3):
+            fake.tick(1)
+            await settle(pilot)
+    return found
+
+
+@pytest.mark.parametrize("tinted", [False, True])
+async def test_what_changed_beside_the_dialog_is_sent(
+    tinted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = await sent(make(), tinted, monkeypatch)
+    assert {y for y, _, _ in found} >= {0, 1}
+    covered = Region((160 - 60) // 2, (45 - 20) // 2, 60, 20)
+    for y, x, pieces in found:
+        width = sum(len(text) for text, _ in pieces)
+        assert not covered.intersection(Region(x, y, width, 1)), (y, x)
+
+
+async def test_a_tint_is_on_what_is_sent_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = await sent(make(), False, monkeypatch)
+    tinted = await sent(make(), True, monkeypatch)
+
+    def colours(places: list[Place]) -> set[str]:
+        return {str(style.color) for _, _, row in places for _, style in row if style.color}
+
+    assert not colours(plain) & colours(tinted)

@@ -1,0 +1,159 @@
+"""No key that is typed in a dialog or in the help acts on what lies below it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import experiment_fakes as lab
+import pytest
+import ui_fakes as fakes
+from test_app import settle
+from test_settings_view import AFFINITY, IRQ, REQUESTS
+from textual.pilot import Pilot
+
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.modal import Modal
+from iopstui.ui.core.picture import pictures
+from iopstui.ui.dashboard.screen import Dashboard
+
+PRINTABLE = [chr(code) for code in range(33, 127)]
+OWN: dict[str, str] = {
+    # the key that opens it: the letters that answer or close it
+    "a": "yYnq", "j": "", "b": "qb", "s": "qs", "k": "qk", "P": "qP", ":": "", "m": "", "v": "qv",
+    "f": "qf", "o": "qo", "i": "qi", "u": "qu", "e": "qe", "?": "q?", "w": "", "c": "",
+}  # fmt: skip
+
+
+def named(character: str) -> str:
+    """As the pilot wants it."""
+    from textual.keys import _character_to_key
+
+    return _character_to_key(character)
+
+
+class Watched:
+    """What a session and its dashboard have been told to do."""
+
+    def __init__(self, app: IopstuiApp, fake: fakes.FakeController) -> None:
+        self.app, self.fake = app, fake
+
+    def now(self) -> object:
+        dashboard = self.app.dashboard
+        assert dashboard is not None
+        return (
+            list(self.fake.calls), dashboard.view, dashboard.alone, dashboard.window.dot_s,
+            dashboard.frozen_at, dashboard.overlay.steps, self.app.state.runs.base,
+            dict(self.app.jobs.overrides), self.app.jobs.job, self.app.return_value,
+        )  # fmt: skip
+
+
+async def opened(pilot: Pilot[int], key: str) -> Modal[object]:
+    await pilot.press(named(key))
+    await settle(pilot)
+    await pilot.app.workers.wait_for_complete()
+    await settle(pilot)
+    screen = pilot.app.screen
+    assert isinstance(screen, Modal), key
+    return screen
+
+
+@pytest.mark.parametrize("key", OWN)
+async def test_a_dialog_takes_every_printable_key(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # S keeps a picture
+    app = lab.make(lab.FakeLaboratory())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        fake = app.controller
+        assert isinstance(fake, fakes.FakeController)
+        fake.settings = (AFFINITY, REQUESTS, IRQ)
+        await pilot.press("r")
+        fake.tick(3)
+        await settle(pilot)
+        watched = Watched(app, fake)
+        screen = await opened(pilot, key)
+        before = watched.now()
+        for character in PRINTABLE:
+            if character in OWN[key] + "?S":
+                continue
+            await pilot.press(named(character))
+            assert app.screen is screen, f"{character} closed it, or opened another one"
+        await settle(pilot)
+        assert watched.now() == before
+        await pilot.press("escape")
+        if app.screen is screen:
+            await pilot.press("escape")  # drops what was typed first
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard) and watched.now() == before
+
+
+async def test_letters_behind_the_help_s_key_are_not_the_dashboard_s() -> None:
+    app = lab.make(lab.FakeLaboratory())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        fake = app.controller
+        assert isinstance(fake, fakes.FakeController)
+        before = Watched(app, fake).now()
+        await pilot.press("question_mark", "h", "e", "a", "t")
+        await settle(pilot)
+        assert isinstance(app.screen, Modal) and Watched(app, fake).now() == before
+
+
+async def test_the_dashboard_goes_on_under_a_dialog() -> None:
+    app = lab.make(lab.FakeLaboratory())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        fake = app.controller
+        assert isinstance(fake, fakes.FakeController)
+        await pilot.press("r")
+        fake.tick(3)
+        await opened(pilot, "k")
+        assert app.dashboard is not None
+        before, seen = app.dashboard.panels["fio"].text(), pictures(app)[".txt"]
+        fake.tick(5)
+        await settle(pilot)
+        assert app.dashboard.panels["fio"].text() != before
+        assert pictures(app)[".txt"] != seen, "and it is seen"
+
+
+async def test_a_asks_once_what_it_changes() -> None:
+    app = lab.make(lab.FakeLaboratory())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        fake = app.controller
+        assert isinstance(fake, fakes.FakeController)
+
+        def changes() -> list[object]:
+            return [call for call in fake.calls if call[0] == "tune"]
+
+        screen = await opened(pilot, "a")
+        assert "rq_affinity 1 → 2 on nvme0n1" in screen.heading
+        await pilot.press("escape", "a")
+        assert not changes(), "asked again: it was not agreed"
+        await pilot.press("enter")
+        assert len(changes()) == 1
+        await pilot.press("a")
+        assert len(changes()) == 2 and isinstance(app.screen, Dashboard)
+
+
+async def test_the_help_is_searched_behind_a_slash() -> None:
+    app = lab.make(lab.FakeLaboratory())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        await pilot.press("question_mark")
+        await settle(pilot)
+        assert "iodepth: half, double" in pictures(app)[".txt"]
+        await pilot.press("slash", *"aqu-sz")
+        await settle(pilot)
+        text = pictures(app)[".txt"]
+        assert "mean number of requests in queue" in text and "iodepth: half" not in text
+        await pilot.press(*"xyz")
+        await settle(pilot)
+        assert "No entry of the help" in pictures(app)[".txt"]
+        await pilot.press("escape")
+        await settle(pilot)
+        assert "iodepth: half, double" in pictures(app)[".txt"], "Esc drops the words first"
+        await pilot.press("escape")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard)

@@ -1,0 +1,168 @@
+"""The mouse does what keys do: focus, zoom, a second of a chart, a span of time, the footer."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+import pytest
+from test_app import WIDE, make, running, screen_text, settle, shows
+from textual.events import Key, MouseDown, MouseScrollDown, MouseUp
+from textual.pilot import Pilot
+
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.driver import PatientDriver
+from iopstui.ui.core.key import KeyHint
+from iopstui.ui.core.terminal_input import TerminalInput
+from iopstui.ui.dashboard import bars, mouse
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.draw.chart import AXIS_WIDTH
+from iopstui.ui.draw.layout import Box
+from iopstui.ui.draw.style import UTF8
+
+SMALL = (80, 24)
+SIGNALS = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+
+
+def board(app: IopstuiApp) -> Dashboard:
+    assert app.dashboard is not None
+    return app.dashboard
+
+
+def where(app: IopstuiApp, words: str) -> tuple[int, int]:
+    """The cell in which these words begin."""
+    for y, line in enumerate(screen_text(app).split("\n")):
+        if words in line:
+            return line.index(words), y
+    raise AssertionError(words)
+
+
+async def click(pilot: Pilot[int], at: tuple[int, int], times: int = 1) -> None:
+    await pilot.click(offset=at, times=times)
+    await settle(pilot)
+
+
+def middle(box: Box) -> tuple[int, int]:
+    return box.x + box.width // 2, box.y + box.height // 2
+
+
+async def test_a_click_focuses_a_panel_and_two_give_it_the_whole_screen() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        at = middle(board(app).panels["cpus"].box)
+        await click(pilot, at)
+        assert board(app).focus_shown and board(app).tab == 3 and not board(app).alone
+        await click(pilot, at, 2)
+        assert board(app).alone and shows(app, "[ 4 CPUs ]")
+        await click(pilot, where(app, "3 numbers"))
+        assert board(app).alone and shows(app, "[ 3 numbers ]")
+        await pilot.press("escape")
+        await settle(pilot)
+        assert not board(app).alone
+
+
+async def test_a_click_on_a_chart_shows_that_second_in_all_panels() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot, 20)
+        chart = board(app).charts[0]
+        left = chart.axis.box.x + AXIS_WIDTH
+        await click(pilot, (left + 9, chart.axis.box.y + 3))
+        assert board(app).frozen_at == 10.0 and shows(app, "FROZEN at 0:10")
+        await click(pilot, (left + 4, chart.axis.box.y + 3))
+        assert board(app).frozen_at == 5.0
+        await pilot.press("escape")
+        await settle(pilot)
+        assert board(app).frozen_at is None
+
+
+async def test_a_drag_over_a_chart_shows_that_span_until_escape() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot, 30)
+        window, chart = board(app).window, board(app)._latencies["fio"]
+        before = (window.start, window.dot_s)
+        left, y = chart.axis.box.x + AXIS_WIDTH, chart.axis.box.y + 4
+        await pilot.mouse_down(offset=(left + 10, y))
+        await pilot.hover(offset=(left + 20, y))
+        await pilot.mouse_up(offset=(left + 20, y))
+        await settle(pilot)
+        assert board(app).span == (10.0, 20.0) and board(app).frozen_at is None
+        assert window.start == 10.0 and window.dot_s * chart.dots == pytest.approx(10.0)
+        fake.tick(3)
+        await settle(pilot)
+        assert window.start == 10.0
+        await pilot.press("escape")
+        await settle(pilot)
+        assert board(app).span is None and (window.start, window.dot_s) == before
+
+
+async def test_the_wheel_over_a_chart_changes_its_time() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        chart = board(app).charts[0]
+        at = middle(chart.tiles[0].box)
+        dot_s = board(app).window.dot_s
+        await pilot._post_mouse_events([MouseScrollDown], offset=at)
+        await settle(pilot)
+        assert board(app).window.dot_s == 2 * dot_s
+
+
+async def test_a_click_in_the_footer_does_the_key() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        x, y = where(app, "h heat map")
+        await click(pilot, (x + 4, y))
+        assert board(app).heat_shown
+        x, y = where(app, "[ ] iodepth")
+        await click(pilot, (x + 2, y))
+        assert "iodepth" in app.state.next_run.pending
+        await click(pilot, where(app, "? help"))
+        assert app.screen is not board(app)
+
+
+async def test_on_a_small_screen_a_click_opens_a_tab() -> None:
+    app = make()
+    async with app.run_test(size=SMALL) as pilot:
+        await running(app, pilot)
+        await click(pilot, where(app, "2 latency"))
+        assert board(app).tab == 1 and shows(app, "[ 2 latency ]")
+        chart = board(app)._latencies["fio"]
+        await click(pilot, (chart.axis.box.x + AXIS_WIDTH + 2, chart.axis.box.y + 2))
+        assert board(app).frozen_at == 3.0
+
+
+HINTS = (KeyHint("r", "stop"), KeyHint("[ ]", "iodepth"), KeyHint("space", "freeze"))
+
+
+@pytest.mark.parametrize("width", range(20, 80, 3))
+def test_every_key_is_where_the_footer_has_it(width: int) -> None:
+    row: Sequence[tuple[str, object]] = bars.footer_line(HINTS, width, UTF8)
+    text = "".join(piece for piece, _ in row)
+    spans = mouse.footer_keys(HINTS, width)
+    for begin, end, key in spans:
+        shown = text[begin:end]
+        assert shown == key or shown[1:] in ("stop", "iodepth", "freeze", "help", "quit"), width
+    assert {"?", "q"} <= {key for _, _, key in spans}
+    assert {"[", "]"} <= {key for _, _, key in spans} or width < 40
+
+
+@pytest.mark.parametrize("on", [True, False])
+async def test_reports_of_the_mouse_reach_the_screen_only_where_it_is_on(
+    on: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrived: list[object] = []
+    # Textual handles these signals itself
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        driver = PatientDriver(make(), mouse=on)
+        monkeypatch.setattr(driver, "process_message", arrived.append)
+        driver._arrived(TerminalInput().feed("\x1b[<0;10;5M\x1b[<0;10;5mx"))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    kinds = [type(one) for one in arrived]
+    assert kinds == ([MouseDown, MouseUp, Key] if on else [Key])
