@@ -229,5 +229,5 @@ def test_a_run_ends_when_it_is_steady_or_says_that_it_never_was(here: Path) -> N
     steady = "steady after 0:0" in done.stderr
     assert done.returncode == (0 if steady else 4), done.stderr
     assert ("was never steady" in done.stderr) != steady
-    assert ("(SNIA's rule): yes" in done.stdout) == steady
+    assert ("(SNIA rule): yes" in done.stdout) == steady
     assert "exactly fio's count" in done.stdout and "interrupted" not in done.stderr

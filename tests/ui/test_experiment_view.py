@@ -412,7 +412,7 @@ async def test_a_recording_shows_its_experiment_and_begins_none() -> None:
             await pilot.pause()
             await pilot.press("space", "w")
             await pilot.pause()
-            assert isinstance(app.screen, Dashboard) and shows(app, "this is a recording")
+            assert isinstance(app.screen, Dashboard) and shows(app, "in a recording")
             for event in lab.told(lab.SWEEP, 3):
                 app.state.apply(event)
             await pilot.press("c")

@@ -107,7 +107,7 @@ async def test_keys_that_measure_say_that_this_is_a_recording(key: str) -> None:
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: seq(app) == 0)
         await pilot.press(key)
-        await until(pilot, lambda: shows(app, "this is a recording"))
+        await until(pilot, lambda: shows(app, "in a recording"))
         assert app.screen is app.dashboard
 
 

@@ -85,7 +85,8 @@ def test_settings_that_can_t_be_undone_are_none_of_ours() -> None:
 
 def test_the_scheduler_is_put_back_before_what_it_resets() -> None:
     names = sorted([*TUNABLES, "irq/36", "irq/4"], key=restore_rank)
-    assert names[0] == "scheduler" and set(names[-2:]) == {"irq/36", "irq/4"}
+    assert names[0] == "scheduler" and names[-1] == "read_ahead_kb"
+    assert set(names[-3:-1]) == {"nr_requests", "wbt_lat_usec"}
     assert with_side_effects(["scheduler", "nomerges"]) == {
         "scheduler", "nomerges", *RESET_BY_SCHEDULER,
     }  # fmt: skip
