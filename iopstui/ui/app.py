@@ -438,9 +438,11 @@ class IopstuiApp(KeysInOrder):
             for action, _ in self.actions.by_id.values()
             for key in action.keys
             if key.names
-            for shown in {key.shown, key.shown.lower(), ARROWS.get(key.shown, key.shown)}
+            for shown in {key.shown, ARROWS.get(key.shown, key.shown)}
         }
-        name = known.get(message.shown, known.get(message.shown.lower(), message.shown))
+        # "Enter" is "enter"; of letters the capital is another key
+        plain = message.shown if len(message.shown) == 1 else message.shown.lower()
+        name = known.get(message.shown, known.get(plain, plain))
         character = message.shown if len(message.shown) == 1 else None
         self.post_message(events.Key(name, character))
 

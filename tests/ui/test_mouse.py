@@ -120,6 +120,8 @@ async def test_a_click_in_the_footer_does_the_key() -> None:
         x, y = where(app, "[ ] iodepth")
         await click(pilot, (x + 2, y))
         assert "iodepth" in app.state.next_run.pending
+        await click(pilot, where(app, "r stop"))
+        assert ("stop",) in app.fake.calls, "not the action of the capital R"  # type: ignore[attr-defined]
         await click(pilot, where(app, "? help"))
         assert app.screen is not board(app)
 
