@@ -34,7 +34,7 @@ def measure(place: Path, times: int) -> dict[str, Any]:
             program.live(place, ["."]), lambda words: "the first sample" in words, RATES.search
         )
         other = _start(
-            program.live(place, []), lambda words: "choose what" in words, lambda w: "several" in w
+            program.live(place, []), lambda words: "Disks" in words, lambda w: "UTIL" in w
         )
         # its first picture is a screen of blanks
         empty = _start(_empty(place), lambda w: len(w) > MANY, lambda w: len(w) > MANY, b"\x11")

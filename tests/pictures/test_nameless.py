@@ -9,7 +9,7 @@ import nameless
 import pytest
 from nameless import copy
 
-from iopstui.recording.layout import Devices
+from iopstui.recording.layout import RecordedDevices
 from iopstui.recording.reader import EventRecord, Recording
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
@@ -25,7 +25,7 @@ def test_all_but_the_names_is_the_same(tmp_path: Path, monkeypatch: pytest.Monke
         there, here = list(before.records()), list(after.records())
         assert not after.damage and len(there) == len(here) > 10
         for one, other in zip(there, here, strict=True):
-            if not (isinstance(one, EventRecord) and isinstance(one.value, Devices)):
+            if not (isinstance(one, EventRecord) and isinstance(one.value, RecordedDevices)):
                 assert one == other
 
 
@@ -34,5 +34,5 @@ def test_mount_points_are_left_out(tmp_path: Path) -> None:
     copy(KEPT / "places.iops", out)
     with Recording(out) as after:
         found = [r.value for r in after.records() if isinstance(r, EventRecord)]
-    mounts = [m for one in found if isinstance(one, Devices) for d in one.devices for m in d.mounts]
+    mounts = [m for one in found if isinstance(one, RecordedDevices) for d in one.devices for m in d.mounts]
     assert all(mount.mountpoint == "/" for mount in mounts)

@@ -30,7 +30,7 @@ def refused(code: int, words: tuple[str, ...], here: Path, *arguments: str, **mo
 @pytest.mark.parametrize(
     ("code", "words", "arguments"),
     [
-        (2, ("neither a shipped job nor a file",), ("run", "--job", "nosuch")),
+        (2, ("No shipped job or file",), ("run", "--job", "nosuch")),
         (2, ("does not exist",), ("run", "--job", "./nosuch.fio")),
         (2, ("does not exist",), ("run", "/nowhere/at/all", "--job", "randread-4k")),
         (2, ("does not exist", "iopstui devices"), ("run", "/dev/nosuch", "--job", "randread-4k")),
@@ -59,7 +59,7 @@ def test_words_and_codes(
     [
         (b"", "empty"),
         (b"   \n\n", "empty"),
-        (b"\x7fELF\x00\x01\x02", "Binary data"),
+        (b"\x7fELF\x00\x01\x02", "binary data"),
         (b"# only a comment\n", "no job section"),
         (b"[global]\nbs=4k\n", "no job section"),
         (b"bs=4k\n", "before the first"),
@@ -87,7 +87,7 @@ def test_a_fio_too_old(here: Path, tmp_path: Path) -> None:
 
 
 def test_a_directory_without_the_right_to_write(here: Path) -> None:
-    words = ("Can't create a scratch file", "/proc")
+    words = ("No scratch file is made in /proc", "Name a directory")
     refused(2, words, here, "run", "/proc", "--job", "randread-4k")
 
 

@@ -258,7 +258,7 @@ def test_a_signal_to_the_screen_puts_it_back(here: Path, loop: Path, number: int
     words = ("live", str(loop), "--job", "two.fio", "--set", "runtime=60")
     with screen(here, *words, "--knob", "rq_affinity=2") as one:
         until(lambda: knob(loop, "rq_affinity").read_text() == "2\n")
-        one.shows("fio, this second")
+        one.shows("Device (iostat)")
         one.process.send_signal(number)
         assert one.end() == 130
         assert one.given_back

@@ -83,7 +83,7 @@ def test_killed_what_was_measured_is_kept(here: Path) -> None:
     assert gone(fio) == []
     again = iopstui("replay", "killed.iops", "--format", "jsonl", cwd=here)
     assert again.returncode == 0, again.stderr
-    assert "was killed, or is still recording" in again.stderr
+    assert "was killed or is still recording" in again.stderr
     # a killed iopstui loses at most the sample it was writing
     whole = ("".join(seen) + rest.rpartition("\n")[0]).splitlines()
     frames = [n for n, line in enumerate(whole) if '"event":"frame"' in line]

@@ -36,7 +36,7 @@ def test_a_signal_while_fio_runs(number: signal.Signals, here: Path) -> None:
     with screen(here, *LIVE) as one:
         fio_at_work(one.process.pid)
         below = family(one.process.pid)
-        one.shows("fio, this second")
+        one.shows("Device (iostat)")
         one.process.send_signal(number)
         assert one.end() == 130
         assert one.given_back
@@ -105,14 +105,14 @@ def test_several_signals_of_several_kinds(here: Path) -> None:
 def test_suspended_and_resumed_then_ended(here: Path) -> None:
     with screen(here, *LIVE) as one:
         fio_at_work(one.process.pid)
-        one.shows("fio, this second")
+        one.shows("Device (iostat)")
         one.process.send_signal(signal.SIGTSTP)
         one.until(lambda: os.waitpid(one.process.pid, os.WNOHANG | os.WUNTRACED)[0])
         one.read_all()
         assert one.given_back
         shown = len(one.seen)
         one.process.send_signal(signal.SIGCONT)
-        one.until(lambda: "fio, this second" in one.seen[shown:])
+        one.until(lambda: "Device (iostat)" in one.seen[shown:])
         one.process.send_signal(signal.SIGQUIT)
         assert one.end() == 130
         assert one.given_back

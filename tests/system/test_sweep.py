@@ -183,7 +183,7 @@ def test_expectations_of_a_run(here: Path) -> None:
     words = ("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "16m", *UNHURRIED)
     met = iopstui(*words, "--expect", "iops>=1", "--expect", "read.clat.p99<=100s", cwd=here)
     assert met.returncode == 0, met.stderr
-    assert met.stdout.count("PASS") == 2 and "steady state" in met.stdout
+    assert met.stdout.count("PASS") == 2 and "Steady state" in met.stdout
     missed = iopstui(*words, "--expect", "iops>=900M", "--format", "jsonl", cwd=here)
     assert missed.returncode == 4
     rows = events(missed.stdout)

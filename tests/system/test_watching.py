@@ -66,7 +66,7 @@ def parts(path: Path) -> tuple[list[RawSample], list[str]]:
         assert recording.damage == ""
     shown = [one.raw for one in records if isinstance(one, Sample) and one.shown]
     others = [one.value for one in records if isinstance(one, EventRecord)]
-    assert type(others[-1]).__name__ == "Stopped"
+    assert type(others[-1]).__name__ == "RecordingEnd"
     return shown, [value.text for value in others if type(value).__name__ == "Mark"]
 
 

@@ -90,7 +90,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         await press(pilot, "enter")
         assert shows(app, "Right. You said b)") and not session.back
         await press(pilot, "enter")
-        assert shows(app, "1 of 1 answer borne out") and shows(app, "2 of 2 runs")
+        assert shows(app, "1 of 1 answer confirmed") and shows(app, "2 of 2 runs")
         assert session.back == [(("rq_affinity", "1"),)]
         await press(pilot, "enter")
         assert isinstance(app.screen, Dashboard) and app.screen.tab == 0

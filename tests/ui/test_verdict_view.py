@@ -83,7 +83,7 @@ async def test_on_the_screen_at_any_size(size: tuple[int, int], charset: Charset
         await settle(pilot)
         assert isinstance(app.screen, LiveRows)
         assert shows(app, "PASS iops >= 5000")
-        assert "steady state" in screen_text(app)
+        assert "Steady state" in screen_text(app)
 
 
 def test_every_point_of_an_experiment_has_its_mark() -> None:
