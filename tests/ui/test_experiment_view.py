@@ -100,7 +100,7 @@ async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
         typed = screen.typed()
         assert typed["job"] == pilot.app.jobs.job and typed["options"] == "bs=8k"  # type: ignore[attr-defined]
         assert typed["axis"] == "iodepth=1,2,4..64", "so iodepth is no option of all runs"
-        assert "7 points, about" in words(screen) and "is only read" in words(screen)
+        assert "7 points, about" in words(screen) and "read only" in words(screen)
         type_in(screen, axis="bs=4k,8k", options="iodepth=4", settle="0", measure="1.5")
         await pilot.press("enter")
         await settled(pilot)
@@ -412,7 +412,7 @@ async def test_a_recording_shows_its_experiment_and_begins_none() -> None:
             await pilot.pause()
             await pilot.press("space", "w")
             await pilot.pause()
-            assert isinstance(app.screen, Dashboard) and shows(app, "in a recording")
+            assert isinstance(app.screen, Dashboard) and shows(app, "this is a recording")
             for event in lab.told(lab.SWEEP, 3):
                 app.state.apply(event)
             await pilot.press("c")

@@ -325,7 +325,7 @@ async def test_a_recording_is_played_and_looked_through() -> None:
         await pilot.press("home")
         await until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29") and app.scene.number == last)
         await pilot.press("r")
-        assert shows(app, "in a recording")
+        assert shows(app, "this is a recording")
         await pilot.press("q")
     assert app.return_code == 0
 

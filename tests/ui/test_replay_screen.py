@@ -46,13 +46,13 @@ def seq(app: ReplayApp) -> int:
 async def test_it_plays_to_its_end_and_again() -> None:
     app = replay()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: shows(app, "the recording ends here"))
+        await until(pilot, lambda: shows(app, "end of the recording"))
         last = seq(app)
         assert last > 30
         assert shows(app, "REPLAY 0:43 / 0:43") or shows(app, "again")
         assert app.state.history.end == pytest.approx(app.session.end, abs=1.0)
         await pilot.press("space")
-        await until(pilot, lambda: 0 <= seq(app) < last or shows(app, "the recording ends here"))
+        await until(pilot, lambda: 0 <= seq(app) < last or shows(app, "end of the recording"))
         await pilot.press("q")
     assert app.return_code == 0
 
@@ -75,7 +75,7 @@ async def test_paused_it_is_looked_through_second_by_second() -> None:
         # what comes later is not known yet, neither in the history nor on the charts
         assert (app.state.history.end or 0) <= ended - 9
         await pilot.press("end")
-        await until(pilot, lambda: shows(app, "the recording ends here"))
+        await until(pilot, lambda: shows(app, "end of the recording"))
         await pilot.press("home")
         await until(pilot, lambda: seq(app) == 0)
         assert app.state.step is None and not any(app.state.history.marks(0, 1e9))
@@ -107,7 +107,7 @@ async def test_keys_that_measure_say_that_this_is_a_recording(key: str) -> None:
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: seq(app) == 0)
         await pilot.press(key)
-        await until(pilot, lambda: shows(app, "in a recording"))
+        await until(pilot, lambda: shows(app, "this is a recording"))
         assert app.screen is app.dashboard
 
 
