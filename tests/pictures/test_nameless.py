@@ -34,5 +34,6 @@ def test_mount_points_are_left_out(tmp_path: Path) -> None:
     copy(KEPT / "places.iops", out)
     with Recording(out) as after:
         found = [r.value for r in after.records() if isinstance(r, EventRecord)]
-    mounts = [m for one in found if isinstance(one, RecordedDevices) for d in one.devices for m in d.mounts]
+    devices = [d for one in found if isinstance(one, RecordedDevices) for d in one.devices]
+    mounts = [mount for device in devices for mount in device.mounts]
     assert all(mount.mountpoint == "/" for mount in mounts)
