@@ -42,7 +42,7 @@ class StepStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class RunPlanned:
     """Everything was examined, and files are laid out as soon as that is allowed (``fleet``).
     ``layout`` are the bytes of scratch files that will be made, by the scratch directory they are
     made in, which is there by now.
@@ -56,7 +56,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Armed:
+class RunReady:
     """Everything is ready and fio waits for the word to start (``--hold``, ``fleet``). ``writes``
     are the paths that the run writes to; what was made for it is not among them.
     """
@@ -69,7 +69,7 @@ class Armed:
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class FioExecuted:
     """fio was executed after having been held: at ``wall_ms`` since 1970 by this machine's clock,
     ``monotonic_ns`` by CLOCK_MONOTONIC, ``late_ms`` after the instant that was asked for.
     ``offset_ms`` is by how much the clock was ahead of that of who gave the word, ``error_ms`` how
@@ -88,7 +88,7 @@ class Executed:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LayoutProgress:
     """Work before the first frame of a step (laying out the scratch file). Sizes in bytes."""
 
     kind: ClassVar[str] = "progress"
@@ -147,7 +147,7 @@ class TunableChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FindingReported:
     """What the evidence shows (model/findings/rules.py)."""
 
     kind: ClassVar[str] = "found"
@@ -157,10 +157,9 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceased:
-    """The cause of a finding has ceased (model/findings/holding.py): the ``rule`` that fired, the
-    ``text`` it said last, and the seconds of the session from the first to the last that it is
-    about."""
+class FindingEnded:
+    """A finding no longer holds (model/findings/active_findings.py): its ``rule``, its last
+    ``text``, and the first and last second of the session that it is about."""
 
     kind: ClassVar[str] = "ceased"
 
@@ -172,7 +171,7 @@ class Ceased:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ExpectationChecked:
     """What came of one expectation (model/experiment/expectation.py): the ``field``'s id,
     ``required`` and ``limit`` (with the tolerance) and ``measured`` in its ``unit``; ``passed`` is
     ``None`` if it was not measured or can't be judged (``why``); ``share`` (0..1) of the measured
@@ -327,7 +326,7 @@ class StepFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SessionEnded:
     """The session is over; nothing follows."""
 
     kind: ClassVar[str] = "ended"
@@ -338,17 +337,17 @@ class Ended:
 
 Event = (
     StepStarted
-    | Planned
-    | Armed
-    | Executed
-    | Progress
+    | RunPlanned
+    | RunReady
+    | FioExecuted
+    | LayoutProgress
     | FrameReady
     | Mark
     | Notice
     | TunableChanged
-    | Found
-    | Ceased
-    | Judged
+    | FindingReported
+    | FindingEnded
+    | ExpectationChecked
     | SteadyState
     | ExperimentStarted
     | PointStarted
@@ -356,7 +355,7 @@ Event = (
     | PointFailed
     | ExperimentFinished
     | StepFinished
-    | Ended
+    | SessionEnded
 )
 
 

@@ -25,7 +25,7 @@ from iopstui.errors import (
     Missing,
     UsageError,
 )
-from iopstui.linux.counters.interrupts import no_more
+from iopstui.linux.counters.signal_flag import no_more
 from iopstui.output import streams
 from iopstui.safety.signals import handle_stop_signals, heed_ignored, interrupt
 

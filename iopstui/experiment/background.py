@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from iopstui.errors import IopstuiError
 from iopstui.events import Event, Notice
 from iopstui.experiment.progress import ProgressFile
-from iopstui.experiment.runner import Conditions, Runner
+from iopstui.experiment.runner import ExperimentRunner, RunConditions
 from iopstui.experiment.setup import (
-    Setup,
+    ExperimentSetup,
     effects,
     goes_on_text,
     job_lines,
@@ -29,29 +29,29 @@ Tell = Callable[[Event], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedExperiment:
     """An experiment that has passed preflight. ``words`` say how long it takes, what it runs,
     changes and writes, a line each; ``kept`` what is measured already ("" if nothing), and ``lost``
     why what it measures won't be kept if it is stopped ("" if it will)."""
 
-    setup: Setup
+    setup: ExperimentSetup
     progress: ProgressFile | None
     words: tuple[str, ...]
     kept: str = ""
     lost: str = ""
 
 
-class Background:
+class BackgroundExperiments:
     """For one session; ``conditions`` are those of its command line."""
 
     def __init__(
-        self, session: LiveSession, job_target: Target | None, conditions: Conditions
+        self, session: LiveSession, job_target: Target | None, conditions: RunConditions
     ) -> None:
         self._session = session
         self._job_target = job_target
         self._conditions = conditions
 
-    def look(self, plan: Plan) -> Ready:
+    def look(self, plan: Plan) -> PreparedExperiment:
         """Preflight: what this plan would do. Takes a while: fio reads every kind of run. Raises
         UsageError, Refused or Missing."""
         session = self._session
@@ -64,25 +64,29 @@ class Background:
         try:
             progress = setup.progress(None, session.interval_s)
         except OSError as error:
-            return Ready(setup, None, tuple(words), lost=f"progress is not saved: {error}")
+            return PreparedExperiment(
+                setup, None, tuple(words), lost=f"progress is not saved: {error}"
+            )
         if progress.changed:
             lost = f"the interrupted run is discarded: {progress.changed}"
-            return Ready(setup, progress, tuple(words), lost=lost)
+            return PreparedExperiment(setup, progress, tuple(words), lost=lost)
         kept = goes_on_text(progress, plan, time.time()) if progress.points else ""
-        return Ready(setup, progress, tuple(words), kept)
+        return PreparedExperiment(setup, progress, tuple(words), kept)
 
-    def begin(self, ready: Ready, tell: Tell, t: float, anew: bool = False) -> Running:
-        """Run it in a thread of its own. ``tell`` gets the experiment's events there; those of the
-        session must be handed to ``Running.feed``. ``t`` is the session's time; ``anew``: what is
-        kept is thrown away."""
+    def begin(
+        self, ready: PreparedExperiment, tell: Tell, t: float, anew: bool = False
+    ) -> RunningExperiment:
+        """Run it in its own thread. ``tell`` gets the experiment's events there; hand the session's
+        events to ``RunningExperiment.feed``. ``t`` is the session's time; ``anew`` discards what
+        an interrupted run has kept."""
         if ready.progress is not None and (anew or ready.progress.changed):
             ready.progress.remove()
         setup = ready.setup.going_on(ready.progress)
-        runner = Runner(
+        runner = ExperimentRunner(
             self._session, setup.plan, setup.job_target, setup.conditions, tell, ready.progress,
             borrowed=True, t=t,
         )  # fmt: skip
-        running = Running(runner, tell)
+        running = RunningExperiment(runner, tell)
         running.start()
         return running
 
@@ -94,10 +98,10 @@ class Background:
         return "iodepth=1", "iodepth=16"
 
 
-class Running:
+class RunningExperiment:
     """An experiment under way."""
 
-    def __init__(self, runner: Runner, tell: Tell) -> None:
+    def __init__(self, runner: ExperimentRunner, tell: Tell) -> None:
         self._runner = runner
         self._tell = tell
         self._thread = threading.Thread(target=self._main, name="experiment", daemon=True)

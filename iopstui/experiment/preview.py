@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
-from iopstui.experiment.runner import Conditions, common_share, text_of
+from iopstui.experiment.runner import RunConditions, common_share, text_of
 from iopstui.fio.inspect import Fio
 from iopstui.fio.job_text import describe
 from iopstui.fio.library import find_job
@@ -56,7 +56,7 @@ def preview_of(
     plan: Plan,
     target: Target,
     job_target: Target | None,
-    conditions: Conditions,
+    conditions: RunConditions,
     devices: Mapping[str, BlockDevice],
     fio: Fio,
     roots: Roots,

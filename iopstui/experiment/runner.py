@@ -1,9 +1,9 @@
 """Runs the points of a plan one after another in one session, each with its own fio.
 
-``Runner.run`` blocks its caller. The session is the runner's own: every event of it and of the
-experiment goes to the sink, in order, in the caller's thread. Or it is ``borrowed`` from a screen
-that shows it: whoever gets its events hands them on with ``feed``, and the sink gets those of the
-experiment alone.
+``ExperimentRunner.run`` blocks its caller. The session is the runner's own: every event of it and
+of the experiment goes to the sink, in order, in the caller's thread. Or it is ``borrowed`` from a
+screen that shows it: the screen passes the session's events on with ``feed``, and the sink gets
+those of the experiment alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 
 from iopstui.errors import EXIT_JOB_FAILED, IopstuiError, JobFailed, ended_early, error_of
 from iopstui.events import (
-    Ended,
     Event,
     ExperimentFinished,
     ExperimentStarted,
@@ -25,6 +24,7 @@ from iopstui.events import (
     PointFailed,
     PointFinished,
     PointStarted,
+    SessionEnded,
     StepFinished,
 )
 from iopstui.experiment.progress import ProgressFile
@@ -35,7 +35,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import restore_rank, with_side_effects
 from iopstui.model.experiment.comparison import settled
-from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
+from iopstui.model.experiment.expectation import Expectation, ExpectationChecker, Outcome
 from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, PlannedPoint, expand
 from iopstui.model.experiment.point import Point, PointMeter, Settling, little, run_s
 from iopstui.model.findings.evidence import SYNCHRONOUS
@@ -56,7 +56,7 @@ Sink = Callable[[Event], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class RunConditions:
     """What holds for every run of an experiment, as on the command line."""
 
     size: str | None = None
@@ -66,7 +66,7 @@ class Conditions:
     no_fence: bool = False
 
 
-class Runner:
+class ExperimentRunner:
     """Drives one plan. ``points`` are the figures so far by step index, ``failed`` says why those
     runs of a sweep have none; what ``progress``
     holds from before is not measured again. ``t`` is the session's time, where it is borrowed."""
@@ -76,7 +76,7 @@ class Runner:
         session: LiveSession,
         plan: Plan,
         job_target: Target | None,
-        conditions: Conditions,
+        conditions: RunConditions,
         sink: Sink,
         progress: ProgressFile | None = None,
         expectations: Sequence[Expectation] = (),
@@ -233,7 +233,7 @@ class Runner:
         self._session.run_request(self.request(step))
         if self.interrupted:
             self._session.stop_job()
-        judge, settling = Judge(self._expectations), Settling(*length)
+        judge, settling = ExpectationChecker(self._expectations), Settling(*length)
         finished = self._follow(before, meter, judge, settling)
         if finished is None and self.interrupted:
             return
@@ -280,7 +280,7 @@ class Runner:
         return [Outcome(one, *known) for one, known in zip(self._expectations, kept, strict=False)]
 
     def _follow(
-        self, before: int, meter: PointMeter, judge: Judge, settling: Settling
+        self, before: int, meter: PointMeter, judge: ExpectationChecker, settling: Settling
     ) -> StepFinished | None:
         """Takes in the run after number ``before``; ``None`` if the session ended in it."""
         while True:
@@ -295,7 +295,7 @@ class Runner:
                         judge.add(event.frame)
                 case StepFinished() if event.step > before:
                     return event
-                case Ended():
+                case SessionEnded():
                     return None
 
     def _done(

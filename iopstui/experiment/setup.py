@@ -12,7 +12,7 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.experiment.preview import Preview, preview_of
 from iopstui.experiment.progress import ProgressFile, default_path
-from iopstui.experiment.runner import OVERHEAD_S, Conditions, text_of
+from iopstui.experiment.runner import OVERHEAD_S, RunConditions, text_of
 from iopstui.fio.inspect import Fio, SectionFiles
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
@@ -36,14 +36,14 @@ SEEDS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class ExperimentSetup:
     """What an experiment works on, as far as it can be known beforehand."""
 
     plan: Plan
     target: Target
     job_target: Target | None
     devices: Mapping[str, BlockDevice]
-    conditions: Conditions
+    conditions: RunConditions
     preview: Preview
     spread: float | None = None
     same: Mapping[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Setup:
         key = self.key(interval_s, *more)
         return ProgressFile(path or default_path(self.kind, key), key, self.same, self.plan.seed)
 
-    def going_on(self, progress: ProgressFile | None) -> Setup:
+    def going_on(self, progress: ProgressFile | None) -> ExperimentSetup:
         """The same in the order in which the interrupted run began it."""
         if progress is None or not progress.points:
             return self
@@ -81,10 +81,10 @@ def previewed_setup(
     target: Target,
     job_target: Target | None,
     devices: Mapping[str, BlockDevice],
-    conditions: Conditions,
+    conditions: RunConditions,
     fio: Fio,
     roots: Roots,
-) -> Setup:
+) -> ExperimentSetup:
     """Check everything before anything runs. UsageError, Refused or Missing. Tunables that
     only some variants change keep their present value in the others."""
     _check_conflicts(plan, conditions)
@@ -102,12 +102,12 @@ def previewed_setup(
         "the kernel": f"{kernel.release} {kernel.version}",
         "the target": target_identity(target, devices, roots, job_target is None),
     }
-    return Setup(
+    return ExperimentSetup(
         plan, target, job_target, devices, conditions, preview, same=same, asked_seed=asked_seed
     )
 
 
-def _check_conflicts(plan: Plan, conditions: Conditions) -> None:
+def _check_conflicts(plan: Plan, conditions: RunConditions) -> None:
     """UsageError for what is both fixed for all runs and varied between them."""
     for name in plan.options:
         check_name(name, f"--set {name}")
@@ -148,7 +148,7 @@ def times_text(plan: Plan) -> str:
     return f"{length_text(plan)}, {each}"
 
 
-def dry_run(setup: Setup, state: ProgressFile | None) -> Iterator[str]:
+def dry_run(setup: ExperimentSetup, state: ProgressFile | None) -> Iterator[str]:
     """The plan, its length, and what it will change and write."""
     plan = setup.plan
     yield times_text(plan)
@@ -165,7 +165,7 @@ def dry_run(setup: Setup, state: ProgressFile | None) -> Iterator[str]:
         yield f"progress: {printable(str(state.path))},, until the last point is done"
 
 
-def job_lines(setup: Setup, form: bool = False) -> Iterator[str]:
+def job_lines(setup: ExperimentSetup, form: bool = False) -> Iterator[str]:
     """The jobs and what they do. A ``form`` has no options: that of a sweep takes a seed with the
     order, that of a comparison none."""
     for job, title in setup.preview.titles.items():
@@ -179,7 +179,7 @@ def job_lines(setup: Setup, form: bool = False) -> Iterator[str]:
         yield before(setup.plan, setup.spread)
 
 
-def effects(setup: Setup) -> Iterator[str]:
+def effects(setup: ExperimentSetup) -> Iterator[str]:
     """What it will change and write."""
     where, found = setup.job_target, setup.preview
     place = printable(setup.target.path)
@@ -200,7 +200,7 @@ def effects(setup: Setup) -> Iterator[str]:
         yield f"changes: {name} to {printable(value)}; restored at the end"
 
 
-def writes_text(setup: Setup) -> str:
+def writes_text(setup: ExperimentSetup) -> str:
     """How much it may write at most."""
     where, found = setup.job_target, setup.preview
     made = where is not None and where.kind == kinds.DIRECTORY

@@ -15,8 +15,8 @@ from iopstui.errors import UsageError
 from iopstui.experiment.expectations import expectations_of, sections_of
 from iopstui.experiment.preview import distinct
 from iopstui.experiment.progress import ProgressFile
-from iopstui.experiment.runner import Conditions
-from iopstui.experiment.setup import Setup, goes_on_text, previewed_setup
+from iopstui.experiment.runner import RunConditions
+from iopstui.experiment.setup import ExperimentSetup, goes_on_text, previewed_setup
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted
 from iopstui.linux.devices.sysfs import read_devices
@@ -36,7 +36,7 @@ MANY = 20
 """From so many questions on, fio's answers take seconds."""
 
 
-def set_up(options: ExperimentOptions, say: Say) -> Setup:
+def set_up(options: ExperimentOptions, say: Say) -> ExperimentSetup:
     """Check everything before anything runs. UsageError, Refused or Missing."""
     fio = find_fio()
     clean_up_and_say(say, Roots())
@@ -50,14 +50,14 @@ def set_up(options: ExperimentOptions, say: Say) -> Setup:
     return previewed_setup(plan, target, job_target, devices, conditions, fio, Roots())
 
 
-def _conditions(run: RunOptions) -> Conditions:
+def _conditions(run: RunOptions) -> RunConditions:
     if any(knob.after_s is not None for knob in run.knobs):
         raise UsageError(
             "A tunable that changes during a run (--knob NAME=VALUE@SECONDS) cannot be used in "
             "an experiment.",
             "Remove @SECONDS, or make it an axis or a variant.",
         )
-    return Conditions(
+    return RunConditions(
         run.size,
         run.destroy_data,
         run.bind,
@@ -66,7 +66,7 @@ def _conditions(run: RunOptions) -> Conditions:
     )
 
 
-def expectations_at_every_point(run: RunOptions, setup: Setup) -> tuple[Expectation, ...]:
+def expectations_at_every_point(run: RunOptions, setup: ExperimentSetup) -> tuple[Expectation, ...]:
     """What is expected of each point. UsageError for what one of them can't measure."""
     if not run.expect:
         return ()
@@ -86,7 +86,7 @@ def expectations_at_every_point(run: RunOptions, setup: Setup) -> tuple[Expectat
 
 
 def kept_progress(
-    setup: Setup,
+    setup: ExperimentSetup,
     options: ExperimentOptions,
     expectations: Sequence[Expectation],
     say: Say,
@@ -114,7 +114,7 @@ def kept_progress(
 
 
 def experiment_session(
-    setup: Setup, run: RunOptions, progress: ProgressFile | None, say: Say
+    setup: ExperimentSetup, run: RunOptions, progress: ProgressFile | None, say: Say
 ) -> LiveSession:
     """The session that runs it; not started. UsageError for a --record that can't be. One that
     goes on after an interruption has been recorded to that file before."""

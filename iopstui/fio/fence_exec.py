@@ -74,7 +74,7 @@ _KEPT = (("nosuid", MS_NOSUID), ("nodev", MS_NODEV), ("noexec", MS_NOEXEC),
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Closed(OSError):
+class FenceError(OSError):
     """The fence can't be put up, so fio is not started."""
 
 
@@ -161,9 +161,11 @@ class Grants:
         info = os.fstat(fd)
         link = stat.S_ISLNK(info.st_mode)
         if examined and (link or (info.st_dev, info.st_ino, info.st_rdev) != examined):
-            raise Closed(errno.ESTALE, f"{path} is not the file it was before")
+            raise FenceError(errno.ESTALE, f"{path} is not the file it was before")
         if not examined and (not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid()):
-            raise Closed(errno.ESTALE, f"{path} is not the directory that was made for this run")
+            raise FenceError(
+                errno.ESTALE, f"{path} is not the directory that was made for this run"
+            )
         return fd
 
     def close(self) -> None:
@@ -188,7 +190,7 @@ def _limit(fsize: int | None) -> None:
 def _landlocked(spec: Spec, grants: Grants) -> None:
     abi = landlock_abi()
     if abi == 0:
-        raise Closed(errno.ENOSYS, "this kernel has no Landlock (any more)")
+        raise FenceError(errno.ENOSYS, "this kernel has no Landlock (any more)")
     write = WRITE_FILE | READ_FILE | (TRUNCATE if abi >= 3 else 0)
     below = write | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG
     handled = struct.pack("=Q", below | MAKE_OTHER | EXECUTE)
@@ -232,7 +234,7 @@ def _landlock(number: int, *arguments: int | bytes | None) -> int:
 
 def _checked(answer: int) -> int:
     if answer < 0:
-        raise Closed(-answer, f"it can't be fenced in ({os.strerror(-answer)})")
+        raise FenceError(-answer, f"it can't be fenced in ({os.strerror(-answer)})")
     return answer
 
 
@@ -337,9 +339,9 @@ def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
         except OSError:
             continue  # what can't be reached can't be opened
         if path not in writable and not flag & os.ST_RDONLY:
-            raise Closed(errno.EPERM, f"{path} can't be made read-only")
+            raise FenceError(errno.EPERM, f"{path} can't be made read-only")
         if path not in nodes and not flag & os.ST_NODEV:
-            raise Closed(errno.EPERM, f"the devices in {path} can't be closed")
+            raise FenceError(errno.EPERM, f"the devices in {path} can't be closed")
 
 
 def _within(path: str, tops: set[str]) -> bool:
@@ -381,7 +383,7 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int) -> Non
     texts = [one if one is None else os.fsencode(one) for one in (source, target, kind)]
     if _libc.mount(*texts, ctypes.c_ulong(flags), None) != 0:
         number = ctypes.get_errno()
-        raise Closed(number, f"{target} can't be mounted ({os.strerror(number)})")
+        raise FenceError(number, f"{target} can't be mounted ({os.strerror(number)})")
 
 
 def _call(name: str, *arguments: object) -> int:
@@ -392,7 +394,7 @@ def _call(name: str, *arguments: object) -> int:
 def _must(name: str, *arguments: object) -> None:
     if _call(name, *arguments) != 0:
         number = ctypes.get_errno()
-        raise Closed(number, f"{name}: {os.strerror(number)}")
+        raise FenceError(number, f"{name}: {os.strerror(number)}")
 
 
 def _there(*paths: str) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from iopstui.errors import Interrupted, Missing, UsageError
 from iopstui.fio.fence import Fence, started
-from iopstui.linux.counters.interrupts import Wish, shielded
+from iopstui.linux.counters.signal_flag import SignalFlag, shielded
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
 from iopstui.linux.process.programs import which
@@ -86,7 +86,7 @@ class JobFacts:
 _of_this_thread = threading.local()
 
 
-def give_up_when(asked: Wish) -> None:
+def give_up_when(asked: SignalFlag) -> None:
     """From now on this thread stops waiting for fio's answers once ``asked`` is set,
     and raises Interrupted."""
     _of_this_thread.given_up = asked

@@ -48,7 +48,7 @@ def read_job(path: Path) -> str:
     text = data.decode("utf-8", "surrogateescape")
     try:
         return jobfile.canonical(text, os.environ)
-    except jobfile.Unclear as error:
+    except jobfile.AmbiguousLine as error:
         raise UsageError(
             f"The job file is not accepted: {error.message} (in {path}).",
             "Rewrite the line so that it has one meaning, or run the file with fio.",

@@ -57,7 +57,7 @@ def _has_small_files(section: jobfile.Section) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class LayoutWork:
     """What fio's processes have done so far: bytes in the files, bytes given to write(2) and the
     like (``None``: can't be told), CPU time in seconds; ``waits``: one waits for a device, or is
     stopped (SIGSTOP), now."""
@@ -68,14 +68,14 @@ class Work:
     waits: bool
 
 
-class Stall:
+class StallDetector:
     """Tells whether laying out files has come to a standstill."""
 
     def __init__(self) -> None:
-        self._last: Work | None = None
+        self._last: LayoutWork | None = None
         self._since = 0.0
 
-    def feed(self, t: float, work: Work) -> bool:
+    def feed(self, t: float, work: LayoutWork) -> bool:
         """At ``t`` seconds. True once nothing was written and hardly anything done for
         ``IDLE_S``."""
         last, self._last = self._last, self._last or work
@@ -84,7 +84,7 @@ class Stall:
             return False
         return t - self._since > IDLE_S
 
-    def _moved(self, seconds: float, last: Work, work: Work) -> bool:
+    def _moved(self, seconds: float, last: LayoutWork, work: LayoutWork) -> bool:
         return (
             work.written is None
             or work.waits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Missing, UsageError
-from iopstui.fio.shipped import shipped_directory
+from iopstui.fio.shipped_files import shipped_directory
 
 SUFFIX = ".fio"
 OWN = "iopstui"

@@ -30,7 +30,7 @@ from iopstui.linux.process.private import abandoned_directories, private_directo
 from iopstui.linux.process.processes import cpu_s, start_time
 from iopstui.linux.sysattr import read_bytes
 
-__all__ = ["FioProcess", "Said", "abandoned_directories", "private_directory"]
+__all__ = ["FioProcess", "GuardMessage", "abandoned_directories", "private_directory"]
 
 OUTPUT = "status.json"
 MESSAGES = ("stdout", "stderr")
@@ -52,7 +52,7 @@ _IN_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class GuardMessage:
     """A line of the guard: ``word`` is "held", "started", "exited", "stuck", "deadline", "over" or
     "gone"."""
 
@@ -189,7 +189,7 @@ class FioProcess:
             _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._longest, hard))
 
-    def read_guard(self) -> list[Said]:
+    def read_guard(self) -> list[GuardMessage]:
         """What the guard has said since the last call; "gone" once it has closed its end."""
         assert self._guard.stdout is not None
         if self._guard.stdout.closed:
@@ -202,7 +202,7 @@ class FioProcess:
             self._guard.stdout.close()
             if not self._over:
                 self._kill()
-            return [Said("gone")]
+            return [GuardMessage("gone")]
         *lines, self._guard_rest = (self._guard_rest + data).split(b"\n")
         said = [_said(line.decode("ascii", "replace")) for line in lines if line]
         for one in said:
@@ -303,9 +303,9 @@ class FioProcess:
         private_files.remove(self.private)
 
 
-def _said(line: str) -> Said:
+def _said(line: str) -> GuardMessage:
     word, *rest = line.split()
-    return Said(word, tuple(int(number) for number in rest))
+    return GuardMessage(word, tuple(int(number) for number in rest))
 
 
 def _watch(path: Path) -> int | None:

@@ -28,7 +28,7 @@ RAMPS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class WriteBound:
     """In bytes: what jobs are to write, and the block by which each clone may pass its size, where
     that is no multiple of it."""
 
@@ -47,7 +47,7 @@ def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -
     return None if bound is None else bound.most
 
 
-def bound_of(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> Bound | None:
+def bound_of(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> WriteBound | None:
     """What all jobs together write; ``None``: nothing bounds them but the device.
 
     ``size_of`` gives the size of a file or device that is there, in bytes.
@@ -67,7 +67,7 @@ def bound_of(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> Bo
         clones = number(job.options.get("numjobs"))
         wanted += clones * min(known)
         spare += clones * largest_block(job)
-    return Bound(wanted, spare)
+    return WriteBound(wanted, spare)
 
 
 def laid_out(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from iopstui.fleet.told import FLEET, FLEET_OVER
+from iopstui.fleet.fleet_events import FLEET, FLEET_OVER
 
 Object = dict[str, Any]
 Labelled = tuple[str, Object]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from iopstui import format as f
+from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState, natural
 from iopstui.fleet.merging.sums import Object
-from iopstui.fleet.scene import AWAIT, BW, IOPS, UTIL, WAIT, FleetScene, natural
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.means import fmean, median, pstdev
 from iopstui.model.rates import MIB
@@ -76,7 +76,7 @@ class FleetEvidence:
         return _whole(self.hosts[name][IOPS])
 
 
-def together(scene: FleetScene, interval_s: float = 1.0) -> FleetEvidence:
+def together(scene: FleetState, interval_s: float = 1.0) -> FleetEvidence:
     """Of the newest second and those before it, as far as they are of the run that goes on."""
     last = scene.number + 1
     begun = (scene.begun or 0) + (0 if scene.watching else SETTLED)

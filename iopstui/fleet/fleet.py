@@ -29,7 +29,7 @@ from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.same_file_system import alike, joined, to_look_for
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.short import MARK, row_of
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.text import printable
@@ -65,7 +65,7 @@ APART = ("They are equal in size and in free space, and nothing shows that they 
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class FleetOptions:
     """How a fleet is run. ``least``: so many hosts must be armed (all of them without it);
     ``stop_on_loss``: all stop when one is lost; ``assume_apart``: file systems are several unless
     they are known to be one; ``greet_within_s``: so long a host may take to be reached."""
@@ -78,15 +78,15 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Voices:
+class FleetCallbacks:
     """Where it is told: ``say`` takes words, ``second`` a closed second, ``row`` each row of a
     host's. ``stop`` is asked with each second; a reason ends the run. ``shorts`` takes the short
     lines (short.py) that are not told as rows; ``None``: nobody sends such."""
 
     say: Callable[[str], None]
-    second: Callable[[Second], None]
+    second: Callable[[MergedSecond], None]
     row: Callable[[str, Object], None]
-    stop: Callable[[Second], str]
+    stop: Callable[[MergedSecond], str]
     shorts: Callable[[Sequence[tuple[str, bytes]]], None] | None = None
 
 
@@ -101,8 +101,8 @@ class Fleet:
         command: Callable[[Node], Sequence[str]],
         order: Callable[[Node], Object],
         merger: Merger,
-        terms: Terms,
-        voices: Voices,
+        terms: FleetOptions,
+        voices: FleetCallbacks,
     ) -> None:
         self.members: dict[str, Member] = {}
         self.stopped = ""

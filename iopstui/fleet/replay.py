@@ -14,24 +14,24 @@ from dataclasses import replace
 from typing import Any
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
-from iopstui.fleet.curve import Curve, Place, scale_point
 from iopstui.fleet.deduplication import Deduplicator, judged
-from iopstui.fleet.hosts.settings import HostSettings, Turn
-from iopstui.fleet.merging.merger import Merger, Second
-from iopstui.fleet.merging.outcome import certified
-from iopstui.fleet.merging.sums import MalformedRow
-from iopstui.fleet.scene import DONE, FAILED, KEPT, STOPPED
-from iopstui.fleet.told import (
+from iopstui.fleet.fleet_events import (
     FLEET,
     FLEET_OVER,
-    Anew,
-    Begun,
-    Over,
-    Row,
-    Said,
+    FleetMessage,
+    FleetRunFinished,
+    FleetRunStarted,
+    HostRow,
+    ReplayRestarted,
     Told,
     host_second,
 )
+from iopstui.fleet.fleet_state import DONE, FAILED, KEPT, STOPPED
+from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
+from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.sums import MalformedRow
+from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition, scale_point
 from iopstui.format import counted
 from iopstui.recording.replay import next_speed
 
@@ -53,7 +53,7 @@ class FleetReplay:
 
     live = False
     running = False
-    settings = HostSettings()
+    settings = HostTunables()
 
     def __init__(self, rows: Rows, speed: float = 1.0) -> None:
         self._lines = rows
@@ -178,7 +178,7 @@ class FleetReplay:
         """Nobody is asked."""
         return False
 
-    def turn(self, turn: Turn) -> None:
+    def turn(self, turn: HostTunableChange) -> None:
         """Nothing is changed."""
 
     def close(self) -> None:
@@ -204,7 +204,7 @@ class FleetReplay:
         player = _Player(self._of_host, self.hosts, self._jobs, self.job, self._first_s)
         words, self._unsaid = self._unsaid, ""
         if words:
-            self._tell(Said("warning", words))
+            self._tell(FleetMessage("warning", words))
         # a curve is made of all of its points
         since = -math.inf if self._swept else goal - KEPT
         pace = _ReplayClock(goal)
@@ -224,7 +224,7 @@ class FleetReplay:
 
     def _of_host(self, told: Told) -> None:
         """Frames only of a host that is looked at."""
-        if isinstance(told, Row) and told.row["event"] == "frame":
+        if isinstance(told, HostRow) and told.row["event"] == "frame":
             self.frames[told.name] = told.row
             if told.name not in self._detailed:
                 return
@@ -287,8 +287,8 @@ class _Player:
         self._last = 0.0
         self._broken: set[str] = set()
         self._over: Object = {}
-        self._curve: Curve | None = None
-        tell(Anew())
+        self._curve: ScalingCurve | None = None
+        tell(ReplayRestarted())
 
     def at(self, name: str, row: Object) -> float:
         """Seconds from the beginning."""
@@ -306,7 +306,7 @@ class _Player:
         elif kind == FLEET_OVER:
             self._over = row
         elif kind == "mark" and name not in self._hosts:
-            self._tell(Said("mark", str(row.get("text"))))
+            self._tell(FleetMessage("mark", str(row.get("text"))))
         elif isinstance(kind, str) and name in self._hosts:
             self._host_row(name, row)
 
@@ -325,11 +325,11 @@ class _Player:
             merger.host(name).offset_ms = offset
         job = str(row.get("job") or self._job)
         self._over = {}
-        self._tell(Begun(
+        self._tell(FleetRunStarted(
             self._number, tuple(names), self._first_s + self._last, job, watching, place=place
         ))  # fmt: skip
 
-    def _sweep(self, row: Object) -> Place | None:
+    def _sweep(self, row: Object) -> SweepPosition | None:
         """Of which point of a sweep a run is; the sweep that it is not of is over."""
         axis, number = row.get("axis"), row.get("point")
         counts = tuple(one for one in axis if type(one) is int) if type(axis) is list else ()
@@ -339,10 +339,10 @@ class _Player:
         curve = self._curve
         if curve is None or curve.counts != counts or number <= (curve.at or 0):
             self._end_sweep()
-            curve = Curve(str(row.get("job") or self._job), counts)
+            curve = ScalingCurve(str(row.get("job") or self._job), counts)
         self._curve = replace(curve, at=number)
         self._tell(self._curve)
-        return Place(counts, number)
+        return SweepPosition(counts, number)
 
     def _point(self, merger: Merger, code: object, said: tuple[str, ...]) -> None:
         """What the point that is over came to."""
@@ -369,18 +369,18 @@ class _Player:
         offset = self._offsets.get(name)
         if offset is not None:
             merger.host(name).offset_ms = offset
-        self._tell(Row(name, row))
+        self._tell(HostRow(name, row))
         try:
             if row["event"] in FED:
                 merger.feed(name, row)
         except MalformedRow as error:
             if name not in self._broken:
                 self._broken.add(name)
-                self._tell(Said("warning", f"{name}: a row is left out: {error}"))
+                self._tell(FleetMessage("warning", f"{name}: a row is left out: {error}"))
         until = (self._first_s + self._last - CLOSE_AFTER_S) / merger.interval_s
         self._seconds(merger.closed(int(until) - 1))
 
-    def _seconds(self, found: Iterator[Second]) -> None:
+    def _seconds(self, found: Iterator[MergedSecond]) -> None:
         for second in found:
             self._tell(second)
 
@@ -403,7 +403,7 @@ class _Player:
         if not over and merger.lost:
             said = (f"the recording ends without the end of {counted(len(merger.lost), 'host')}",)
         self._point(merger, code, said)
-        self._tell(Over(
+        self._tell(FleetRunFinished(
             how if how in (DONE, FAILED, STOPPED) else DONE,
             code if isinstance(code, int) else 0, said, whole=merger.rated(),
         ))  # fmt: skip

@@ -23,30 +23,30 @@ from iopstui.errors import (
     Interrupted,
     IopstuiError,
 )
-from iopstui.fleet.curve import STOPPED as STOPPED_BY_HAND
-from iopstui.fleet.curve import Curve, Place, ScalePoint
-from iopstui.fleet.fleet import Fleet, Voices
-from iopstui.fleet.hosts import member as states
-from iopstui.fleet.hosts.member import INTERRUPTED, Member
-from iopstui.fleet.hosts.settings import HostSettings, Turn
-from iopstui.fleet.merging.host import HostInterval
-from iopstui.fleet.merging.merger import Merger, Second
-from iopstui.fleet.merging.short import row_of
-from iopstui.fleet.scene import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
-from iopstui.fleet.told import (
-    Begun,
+from iopstui.fleet.fleet import Fleet, FleetCallbacks
+from iopstui.fleet.fleet_events import (
+    FleetMessage,
+    FleetRunFinished,
+    FleetRunStarted,
     HostColumns,
+    HostRow,
     HostSecond,
     HostSeconds,
-    Over,
-    Row,
-    Said,
-    State,
+    HostStateChanged,
     Told,
     host_columns,
     host_second,
     host_seconds,
 )
+from iopstui.fleet.fleet_state import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
+from iopstui.fleet.hosts import member as states
+from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
+from iopstui.fleet.hosts.member import INTERRUPTED, Member
+from iopstui.fleet.merging.host import HostInterval
+from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.short import row_of
+from iopstui.fleet.scaling_curve import STOPPED as STOPPED_BY_HAND
+from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve, SweepPosition
 from iopstui.safety.crash import crash_sentence
 
 Object = dict[str, Any]
@@ -75,12 +75,12 @@ class PlannedRun:
     to keep each line of a host's, ``stop`` whether to end with this second, and ``judge`` for what
     came of it in the end."""
 
-    fleet: Callable[[Voices], Fleet]
+    fleet: Callable[[FleetCallbacks], Fleet]
     merger: Merger
-    begun: Begun
-    second: Callable[[Second], None]
+    begun: FleetRunStarted
+    second: Callable[[MergedSecond], None]
     row: Callable[[str, Object], None]
-    stop: Callable[[Second], str]
+    stop: Callable[[MergedSecond], str]
     judge: Callable[[Fleet], RunVerdict]
 
 
@@ -110,7 +110,7 @@ class NewestFrames(Mapping[str, Object]):
         return len(self._kept)
 
 
-Plan = Callable[[int, str, Mapping[str, str], Place | None], PlannedRun]
+Plan = Callable[[int, str, Mapping[str, str], SweepPosition | None], PlannedRun]
 """Of a run's number, its job and its changed options, and of which point of a sweep it is. Raises
 IopstuiError."""
 
@@ -138,7 +138,7 @@ class FleetSession:
         plan: Plan,
         note: Callable[[Object], None] = lambda row: None,
         watch: Callable[[], PlannedRun] | None = None,
-        settings: HostSettings | None = None,
+        settings: HostTunables | None = None,
         hosts: Sequence[str] = (),
         table: Callable[[Sequence[ScalePoint]], tuple[str, ...]] = lambda points: (),
     ) -> None:
@@ -146,7 +146,7 @@ class FleetSession:
         self.hosts = hosts
         self._table = table
         self._note = note
-        self.settings = settings or HostSettings()
+        self.settings = settings or HostTunables()
         self._watch = watch
         self._between = False
         self._tell: Callable[[Told], None] = lambda told: None
@@ -213,7 +213,7 @@ class FleetSession:
             self._order(name, {"op": "tunables"})
         return fleet is not None
 
-    def turn(self, turn: Turn) -> None:
+    def turn(self, turn: HostTunableChange) -> None:
         """Have these hosts change a tunable; what came of it is told (Turned)."""
         order = self.settings.ask(turn)
         for name, _ in turn.hosts:
@@ -257,7 +257,7 @@ class FleetSession:
                     self._one(order)
             except Exception as error:  # of a thread nobody would hear of it
                 words = crash_sentence(error)
-                self._tell(Over(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
+                self._tell(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
 
     def _next(self) -> FleetRunRequest | None:
         """What is asked for next; the hosts of a run that is over are watched meanwhile."""
@@ -271,9 +271,9 @@ class FleetSession:
             try:
                 self._watch_between(self._watch())
             except IopstuiError as error:
-                self._tell(Over(FAILED, said=(_words(error),), between=True))
+                self._tell(FleetRunFinished(FAILED, said=(_words(error),), between=True))
             except Exception as error:  # as above
-                self._tell(Over(FAILED, said=(crash_sentence(error),), between=True))
+                self._tell(FleetRunFinished(FAILED, said=(crash_sentence(error),), between=True))
         return self._orders.get()
 
     def _watch_between(self, planned: PlannedRun) -> None:
@@ -286,7 +286,7 @@ class FleetSession:
         finally:
             self._fleet, self._between = None, False
         why = () if fleet.stopped else (reasons(troubles(fleet)),)
-        self._tell(Over(STOPPED, said=why, between=True))
+        self._tell(FleetRunFinished(STOPPED, said=why, between=True))
 
     def _look_between(self, fleet: Fleet) -> None:
         # an order may have come when there was no fleet to interrupt yet
@@ -297,12 +297,12 @@ class FleetSession:
     def _sweep(self, asked: FleetRunRequest) -> None:
         """A run after another; what was measured before one that fails or is stopped stays."""
         self._sweeping, self._halted = True, False
-        curve, why = Curve(asked.job, asked.counts), CRASHED
+        curve, why = ScalingCurve(asked.job, asked.counts), CRASHED
         try:
             for number in range(len(asked.counts)):
                 curve, why = replace(curve, at=number), CRASHED
                 self._tell(curve)
-                done = self._one(asked, Place(asked.counts, number))
+                done = self._one(asked, SweepPosition(asked.counts, number))
                 curve = curve.after(done.point, done.code, done.said)
                 why = self._why_over(done)
                 if why:
@@ -325,20 +325,22 @@ class FleetSession:
             fleet.interrupt()
         self._look()
 
-    def _one(self, asked: FleetRunRequest, place: Place | None = None) -> RunVerdict:
+    def _one(self, asked: FleetRunRequest, place: SweepPosition | None = None) -> RunVerdict:
         self._number += 1
         try:
             planned = self._plan(self._number, asked.job, asked.options, place)
         except IopstuiError as error:
             said = (_words(error),)
-            self._tell(Over(FAILED, error.exit_code, said, said))
+            self._tell(FleetRunFinished(FAILED, error.exit_code, said, said))
             return RunVerdict(error.exit_code, said, said, ends=True)
         self._watching = planned.begun.watching
         fleet = self._begin(planned)
         fleet.on_turn = self._look if place is None else lambda: self._look_point(fleet)
         how, done = self._ran(fleet, planned)
         whole = None if how is not None else planned.merger.rated()
-        self._tell(Over(how or how_of(done.code), done.code, done.said, done.words, whole))
+        self._tell(
+            FleetRunFinished(how or how_of(done.code), done.code, done.said, done.words, whole)
+        )
         return done
 
     def _begin(self, planned: PlannedRun) -> Fleet:
@@ -355,7 +357,7 @@ class FleetSession:
         planned.merger.on_columns = lambda found: columns.append(host_columns(found))
         # who can't be watched between two runs stands in its row: what the run came to stays said
         say = _nothing if planned.begun.between else self.say
-        voices = Voices(
+        voices = FleetCallbacks(
             say, partial(self._second, planned, seconds, columns), partial(self._row, planned),
             planned.stop, self._shorts,
         )  # fmt: skip
@@ -382,11 +384,11 @@ class FleetSession:
 
     def say(self, text: str) -> None:
         """Tell the screen a warning."""
-        self._tell(Said("warning", text))
+        self._tell(FleetMessage("warning", text))
 
     def _second(
         self, planned: PlannedRun, seconds: list[HostSecond], columns: list[HostColumns],
-        second: Second,
+        second: MergedSecond,
     ) -> None:  # fmt: skip
         planned.second(second)
         if seconds:
@@ -408,7 +410,7 @@ class FleetSession:
             self.frames.row(name, row)
             if name not in self._detailed:
                 return
-        self._tell(Row(name, row))
+        self._tell(HostRow(name, row))
         if kind != "session":
             return
         if name in self._detailed:
@@ -419,7 +421,7 @@ class FleetSession:
     def _shorts(self, lines: Sequence[tuple[str, bytes]]) -> None:
         self.frames.shorts(lines)
         for name in self._detailed.intersection(name for name, _ in lines):
-            self._tell(Row(name, self.frames[name]))
+            self._tell(HostRow(name, self.frames[name]))
 
     def _look(self) -> None:
         now = time.monotonic()
@@ -448,7 +450,7 @@ class FleetSession:
             now = (state, "" if state == STOPPED else one.error)
             if self._had.get(name) != now:
                 self._had[name] = now
-                self._tell(State(name, *now))
+                self._tell(HostStateChanged(name, *now))
 
 
 def _nothing(words: str) -> None:

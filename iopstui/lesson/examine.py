@@ -8,11 +8,11 @@ from iopstui.errors import Missing, UsageError
 from iopstui.fio.inspect import find_fio
 from iopstui.lesson.player import LessonRun
 from iopstui.linux.process.private import private_directory, remove
-from iopstui.model.lesson.pages import Run
+from iopstui.model.lesson.pages import RunPage
 from iopstui.preflight.inspection import inspected
 
 
-def check_runs(lesson: LessonRun, runs: tuple[Run, ...]) -> Iterator[str]:
+def check_runs(lesson: LessonRun, runs: tuple[RunPage, ...]) -> Iterator[str]:
     """Have fio read the job of each of these runs. UsageError for an option that it does not
     accept, or a job that is missing; a line if there is no fio to ask."""
     texts = [(run, lesson.job_text(run)) for run in runs]

@@ -24,14 +24,14 @@ TURNED = ("rq_affinity", "scheduler", "nomerges", "read_ahead_kb")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TargetFacts:
     """``facts`` by name (unknown: ``None``), and the present state of each tunable of the disks."""
 
     facts: Mapping[str, Value | None]
     knobs: Mapping[str, str]
 
 
-def surroundings(target: Target, devices: Mapping[str, BlockDevice], roots: Roots) -> Surroundings:
+def surroundings(target: Target, devices: Mapping[str, BlockDevice], roots: Roots) -> TargetFacts:
     """Reads some files; where the target is a directory a file is made in it and removed."""
     disks = queued_disks(target, devices)
     online = online_cpus(roots)
@@ -47,7 +47,7 @@ def surroundings(target: Target, devices: Mapping[str, BlockDevice], roots: Root
     }
     facts |= _device(target, devices, disks, online)
     facts |= _knobs(states, disks, online)
-    return Surroundings(facts, {name: state.now for name, state in states.items()})
+    return TargetFacts(facts, {name: state.now for name, state in states.items()})
 
 
 def _memory() -> float | None:

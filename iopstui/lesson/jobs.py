@@ -17,7 +17,7 @@ from iopstui.model.block.tunable import RESET_BY_SCHEDULER, restore_rank, with_s
 from iopstui.model.experiment.point import run_s
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.sizes import size_bytes
-from iopstui.model.lesson.pages import Run
+from iopstui.model.lesson.pages import RunPage
 from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.preflight.request import JobRequest
 
@@ -38,7 +38,7 @@ class LessonJobs:
         self._scratch: KeptScratch | None = None
         self._private: Path | None = None
 
-    def request(self, run: Run, interval_s: float) -> JobRequest:
+    def request(self, run: RunPage, interval_s: float) -> JobRequest:
         """What a session that samples every ``interval_s`` has to run. UsageError."""
         length_ms = round(1000 * run_s(run.settle, run.seconds, interval_s))
         overrides = dict(self.filled(run.options))
@@ -54,7 +54,7 @@ class LessonJobs:
             size_bytes(self._known.lesson.size or "") or SCRATCH_BYTES,
         )
 
-    def job_text(self, run: Run) -> str:
+    def job_text(self, run: RunPage) -> str:
         """The job file of a run with its options. UsageError if there is none."""
         text = run.fio + "\n" if run.fio is not None else read_job(self._job_path(run))
         return jobfile.changed(text, dict(self.filled(run.options)))
@@ -88,12 +88,12 @@ class LessonJobs:
             remove(self._private)
             self._private = None
 
-    def _job_path(self, run: Run) -> Path:
+    def _job_path(self, run: RunPage) -> Path:
         if "/" in run.job and not run.job.startswith("/"):
             return find_job(str(Path(self._known.lesson.path).parent / run.job))
         return find_job(run.job)
 
-    def _job_file(self, run: Run) -> str:
+    def _job_file(self, run: RunPage) -> str:
         """The path of a job; one that stands in the lesson itself is written to a file first."""
         if run.fio is None:
             return str(self._job_path(run)) if "/" in run.job else run.job
@@ -109,7 +109,7 @@ class LessonJobs:
             self._scratch = KeptScratch([Path(place.path) for place in self._target.places])
         return self._scratch.scratch
 
-    def _knobs_of(self, run: Run) -> Iterator[tuple[str, str]]:
+    def _knobs_of(self, run: RunPage) -> Iterator[tuple[str, str]]:
         """A run's tunables; those that only other runs change have their original values."""
         own = dict(self.filled(run.knobs))
         wanted = {**dict(self.found_knobs()), **own}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from iopstui.lesson.facts import Surroundings
-from iopstui.lesson.page import Verdict, judge, missing_text
+from iopstui.lesson.facts import TargetFacts
+from iopstui.lesson.page import AnswerVerdict, judge, missing_text
 from iopstui.model.experiment.point import Point
 from iopstui.model.lesson.figures import FACTS, Figures, unit_of
 from iopstui.model.lesson.formula import Value
-from iopstui.model.lesson.pages import Lesson, Page, QuestionPage, Run
-from iopstui.model.lesson.text import Paragraph, Text, told
+from iopstui.model.lesson.pages import Lesson, Page, QuestionPage, RunPage
+from iopstui.model.lesson.text import Paragraph, ShownParagraph, told
 
 
 class LessonState:
@@ -20,7 +20,7 @@ class LessonState:
     page could not be shown, ``answers`` what was answered, ``asked`` which questions were shown; by
     the pages' names, ``skipped`` by their headers."""
 
-    def __init__(self, lesson: Lesson, around: Surroundings) -> None:
+    def __init__(self, lesson: Lesson, around: TargetFacts) -> None:
         self.lesson = lesson
         self.around = around
         self.points: dict[str, Point] = {}
@@ -41,7 +41,7 @@ class LessonState:
         run, _, figure = name.partition(".")
         return self.figures.get(run, {}).get(figure)
 
-    def verdict(self, name: str) -> Verdict | None:
+    def verdict(self, name: str) -> AnswerVerdict | None:
         """What the measurements so far say to a question; ``None`` if it was not asked."""
         for step in self.lesson.steps:
             if isinstance(step, QuestionPage) and step.name == name and name in self.asked:
@@ -69,7 +69,7 @@ class LessonState:
                 return False
         return True
 
-    def _never(self, run: Run) -> bool:
+    def _never(self, run: RunPage) -> bool:
         """Whether what is known already says that a run will not be made."""
         for formula in (run.when, run.needs):
             names = self.lesson.needed(formula.names) if formula is not None else ()
@@ -91,7 +91,7 @@ class LessonState:
             if self._never(run)
         }
 
-    def texts(self, paragraphs: Sequence[Paragraph]) -> list[Text]:
+    def texts(self, paragraphs: Sequence[Paragraph]) -> list[ShownParagraph]:
         """Paragraphs, filled in, and a note on what of them is missing."""
         texts, missing = told(paragraphs, self.lookup, unit_of)
         # of a run that was not made its own page has said so

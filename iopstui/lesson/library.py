@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from iopstui.errors import Missing, UsageError
-from iopstui.fio.shipped import shipped_directory
+from iopstui.fio.shipped_files import shipped_directory
 from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.pages import Lesson
 

@@ -9,7 +9,7 @@ from iopstui.format import MISSING
 from iopstui.model.lesson.figures import FACTS, FIO, RUN, unit_of
 from iopstui.model.lesson.formula import Lookup
 from iopstui.model.lesson.pages import Choice, FiguresPage, QuestionPage
-from iopstui.model.lesson.text import Text, shown
+from iopstui.model.lesson.text import ShownParagraph, shown
 
 READY, RUNNING, DONE, FAILED, SKIPPED = "ready", "running", "done", "failed", "skipped"
 
@@ -23,7 +23,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-Block = Text | Table
+Block = ShownParagraph | Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ShownPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AnswerVerdict:
     """What the measurement says to a question. ``right`` are the letters it bears out;
     ``correct`` is ``None`` where the given answer can't be judged, or none was given."""
 
@@ -56,7 +56,9 @@ class Verdict:
     text: str
 
 
-def judge(ask: QuestionPage, chosen: str | None, lookup: Lookup, figures: Iterable[str]) -> Verdict:
+def judge(
+    ask: QuestionPage, chosen: str | None, lookup: Lookup, figures: Iterable[str]
+) -> AnswerVerdict:
     """Compare an answer with what was measured; ``figures`` are those that decide it."""
     held = {choice.letter: choice.right.truth(lookup) for choice in ask.choices}
     right = tuple(letter for letter, value in held.items() if value)
@@ -76,7 +78,7 @@ def judge(ask: QuestionPage, chosen: str | None, lookup: Lookup, figures: Iterab
         text = f"{said}This cannot be decided here: a required figure is unknown."
     else:
         text = f"{said}This measurement confirms none of the answers."
-    return Verdict(ask.name, chosen, right, correct, text)
+    return AnswerVerdict(ask.name, chosen, right, correct, text)
 
 
 def _said(choice: Choice, lookup: Lookup) -> str:
@@ -100,9 +102,9 @@ def _meaning(figure: str) -> str:
     return RUN[figure].meaning if figure in RUN else figure.removeprefix(f"{FIO}.")
 
 
-def missing_text(names: Iterable[str]) -> Text | None:
+def missing_text(names: Iterable[str]) -> ShownParagraph | None:
     """What could not be said, because it was not measured."""
     told = sorted(names)
     if not told:
         return None
-    return Text(f"(Not shown because unknown: {', '.join(told)}.)")
+    return ShownParagraph(f"(Not shown because unknown: {', '.join(told)}.)")

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from iopstui.errors import UsageError
 from iopstui.events import Event, FrameReady, StepFinished, StepStarted
 from iopstui.fio.job_shape import shape_of
-from iopstui.lesson.facts import Surroundings
+from iopstui.lesson.facts import TargetFacts
 from iopstui.lesson.jobs import LessonJobs
 from iopstui.lesson.lesson_state import LessonState
-from iopstui.lesson.page import DONE, FAILED, READY, RUNNING, SKIPPED, ShownPage, Verdict
+from iopstui.lesson.page import DONE, FAILED, READY, RUNNING, SKIPPED, AnswerVerdict, ShownPage
 from iopstui.lesson.texts import LessonTexts
 from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.target import Target
@@ -22,8 +22,8 @@ from iopstui.model.experiment.point import PointMeter
 from iopstui.model.fio import jobfile
 from iopstui.model.lesson.figures import asked_figures, run_figures
 from iopstui.model.lesson.formula import Value
-from iopstui.model.lesson.pages import ASK, RUN_STEP, Lesson, Page, QuestionPage, Run
-from iopstui.model.lesson.text import Text
+from iopstui.model.lesson.pages import ASK, RUN_STEP, Lesson, Page, QuestionPage, RunPage
+from iopstui.model.lesson.text import ShownParagraph
 from iopstui.preflight.request import JobRequest
 
 
@@ -40,7 +40,7 @@ class LessonRun:
         self,
         lesson: Lesson,
         target: Target,
-        around: Surroundings,
+        around: TargetFacts,
         size: str | None = None,
         destroy_data: Sequence[str] = (),
     ) -> None:
@@ -83,7 +83,7 @@ class LessonRun:
         if step is None or self.running:
             return
         passed_over = step.header in self.skipped
-        if isinstance(step, Run) and step.name not in self.points and not passed_over:
+        if isinstance(step, RunPage) and step.name not in self.points and not passed_over:
             self.failed.setdefault(step.name, "it was not run")
         self._move()
 
@@ -112,7 +112,7 @@ class LessonRun:
         """A figure, a fact or one of [let]; ``None`` if it is not known."""
         return self._known.lookup(name)
 
-    def verdict(self, name: str) -> Verdict | None:
+    def verdict(self, name: str) -> AnswerVerdict | None:
         """What the measurements so far say to a question; ``None`` if it was not asked."""
         return self._known.verdict(name)
 
@@ -120,7 +120,7 @@ class LessonRun:
         """The runs that can't be made here, and why ("": because another one can't)."""
         return self._known.cannot()
 
-    def look_again(self, around: Surroundings) -> None:
+    def look_again(self, around: TargetFacts) -> None:
         """Go on after a break in which the target's tunables may have changed."""
         self._known.around = around
 
@@ -135,7 +135,7 @@ class LessonRun:
             shown = self._known.decidable(step) and self._known.askable(step)
             self._known.asked |= {step.name} if shown else set()
             return shown
-        return isinstance(step, Run) or bool(self._words.blocks(step))
+        return isinstance(step, RunPage) or bool(self._words.blocks(step))
 
     # -- pages
 
@@ -146,7 +146,7 @@ class LessonRun:
             return None
         number, total = self._index + 1, len(self.lesson.steps)
         if step.header in self.skipped:
-            why = (Text(self.skipped[step.header]),)
+            why = (ShownParagraph(self.skipped[step.header]),)
             return ShownPage(step.kind, step.name, step.title, why, number, total, state=SKIPPED)
         return ShownPage(
             step.kind,
@@ -158,7 +158,7 @@ class LessonRun:
             choices=tuple(self._words.choices(step)) if isinstance(step, QuestionPage) else (),
             chosen=self.answers.get(step.name) if step.kind == ASK else None,
             state=self._state(step) if step.kind == RUN_STEP else "",
-            look=step.look if isinstance(step, Run) else (),
+            look=step.look if isinstance(step, RunPage) else (),
         )
 
     def _state(self, step: Page) -> str:
@@ -170,7 +170,7 @@ class LessonRun:
 
     # -- runs
 
-    def job_text(self, run: Run) -> str:
+    def job_text(self, run: RunPage) -> str:
         """The job file of a run with its options. UsageError if there is none."""
         return self._jobs.job_text(run)
 
@@ -183,7 +183,7 @@ class LessonRun:
         """What a session that samples every ``interval_s`` has to run for the page that is shown;
         from now on it waits for its events. Raises UsageError."""
         run = self.step
-        if not isinstance(run, Run) or run.header in self.skipped:
+        if not isinstance(run, RunPage) or run.header in self.skipped:
             raise UsageError("No run is shown.")
         text = self.job_text(run)
         request = self._jobs.request(run, interval_s)
@@ -204,7 +204,7 @@ class LessonRun:
     def feed(self, event: Event) -> bool:
         """Take an event of the session; True if it ended the run that is waited for."""
         run, meter = self.step, self._meter
-        if meter is None or not isinstance(run, Run):
+        if meter is None or not isinstance(run, RunPage):
             return False
         match event:
             case StepStarted():
@@ -224,7 +224,7 @@ class LessonRun:
             self.failed[self.step.name] = why
         self._meter = None
 
-    def _finish(self, run: Run, meter: PointMeter, event: StepFinished) -> None:
+    def _finish(self, run: RunPage, meter: PointMeter, event: StepFinished) -> None:
         self._meter = None
         point = meter.point()
         if event.error or event.interrupted or point is None:

@@ -11,8 +11,15 @@ from iopstui.lesson.lesson_state import LessonState
 from iopstui.lesson.page import Block, figures_table
 from iopstui.model.fio.report import report_parts
 from iopstui.model.lesson.figures import unit_of
-from iopstui.model.lesson.pages import Explain, FiguresPage, Page, QuestionPage, ReportPage, Run
-from iopstui.model.lesson.text import Text
+from iopstui.model.lesson.pages import (
+    AnswerPage,
+    FiguresPage,
+    Page,
+    QuestionPage,
+    ReportPage,
+    RunPage,
+)
+from iopstui.model.lesson.text import ShownParagraph
 
 
 class LessonTexts:
@@ -25,16 +32,16 @@ class LessonTexts:
     def blocks(self, step: Page) -> list[Block]:
         """What a page shows; nothing if all of it depends on what is not known."""
         blocks: list[Block] = []
-        if isinstance(step, Explain):
+        if isinstance(step, AnswerPage):
             verdicts = [self._known.verdict(name) for name in step.answers]
-            blocks += [Text(verdict.text) for verdict in verdicts if verdict is not None]
+            blocks += [ShownParagraph(verdict.text) for verdict in verdicts if verdict is not None]
         if isinstance(step, FiguresPage):
             runs = [run for run in step.runs if run in self._known.points]
             if not runs:
                 return []
             blocks.append(figures_table(step, runs, self._known.lookup))
         blocks += self._known.texts(step.paragraphs)
-        if isinstance(step, Run):
+        if isinstance(step, RunPage):
             blocks += self._about(step)
         if isinstance(step, ReportPage):
             blocks += self._report(step)
@@ -45,29 +52,29 @@ class LessonTexts:
         for choice in ask.choices:
             yield choice.letter, choice.text.fill(self._known.lookup, unit_of) or ""
 
-    def _about(self, run: Run) -> list[Text]:
+    def _about(self, run: RunPage) -> list[ShownParagraph]:
         """What will be run, or what came of it."""
         if run.name in self._known.failed:
-            return [Text(f"This run failed: {self._known.failed[run.name]}")]
+            return [ShownParagraph(f"This run failed: {self._known.failed[run.name]}")]
         try:
             knobs = [f"{name}={value}" for name, value in self._jobs.filled(run.knobs)]
             what = describe(self._jobs.job_text(run))
         except UsageError as error:
-            return [Text(error.message)]
+            return [ShownParagraph(error.message)]
         lines = [what, f"{run.settle:g} s to settle, {run.seconds:g} s measured"]
         set_ = [f"{name}={value}" for name, value in self._jobs.filled(run.options)]
         for label, parts in (("fio options: ", set_), ("tunables: ", knobs)):
             if parts:
                 lines.append(label + ", ".join(parts))
-        return [Text("\n".join(lines), kept=True)]
+        return [ShownParagraph("\n".join(lines), kept=True)]
 
-    def _report(self, step: ReportPage) -> list[Text]:
+    def _report(self, step: ReportPage) -> list[ShownParagraph]:
         document = self._known.documents.get(step.run)
         if not document:
             return []
         explained = dict(step.parts)
-        texts: list[Text] = []
+        texts: list[ShownParagraph] = []
         for part, lines in report_parts(document):
-            texts.append(Text("\n".join(lines), kept=True))
+            texts.append(ShownParagraph("\n".join(lines), kept=True))
             texts += self._known.texts(explained.get(part, ()))
         return texts

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
-from iopstui.events import Event, Found, FrameReady, Mark, StepFinished, StepStarted
+from iopstui.events import Event, FindingReported, FrameReady, Mark, StepFinished, StepStarted
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import DEVICE, TOTAL
@@ -64,7 +64,7 @@ class InfluxSink:
                 text = event.error or "done"
             case Mark():
                 text = event.text
-            case Found():
+            case FindingReported():
                 text = event.finding.text
             case _:
                 return

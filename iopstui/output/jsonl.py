@@ -23,7 +23,7 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import SCHEMA, TOTAL
-from iopstui.model.metrics.probe import KINDS, Latencies, ProbeInterval, RequestStats, Task
+from iopstui.model.metrics.probe import KINDS, LatencyStats, ProbeInterval, RequestStats, TaskIo
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.samples import DIRECTIONS
@@ -288,7 +288,7 @@ def _requests(part: RequestStats | None) -> Object | None:
     }
 
 
-def _latencies(found: Latencies) -> Object:
+def _latencies(found: LatencyStats) -> Object:
     return {
         "mean": found.mean_ns,
         **_ranks(found.percentiles),
@@ -301,7 +301,7 @@ def _ranks(percentiles: Mapping[str, int]) -> Object:
     return {name: percentiles.get(name) for name in map(percentile_name, PERCENTILES)}
 
 
-def _task(task: Task) -> Object:
+def _task(task: TaskIo) -> Object:
     return {
         "pid": task.pid,
         "comm": task.comm,

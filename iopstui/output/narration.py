@@ -8,12 +8,12 @@ from typing import TextIO
 
 from iopstui.events import (
     LAYOUT,
-    Ceased,
     Event,
-    Found,
+    FindingEnded,
+    FindingReported,
+    LayoutProgress,
     Mark,
     Notice,
-    Progress,
     StepFinished,
     StepStarted,
 )
@@ -41,7 +41,7 @@ class Narrator:
 
     def handle(self, event: Event) -> None:
         """Describe the event."""
-        if isinstance(event, Progress) and self.line.alive:
+        if isinstance(event, LayoutProgress) and self.line.alive:
             self.line.draw(f"[{clock(event.t)}] {self._share.words(event)}")
             return
         for text in self._lines(event):
@@ -62,23 +62,23 @@ class Narrator:
                 version = f" ({event.fio_version})" if event.fio_version else ""
                 begun = "laying out" if event.phase == LAYOUT else "start"
                 yield f"{begun}: {event.title}{version}"
-            case Progress():
+            case LayoutProgress():
                 yield from self._progress(event)
             case Mark():
                 yield f"mark: {event.text}"
             case Notice():
                 self._told.append(event.text)
                 yield event.text if event.level == "info" else f"{event.level}: {event.text}"
-            case Found():
+            case FindingReported():
                 advice = f" → {event.finding.advice}" if event.finding.advice else ""
                 when = seconds_words(event.finding)
                 yield f"finding{f' {when}' if when else ''}: {event.finding.text}{advice}"
-            case Ceased():
+            case FindingEnded():
                 yield f"finding {ceased_words(event.since, event.until)}: {event.text}"
             case StepFinished():
                 yield from self._finished(event)
 
-    def _progress(self, event: Progress) -> Iterator[str]:
+    def _progress(self, event: LayoutProgress) -> Iterator[str]:
         tenth = 10 * event.done // event.total if event.total else 0
         if tenth > self._tenth:
             self._tenth = tenth

@@ -19,8 +19,8 @@ from iopstui.events import (
     TunableChanged,
 )
 from iopstui.format import put
+from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.model.metrics.stretches import Stretches
 from iopstui.output.experiment.compare import CompareOut
 from iopstui.output.experiment.sinks import experiment_sink
 from iopstui.output.experiment.sweep import SweepOut
@@ -80,7 +80,7 @@ class RunsSink:
     ) -> None:
         self._inner = inner
         self._history = history
-        self._stretches = Stretches(devices)
+        self._stretches = MarkIntervals(devices)
         self._out = out
 
     def handle(self, event: Event) -> None:

@@ -9,7 +9,7 @@ import os
 import stat
 from typing import TextIO
 
-from iopstui.events import Progress
+from iopstui.events import LayoutProgress
 from iopstui.format import clock, fit, number, size
 from iopstui.model.metrics.frame import Frame
 from iopstui.text import printable
@@ -62,9 +62,9 @@ class ProgressShare:
     """How much of some work is done, and how long the rest takes at the pace so far."""
 
     def __init__(self) -> None:
-        self._first: Progress | None = None
+        self._first: LayoutProgress | None = None
 
-    def words(self, event: Progress) -> str:
+    def words(self, event: LayoutProgress) -> str:
         """ "laying out the scratch file: 43 %, 28 MiB of 64 MiB, 0:03 left"."""
         first = self._first
         if first is None or event.step != first.step or event.done < first.done:

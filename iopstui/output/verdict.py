@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from iopstui import format as units
-from iopstui.events import Event, Judged, SteadyState, StepFinished
+from iopstui.events import Event, ExpectationChecked, SteadyState, StepFinished
 from iopstui.output.sinks import EventSink
 from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import tied, untied
@@ -19,7 +19,7 @@ class VerdictSink:
         self._inner = inner
         self._words = words
         self._interrupted = False
-        self.judged: list[Judged] = []
+        self.judged: list[ExpectationChecked] = []
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -27,7 +27,7 @@ class VerdictSink:
         match event:
             case StepFinished():
                 self.judged, self._interrupted = [], event.interrupted
-            case Judged():
+            case ExpectationChecked():
                 self.judged.append(event)
             case SteadyState():
                 self._tell(event)

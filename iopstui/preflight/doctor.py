@@ -15,9 +15,9 @@ from iopstui.fio.fence import LANDLOCK, NAMESPACE, fence_kind
 from iopstui.fio.fence_exec import landlock_abi
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.probe.own import why_not as own_why_not
+from iopstui.linux.probe.availability import why_not
+from iopstui.linux.probe.bpf_probe import why_not as own_why_not
 from iopstui.linux.probe.process import PROGRAM
-from iopstui.linux.probe.ready import why_not
 from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
 from iopstui.linux.roots import Roots
 from iopstui.safety.leftovers import clean_up

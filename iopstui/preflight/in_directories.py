@@ -14,15 +14,17 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.jobfile import Section
-from iopstui.preflight.asked import Asked, accept, grouped
+from iopstui.preflight.examined_request import ExaminedRequest, accept, grouped
 from iopstui.preflight.prepared import Prepared
 from iopstui.safety import scratch
 from iopstui.safety.scratch_sizes import begins, by_file, scratch_sizes, shared_name, times
-from iopstui.safety.write_guard import Guarded, WriteGuard
+from iopstui.safety.write_guard import GuardedJob, WriteGuard
 from iopstui.text import printable
 
 
-def in_directories(asked: Asked, where: Target, devices: Mapping[str, BlockDevice]) -> Prepared:
+def in_directories(
+    asked: ExaminedRequest, where: Target, devices: Mapping[str, BlockDevice]
+) -> Prepared:
     """On scratch files in the target's directories: nothing else is touched."""
     lent = asked.request.scratch
     made = lent or scratch.make_scratches([Path(place.path) for place in where.places])
@@ -30,7 +32,7 @@ def in_directories(asked: Asked, where: Target, devices: Mapping[str, BlockDevic
     try:
         prepared = _on_scratch(asked, made)
         prepared.lent = lent is not None
-        guarded = Guarded(prepared.facts, prepared.files, made.path, scratch=made.path)
+        guarded = GuardedJob(prepared.facts, prepared.files, made.path, scratch=made.path)
         prepared.guard = WriteGuard(guarded, (), asked.roots)
         prepared.guard.check(devices)
         accept(asked, prepared)
@@ -43,7 +45,7 @@ def in_directories(asked: Asked, where: Target, devices: Mapping[str, BlockDevic
         raise
 
 
-def _on_scratch(asked: Asked, made: scratch.Scratch) -> Prepared:
+def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
     request = asked.request
     jobs = jobfile.effective(jobfile.changed(asked.text, asked.overrides))
     places = made.paths

@@ -24,17 +24,17 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.sizes import size_bytes
-from iopstui.preflight.asked import Asked, accept, grouped
+from iopstui.preflight.examined_request import ExaminedRequest, accept, grouped
 from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
-from iopstui.safety.write_guard import Guarded, WriteGuard
+from iopstui.safety.write_guard import GuardedJob, WriteGuard
 
 # what can be written between two looks at the free space
 QUICK = 1 << 30
 
 
-def in_place(asked: Asked, devices: Mapping[str, BlockDevice]) -> Prepared:
+def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prepared:
     """On the device or file that the target is, or on those that the job names."""
     given = _on_own_files(asked) if asked.where is None else _on_path(asked, asked.where)
     cwd = Path.cwd()
@@ -45,7 +45,7 @@ def in_place(asked: Asked, devices: Mapping[str, BlockDevice]) -> Prepared:
     logs = FioLogs(given, asked.label, cwd)
     prepared = Prepared(asked.label, describe(given), logs.text, facts, files, cwd, logs=logs)
     try:
-        guarded = Guarded(facts, files, cwd)
+        guarded = GuardedJob(facts, files, cwd)
         prepared.guard = WriteGuard(guarded, asked.request.destroy_data, asked.roots)
         prepared.guard.check(devices)
         accept(asked, prepared)
@@ -106,13 +106,13 @@ def _is_device(name: str) -> bool:
         return False
 
 
-def _on_own_files(asked: Asked) -> str:
+def _on_own_files(asked: ExaminedRequest) -> str:
     size = asked.request.size
     wanted = {**asked.overrides, **({"size": size} if size else {})}
     return jobfile.changed(asked.text, grouped(asked.text, wanted))
 
 
-def _on_path(asked: Asked, where: Target) -> str:
+def _on_path(asked: ExaminedRequest, where: Target) -> str:
     """The job with every section on all devices or files of the target."""
     paths = [place.path for place in where.places]
     wanted = {**asked.overrides, "filename": joined(paths)}

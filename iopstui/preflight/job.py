@@ -16,7 +16,7 @@ from iopstui.model.block import target
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import jobfile
-from iopstui.preflight.asked import Asked
+from iopstui.preflight.examined_request import ExaminedRequest
 from iopstui.preflight.in_directories import in_directories
 from iopstui.preflight.in_place import in_place
 from iopstui.preflight.prepared import Prepared
@@ -51,7 +51,7 @@ def prepare(
     binding = bound(text, overrides, where, devices) if request.bind else None
     if binding is not None:
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
-    asked = Asked(request, where, path, text, overrides, fio, private, roots)
+    asked = ExaminedRequest(request, where, path, text, overrides, fio, private, roots)
     if where is not None and where.kind == target.DIRECTORY:
         prepared = in_directories(asked, where, devices)
     else:

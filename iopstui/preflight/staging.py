@@ -29,7 +29,7 @@ _RENAME_NOREPLACE = 1
 
 
 @dataclass(slots=True)
-class _Place:
+class _StagingDirectory:
     """A directory of ours beside the new files of ``parent``, both held open: nobody can put
     others in their place meanwhile."""
 
@@ -65,7 +65,7 @@ class Staging:
     """
 
     def __init__(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> None:
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, _StagingDirectory] = {}
         # existing files that the job names beside new ones; their directories are left alone
         self._linked: Path | None = None
         # where the file belongs -> where fio works
@@ -221,7 +221,7 @@ class Staging:
         return str(self._places[parent].scratch.path)
 
 
-def _made(parent: str) -> _Place:
+def _made(parent: str) -> _StagingDirectory:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         above = os.open(parent, flags)
@@ -231,7 +231,7 @@ def _made(parent: str) -> _Place:
             "Create it, or name another place: iopstui run TARGET --job ...",
         ) from error
     try:
-        return _Place(make_scratch(Path(parent)), above)
+        return _StagingDirectory(make_scratch(Path(parent)), above)
     except BaseException:
         os.close(above)
         raise

@@ -61,7 +61,7 @@ def choose_watched(
     """From all TARGETs, or without any all disks that do something. UsageError also for what is on
     no block device: there is nothing to watch."""
     if not texts:
-        from iopstui.linux.machine.active import active_disks
+        from iopstui.linux.machine.active_disks import active_disks
 
         return active_disks(devices, roots)
     try:

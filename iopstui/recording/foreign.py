@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import UsageError
-from iopstui.fio.stream.framing import Broken, Document, Framer, LogLine, decode
+from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, LogLine, decode
 from iopstui.fio.stream.status import parse_status
 from iopstui.model.fio.log_lines import FioLog, LogName, log_name, looks_like_a_log, read_log
 from iopstui.model.samples import FioStatus
@@ -127,7 +127,7 @@ def read_result(path: Path) -> FioResult:
         )  # fmt: skip
     last = known[-1][0]
     said = [item.text for item in items if isinstance(item, LogLine) and _SAID.match(item.text)]
-    broken = sum(isinstance(item, Broken) for item in items)
+    broken = sum(isinstance(item, BrokenDocument) for item in items)
     return FioResult(
         path, tuple(status for _, status in known), last, _options(last),
         tuple(dict.fromkeys(said)), broken,

@@ -31,7 +31,7 @@ from iopstui import events
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Mount, QueueLimits
 from iopstui.model.block.kernel import Kernel
-from iopstui.model.block.target import DeviceLinks, Place, Target
+from iopstui.model.block.target import DeviceLinks, Target, TargetPath
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.baseline import BaselineFigure, Spread
@@ -92,16 +92,16 @@ class Header:
 # These names stand in files: they stay, whatever a class is called.
 OTHERS: dict[str, type] = {
     "StepStarted": events.StepStarted,
-    "Planned": events.Planned,
-    "Armed": events.Armed,
-    "Executed": events.Executed,
-    "Progress": events.Progress,
+    "Planned": events.RunPlanned,
+    "Armed": events.RunReady,
+    "Executed": events.FioExecuted,
+    "Progress": events.LayoutProgress,
     "Mark": events.Mark,
     "Notice": events.Notice,
     "TunableChanged": events.TunableChanged,
-    "Found": events.Found,
-    "Ceased": events.Ceased,
-    "Judged": events.Judged,
+    "Found": events.FindingReported,
+    "Ceased": events.FindingEnded,
+    "Judged": events.ExpectationChecked,
     "SteadyState": events.SteadyState,
     "ExperimentStarted": events.ExperimentStarted,
     "PointStarted": events.PointStarted,
@@ -109,7 +109,7 @@ OTHERS: dict[str, type] = {
     "PointFailed": events.PointFailed,
     "ExperimentFinished": events.ExperimentFinished,
     "StepFinished": events.StepFinished,
-    "Ended": events.Ended,
+    "Ended": events.SessionEnded,
     "JobRun": JobRun,
     "Devices": RecordedDevices,
     "Stopped": RecordingEnd,
@@ -118,7 +118,7 @@ _PARTS: dict[str, type] = {
     "Header": Header,
     "Target": Target,
     "DeviceLinks": DeviceLinks,
-    "Place": Place,
+    "Place": TargetPath,
     "KnobRequest": TunableRequest,
     "Topology": Topology,
     "RawSample": RawSample,

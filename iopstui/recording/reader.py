@@ -33,7 +33,7 @@ KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampleRecord:
     """A raw sample at ``t``. One that is not ``shown`` is only there to be subtracted from."""
 
     t: float
@@ -49,7 +49,7 @@ class EventRecord:
     value: Any
 
 
-Record = Sample | EventRecord
+Record = SampleRecord | EventRecord
 
 
 @dataclass(slots=True)
@@ -255,7 +255,7 @@ class Recording:
             f"The recording {_name(self.path)} was cut off before its first sample.", HOW
         )
 
-    def _sample(self, chunk: _Chunk, stream: Any) -> Sample:
+    def _sample(self, chunk: _Chunk, stream: Any) -> SampleRecord:
         data = _inflate(stream, chunk.payload)
         if self._needed is not None:
             shown, raw = self._needed.read(data)
@@ -264,7 +264,7 @@ class Recording:
             raw = self._decode(RawSample, value)
         if not 0 <= raw.arrived_ns < LATEST_NS:
             raise ImpossibleFigure(f"a sample of {raw.arrived_ns} ns after the machine's start")
-        return Sample(chunk.t, raw, bool(shown))
+        return SampleRecord(chunk.t, raw, bool(shown))
 
     def _other(self, chunk: _Chunk, room: _Room) -> EventRecord | None:
         data = _inflate(zlib.decompressobj(), chunk.payload)

@@ -15,7 +15,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TUNABLES
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.recording import layout as form
-from iopstui.recording.reader import EventRecord, Record, Recording, RecordingIndex, Sample
+from iopstui.recording.reader import EventRecord, Record, Recording, RecordingIndex, SampleRecord
 from iopstui.safety.tunable_states import TunableState, queued_disks
 
 LOOKBACK = 900
@@ -56,7 +56,7 @@ class ReplayFold:
 
     def feed(self, record: Record) -> Iterator[events.Event]:
         """The events of one record: at most one, but a sample that is not shown has none."""
-        if isinstance(record, Sample):
+        if isinstance(record, SampleRecord):
             raw = record.raw
             frame = self._builder.feed(raw)
             if not record.shown:
@@ -151,7 +151,7 @@ class ReplaySession:
     def _look_ahead(self) -> None:
         """The devices and the first sample's time, which the screen needs before it begins."""
         for record in self._recording.records():
-            if isinstance(record, Sample):
+            if isinstance(record, SampleRecord):
                 self._origin_ns = record.raw.arrived_ns
                 return
             for _ in self._fold.feed(record):
@@ -336,7 +336,7 @@ class ReplaySession:
     def _emit(self, record: Record) -> None:
         for event in self._fold.feed(record):
             # the session's end is not the replay's: one can still go back
-            if not isinstance(event, events.Ended):
+            if not isinstance(event, events.SessionEnded):
                 self._sink(event)
         if self._fold.run is not None:
             self.job, self.overrides = self._fold.run.job, dict(self._fold.run.overrides)
@@ -359,8 +359,8 @@ class ReplaySession:
         """From ``lead`` on, nothing shown before ``place``."""
         until = self._time_of(place)
         for record in self._recording.records(lead):
-            if isinstance(record, Sample) and record.t < until:
-                record = Sample(record.t, record.raw, False)
+            if isinstance(record, SampleRecord) and record.t < until:
+                record = SampleRecord(record.t, record.raw, False)
             yield record
 
     def _time_of(self, place: int) -> float:
@@ -368,8 +368,9 @@ class ReplaySession:
 
 
 _CONTEXT = (
-    events.StepStarted, events.StepFinished, events.Mark, events.Found, events.Ceased,
-    events.Judged, events.SteadyState, events.ExperimentStarted, events.PointStarted,
+    events.StepStarted, events.StepFinished, events.Mark, events.FindingReported,
+    events.FindingEnded,
+    events.ExpectationChecked, events.SteadyState, events.ExperimentStarted, events.PointStarted,
     events.PointFinished, events.PointFailed, events.ExperimentFinished,
     form.JobRun, form.RecordedDevices,
 )  # fmt: skip

@@ -190,7 +190,7 @@ _EXPERIMENT = (events.ExperimentStarted, events.PointStarted, events.PointFinish
                events.PointFailed)  # fmt: skip
 
 
-class Tape:
+class RecordingBuffer:
     """The recorder's place in a session: it always learns what happens, recording or not, so that a
     recording can begin in the middle of a run or an experiment. From any thread.
 
@@ -351,7 +351,7 @@ class Tape:
         recorder.give_up()
         yield f"the recording has stopped: {recorder.problem}; measuring continues"
 
-    def close(self, ended: events.Ended) -> str:
+    def close(self, ended: events.SessionEnded) -> str:
         """The session is over. In words why the recording is not whole, else ""."""
         with self._lock:
             recorder, self.kept = self._recorder, self.path
@@ -423,12 +423,12 @@ class Tape:
     def _shifted(self, value: Any) -> Any:
         """The same at the recording's own seconds; those before it are its first."""
         changed: dict[str, Any] = {"t": self._own_second(value.t)}
-        if isinstance(value, events.Found):
+        if isinstance(value, events.FindingReported):
             about = value.finding
             changed["finding"] = dataclasses.replace(
                 about, since=self._own_second(about.since), until=self._own_second(about.until)
             )
-        if isinstance(value, events.Ceased):
+        if isinstance(value, events.FindingEnded):
             changed["since"] = self._own_second(value.since)
             changed["until"] = self._own_second(value.until)
         return dataclasses.replace(value, **changed)

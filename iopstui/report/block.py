@@ -12,8 +12,8 @@ from math import inf
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.mark_intervals import IntervalFigures, middle
 from iopstui.model.metrics.run_history import RunFigures
-from iopstui.model.metrics.stretches import IntervalFigures, middle
 from iopstui.recording import layout as form
 from iopstui.report import series
 from iopstui.report.heat import Heat

@@ -16,8 +16,9 @@ from iopstui.events import (
     PointStarted,
 )
 from iopstui.model.experiment.comparison import PRIMARY
-from iopstui.model.experiment.curve import (
-    Curve,
+from iopstui.model.experiment.expectation import Expectation
+from iopstui.model.experiment.load_curve import (
+    LoadCurve,
     conclusions,
     curves_along,
     curves_of,
@@ -26,12 +27,11 @@ from iopstui.model.experiment.curve import (
     points_of,
     within_text,
 )
-from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.plan import IOPS, Axis, Plan, letter
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.repeated import places
 from iopstui.model.experiment.words import (
-    Results,
+    ComparisonResults,
     cpu_text,
     difference_text,
     method_text,
@@ -114,7 +114,7 @@ class Experiment:
         return points_of(self.plan, self.ordered)
 
     @property
-    def curves(self) -> list[Curve[PointFinished]]:
+    def curves(self) -> list[LoadCurve[PointFinished]]:
         """What is drawn: the points along ``axis``, a curve for all else that is varied."""
         return curves_along(self.plan, self.axis, self.ordered)
 
@@ -124,12 +124,12 @@ class Experiment:
         found = next((point.outcomes for point in self.ordered if point.outcomes), ())
         return [outcome.expectation for outcome in found]
 
-    def results(self) -> Results:
+    def results(self) -> ComparisonResults:
         """What a comparison's runs show."""
         runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
         for event in self.ordered:
             runs[event.variant][event.repeat] = event.point
-        return Results(self.plan, runs)
+        return ComparisonResults(self.plan, runs)
 
 
 def ending(one: Experiment) -> str:

@@ -7,7 +7,7 @@ from html import escape
 
 from iopstui import format as units
 from iopstui.events import PointFinished
-from iopstui.model.experiment.curve import LOADS, Curve
+from iopstui.model.experiment.load_curve import LOADS, LoadCurve
 from iopstui.model.experiment.plan import letter
 from iopstui.report import experiment as words
 from iopstui.report.drawing.parts import bullets, table
@@ -77,7 +77,7 @@ def _sweep_charts(one: Experiment) -> list[str]:
     return charts
 
 
-def _rates(curve: Curve[PointFinished], values: Sequence[str], style: str) -> XYCurve:
+def _rates(curve: LoadCurve[PointFinished], values: Sequence[str], style: str) -> XYCurve:
     found = [
         (float(values.index(dict(event.settings)[curve.axis.name])), event.point.iops)
         for event in curve.points
@@ -89,7 +89,7 @@ def _rates(curve: Curve[PointFinished], values: Sequence[str], style: str) -> XY
 
 
 def _hockey_stick(
-    curves: Sequence[Curve[PointFinished]], name: str, rates: Scale, more: str
+    curves: Sequence[LoadCurve[PointFinished]], name: str, rates: Scale, more: str
 ) -> str:
     lines = []
     for curve, style in zip(curves, STYLES, strict=False):
@@ -111,7 +111,7 @@ def _hockey_stick(
     )  # fmt: skip
 
 
-def _label(curve: Curve[PointFinished]) -> str:
+def _label(curve: LoadCurve[PointFinished]) -> str:
     return " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
 
 

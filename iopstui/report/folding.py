@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iopstui.events import FrameReady
-from iopstui.model.metrics.stretches import middle
+from iopstui.model.metrics.mark_intervals import middle
 from iopstui.recording.reader import EventRecord, Recording, RecordingIndex
 from iopstui.recording.replay import ReplayFold
 from iopstui.report.block import Block

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from iopstui.recording.reader import EventRecord, Recording, Sample
+from iopstui.recording.reader import EventRecord, Recording, SampleRecord
 from iopstui.recording.replay import ReplayFold
 from iopstui.report.block import Block
 from iopstui.report.folding import BlockBuilder, Segment, segments
@@ -129,7 +129,7 @@ def _work(
     with contextlib.suppress(Exception):
         ours.close()
         recording.reopen()
-        begun = next(record for record in recording.records() if isinstance(record, Sample))
+        begun = next(record for record in recording.records() if isinstance(record, SampleRecord))
         for segment in mine:
             theirs.send(_part(recording, segment, begun.raw.arrived_ns))
 
@@ -152,7 +152,7 @@ def _part(recording: Recording, segment: Segment, origin_ns: int) -> SegmentResu
 
 def _lead_in(recording: Recording, segment: Segment, fold: ReplayFold) -> None:
     for record in recording.records(segment.lead, segment.start):
-        if isinstance(record, Sample):
+        if isinstance(record, SampleRecord):
             for _ in fold.feed(record):
                 pass
     fold.begins_within = False

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from iopstui.recording.reader import EventRecord, Record, Recording, Sample
+from iopstui.recording.reader import EventRecord, Record, Recording, SampleRecord
 
 WORD = "redacted"
 PRIVATE = frozenset(
@@ -55,7 +55,7 @@ class RedactedRecording(Recording):
     def records(self, start: int | None = None, until: int | None = None) -> Iterator[Record]:
         """As ``Recording.records``. Samples are numbers: of their names none is in a report."""
         for record in super().records(start, until):
-            if isinstance(record, Sample):
+            if isinstance(record, SampleRecord):
                 if record.raw.probe is not None:
                     self._private.learn(record.raw.probe.tasks)
                 yield record

@@ -104,7 +104,7 @@ class Run:
     part: bool = False
     begin: float | None = None
     end: float = 0.0
-    judged: list[events.Judged] = field(default_factory=list)
+    judged: list[events.ExpectationChecked] = field(default_factory=list)
     point: str = ""
     steady: events.SteadyState | None = None
     note: str = ""

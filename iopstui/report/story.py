@@ -11,8 +11,8 @@ from iopstui.errors import UsageError
 from iopstui.model import histogram
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.fio.log_lines import LogRow
+from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory, RunRow
-from iopstui.model.metrics.stretches import Stretch, Stretches
 from iopstui.recording import layout as form
 from iopstui.recording.reader import EventRecord, Recording
 from iopstui.recording.replay import ReplayFold, how_it_ends
@@ -59,9 +59,9 @@ class Story:
     """The same runs side by side."""
     experiments: list[Experiment] = field(default_factory=list)
     marks: list[events.Mark] = field(default_factory=list)
-    stretches: list[Stretch] = field(default_factory=list)
+    stretches: list[MarkInterval] = field(default_factory=list)
     changes: list[events.TunableChanged] = field(default_factory=list)
-    findings: list[events.Found] = field(default_factory=list)
+    findings: list[events.FindingReported] = field(default_factory=list)
     ends_of: dict[int, FindingEnds] = field(default_factory=dict)
     """Of the findings that ceased, by their place in ``findings``."""
     notices: list[events.Notice] = field(default_factory=list)
@@ -105,7 +105,7 @@ def _told(recording: Recording, several: bool) -> Story:
     length = duration(index)
     story = Story(recording.path, header, length, Heat(length), index.samples)
     fold = ReplayFold(header)
-    history, stretches = RunHistory(header.target.opened), Stretches(header.target.opened)
+    history, stretches = RunHistory(header.target.opened), MarkIntervals(header.target.opened)
     found = beside(recording, fold) if several else None
     for item in found or _one_by_one(recording, fold):
         if isinstance(item, Block):
@@ -170,7 +170,7 @@ def _take(story: Story, event: events.Event) -> None:
                 story.experiments[-1].take(event)
         case events.StepFinished():
             _run(story, event.step).finished = event
-        case events.Judged():
+        case events.ExpectationChecked():
             _run(story, event.step).judged.append(event)
         case events.SteadyState():
             _run(story, event.step).steady = event
@@ -185,7 +185,7 @@ def _started(story: Story, event: events.StepStarted) -> None:
         run.point = story.experiments[-1].began(event.step)
 
 
-def _ceased(story: Story, event: events.Ceased) -> None:
+def _ceased(story: Story, event: events.FindingEnded) -> None:
     """An end belongs to the newest of its rule."""
     of_rule = [n for n, one in enumerate(story.findings) if one.finding.rule == event.rule]
     if of_rule:
@@ -202,16 +202,16 @@ def _said(story: Story, event: events.Event) -> None:
             story.marks.append(event)
         case events.TunableChanged() if len(story.changes) < MOST_SAID:
             story.changes.append(event)
-        case events.Found() if len(story.findings) < MOST_SAID:
+        case events.FindingReported() if len(story.findings) < MOST_SAID:
             # a finding is said again while it lasts: the report says the newest words of each once
             step = story.runs[-1].step if story.runs else 0
             for place, before in enumerate(story.findings):
                 same = before.finding.rule == event.finding.rule
                 if same and before.t >= _begin(story, step):
-                    story.findings[place] = events.Found(before.t, event.finding)
+                    story.findings[place] = events.FindingReported(before.t, event.finding)
                     return
             story.findings.append(event)
-        case events.Ceased():
+        case events.FindingEnded():
             _ceased(story, event)
         case events.Notice() if len(story.notices) < MOST_SAID:
             # passing messages (fio's progress) are not part of a report

@@ -40,7 +40,7 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class WriteVerdict:
     """What speaks against writing to ``path``, in words.
 
     ``in_use``: refused whatever the user says. ``carries``: would be destroyed. ``unseen``: why it
@@ -60,7 +60,7 @@ class Verdict:
 
 def write_reasons(
     device: str, devices: Devices, roots: Roots, *, path: str | None = None, held: bool = False
-) -> Verdict:
+) -> WriteVerdict:
     """Everything that speaks against writing to a block device. Only reads.
 
     ``path`` is the node to open (default: the device's own). ``held``: this process holds the
@@ -69,7 +69,7 @@ def write_reasons(
     """
     found = devices.get(device)
     if found is None:
-        return Verdict(path or device, in_use=("the kernel has no such device (any more)",))
+        return WriteVerdict(path or device, in_use=("the kernel has no such device (any more)",))
     node = path or found.path
     backings = read_backings(devices, roots)
     stack = Stack(devices, backings)
@@ -82,7 +82,7 @@ def write_reasons(
             in_use += _exclusive(str(roots.dev / lower.name), lower)
     carries, more = _carries(found, node, devices, roots)
     in_use += [*more, *_open_by(device, node, stack, backings, roots)]
-    return Verdict(
+    return WriteVerdict(
         path=node,
         in_use=tuple(dict.fromkeys(in_use)),
         carries=tuple(dict.fromkeys(carries)),
@@ -99,7 +99,7 @@ def check_write(
     held: bool = False,
     opened: os.stat_result | None = None,
     users: FileUsers | None = None,
-) -> Verdict:
+) -> WriteVerdict:
     """Raises Refused unless a job may write to the target; else what the user should know.
 
     ``opened`` is the file or device that the caller holds open, of which the answer is then;
@@ -111,7 +111,7 @@ def check_write(
         return check_file_write(target.path, destroy_data, devices, roots, opened=opened,
                                 users=users)  # fmt: skip
     if target.kind != DEVICE:
-        return Verdict(target.path)
+        return WriteVerdict(target.path)
     verdict = write_reasons(target.device or "", devices, roots, path=target.path, held=held)
     path = printable(target.path)
     if verdict.in_use:
@@ -137,7 +137,7 @@ def check_file_write(
     *,
     opened: os.stat_result | None = None,
     users: FileUsers | None = None,
-) -> Verdict:
+) -> WriteVerdict:
     """Raises Refused unless a job may write to the file ``path``, which may not exist yet.
 
     A file that a loop device or the swap is made of, or that another program has open for writing,
@@ -150,7 +150,7 @@ def check_file_write(
         if os.path.lexists(path):
             _check_word(real, destroy_data, f"{shown} exists; a job that writes would overwrite "
                         "it.", None, where)  # fmt: skip
-        return Verdict(path)
+        return WriteVerdict(path)
     if not stat.S_ISREG(info.st_mode):
         raise Refused(f"{shown} is not written: it is no ordinary file.")
     why = (users or FileUsers(devices or {}, where)).of(real, info)
@@ -162,7 +162,7 @@ def check_file_write(
         )
     _check_word(real, destroy_data, f"{shown} exists; a job that writes would overwrite it.", info,
                 where)  # fmt: skip
-    return Verdict(path)
+    return WriteVerdict(path)
 
 
 def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
@@ -173,7 +173,7 @@ def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
     return [stack.devices[name] for name in dict.fromkeys(lower)]
 
 
-class Held:
+class ExclusiveHold:
     """A device held exclusively: nothing can mount it or make it swap or a RAID member."""
 
     def __init__(self, fd: int, path: str, device: BlockDevice, roots: Roots) -> None:
@@ -208,7 +208,7 @@ class Held:
 
 
 @contextmanager
-def hold(path: str, device: BlockDevice, roots: Roots) -> Iterator[Held]:
+def hold(path: str, device: BlockDevice, roots: Roots) -> Iterator[ExclusiveHold]:
     """Hold the block device at ``path`` exclusively and verify that it still is ``device``.
 
     Opens O_RDONLY|O_EXCL: ordinary opens (fio's) go on working, mount(2), swapon(2) and mkfs
@@ -222,7 +222,7 @@ def hold(path: str, device: BlockDevice, roots: Roots) -> Iterator[Held]:
     try:
         if not stat.S_ISBLK(os.fstat(fd).st_mode):
             raise Refused(f"{printable(path)} is not written: it is not a block device.")
-        held = Held(fd, path, device, roots)
+        held = ExclusiveHold(fd, path, device, roots)
         held.verify()
         yield held
     finally:
@@ -280,7 +280,7 @@ def _quoted(text: str) -> str:
     return printable(text) or '""'
 
 
-def _what_goes(verdict: Verdict, path: str) -> str:
+def _what_goes(verdict: WriteVerdict, path: str) -> str:
     doubt = f" Whether another program writes to it is not known: {verdict.unseen}."
     doubt = doubt if verdict.unseen else ""
     if verdict.carries:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from iopstui.linux.counters import interrupts
+from iopstui.linux.counters import signal_flag
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -95,7 +95,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
         # amid Python's own steps of an import a lock would stay taken, for which other threads wait
         _again_soon()
     else:
-        interrupts.interrupt()
+        signal_flag.interrupt()
 
 
 def _again_soon() -> None:

@@ -45,7 +45,7 @@ from iopstui.text import printable
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AppliedChange:
     """One tunable changed: ``asked`` was written, the kernel now says ``now``."""
 
     device: str
@@ -110,7 +110,7 @@ class Tunables:
         """True while something has to be restored."""
         return bool(self._changed)
 
-    def set(self, device: BlockDevice, name: str, value: str) -> Change:
+    def set(self, device: BlockDevice, name: str, value: str) -> AppliedChange:
         """Change one tunable. Raises Missing (no right), UsageError (the kernel's refusal)."""
         path = tunable_path(device, name, self._roots)
         before = read_tunable(device, name, self._roots)
@@ -133,7 +133,7 @@ class Tunables:
                 f"The kernel took {name}={printable(value)} for {device.name} without an error, "
                 f"but left it at {printable(found)}."
             )
-        return Change(device.name, name, before, value, found)
+        return AppliedChange(device.name, name, before, value, found)
 
     def _keep_others(
         self, name: str, value: str, directory: Path, others: Mapping[str, str]

@@ -36,7 +36,7 @@ Devices = Mapping[str, BlockDevice]
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class GuardedJob:
     """What one job does to which files. ``files`` are absolute; ``cwd`` is where fio runs; with
     ``scratch`` everything must stay inside that directory."""
 
@@ -49,7 +49,7 @@ class Guarded:
 class WriteGuard:
     """Guards the files of one job. ``close`` lets go of held devices; may be called twice."""
 
-    def __init__(self, job: Guarded, destroy_data: Sequence[str], roots: Roots) -> None:
+    def __init__(self, job: GuardedJob, destroy_data: Sequence[str], roots: Roots) -> None:
         self._job = job
         self._writes = job.facts.writes
         self._removes = job_rules.removes_files(job.facts.options)
@@ -153,7 +153,7 @@ class WriteGuard:
         for one in (held, *lower):
             one.verify()
 
-    def _hold(self, path: str, device: BlockDevice) -> safety.Held:
+    def _hold(self, path: str, device: BlockDevice) -> safety.ExclusiveHold:
         held = self._held.enter_context(safety.hold(path, device, self._roots))
         self._fds.append(held.fd)
         return held

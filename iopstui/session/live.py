@@ -27,23 +27,23 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.findings.evidence import Finding
-from iopstui.recording.writer import Recorder, Tape
+from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.write_budget import WriteBudget
-from iopstui.session.later_runs import LaterRuns
+from iopstui.session.lazy_runs import LazyRuns
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.tick.context import Context, Sink
-from iopstui.session.tick.outcomes import Verdicts
+from iopstui.session.tick.outcomes import OutcomeTracker
 from iopstui.session.tick.sampling import Sampling
-from iopstui.session.tick.steady import UntilSteady
-from iopstui.session.tunable_turns import TunableTurns
+from iopstui.session.tick.steady import SteadyStop
+from iopstui.session.tunable_changes import TunableChanges
 from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation, Outcome
     from iopstui.preflight.request import JobRequest
     from iopstui.safety.tunable_states import TunableState
-    from iopstui.session.held import Word
+    from iopstui.session.start_signal import StartSignal
 
 LEAVE_WITHIN_S = 4.0
 CLOSE_WITHIN_S = 5.0
@@ -109,18 +109,18 @@ class LiveSession:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._thread: threading.Thread | None = None
         self._closing = False
-        tape = Tape(
+        tape = RecordingBuffer(
             target, lambda: self.devices, interval_s, idle_frames, knobs, recorder,
             self.topology, own_files=job_target is None, keep_s=keep_s,
         )  # fmt: skip
-        verdicts = Verdicts(expectations, UntilSteady(until_steady) if until_steady else None)
+        verdicts = OutcomeTracker(expectations, SteadyStop(until_steady) if until_steady else None)
         context = self._context = Context(
             target, devices, roots or Roots(), clock or Clock(), tape, verdicts
         )
         self._current = CurrentRun()
         self._sampling = Sampling(context, self._current, interval_s, idle_frames, soon)
-        self._knobs = TunableTurns(context, self._sampling, knobs)
-        self._runs = LaterRuns(
+        self._knobs = TunableChanges(context, self._sampling, knobs)
+        self._runs = LazyRuns(
             context, self._sampling, self._current, self._knobs, self._own_cpus, job_target,
             interval_s, fio_path, keep_scratch, self.budget, hold, deadline_s,
         )  # fmt: skip
@@ -197,7 +197,7 @@ class LiveSession:
         """Go on with the run that has said what it would lay out."""
         self._command(self._runs.lay_out)
 
-    def go(self, word: Word) -> None:
+    def go(self, word: StartSignal) -> None:
         """Start the run that is held; ``Executed`` tells when that was."""
         self._command(lambda: self._runs.go(word))
 
@@ -407,7 +407,7 @@ class LiveSession:
 
     def _end(self) -> None:
         context = self._context
-        ended = events.Ended(context.now(), self.exit_code)
+        ended = events.SessionEnded(context.now(), self.exit_code)
         lost = context.tape.close(ended)
         if lost:
             context.notice("error", lost)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from iopstui import format as f
 from iopstui.events import Event, FrameReady, Mark, StepFinished, StepStarted, TunableChanged
+from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory, RunRow
-from iopstui.model.metrics.stretches import Stretch, Stretches
 from iopstui.text import printable
 
 WIDTH = 80
@@ -35,7 +35,7 @@ def take(history: RunHistory, event: Event) -> None:
             history.finished(event.step, ended)
 
 
-def take_stretch(stretches: Stretches, event: Event) -> None:
+def take_stretch(stretches: MarkIntervals, event: Event) -> None:
     """One event of the session, for what is told by marks."""
     match event:
         case FrameReady():
@@ -46,7 +46,7 @@ def take_stretch(stretches: Stretches, event: Event) -> None:
             stretches.started(event.t, event.title or event.job)
 
 
-def stretch_rows(stretches: Sequence[Stretch]) -> Iterator[str]:
+def stretch_rows(stretches: Sequence[MarkInterval]) -> Iterator[str]:
     """A table of at most 80 columns, the oldest stretch first; IOPS and MiB/s are means."""
     heads = ("IOPS", "MiB/s", "p99", "s")
     widths = (8, 8, 9, 6)
@@ -61,7 +61,7 @@ def stretch_rows(stretches: Sequence[Stretch]) -> Iterator[str]:
         yield " d: of the device, as no job ran"
 
 
-def stretch_cells(one: Stretch) -> tuple[str, str, str, str]:
+def stretch_cells(one: MarkInterval) -> tuple[str, str, str, str]:
     """IOPS, MiB/s, p99 and seconds; the device's, where no job ran, are told so by a "d"."""
     iops = f.number(one.iops) + ("" if one.by_fio else " d")
     return iops, f.mib(one.bw), f.latency(one.p99_ns, ""), f"{one.seconds:.0f}"

@@ -14,33 +14,33 @@ from iopstui.errors import (
 )
 from iopstui.events import LAYOUT, RUN
 from iopstui.fio.inspect import find_fio, give_up_when
-from iopstui.linux.counters.interrupts import Wish
+from iopstui.linux.counters.signal_flag import SignalFlag
 from iopstui.linux.process.private import private_directory
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
 from iopstui.preflight.request import JobRequest, recorded
 from iopstui.session.fio.current_run import CurrentRun
+from iopstui.session.fio.final_document import once, said_again
 from iopstui.session.fio.fio_run import (
     HOLD_S,
     OVER,
-    Executed,
+    FioMessage,
     FioRun,
-    Held,
+    FioStarted,
     NewDocument,
-    PhaseOver,
-    Said,
+    PhaseFinished,
+    ReadyToStart,
     hangs,
 )
-from iopstui.session.fio.last_word import once, said_again
 from iopstui.session.fio.write_budget import WriteBudget, fio_wrote
-from iopstui.session.held import Word, armed, executed, planned
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.patience import Patience
-from iopstui.session.preparing import Preparing, engage
+from iopstui.session.run_preparation import RunPreparation, engage
+from iopstui.session.stall_timeouts import StallTimeouts
+from iopstui.session.start_signal import StartSignal, armed, executed, planned
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.sampling import Reading, Sampling
-from iopstui.session.tunable_turns import TunableTurns
+from iopstui.session.tunable_changes import TunableChanges
 from iopstui.text import printable
 
 POLL_S = 0.1
@@ -64,7 +64,7 @@ class Runs:
         context: Context,
         sampling: Sampling,
         current: CurrentRun,
-        knobs: TunableTurns,
+        knobs: TunableChanges,
         own_cpus: OwnCpus,
         job_target: Target | None,
         interval_s: float,
@@ -73,7 +73,7 @@ class Runs:
         budget: WriteBudget | None = None,
         hold: bool = False,
         deadline_s: float | None = None,
-        given_up: Wish | None = None,
+        given_up: SignalFlag | None = None,
     ) -> None:
         self.began_ns: int | None = None
         self.exit_code = EXIT_OK
@@ -86,11 +86,11 @@ class Runs:
         self._interval_s = interval_s
         self._fio_path = fio_path
         self._budget = budget or WriteBudget()
-        self._preparing = Preparing(context, job_target, self._budget, keep_scratch)
+        self._preparing = RunPreparation(context, job_target, self._budget, keep_scratch)
         self._next: JobRequest | None = None
         self._hold = hold
         self._deadline_s = deadline_s
-        self._word: Word | None = None
+        self._word: StartSignal | None = None
         self._planning = False
         # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
         # has passed
@@ -99,10 +99,10 @@ class Runs:
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
         self._looked_ns = 0
-        self._patience = Patience(context)
+        self._patience = StallTimeouts(context)
         # set from any thread before ``stop`` is asked for: a job that is being looked at can take
         # a while, if fio hangs
-        self.given_up = given_up or Wish()
+        self.given_up = given_up or SignalFlag()
 
     @property
     def run(self) -> FioRun | None:
@@ -125,7 +125,7 @@ class Runs:
             self._planning = False
             self._start_phase()
 
-    def go(self, word: Word) -> None:
+    def go(self, word: StartSignal) -> None:
         """Start the run that is held."""
         if self.run is not None and self.run.hold and self._word is None:
             self._word = word
@@ -209,7 +209,7 @@ class Runs:
 
     def _take(self, run: FioRun) -> None:
         self._current.started(run)
-        self._patience = Patience(self._context)
+        self._patience = StallTimeouts(self._context)
 
     def _not_started(self, error: IopstuiError) -> None:
         self.exit_code = error.exit_code
@@ -303,16 +303,16 @@ class Runs:
             if isinstance(news, NewDocument):
                 self._awaiting_jobs = False
                 documents.append(news)
-            elif isinstance(news, Said):
+            elif isinstance(news, FioMessage):
                 self._context.notice("info", news.text)
-            elif isinstance(news, Held):
+            elif isinstance(news, ReadyToStart):
                 self._context.emit(armed(self._context, self._current.step, run.prepared))
-            elif isinstance(news, Executed) and self._word is not None:
+            elif isinstance(news, FioStarted) and self._word is not None:
                 self._told_begun(run)
                 self._context.emit(executed(
                     self._context, self._current.step, self._word, news.monotonic_ns
                 ))  # fmt: skip
-            elif isinstance(news, PhaseOver):
+            elif isinstance(news, PhaseFinished):
                 self._documents(documents)
                 documents = []
                 self._phase_over(news)
@@ -384,7 +384,7 @@ class Runs:
 
     # -- ending
 
-    def _phase_over(self, over: PhaseOver) -> None:
+    def _phase_over(self, over: PhaseFinished) -> None:
         run = self.run
         assert run is not None
         self._release(final=True)

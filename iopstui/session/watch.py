@@ -6,11 +6,11 @@ import queue
 from collections.abc import Sequence
 from time import monotonic
 
-from iopstui.events import Ceased, Event, Found, FrameReady, Notice
+from iopstui.events import Event, FindingEnded, FindingReported, FrameReady, Notice
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.watch.totals import WatchTotals
-from iopstui.model.watch.trigger import Fired, Trigger, Watcher
+from iopstui.model.watch.trigger import Trigger, TriggerFired, TriggerWatch
 from iopstui.session.live import LiveSession
 from iopstui.session.recorded_parts import RecordedParts
 from iopstui.session.tick.outcomes import value_text
@@ -36,7 +36,7 @@ class Watch:
         self.totals.fired.update(dict.fromkeys((one.text for one in triggers), 0))
         self.sampled_at = 0.0
         """When the last frame came, by the monotonic clock."""
-        self._watchers = [Watcher(trigger) for trigger in triggers]
+        self._watchers = [TriggerWatch(trigger) for trigger in triggers]
         self._parts = parts
         self._session: LiveSession | None = None
         self._lost = 0
@@ -53,9 +53,9 @@ class Watch:
         match event:
             case FrameReady():
                 self._frame(event.frame)
-            case Found():
+            case FindingReported():
                 self.totals.found(event.t, event.finding)
-            case Ceased():
+            case FindingEnded():
                 self.totals.ceased(event.rule, event.since, event.until)
         self._pass(event)
 
@@ -76,7 +76,7 @@ class Watch:
             if fired is not None:
                 self._fired(fired)
 
-    def _fired(self, fired: Fired) -> None:
+    def _fired(self, fired: TriggerFired) -> None:
         self.totals.trigger(fired.trigger.text)
         if self._session is not None:
             self._session.mark(fired_text(fired))
@@ -95,7 +95,7 @@ class Watch:
         self.events.put(event)
 
 
-def fired_text(fired: Fired) -> str:
+def fired_text(fired: TriggerFired) -> str:
     """What a mark says of it."""
     trigger = fired.trigger
     return f"trigger {trigger.text}: {value_text(fired.value, trigger.unit)}"

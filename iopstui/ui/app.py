@@ -21,8 +21,8 @@ from iopstui.events import Event, ExperimentStarted, FrameReady
 from iopstui.fio.library import ShippedJob
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.metrics.mark_intervals import MarkInterval
 from iopstui.model.metrics.run_history import RunRow
-from iopstui.model.metrics.stretches import Stretch
 from iopstui.safety.signals import stopping
 from iopstui.text import printable
 from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, REPLAY, Actions
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 
-Told = tuple[Target, list[RunRow], list[Stretch]]
+Told = tuple[Target, list[RunRow], list[MarkInterval]]
 Leave = Callable[[list[Told]], None]
 
 

@@ -9,13 +9,13 @@ from textual.message import Message
 from textual.screen import Screen
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
-from iopstui.events import Found, FrameReady
+from iopstui.events import FindingReported, FrameReady
 from iopstui.fio.library import ShippedJob
-from iopstui.fleet.curve import Curve
 from iopstui.fleet.findings import found_in, together
-from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.fleet_state import FleetState
+from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.replay import FleetReplay
-from iopstui.fleet.scene import FleetScene
+from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.fleet.session import FleetSession
 from iopstui.model.block.device import BlockDevice
 from iopstui.safety.signals import stopping
@@ -50,7 +50,7 @@ LOOK_EVERY, MANY, SELDOM = 2, 100, 10
 """Seconds between two looks for findings; with more than so many hosts so many."""
 
 
-class Board(FleetDashboard):
+class FleetBoard(FleetDashboard):
     """All hosts, with this screen's keys."""
 
     BINDINGS = FLEET_SCREEN_BINDINGS
@@ -89,7 +89,7 @@ class FleetApp(IopstuiApp):
     ) -> None:
         self.fleet = fleet
         self._counts = counts
-        self.scene = FleetScene()
+        self.scene = FleetState()
         self.board: FleetDashboard | None = None
         self.whole = LiveState()
         self.host: HostView | None = None
@@ -145,7 +145,7 @@ class FleetApp(IopstuiApp):
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """That of all hosts."""
         self.whole = state
-        self.board = Board(self.fleet, state, self.scene, self.charset)
+        self.board = FleetBoard(self.fleet, state, self.scene, self.charset)
         return self.board
 
     def _opened(self, session: Controller) -> None:
@@ -220,16 +220,16 @@ class FleetApp(IopstuiApp):
             self.scene.apply(one)
             if host is not None and host.apply(one):
                 self._follow(host)
-            if isinstance(one, Second):
+            if isinstance(one, MergedSecond):
                 self._look(one)
-            elif isinstance(one, Curve):
+            elif isinstance(one, ScalingCurve):
                 self.sweeps.told()
 
-    def _look(self, second: Second) -> None:
+    def _look(self, second: MergedSecond) -> None:
         every = SELDOM if len(self.scene.hosts) > MANY else LOOK_EVERY
         if second.number % every == 0 and second.counted:
             for finding in found_in(together(self.scene, second.interval_s)):
-                self.whole.apply(Found(self.whole.t, finding))
+                self.whole.apply(FindingReported(self.whole.t, finding))
 
     def _follow(self, host: HostView) -> None:
         """Its state is another one when its session began anew."""

@@ -14,7 +14,7 @@ from textual.widgets import Static
 from iopstui.ui.core import pages
 from iopstui.ui.core.modal import CLOSE, Hint
 from iopstui.ui.dialogs.text import TextScreen
-from iopstui.ui.dialogs.typed import Typed
+from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw.style import BOLD, KEY, Charset
 from iopstui.ui.help import Section, help_sections
 
@@ -22,7 +22,7 @@ HINTS: tuple[Hint, ...] = (("/", "Search", ""), ("↑ ↓ PgUp PgDn", "Scroll", 
 NOTHING = "No entry of the help has all of these words."
 
 
-class HelpScreen(Typed, TextScreen):
+class HelpScreen(TypeToFilter, TextScreen):
     """Sections of (term, meaning). ``/`` searches them; other letters do nothing."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)

@@ -20,15 +20,15 @@ from iopstui.ui.core.first_frame import FIRST, Words, dashboard_words, picker_wo
 from iopstui.ui.dialogs.picker_rows import HEAD
 
 if TYPE_CHECKING:
-    from iopstui.experiment.background import Background
-    from iopstui.lesson.shelf import Lessons
+    from iopstui.experiment.background import BackgroundExperiments
+    from iopstui.lesson.offers import Lessons
     from iopstui.model.block.device import BlockDevice
     from iopstui.model.block.target import Target
     from iopstui.model.experiment.expectation import Expectation
     from iopstui.model.experiment.options import RunOptions
     from iopstui.model.lesson.pages import Lesson
+    from iopstui.model.metrics.mark_intervals import MarkInterval
     from iopstui.model.metrics.run_history import RunRow
-    from iopstui.model.metrics.stretches import Stretch
     from iopstui.session.live import LiveSession
     from iopstui.ui.core.messages import Controller
 
@@ -111,7 +111,7 @@ class _Sessions:
         self._early: list[LiveSession] = []
         self._made: list[LiveSession] = []
         self._works_on: dict[object, Target | None] = {}
-        self._ran: Sequence[tuple[Target, Sequence[RunRow], Sequence[Stretch]]] = ()
+        self._ran: Sequence[tuple[Target, Sequence[RunRow], Sequence[MarkInterval]]] = ()
         # where a recording went on, and where it began
         self._recorded: dict[Path, Path] = {}
 
@@ -186,23 +186,23 @@ class _Sessions:
         expected = expectations_of(options.expect, options.tolerance, target, jobs)
         return held_against(expected, options.baseline)
 
-    def background(self, controller: Controller) -> Background:
+    def background(self, controller: Controller) -> BackgroundExperiments:
         """Experiments in a session."""
-        from iopstui.experiment.background import Background
-        from iopstui.experiment.runner import Conditions
+        from iopstui.experiment.background import BackgroundExperiments
+        from iopstui.experiment.runner import RunConditions
         from iopstui.session.live import LiveSession
 
         assert isinstance(controller, LiveSession)
         options = self._options
         knobs = tuple((k.name, k.value) for k in options.knobs if k.after_s is None)
-        conditions = Conditions(
+        conditions = RunConditions(
             options.size, options.destroy_data, knobs=knobs, no_fence=options.no_fence
         )
-        return Background(controller, self._works_on[controller], conditions)
+        return BackgroundExperiments(controller, self._works_on[controller], conditions)
 
     def lessons(self, controller: Controller) -> Lessons:
         """Lessons in a session."""
-        from iopstui.lesson import shelf as here
+        from iopstui.lesson import offers as here
 
         options = self._options
         return here.Lessons(
@@ -210,7 +210,7 @@ class _Sessions:
             options.destroy_data,
         )  # fmt: skip
 
-    def ran(self, runs: Sequence[tuple[Target, Sequence[RunRow], Sequence[Stretch]]]) -> None:
+    def ran(self, runs: Sequence[tuple[Target, Sequence[RunRow], Sequence[MarkInterval]]]) -> None:
         """What was run and marked, of each session."""
         self._ran = runs
 
@@ -257,7 +257,7 @@ def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
     return "\n\n".join(reversed(tables))
 
 
-def stretches_text(sessions: Sequence[tuple[Target, Sequence[Stretch]]]) -> str:
+def stretches_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]]) -> str:
     """A table of the newest stretches between marks, of each session that had any, in at most 80
     columns; "" if there was none."""
     if not sessions:

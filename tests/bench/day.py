@@ -35,7 +35,7 @@ from iopstui.model.samples import (  # noqa: E402
     KernelSample,
     RawSample,
 )
-from iopstui.session.tick.findings import Findings  # noqa: E402
+from iopstui.session.tick.findings import FindingTracker  # noqa: E402
 from iopstui.session.tick.own_cost import OwnCost  # noqa: E402
 from iopstui.ui.app import IopstuiApp  # noqa: E402
 
@@ -140,7 +140,7 @@ async def day(seconds: int, press_every: int) -> Mapping[str, Any]:
         lambda path: controller, ["/dev/nvme0n1"], None, {}, dict, shipped_jobs(), pick=False,
         run_at_once=False,
     )  # fmt: skip
-    findings, cost, device = Findings(), OwnCost(), controller.devices["nvme0n1"]
+    findings, cost, device = FindingTracker(), OwnCost(), controller.devices["nvme0n1"]
     rss, opened = [], 0
     keys = itertools.cycle(zip(OPENED, PRESSED, strict=True))
     async with app.run_test(size=(160, 45)) as pilot:
@@ -151,7 +151,7 @@ async def day(seconds: int, press_every: int) -> Mapping[str, Any]:
         for n, frame in enumerate(frames(seconds), 1):
             controller.sink(events.FrameReady(frame.t, frame))
             for finding in findings.feed(frame, [device]):
-                controller.sink(events.Found(frame.t, finding))
+                controller.sink(events.FindingReported(frame.t, finding))
             for words in cost.feed(frame):
                 controller.sink(events.Notice(frame.t, "warning", words))
             if n % 3600 == 0:

@@ -27,11 +27,11 @@ import fleet
 from terminal import Terminal, cpu_s
 
 from iopstui.cli.fleet.agent import compact, lean
-from iopstui.fleet.hosts.settings import HostSettings, Turn
+from iopstui.fleet.fleet_events import FleetRunStarted, HostRow, Told, host_columns, host_second
+from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.short import short_line
 from iopstui.fleet.session import NewestFrames
-from iopstui.fleet.told import Begun, Row, Told, host_columns, host_second
 
 Object = dict[str, Any]
 SLOW, PAIR, LOST = 17, (3, 7), 11
@@ -67,7 +67,7 @@ class MadeUp:
         """``spent`` is a file that is told the CPU seconds of making lines up; -1: none is."""
         self.names = [f"node{n:0{len(str(hosts))}d}" for n in range(1, hosts + 1)]
         self.hosts = self.names
-        self.settings = HostSettings()
+        self.settings = HostTunables()
         self.running = True
         self.frames = NewestFrames()
         self._spent = spent
@@ -89,7 +89,7 @@ class MadeUp:
     def ask_settings(self) -> bool:
         return False
 
-    def turn(self, turn: Turn) -> None:
+    def turn(self, turn: HostTunableChange) -> None:
         return
 
     def stop(self) -> None:
@@ -109,7 +109,7 @@ class MadeUp:
         merger = Merger()
         merger.on_slot = lambda name, slot, counted: self._tell(host_second(name, slot, counted))
         merger.on_columns = lambda found: self._tell(host_columns(found))
-        self._tell(Begun(1, tuple(self.names), time.time(), "randread-4k"))
+        self._tell(FleetRunStarted(1, tuple(self.names), time.time(), "randread-4k"))
         for at, name in enumerate(self.names):
             session = {"event": "session", "device": "vda", "devices": ["vda"], "opened": ["vda"],
                        "target": "/mnt/shared"}  # fmt: skip
@@ -129,7 +129,7 @@ class MadeUp:
             number += 1
 
     def _row(self, merger: Merger, name: str, row: Object) -> None:
-        self._tell(Row(name, row))
+        self._tell(HostRow(name, row))
         merger.feed(name, row)
 
     def _second(self, merger: Merger, made: list[Object], number: int) -> None:

@@ -15,9 +15,9 @@ import program
 from statistic import interval
 
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.probe.own import OwnProbe, Unusable
+from iopstui.linux.probe.availability import why_not
+from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
 from iopstui.linux.probe.process import ProbeProcess, keys_for
-from iopstui.linux.probe.ready import why_not
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import Region, script
 from iopstui.linux.probe.tracepoints import read_tracepoints
@@ -103,11 +103,11 @@ def _on(data: Path, name: str) -> tuple[float, float, float]:
     return iops, 100 * (last.busy_s - first.busy_s) / seconds, run_ns
 
 
-def _begin(followed: list[Region], name: str) -> ProbeProcess | OwnProbe:
+def _begin(followed: list[Region], name: str) -> ProbeProcess | BpfProbe:
     parts = KINDS[name]
     if name in ("latency", "slow"):
-        with contextlib.suppress(Unusable):
-            return OwnProbe(followed, 1, Clock(), ROOTS)
+        with contextlib.suppress(ProbeUnusable):
+            return BpfProbe(followed, 1, Clock(), ROOTS)
     text = script(parts, followed, read_tracepoints(ROOTS), 1000)
     return ProbeProcess(text, followed, parts, 1, keys_for(program.CPUS, MATRIX in parts), Clock())
 

@@ -18,15 +18,17 @@ import day
 from iopstui import events
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import FioStatus
-from iopstui.recording.writer import Recorder, Tape
+from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.files import rendered
 
 
 def record(path: Path, seconds: int) -> None:
     """The first ``seconds`` of the day of day.py."""
     controller, recorder = day.Controller(), Recorder(path)
-    tape = Tape(controller.target, lambda: controller.devices, 1.0, True, recorder=recorder,
-                topology=controller.topology)  # fmt: skip
+    tape = RecordingBuffer(
+        controller.target, lambda: controller.devices, 1.0, True, recorder=recorder,
+        topology=controller.topology,
+    )  # fmt: skip
     last: FioStatus | None = None
     for raw in itertools.islice(day.raws(), seconds):
         tape.sample(raw)
@@ -37,7 +39,7 @@ def record(path: Path, seconds: int) -> None:
             time.sleep(0.001)
     assert last is not None
     tape.event(events.StepFinished(seconds - 1.0, 1, 0, "", False, fio_summary(last)))
-    tape.close(events.Ended(seconds - 1.0, 0))
+    tape.close(events.SessionEnded(seconds - 1.0, 0))
 
 
 def cpu_s() -> float:

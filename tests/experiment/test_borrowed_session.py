@@ -20,8 +20,8 @@ from iopstui.events import (
     PointStarted,
     StepStarted,
 )
-from iopstui.experiment.background import Background, Running
-from iopstui.experiment.runner import Conditions
+from iopstui.experiment.background import BackgroundExperiments, RunningExperiment
+from iopstui.experiment.runner import RunConditions
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
@@ -42,7 +42,7 @@ class Screen:
         self.session = LiveSession(
             self.target, devices, job_target=self.target, interval_s=0.25, size="16m"
         )
-        self.background = Background(self.session, self.target, Conditions("16m"))
+        self.background = BackgroundExperiments(self.session, self.target, RunConditions("16m"))
         self.own: list[Event] = []
         self.seen: list[Event] = []
         self.over = threading.Event()
@@ -153,7 +153,7 @@ def test_events_after_its_end_are_not_kept() -> None:
         def feed(self, event: Event) -> None:
             self.fed.append(event)
 
-    running = Running(Over(), lambda event: None)  # type: ignore[arg-type]
+    running = RunningExperiment(Over(), lambda event: None)  # type: ignore[arg-type]
     running.start()
     running.wait(45)
     running.feed(Notice(0.0, "info", "a session goes on for days"))

@@ -35,7 +35,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules
 from iopstui.preflight.job import prepare
 from iopstui.preflight.request import JobRequest
-from iopstui.session.fio.fio_run import FioRun, PhaseOver
+from iopstui.session.fio.fio_run import FioRun, PhaseFinished
 
 LONGEST_S = 0.6
 MODES = ("read", "write", "randread", "randwrite", "rw", "randrw", "trim", "trimwrite", "readwrite")
@@ -246,7 +246,7 @@ class Arena:
         until = time.monotonic() + LONGEST_S
         while True:
             for news in run.poll():
-                if not isinstance(news, PhaseOver):
+                if not isinstance(news, PhaseFinished):
                     continue
                 if run.phase == "run":
                     run.start_phase()

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from program import ROOT
 
-from iopstui.cli.fleet.words import launch_words
-from iopstui.fleet.fleet import Fleet, Terms, Voices, spread
+from iopstui.cli.fleet.agent_orders import launch_words
+from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions, spread
 from iopstui.fleet.hosts.nodes import nodes_of
 from iopstui.fleet.merging.merger import Merger
 
@@ -51,8 +51,8 @@ def test_clocks_that_are_far_apart_are_known_and_all_start_together(
         lambda node: launch_words(node, launcher, True, False),
         lambda node: {"job": "randread-4k", "arguments": [str(here), *words]},
         Merger(),
-        Terms(len(AHEAD_S)),
-        Voices(lambda words: None, lambda second: None, lambda *row: rows.append(row),
+        FleetOptions(len(AHEAD_S)),
+        FleetCallbacks(lambda words: None, lambda second: None, lambda *row: rows.append(row),
                lambda second: ""),
     )  # fmt: skip
     fleet.run()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from machine import loop, sh
 
-from iopstui.linux.counters.groups_io import GroupsIo
+from iopstui.linux.counters.cgroup_io import CgroupIo
 from iopstui.linux.roots import Roots
 
 VERSION_1, VERSION_2 = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup")
@@ -82,7 +82,7 @@ def test_what_the_groups_do_on_one_disk_is_what_the_disk_counts(here: Path) -> N
             pytest.skip("io.stat by disk is version 2's")
         (above / "cgroup.subtree_control").write_text("+io")
         name = Path(node).name
-        source = GroupsIo((name,), Roots(), least_s=0.0)
+        source = CgroupIo((name,), Roots(), least_s=0.0)
         assert source.there and source.rates() is None
         before, began = read_requests(name), time.monotonic()
         in_group(

@@ -24,8 +24,8 @@ from machine import loop, mapped, needs, scsi_debug, sectors, sh
 
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.bpf import NUMBERS
+from iopstui.linux.probe.bpf_probe import BpfProbe
 from iopstui.linux.probe.leaks import OLD_NS, drop_leaks
-from iopstui.linux.probe.own import OwnProbe
 from iopstui.linux.probe.process import ProbeProcess
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import Region, script
@@ -77,9 +77,9 @@ class Probed:
         self, names: list[str], parts: tuple[str, ...] = PARTS, by: str = BPFTRACE
     ) -> None:
         followed = regions(names, read_devices(ROOTS), ROOTS)
-        self._probe: ProbeProcess | OwnProbe
+        self._probe: ProbeProcess | BpfProbe
         if by == OWN:
-            self._probe = OwnProbe(followed, 1, Clock(), ROOTS)
+            self._probe = BpfProbe(followed, 1, Clock(), ROOTS)
         else:
             text = script(parts, followed, read_tracepoints(ROOTS), 1000)
             self._probe = ProbeProcess(text, followed, parts, 1, 8192, Clock())
@@ -478,7 +478,7 @@ def test_partitions_are_counted_by_their_sectors(disk: str, both: bool) -> None:
     whole, half = Region("whole", major, minor), size // 2
     lower = Region("lower", major, minor, 0, half - 1)
     upper = Region("upper", major, minor, half, size - 1)
-    one = OwnProbe((whole, lower, upper) if both else (whole, upper), 1, Clock(), ROOTS)
+    one = BpfProbe((whole, lower, upper) if both else (whole, upper), 1, Clock(), ROOTS)
     done = [counters([name])[name][0]]
     try:
         for part in (f"--offset={half * 512}", f"--size={half * 512}"):

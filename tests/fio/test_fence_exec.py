@@ -93,7 +93,7 @@ def test_every_mount_loses_the_rights_it_is_not_named_for(monkeypatch: pytest.Mo
     for flag, says in ((os.ST_NODEV, "/ can't be made read-only"),
                        (os.ST_RDONLY, "the devices in / can't be closed")):  # fmt: skip
         seen["/"] = flag
-        with pytest.raises(fence.Closed) as caught:
+        with pytest.raises(fence.FenceError) as caught:
             fence._close_all(*arguments)
         assert (caught.value.errno, caught.value.strerror) == (errno.EPERM, says)
 
@@ -159,7 +159,7 @@ def test_a_grant_is_for_the_very_file_and_never_for_a_link(tmp_path: Path) -> No
     fence.Grants({"write": [(str(file), held.st_dev, held.st_ino, 0)]}).close()
     own = link.lstat()
     for path, info, number in ((link, own, 0), (link, held, 0), (file, own, 0), (file, held, 1792)):
-        with pytest.raises(fence.Closed, match="not the file it was before") as told:
+        with pytest.raises(fence.FenceError, match="not the file it was before") as told:
             fence.Grants({"read": [(str(path), info.st_dev, info.st_ino, number)]})
         assert told.value.errno == errno.ESTALE
 
@@ -170,8 +170,8 @@ def test_a_directory_of_one_s_own_is_a_directory_and_one_s_own(
     file = tmp_path / "file"
     file.write_text("x")
     fence.Grants({"own": [str(tmp_path)]}).close()
-    with pytest.raises(fence.Closed, match="not the directory that was made for this run"):
+    with pytest.raises(fence.FenceError, match="not the directory that was made for this run"):
         fence.Grants({"own": [str(file)]})
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    with pytest.raises(fence.Closed, match="not the directory that was made for this run"):
+    with pytest.raises(fence.FenceError, match="not the directory that was made for this run"):
         fence.Grants({"own": [str(tmp_path)]})

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from iopstui.fio.stream import framing
 from iopstui.fio.stream import intruders as fio_intruders
 from iopstui.fio.stream import status as fio_status
-from iopstui.fio.stream.framing import Broken, Document, Item, LogLine
+from iopstui.fio.stream.framing import BrokenDocument, Document, Item, LogLine
 from iopstui.fio.stream.status import parse_status
 from iopstui.model.samples import LatencySum
 
@@ -69,7 +69,7 @@ def test_recordings_cut_at_random_are_the_same(name: str) -> None:
 @given(st.lists(st.sampled_from([b"{", b"}", b"\n", b'{"a":', b"1", b"fio: x\n", b"\xff", b"\t"])))
 def test_no_bytes_make_it_fail(parts: list[bytes]) -> None:
     found = items(parts)
-    assert all(isinstance(item, (Document, LogLine, Broken)) for item in found)
+    assert all(isinstance(item, (Document, LogLine, BrokenDocument)) for item in found)
 
 
 @given(st.lists(st.binary(max_size=20)))
@@ -79,7 +79,7 @@ def test_no_garbage_makes_it_fail(parts: list[bytes]) -> None:
 
 def test_messages_inside_documents_are_taken_out() -> None:
     found = items([raw("3.28-x-interleaved")])
-    assert not [item for item in found if isinstance(item, Broken)]
+    assert not [item for item in found if isinstance(item, BrokenDocument)]
     messages = [item.text for item in found if isinstance(item, LogLine)]
     assert len([text for text in messages if "err=35" in text]) >= 2
     assert len(statuses("3.28-x-interleaved")) == raw("3.28-x-interleaved").count(b"\n}\n")
@@ -156,7 +156,7 @@ def test_pieces_of_a_job_s_messages_anywhere_make_no_document_wrong(
     whole = documents(items([CLEAN]))
     # what was cut several times in one place may be lost, and is named then; it is never wrong
     assert all(one in whole for one in documents(found))
-    broken = [item for item in found if isinstance(item, Broken)]
+    broken = [item for item in found if isinstance(item, BrokenDocument)]
     assert len(documents(found)) + len(broken) == len(whole)
     assert broken == [] or len(intruders) > 1
     assert items(cut_at(text, cuts)) == found
@@ -165,12 +165,12 @@ def test_pieces_of_a_job_s_messages_anywhere_make_no_document_wrong(
 def test_a_line_that_can_t_be_mended_is_not_guessed() -> None:
     """Where the number was cut is not known: 12, 124 or 1234 are all one."""
     torn = pretty({"fio version": "x", "n": 1234, "m": 5}).replace(b"1234", b"12\x073\nword 34")
-    assert [type(item) for item in items([torn])] == [Broken]
+    assert [type(item) for item in items([torn])] == [BrokenDocument]
 
 
 def test_nothing_of_fio_s_is_taken_out_with_a_message() -> None:
     torn = pretty({"fio version": "x", "n": 1234, "m": 5}).replace(b'  "n"', b'a word  "n"')
-    assert [type(item) for item in items([torn])] == [Broken]
+    assert [type(item) for item in items([torn])] == [BrokenDocument]
 
 
 def test_splitting_many_lines_copies_each_byte_a_few_times() -> None:
@@ -195,30 +195,30 @@ def test_splitting_many_lines_copies_each_byte_a_few_times() -> None:
 
 def test_a_torn_document_is_given_up_and_the_next_is_whole() -> None:
     found = items([b'{\n  "jobs": [\n', pretty({"jobs": []})])
-    assert isinstance(found[0], Broken)
+    assert isinstance(found[0], BrokenDocument)
     assert isinstance(found[1], Document)
 
 
 def test_a_document_torn_at_the_end_is_named() -> None:
-    assert [type(item) for item in items([b"{\n  1,\n"])] == [Broken]
-    assert [type(item) for item in items([b"{"])] == [Broken]
+    assert [type(item) for item in items([b"{\n  1,\n"])] == [BrokenDocument]
+    assert [type(item) for item in items([b"{"])] == [BrokenDocument]
 
 
 def test_a_document_that_is_no_json_is_named() -> None:
-    assert [type(item) for item in items([b"{\n  nonsense\n}\n"])] == [Broken]
+    assert [type(item) for item in items([b"{\n  nonsense\n}\n"])] == [BrokenDocument]
 
 
 def test_an_endless_document_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framing, "MAX_DOCUMENT_BYTES", 1000)
     kinds = [type(item) for item in items([b"{\n", *[b"  x,\n"] * 1000])]
-    assert kinds[0] is Broken
+    assert kinds[0] is BrokenDocument
     assert Document not in kinds
 
 
 def test_an_endless_line_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framing, "MAX_DOCUMENT_BYTES", 1000)
     found: list[Item] = items([b"x" * 600] * 4)
-    assert Broken(1200) in found
+    assert BrokenDocument(1200) in found
 
 
 @pytest.mark.parametrize("version", ["3.1", "3.42"])
@@ -360,7 +360,7 @@ def test_rows_that_look_alike_are_read_as_each_alone(name: str) -> None:
 
 def test_keys_of_histograms_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fio_status, "MOST_KEYS", 3)
-    keys = fio_status._Keys()
+    keys = fio_status._BinKeys()
     assert [keys[str(number)] for number in (5, 7, 5, 9, 11, 13)] == [5, 7, 5, 9, 11, 13]
     assert len(keys) == 3
     with pytest.raises(ValueError):

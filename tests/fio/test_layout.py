@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.fio.layout import IDLE_S, Stall, Work, layout_text
+from iopstui.fio.layout import IDLE_S, LayoutWork, StallDetector, layout_text
 from iopstui.model.fio import jobfile
 
 
@@ -66,11 +66,11 @@ def test_fio_itself_makes_the_files_and_ends(lines: str, tmp_path: Path, fio: st
     assert (tmp_path / "data").stat().st_size >= (1 << 20) - 4096
 
 
-STILL = Work(0, 0, 0.0, False)
+STILL = LayoutWork(0, 0, 0.0, False)
 
 
 def test_a_standstill_is_one_after_a_while() -> None:
-    stall = Stall()
+    stall = StallDetector()
     assert not stall.feed(0.0, STILL)
     assert not stall.feed(IDLE_S, STILL)
     # fio's main process always does a little
@@ -88,8 +88,8 @@ def test_a_standstill_is_one_after_a_while() -> None:
         replace(STILL, busy_s=5.0),
     ],
 )
-def test_what_goes_on_is_no_standstill(work: Work) -> None:
-    stall = Stall()
+def test_what_goes_on_is_no_standstill(work: LayoutWork) -> None:
+    stall = StallDetector()
     stall.feed(0.0, STILL)
     assert not stall.feed(IDLE_S + 1, work)
     assert not stall.feed(IDLE_S + 2, work)
@@ -109,14 +109,14 @@ def test_the_smallest_block_and_the_smallest_file() -> None:
 def test_how_much_is_hardly_anything() -> None:
     """fio's main process looks every 10 ms whether its jobs have ended: a twentieth of a CPU."""
     for seconds, busy, stalled in ((31.0, 1.55, True), (31.0, 1.56, False)):
-        stall = Stall()
+        stall = StallDetector()
         stall.feed(0.0, STILL)
         assert stall.feed(seconds, replace(STILL, busy_s=busy)) is stalled
-    stall = Stall()
+    stall = StallDetector()
     stall.feed(10.0, STILL)
     assert not stall.feed(10.5, replace(STILL, busy_s=0.05))
     assert not stall.feed(40.0, STILL) and stall.feed(40.1, STILL)
     stall.feed(0.0, replace(STILL, busy_s=9.0))
-    grown = Stall()
+    grown = StallDetector()
     grown.feed(0.0, replace(STILL, busy_s=5.0))
     assert grown.feed(31.0, replace(STILL, busy_s=5.1)), "what was done before is no progress"

@@ -16,7 +16,7 @@ import pytest
 from iopstui.errors import Missing
 from iopstui.fio import process
 from iopstui.fio.fence import Fence
-from iopstui.fio.process import OUTPUT, UNREAD, FioProcess, Said, private_directory
+from iopstui.fio.process import OUTPUT, UNREAD, FioProcess, GuardMessage, private_directory
 from iopstui.linux.process.limits import mend
 
 
@@ -77,12 +77,15 @@ def test_what_the_guard_says(made: Callable[..., Made]) -> None:
     fio, guard = made()
     assert fio.read_guard() == [] and fio.pid is None and fio.jobs_alive() is None
     guard.speak(f"started {os.getpid()}\nstuck 7 8\nexi".encode())
-    assert fio.read_guard() == [Said("started", (os.getpid(),)), Said("stuck", (7, 8))]
+    assert fio.read_guard() == [
+        GuardMessage("started", (os.getpid(),)),
+        GuardMessage("stuck", (7, 8)),
+    ]
     assert fio.pid == os.getpid()
     guard.speak(b"ted -9\nover\n")
-    assert fio.read_guard() == [Said("exited", (-9,)), Said("over")]
+    assert fio.read_guard() == [GuardMessage("exited", (-9,)), GuardMessage("over")]
     guard.end()
-    assert fio.read_guard() == [Said("gone")] and fio.read_guard() == []
+    assert fio.read_guard() == [GuardMessage("gone")] and fio.read_guard() == []
     fio.close()
     assert not fio.private.exists()
 

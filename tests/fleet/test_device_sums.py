@@ -16,13 +16,13 @@ from made import START_MS, Row, frame, frames, stream
 from iopstui.cli.fleet.agent import compact, lean
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
+from iopstui.fleet.merging.combined_frame import ALL, frame_of_second
 from iopstui.fleet.merging.compact import Compact
 from iopstui.fleet.merging.figures import AbortCondition, figure, wanted
 from iopstui.fleet.merging.frames import event_of
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.packed import FIELD, pack, to_wire
 from iopstui.fleet.merging.sums import MOST_IN_BIN, MalformedRow
-from iopstui.fleet.merging.whole import ALL, frame_of_second
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 from iopstui.output.fleet.sinks import totals_sink
@@ -64,7 +64,7 @@ def sent(row: Row, made: Any = compact) -> Row:
 
 def merged(streams: list[list[Row]], label: str = "all") -> list[Row]:
     merger = Merger()
-    found: list[Second] = []
+    found: list[MergedSecond] = []
     for at in range(max(map(len, streams))):
         for rows in streams:
             if at < len(rows):
@@ -110,7 +110,7 @@ def test_any_tree_of_mergers_and_what_agents_send_give_the_same(
         assert found["ios"] == sum(bins.values())
 
 
-def one_second(*streams: list[Row]) -> Second:
+def one_second(*streams: list[Row]) -> MergedSecond:
     merger = Merger()
     for rows in streams:
         for row in rows:

@@ -12,7 +12,7 @@ from json_schema import check_line
 
 from iopstui.cli.program import main
 from iopstui.fleet import fleet as fleets
-from iopstui.fleet.fleet import Fleet, Terms, Voices
+from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
 from iopstui.fleet.hosts.nodes import nodes_of
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.outcome import certified
@@ -34,9 +34,11 @@ class Ran:
             lambda node: [sys.executable, str(FAKE), node.host, ""],
             lambda node: {"job": "x", "arguments": []},
             self.merger,
-            Terms(least or len(nodes), stop_on_loss, greet_within_s=greet_within_s),
-            Voices(self.said.append, lambda second: None, lambda *row: self.rows.append(row),
-                   lambda second: ""),
+            FleetOptions(least or len(nodes), stop_on_loss, greet_within_s=greet_within_s),
+            FleetCallbacks(
+                self.said.append, lambda second: None, lambda *row: self.rows.append(row),
+                lambda second: "",
+            ),
         )  # fmt: skip
         self.fleet.run()
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from iopstui.fleet.findings import LONG, FleetEvidence, found_in, together
-from iopstui.fleet.merging.merger import Second
-from iopstui.fleet.scene import AWAIT, BW, IOPS, UTIL, WAIT, FleetScene
-from iopstui.fleet.told import Begun, HostSecond, Row
+from iopstui.fleet.fleet_events import FleetRunStarted, HostRow, HostSecond
+from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState
+from iopstui.fleet.merging.merger import MergedSecond
 
 Rate = Callable[[int], float]
 
@@ -143,19 +143,19 @@ def test_without_a_job_rates_are_not_compared_but_times_are() -> None:
 
 
 def test_only_seconds_of_the_run_count() -> None:
-    scene = FleetScene()
-    scene.apply(Begun(1, ("a", "b"), 0.0))
+    scene = FleetState()
+    scene.apply(FleetRunStarted(1, ("a", "b"), 0.0))
     step = {"event": "step_started", "options": {"rate_iops": "500"}}
     for number in range(100, 130):
         if number == 120:
-            scene.apply(Begun(2, ("a", "b"), 0.0))
+            scene.apply(FleetRunStarted(2, ("a", "b"), 0.0))
         for name in ("a", "b"):
-            scene.apply(Row(name, {"event": "frame"}))
+            scene.apply(HostRow(name, {"event": "frame"}))
             scene.apply(HostSecond(name, number, True, 1.0, 1.0, 1.0, 1.0, 1.0))
-        scene.apply(Second(number, 1.0, expected=2, counted=2))
+        scene.apply(MergedSecond(number, 1.0, expected=2, counted=2))
     found = together(scene)
     assert not found.paced
-    scene.apply(Row("b", step))
+    scene.apply(HostRow("b", step))
     assert together(scene).paced
     assert [*found.hosts] == ["a", "b"]
     # eight of its ten: the first two say nothing yet

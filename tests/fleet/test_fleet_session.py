@@ -14,16 +14,17 @@ from typing import cast
 
 import pytest
 
+from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_words
 from iopstui.cli.fleet.screen import FleetRecorder
-from iopstui.cli.fleet.words import AgentOrders, kept, launch_words
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
-from iopstui.fleet import scene
-from iopstui.fleet.curve import Place
-from iopstui.fleet.fleet import LATE_S, Fleet, Terms, Voices
+from iopstui.fleet import fleet_state
+from iopstui.fleet.fleet import LATE_S, Fleet, FleetCallbacks, FleetOptions
+from iopstui.fleet.fleet_events import FleetRunFinished, FleetRunStarted, Told
 from iopstui.fleet.hosts.member import GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import nodes_of
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.short import short_line
+from iopstui.fleet.scaling_curve import SweepPosition
 from iopstui.fleet.session import (
     FleetSession,
     NewestFrames,
@@ -33,7 +34,6 @@ from iopstui.fleet.session import (
     reasons,
     troubles,
 )
-from iopstui.fleet.told import Begun, Over, Told
 
 WITHIN_S = 30.0
 
@@ -45,7 +45,9 @@ def test_what_can_t_be_planned_is_told_and_the_next_run_is_tried(
     asked: list[tuple[int, str, dict[str, str]]] = []
     told: queue.Queue[Told] = queue.Queue()
 
-    def plan(number: int, job: str, options: Mapping[str, str], place: Place | None) -> PlannedRun:
+    def plan(
+        number: int, job: str, options: Mapping[str, str], place: SweepPosition | None
+    ) -> PlannedRun:
         asked.append((number, job, dict(options)))
         if number == 1:
             raise UsageError("That can't be.", "Something else can.")
@@ -55,13 +57,13 @@ def test_what_can_t_be_planned_is_told_and_the_next_run_is_tried(
     session.start(told.put)
     session.run("one", {"bs": "8k"})
     first = told.get(timeout=WITHIN_S)
-    assert isinstance(first, Over)
+    assert isinstance(first, FleetRunFinished)
     assert (first.how, first.code, first.said) == (
-        scene.FAILED, 2, ("That can't be. Something else can.",)
+        fleet_state.FAILED, 2, ("That can't be. Something else can.",)
     )  # fmt: skip
     session.run("two", {})
     second = told.get(timeout=WITHIN_S)
-    assert isinstance(second, Over) and second.how == scene.FAILED
+    assert isinstance(second, FleetRunFinished) and second.how == fleet_state.FAILED
     assert "internal error" in second.said[0] and not session.running
     session.close()
     assert asked == [(1, "one", {"bs": "8k"}), (2, "two", {})]
@@ -69,7 +71,7 @@ def test_what_can_t_be_planned_is_told_and_the_next_run_is_tried(
 
 def test_a_missed_verdict_is_no_failure_of_the_run() -> None:
     assert [how_of(code) for code in (EXIT_OK, EXIT_VERDICT, EXIT_INTERRUPTED, 1)] == [
-        scene.DONE, scene.DONE, scene.STOPPED, scene.FAILED
+        fleet_state.DONE, fleet_state.DONE, fleet_state.STOPPED, fleet_state.FAILED
     ]  # fmt: skip
 
 
@@ -94,10 +96,10 @@ def test_a_launcher_is_a_command_and_becomes_root_only_where_that_is_asked() -> 
 
 def test_the_program_that_can_t_be_begun_is_named(tmp_path: Path) -> None:
     (node,) = nodes_of("web1")
-    voices = Voices(lambda text: None, lambda second: None, lambda name, row: None,
+    voices = FleetCallbacks(lambda text: None, lambda second: None, lambda name, row: None,
                     lambda second: "")  # fmt: skip
     fleet = Fleet((node,), lambda node: [str(tmp_path / "kubectl")], lambda node: {}, Merger(),
-                  Terms(1), voices)  # fmt: skip
+                  FleetOptions(1), voices)  # fmt: skip
     with pytest.raises(JobFailed, match="kubectl: No such file") as found:
         fleet.run()
     assert "kubectl installed?" in str(found.value.hint)
@@ -123,7 +125,7 @@ class Made:
             self.on_turn()
 
 
-def planned(begun: Begun, stays: bool) -> PlannedRun:
+def planned(begun: FleetRunStarted, stays: bool) -> PlannedRun:
     fleet = cast("Fleet", Made(stays))
     return PlannedRun(
         lambda voices: fleet, Merger(), begun, lambda second: None, lambda name, row: None,
@@ -139,16 +141,21 @@ def test_after_a_run_the_hosts_are_watched_until_the_next_one(
 
     def heard() -> tuple[type, bool]:
         one = told.get(timeout=WITHIN_S)
-        assert isinstance(one, Begun | Over)
+        assert isinstance(one, FleetRunStarted | FleetRunFinished)
         return type(one), one.between
 
     session = FleetSession(
-        lambda number, job, options, place: planned(Begun(number, ("a",), 0.0, job), False),
-        watch=lambda: planned(Begun(0, ("a",), 0.0, watching=True, between=True), True),
+        lambda number, job, options, place: planned(
+            FleetRunStarted(number, ("a",), 0.0, job), False
+        ),
+        watch=lambda: planned(FleetRunStarted(0, ("a",), 0.0, watching=True, between=True), True),
     )
     session.start(told.put)
     session.run("one", {})
-    run, watch = [(Begun, False), (Over, False)], [(Begun, True), (Over, True)]
+    run, watch = (
+        [(FleetRunStarted, False), (FleetRunFinished, False)],
+        [(FleetRunStarted, True), (FleetRunFinished, True)],
+    )
     assert [heard() for _ in range(3)] == [*run, watch[0]]
     # a run that is over is not stopped, and what is watched is no run
     session.stop()
@@ -194,8 +201,12 @@ def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[ob
     """A fleet that watches one made-up host; what it says, what the host is told."""
     said: list[str] = []
     orders: list[object] = []
-    voices = Voices(said.append, lambda second: None, lambda name, row: None, lambda second: "")
-    fleet = Fleet((), lambda node: [], lambda node: {}, Merger(), Terms(1, watching=True), voices)
+    voices = FleetCallbacks(
+        said.append, lambda second: None, lambda name, row: None, lambda second: ""
+    )
+    fleet = Fleet(
+        (), lambda node: [], lambda node: {}, Merger(), FleetOptions(1, watching=True), voices
+    )
     host = SimpleNamespace(
         name="a", tell=orders.append, ask=lambda: None, link=SimpleNamespace(unsent=False),
         silent_s=0.0, compared_for_s=0.0, error="", lost=False, late=False, executed_ns=None,

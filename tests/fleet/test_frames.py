@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iopstui.cli.fleet.agent import compact, lean
-from iopstui.events import Event, Found, FrameReady, Mark, StepStarted
+from iopstui.events import Event, FindingReported, FrameReady, Mark, StepStarted
 from iopstui.fleet.merging.frames import event_of, target_of
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
@@ -84,7 +84,7 @@ def test_a_lean_line_has_the_histogram_and_the_device(
 def test_other_lines_are_events_again() -> None:
     step = StepStarted(1.0, 2, "job", "title", ("fio",), True, "run", "fio-3.33", {"bs": "4k"})
     finding = Finding("rule", "text", "advice", test=(("bs", "8k"),), since=1.0, until=2.0)
-    for event in (step, Mark(2.0, "here"), Found(3.0, finding)):
+    for event in (step, Mark(2.0, "here"), FindingReported(3.0, finding)):
         assert event_of(line(event), ()) == event
 
 

@@ -14,12 +14,12 @@ from made import START_MS, Row, frame, stream
 
 from iopstui.cli.fleet.agent import compact
 from iopstui.fleet.fleet import frame_in
+from iopstui.fleet.fleet_events import HostSecond, host_columns, host_second, host_seconds
 from iopstui.fleet.merging.compact import OFTEN, Compact
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.short import Columns, row_of, short_line
 from iopstui.fleet.merging.sums import MalformedRow
-from iopstui.fleet.told import HostSecond, host_columns, host_second, host_seconds
 
 ODD: tuple[Row, ...] = (
     {}, {"flags": ["LATE"]}, {"flags": ["RAMP"]}, {"flags": "RAMP"}, {"t": 1.0}, {"t": None},
@@ -73,7 +73,7 @@ class Both:
             self.shorts.feed_all([*again, *others], NEAR_S, lambda name, error:
                                  self.refused[2].append(f"{name} {error}"))  # fmt: skip
 
-    def turn(self, rows: list[tuple[str, Row]]) -> tuple[list[Second], ...]:
+    def turn(self, rows: list[tuple[str, Row]]) -> tuple[list[MergedSecond], ...]:
         for name, row in rows:
             self.each.host(name).near_s = NEAR_S
             try:

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, finals, frame, frames, stream
 
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.model.histogram import merge, percentile_name, percentiles
@@ -23,7 +23,7 @@ from iopstui.output.fleet.wording import ending
 def merged(streams: Sequence[Sequence[Row]], label: str = "all") -> list[Row]:
     """As `iopstui merge` does it: through JSON, in the order of the clocks."""
     merger = Merger()
-    seconds: list[Second] = []
+    seconds: list[MergedSecond] = []
     sources = [[(row["host"], row) for row in rows] for rows in streams]
     for name, row in several(sources, pytest.fail):
         merger.feed(name, row)

@@ -12,8 +12,8 @@ from made import stream
 
 from iopstui.cli.fleet.host_sweep import host_counts
 from iopstui.errors import UsageError
-from iopstui.fleet.curve import ScalePoint, scale_point
 from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.scaling_curve import ScalePoint, scale_point
 from iopstui.model.experiment.scaling import scaling
 from iopstui.output.fleet.scaling import scaling_sink
 

@@ -18,15 +18,21 @@ from iopstui.cli.commands import fleet as command
 from iopstui.cli.fleet.record_file import fleet_object, over_object
 from iopstui.cli.fleet.screen import FleetRecorder, FleetRunPlanner
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
-from iopstui.fleet.curve import Curve, Place, ScalePoint, counts_of, usual_counts
 from iopstui.fleet.fleet import Fleet
+from iopstui.fleet.fleet_events import FleetRunStarted, Told
+from iopstui.fleet.fleet_state import RESTS, FleetState
+from iopstui.fleet.hosts.host_tunables import HostTunables
 from iopstui.fleet.hosts.nodes import nodes_of
-from iopstui.fleet.hosts.settings import HostSettings
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.replay import FleetReplay
-from iopstui.fleet.scene import RESTS, FleetScene
+from iopstui.fleet.scaling_curve import (
+    ScalePoint,
+    ScalingCurve,
+    SweepPosition,
+    counts_of,
+    usual_counts,
+)
 from iopstui.fleet.session import FleetSession, PlannedRun, RunVerdict
-from iopstui.fleet.told import Begun, Told
 from iopstui.output.fleet.scaling import scaling_words
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
@@ -36,7 +42,7 @@ class Swept:
     """A session whose points come to what ``ends`` says; "stays": goes on until it is stopped."""
 
     def __init__(self, ends: Sequence[RunVerdict | str | Exception]) -> None:
-        self.asked: list[tuple[int, str, dict[str, str], Place | None]] = []
+        self.asked: list[tuple[int, str, dict[str, str], SweepPosition | None]] = []
         self.told: queue.Queue[Told] = queue.Queue()
         self._ends = list(ends)
         self.session = FleetSession(
@@ -46,14 +52,16 @@ class Swept:
         self.session.start(self.told.put)
 
     def plan(
-        self, number: int, job: str, options: Mapping[str, str], place: Place | None
+        self, number: int, job: str, options: Mapping[str, str], place: SweepPosition | None
     ) -> PlannedRun:
         self.asked.append((number, job, dict(options), place))
         end = self._ends[number - 1]
         if isinstance(end, Exception):
             raise end
         done = end if isinstance(end, RunVerdict) else RunVerdict(EXIT_INTERRUPTED, ("a spread",))
-        begun = Begun(number, ("a", "b", "c")[: place.hosts if place else 3], 0.0, job, place=place)
+        begun = FleetRunStarted(
+            number, ("a", "b", "c")[: place.hosts if place else 3], 0.0, job, place=place
+        )
         made = cast("Fleet", Made(end == "stays"))
         return PlannedRun(lambda voices: made, Merger(), begun, lambda second: None,
                        lambda name, row: None, lambda second: "", lambda fleet: done)  # fmt: skip
@@ -64,10 +72,10 @@ class Swept:
             if type(one) is kind:
                 return one
 
-    def over(self) -> Curve:
+    def over(self) -> ScalingCurve:
         while True:
-            one = self.until(Curve)
-            assert isinstance(one, Curve)
+            one = self.until(ScalingCurve)
+            assert isinstance(one, ScalingCurve)
             if one.at is None:
                 return one
 
@@ -81,17 +89,17 @@ def test_points_are_run_one_after_another_on_the_first_hosts() -> None:
     swept = Swept([counts(1), late, counts(3)])
     swept.session.sweep((1, 2, 3), "one", {"runtime": "5"})
     for at in range(3):
-        one = swept.until(Curve)
-        assert isinstance(one, Curve) and (one.at, len(one.points)) == (at, at)
-        begun = swept.until(Begun)
-        assert isinstance(begun, Begun) and begun.hosts == ("a", "b", "c")[: at + 1]
+        one = swept.until(ScalingCurve)
+        assert isinstance(one, ScalingCurve) and (one.at, len(one.points)) == (at, at)
+        begun = swept.until(FleetRunStarted)
+        assert isinstance(begun, FleetRunStarted) and begun.hosts == ("a", "b", "c")[: at + 1]
     over = swept.over()
     assert [one.hosts for one in over.measured] == [1, 2, 3] and not over.why
     assert over.words == ("1 hosts", "2 hosts", "3 hosts") and over.code == EXIT_VERDICT
     assert not swept.session.running
     swept.session.close()
     assert swept.asked == [
-        (n + 1, "one", {"runtime": "5"}, Place((1, 2, 3), n)) for n in range(3)
+        (n + 1, "one", {"runtime": "5"}, SweepPosition((1, 2, 3), n)) for n in range(3)
     ]  # fmt: skip
 
 
@@ -100,7 +108,7 @@ def test_what_was_measured_before_it_is_stopped_stays(how: str) -> None:
     swept = Swept([counts(1), "stays", counts(3), counts(3)])
     swept.session.sweep((1, 2, 3), "one", {})
     while len(swept.asked) < 2:
-        swept.until(Begun)
+        swept.until(FleetRunStarted)
     assert swept.session.running
     {"stop": swept.session.stop, "run": lambda: swept.session.run("two", {}),
      "close": swept.session.close}[how]()  # fmt: skip
@@ -109,7 +117,7 @@ def test_what_was_measured_before_it_is_stopped_stays(how: str) -> None:
     # what a key has stopped has not failed
     assert over.code == EXIT_INTERRUPTED and over.words[-1] == over.ended
     if how == "run":
-        swept.until(Begun)
+        swept.until(FleetRunStarted)
     swept.session.close()
     jobs = [(job, place) for _, job, _, place in swept.asked[2:]]
     assert jobs == ([("two", None)] if how == "run" else [])
@@ -136,7 +144,7 @@ def test_a_fault_at_a_later_point_is_said() -> None:
 
 
 def test_the_last_point_that_is_stopped_ends_it_early_and_one_that_failed_does_not() -> None:
-    curve = Curve("one", (1, 2), 1, {0: ScalePoint(1, Merger().rated())})
+    curve = ScalingCurve("one", (1, 2), 1, {0: ScalePoint(1, Merger().rated())})
     assert curve.after(None, EXIT_INTERRUPTED, ()).over("stopped").ended == "ended early: stopped"
     assert curve.after(None, EXIT_JOB_FAILED, ("it broke",)).over("it broke").ended == ""
     assert curve.over("cut off").ended == "ended early: cut off"
@@ -160,13 +168,13 @@ def test_a_point_has_the_first_hosts_and_one_that_is_lost_is_no_point(
     said = parser.parse_args(["good1,die1", "--job", "randread-4k", "--launcher", launcher,
                               "--record", str(record)])  # fmt: skip
     nodes, recorder = nodes_of(said.hosts), FleetRecorder(str(record))
-    planner = FleetRunPlanner(said, nodes, (), 2, recorder, HostSettings())
+    planner = FleetRunPlanner(said, nodes, (), 2, recorder, HostTunables())
     told: queue.Queue[Told] = queue.Queue()
     session = FleetSession(planner, table=scaling_words)
     session.start(told.put)
     session.sweep((1, 2), "randread-4k", {})
     over = None
-    while not isinstance(over, Curve) or over.at is not None:
+    while not isinstance(over, ScalingCurve) or over.at is not None:
         over = told.get(timeout=WITHIN_S)
     session.close()
     recorder.close()
@@ -184,8 +192,10 @@ def recorded() -> list[tuple[str, dict[str, object]]]:
     rows: list[tuple[str, dict[str, object]]] = []
     for number, (hosts, code) in enumerate([(1, 0), (2, 1), (2, 0)]):
         names = tuple(f"h{n}" for n in range(hosts))
-        place = Place((1, 2, 2), number) if number < 2 else None
-        begun = Begun(number + 1, names, 1_800_000_000.0 + 700 * number, "one", place=place)
+        place = SweepPosition((1, 2, 2), number) if number < 2 else None
+        begun = FleetRunStarted(
+            number + 1, names, 1_800_000_000.0 + 700 * number, "one", place=place
+        )
         rows.append(("fleet", fleet_object(begun, 1.0)))
         begin_ms = begun.wall_s * 1000
         for name in names:
@@ -202,7 +212,7 @@ def test_a_recording_of_one_tells_the_same_also_after_a_jump() -> None:
     replay.seek(replay.end)
     replay.start(told.put)
     over = None
-    while not isinstance(over, Curve) or over.at is not None:
+    while not isinstance(over, ScalingCurve) or over.at is not None:
         over = told.get(timeout=WITHIN_S)
     replay.close()
     assert over.counts == (1, 2, 2) and [one.hosts for one in over.measured] == [1]
@@ -210,9 +220,9 @@ def test_a_recording_of_one_tells_the_same_also_after_a_jump() -> None:
 
 
 def test_hosts_that_take_no_part_rest() -> None:
-    scene = FleetScene()
-    scene.apply(Begun(1, ("a", "b"), 0.0, "one"))
-    scene.apply(Begun(2, ("a",), 0.0, "one", place=Place((1, 2), 0)))
+    scene = FleetState()
+    scene.apply(FleetRunStarted(1, ("a", "b"), 0.0, "one"))
+    scene.apply(FleetRunStarted(2, ("a",), 0.0, "one", place=SweepPosition((1, 2), 0)))
     assert [one.state for one in scene.hosts.values()] == ["connects", RESTS]
 
 

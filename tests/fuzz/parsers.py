@@ -53,7 +53,7 @@ def fio_stream(data: bytes) -> None:
 def job_file(data: bytes) -> None:
     """A job file is only ever edited: what is written wins, and fio decides what it means."""
     said = text(data)
-    with contextlib.suppress(jobfile.Unclear):
+    with contextlib.suppress(jobfile.AmbiguousLine):
         said = jobfile.canonical(said, {})
     again = jobfile.changed(said, {"bs": "8k", "iodepth": "3"})
     for section in jobfile.effective(again):

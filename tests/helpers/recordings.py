@@ -17,8 +17,8 @@ from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import JobThread, RawSample
 from iopstui.recording import layout as form
-from iopstui.recording.reader import EventRecord, Recording, Sample
-from iopstui.recording.writer import Recorder, Tape
+from iopstui.recording.reader import EventRecord, Recording, SampleRecord
+from iopstui.recording.writer import Recorder, RecordingBuffer
 
 RUN = "3.33-p-mixed"
 VDA = BlockDevice(
@@ -61,10 +61,10 @@ def long_run(count: int, name: str) -> list[RawSample]:
     ]
 
 
-def tape(path: Path | None, idle_frames: bool = True) -> Tape:
+def tape(path: Path | None, idle_frames: bool = True) -> RecordingBuffer:
     """A tape that records to ``path`` from its first sample on."""
     recorder = Recorder(path) if path is not None else None
-    return Tape(TARGET, lambda: {"vda": VDA}, 1.0, idle_frames, (), recorder)
+    return RecordingBuffer(TARGET, lambda: {"vda": VDA}, 1.0, idle_frames, (), recorder)
 
 
 def others(name: str) -> tuple[list[object], list[object]]:
@@ -81,7 +81,7 @@ def others(name: str) -> tuple[list[object], list[object]]:
     ]
     after: list[object] = [
         events.TunableChanged(1.0, "vda", "rq_affinity", "1", "2"),
-        events.Found(1.5, Finding("rule", "all I/O completes on CPU 1", "try 2", "a")),
+        events.FindingReported(1.5, Finding("rule", "all I/O completes on CPU 1", "try 2", "a")),
         events.StepFinished(2.0, 1, 0, "", False, fio_summary(final), ("a line of fio",)),
     ]
     return before, after
@@ -93,11 +93,11 @@ def write(path: Path, name: str = RUN, taken: Sequence[RawSample] | None = None)
     before, after = others(name)
     one = tape(path)
     tell(one, [taken[0], *before, *taken[1:], *after])
-    assert one.close(events.Ended(2.5, 0)) == ""
+    assert one.close(events.SessionEnded(2.5, 0)) == ""
     return list(taken)
 
 
-def tell(one: Tape, happenings: Iterable[object]) -> None:
+def tell(one: RecordingBuffer, happenings: Iterable[object]) -> None:
     for what in happenings:
         if isinstance(what, RawSample):
             one.sample(what)
@@ -107,12 +107,12 @@ def tell(one: Tape, happenings: Iterable[object]) -> None:
             one.event(what)  # type: ignore[arg-type]
 
 
-def read(path: Path) -> tuple[list[Sample], list[EventRecord], str]:
+def read(path: Path) -> tuple[list[SampleRecord], list[EventRecord], str]:
     """Samples, everything else, and the damage."""
     with Recording(path) as recording:
         records = list(recording.records())
         return (
-            [r for r in records if isinstance(r, Sample)],
+            [r for r in records if isinstance(r, SampleRecord)],
             [r for r in records if isinstance(r, EventRecord)],
             recording.damage,
         )

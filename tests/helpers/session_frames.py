@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fio_recordings import samples, statuses
 
-from iopstui.events import Ended, Event, FrameReady, StepFinished, StepStarted
+from iopstui.events import Event, FrameReady, SessionEnded, StepFinished, StepStarted
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.probe import PARTS
 from iopstui.model.metrics.summary import fio_summary
@@ -80,4 +80,4 @@ def session(name: str, title: str = "randread 4k", probed: bool = False) -> list
     end = frames[-1].t
     started = StepStarted(0.0, 1, name, title, ("fio", "job.fio"), True, "run", final.version)
     finished = StepFinished(end, 1, 0, "", False, fio_summary(final), ("a line of fio",))
-    return [started, *(FrameReady(f.t, f) for f in frames), finished, Ended(end, 0)]
+    return [started, *(FrameReady(f.t, f) for f in frames), finished, SessionEnded(end, 0)]

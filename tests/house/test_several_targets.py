@@ -35,7 +35,7 @@ from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, encoder
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replayed
-from iopstui.recording.writer import Recorder, Tape
+from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report import story as report_data
 from iopstui.report.wording import recording as report_words
 
@@ -256,7 +256,7 @@ def test_the_table_shows_the_layers_of_a_stack() -> None:
 
 def test_all_of_them_are_recorded_and_replayed_the_same(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "two.iops")
-    tape = Tape(BOTH, dict, 1.0, True, (), recorder)
+    tape = RecordingBuffer(BOTH, dict, 1.0, True, (), recorder)
     for raw in RAWS:
         tape.sample(raw)
     tape.stop()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.lesson import facts as lesson_facts
-from iopstui.lesson.facts import Surroundings, surroundings
+from iopstui.lesson.facts import TargetFacts, surroundings
 from iopstui.lesson.library import find_lesson
 from iopstui.lesson.player import LessonRun
 from iopstui.linux.roots import Roots
@@ -36,7 +36,7 @@ def disk(queues: Sequence[Sequence[int]], irqs: Sequence[int], **more: object) -
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> object:
-    def known(device: BlockDevice | None, cpus: int, *states: TunableState) -> Surroundings:
+    def known(device: BlockDevice | None, cpus: int, *states: TunableState) -> TargetFacts:
         monkeypatch.setattr(lesson_facts, "online_cpus", lambda roots: tuple(range(cpus)))
         monkeypatch.setattr(lesson_facts, "allowed", lambda: frozenset(range(cpus)))
         monkeypatch.setattr(lesson_facts, "tunable_states", lambda *given: list(states))
@@ -51,7 +51,7 @@ def knob(name: str, now: str = "1", **more: object) -> TunableState:
     return TunableState(name, "", now, (), "", **more)  # type: ignore[arg-type]
 
 
-def lesson(around: Surroundings) -> LessonRun:
+def lesson(around: TargetFacts) -> LessonRun:
     name = str(around.facts["device.name"] or "")
     target = Target("file", "/none", name or None, (name,) if name else ())
     return LessonRun(find_lesson("rq-affinity"), target, around)

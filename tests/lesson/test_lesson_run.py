@@ -16,11 +16,11 @@ from session_frames import session
 from iopstui.cli.runs.lesson_player import LessonPlayer
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.events import StepFinished
-from iopstui.lesson.facts import Surroundings
+from iopstui.lesson.facts import TargetFacts
 from iopstui.lesson.library import shipped_lessons
+from iopstui.lesson.offers import Lessons
 from iopstui.lesson.page import DONE, FAILED, READY, RUNNING, SKIPPED, Table
 from iopstui.lesson.player import LessonRun
-from iopstui.lesson.shelf import Lessons
 from iopstui.model.block.target import DIRECTORY, Target, together
 from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.formula import Value
@@ -89,7 +89,7 @@ FULL, GTOD = "3.42-a-randread-grp", "3.42-b-randrw-gtod"
 def lesson_run(tmp_path: Path, **facts: Value | None) -> LessonRun:
     target = Target("file", str(tmp_path / "f"), "vda", ("vda",))
     known = {**FACTS, **{name.replace("_", ".", 1): value for name, value in facts.items()}}
-    return LessonRun(parse_lesson(TEXT, "own", "own.ini"), target, Surroundings(known, KNOBS))
+    return LessonRun(parse_lesson(TEXT, "own", "own.ini"), target, TargetFacts(known, KNOBS))
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_what_was_not_measured_is_not_said_and_that_is(play: LessonRun) -> None:
 def test_a_question_that_the_measurement_does_not_decide(tmp_path: Path) -> None:
     text = TEXT.replace("gain <= 1.5 and gain > 0.5", "gain < 0.5")
     target = Target("file", str(tmp_path / "f"), "vda", ("vda",))
-    run = LessonRun(parse_lesson(text, "own", "own.ini"), target, Surroundings(FACTS, KNOBS))
+    run = LessonRun(parse_lesson(text, "own", "own.ini"), target, TargetFacts(FACTS, KNOBS))
     to(run, "ask: more")
     run.answer("a")
     for name in ("run: one", "run: deep"):
@@ -364,7 +364,7 @@ def test_every_shipped_lesson_can_be_played_wherever_one_is(
             "target.direct": True, "host.memory": 2.0**34,
         }  # fmt: skip
     target = Target("file", str(tmp_path / "f"), "vda" if known else None, ("vda",) * known)
-    run = LessonRun(lesson, target, Surroundings(facts, KNOBS if known else {}))  # type: ignore[arg-type]
+    run = LessonRun(lesson, target, TargetFacts(facts, KNOBS if known else {}))  # type: ignore[arg-type]
     while (page := run.page()) is not None:
         assert page.blocks or page.choices
         if page.state == READY:
@@ -388,7 +388,7 @@ settle = 0
 job = {job}
 """
     target = Target("file", str(tmp_path / "f"), "vda", ("vda",))
-    run = LessonRun(parse_lesson(text, "own", "own.ini"), target, Surroundings(FACTS, KNOBS))
+    run = LessonRun(parse_lesson(text, "own", "own.ini"), target, TargetFacts(FACTS, KNOBS))
     run.request()
     job.unlink()
     for event in session(FULL):
@@ -401,7 +401,7 @@ def test_a_job_in_a_lesson_is_utf_8_wherever_it_is_played(
 ) -> None:
     text = TEXT.replace("    [a]", "    description=größer →\n    [a]")
     target = Target("file", str(tmp_path / "f"), "vda", ("vda",))
-    run = LessonRun(parse_lesson(text, "own", "own.ini"), target, Surroundings(FACTS, KNOBS))
+    run = LessonRun(parse_lesson(text, "own", "own.ini"), target, TargetFacts(FACTS, KNOBS))
     to(run, "run: one")
     real = Path.write_text
     monkeypatch.setattr(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import Tree
 
+from iopstui.linux.probe.availability import why_not
 from iopstui.linux.probe.output import ProbeOutput, midpoint
-from iopstui.linux.probe.ready import why_not
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import Region, lacking, script
 from iopstui.linux.probe.tracepoints import ASKED, parse_format, read_tracepoints

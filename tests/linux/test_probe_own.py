@@ -12,15 +12,15 @@ import pytest
 from test_probe_btf import kernel
 from trees import Tree
 
-from iopstui.linux.probe import bpf, counting, own
-from iopstui.linux.probe.own import OwnProbe, Unusable
+from iopstui.linux.probe import bpf, bpf_probe, counting
+from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
 from iopstui.linux.probe.script import Region
 from iopstui.linux.process.clock import Clock
 from iopstui.model.histogram import bucket_key
 from iopstui.model.metrics.probe import OWN
 
 VDA = Region("vda", 254, 0)
-Begin = Callable[..., OwnProbe]
+Begin = Callable[..., BpfProbe]
 
 
 class Kernel:
@@ -75,8 +75,8 @@ def begin(made: Kernel, tmp_path: Path) -> Iterator[Begin]:
         tree.sys(f"dev/block/254:0/mq/{queue}/nr_tags", "100\n")
     _does(tree, 500)
 
-    def make(*regions: Region) -> OwnProbe:
-        begun.append(OwnProbe(regions or (VDA,), 1, Clock(), tree.roots))
+    def make(*regions: Region) -> BpfProbe:
+        begun.append(BpfProbe(regions or (VDA,), 1, Clock(), tree.roots))
         return begun[-1]
 
     make.tree = tree  # type: ignore[attr-defined]
@@ -100,7 +100,7 @@ def test_banks_and_regions_are_added_up(begin: Begin, made: Kernel) -> None:
     made.count(2 * made.bank + counting.MISSED, 2)
     made.count(2 * made.bank + counting.REQUEUED, 6)
     found = probe.take()
-    assert found is not None and found.by == OWN and found.parts == own.PARTS
+    assert found is not None and found.by == OWN and found.parts == bpf_probe.PARTS
     assert found.device["vda"] == {"read": {bucket_key(100): 7}, "write": {50: 5}, "discard": {}}
     assert found.device["vda1"] == {"read": {}, "write": {50: 5}, "discard": {}}
     assert (found.counts["missed"], found.counts["requeued"]) == (2, 6)
@@ -111,18 +111,18 @@ def test_each_disk_has_room_for_all_its_tags(begin: Begin, made: Kernel) -> None
     begin(VDA, Region("nvme0n1", 259, 0))
     rooms = [size >> counting.SLOT_BITS for _, size in made.maps["iops_slots"]]
     # 3 queues of 100 tags; nothing is known of the other's
-    assert (rooms, made.attached) == ([512, own.MOST_SLOTS], 3)
+    assert (rooms, made.attached) == ([512, bpf_probe.MOST_SLOTS], 3)
 
 
 def test_programs_that_count_what_diskstats_counts_are_believed(begin: Begin, made: Kernel) -> None:
     tree: Tree = begin.tree  # type: ignore[attr-defined]
     probe = begin()
-    made.count(8 * 100, own.ENOUGH)
+    made.count(8 * 100, bpf_probe.ENOUGH)
     # a flush is a write to diskstats alone
-    _does(tree, 500 + own.ENOUGH, flushes=300)
+    _does(tree, 500 + bpf_probe.ENOUGH, flushes=300)
     assert probe.take() is not None and probe.problem() == ""
     # from then on they need no more proof
-    _does(tree, 500 + 100 * own.ENOUGH)
+    _does(tree, 500 + 100 * bpf_probe.ENOUGH)
     assert probe.take() is not None and probe.problem() == ""
 
 
@@ -140,7 +140,7 @@ def test_requests_that_the_programs_did_not_see_are_missed(begin: Begin, made: K
     assert second is not None and second.counts["missed"] == 42
 
 
-@pytest.mark.parametrize(("counted", "missed"), [(0, 0), (own.ENOUGH // 2, own.ENOUGH)])
+@pytest.mark.parametrize(("counted", "missed"), [(0, 0), (bpf_probe.ENOUGH // 2, bpf_probe.ENOUGH)])
 def test_programs_that_count_something_else_are_not(
     begin: Begin, made: Kernel, counted: int, missed: int
 ) -> None:
@@ -148,32 +148,33 @@ def test_programs_that_count_something_else_are_not(
     probe = begin()
     made.count(8 * 100, counted)
     made.count(2 * made.bank + counting.MISSED, missed)
-    _does(tree, 500 + own.ENOUGH - 1)
+    _does(tree, 500 + bpf_probe.ENOUGH - 1)
     probe.take()
     assert probe.problem() == "", "of few requests many may be under way"
-    _does(tree, 500 + own.ENOUGH)
+    _does(tree, 500 + bpf_probe.ENOUGH)
     probe.take()
-    assert f"of {own.ENOUGH} requests of vda its own programs counted {counted}" in probe.problem()
+    said = f"of {bpf_probe.ENOUGH} requests of vda its own programs counted {counted}"
+    assert said in probe.problem()
 
 
 def test_where_it_can_t_count_nothing_is_left(begin: Begin, made: Kernel) -> None:
     tree: Tree = begin.tree  # type: ignore[attr-defined]
     before = os.listdir("/proc/self/fd")
-    with pytest.raises(Unusable, match="bios"):
+    with pytest.raises(ProbeUnusable, match="bios"):
         begin(VDA, Region("dm-0", 253, 0, bios=True))
     made.refuses = errno.EPERM
-    with pytest.raises(Unusable, match=r"refuses the programs \(Operation not permitted\)"):
+    with pytest.raises(ProbeUnusable, match=r"refuses the programs \(Operation not permitted\)"):
         begin()
     made.refuses = 0
     tree.sys("kernel/btf/vmlinux", b"")
-    with pytest.raises(Unusable, match="BTF"):
+    with pytest.raises(ProbeUnusable, match="BTF"):
         begin()
     tree.sys("kernel/btf/vmlinux", kernel())
     tree.sys("kernel/security/lockdown", "none integrity [confidentiality]")
-    with pytest.raises(Unusable, match="locked down"):
+    with pytest.raises(ProbeUnusable, match="locked down"):
         begin()
     assert os.listdir("/proc/self/fd") == before and "locked down" in (
-        own.why_not(tree.roots) or ""
+        bpf_probe.why_not(tree.roots) or ""
     )
 
 
@@ -189,4 +190,4 @@ def test_nothing_is_open_when_it_is_closed(begin: Begin) -> None:
 
 def test_doctor_only_loads_them(begin: Begin, made: Kernel) -> None:
     tree: Tree = begin.tree  # type: ignore[attr-defined]
-    assert own.why_not(tree.roots) is None and made.attached == 0
+    assert bpf_probe.why_not(tree.roots) is None and made.attached == 0

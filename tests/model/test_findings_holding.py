@@ -5,13 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui.model.findings.active_findings import CEASES_AFTER_S, ActiveFindings, EndedFinding
 from iopstui.model.findings.evidence import Finding, ceased_words
-from iopstui.model.findings.holding import CEASES_AFTER_S, Holding, Over
 
 FULL = Finding("full", "CPU 1 is full", since=2.0, until=5.0)
 
 
-def fed(holding: Holding, fires: list[bool], t: float = 5.0) -> list[tuple[float, Over]]:
+def fed(
+    holding: ActiveFindings, fires: list[bool], t: float = 5.0
+) -> list[tuple[float, EndedFinding]]:
     """What is over, and when, with a second for each of ``fires``."""
     found = []
     for one in fires:
@@ -21,26 +23,28 @@ def fed(holding: Holding, fires: list[bool], t: float = 5.0) -> list[tuple[float
 
 
 def test_it_is_over_once_its_rule_has_been_quiet_for_long_enough() -> None:
-    holding = Holding()
+    holding = ActiveFindings()
     holding.said(FULL, 5.0)
     quiet = int(CEASES_AFTER_S)
     assert fed(holding, [True] * 5 + [False] * (quiet - 1)) == []
-    assert fed(holding, [False] * 30, 10.0 + quiet - 1) == [(10.0 + quiet, Over(FULL, 2.0, 10.0))]
+    assert fed(holding, [False] * 30, 10.0 + quiet - 1) == [
+        (10.0 + quiet, EndedFinding(FULL, 2.0, 10.0))
+    ]
 
 
 def test_what_was_not_said_has_no_end() -> None:
-    assert fed(Holding(), [True] * 5 + [False] * 30) == []
+    assert fed(ActiveFindings(), [True] * 5 + [False] * 30) == []
 
 
 def test_seconds_without_a_measurement_end_nothing() -> None:
-    holding = Holding()
+    holding = ActiveFindings()
     holding.said(FULL, 5.0)
     assert list(holding.feed(500.0, 0.0, ())) == []
     assert list(holding.feed(501.0, 1.0, ())) == []
 
 
 def test_a_run_that_begins_ends_nothing() -> None:
-    holding = Holding()
+    holding = ActiveFindings()
     holding.said(FULL, 5.0)
     holding.forget()
     assert fed(holding, [False] * 30) == []
@@ -53,7 +57,7 @@ def test_its_words() -> None:
 @given(st.lists(st.booleans(), max_size=200))
 def test_it_ends_exactly_where_a_pause_is_long_enough(fires: list[bool]) -> None:
     """Said anew whenever it fires while it is not held, as the session does."""
-    holding, ends, held, quiet, last = Holding(), 0, False, 0, 0.0
+    holding, ends, held, quiet, last = ActiveFindings(), 0, False, 0, 0.0
     for second, fired in enumerate(fires, 6):
         t = float(second)
         over = list(holding.feed(t, 1.0, {"full"} if fired else ()))

@@ -13,7 +13,7 @@ import pytest
 from metrics_text import read
 from session_frames import session
 
-from iopstui.events import Found, Judged
+from iopstui.events import ExpectationChecked, FindingReported
 from iopstui.model.block.target import Target
 from iopstui.model.findings.evidence import Finding
 from iopstui.output.export.exposition import text_format
@@ -31,8 +31,10 @@ def exported() -> dict[str, set[str]]:
     """Every name that a scrape can find, with its labels."""
     metrics = Metrics("host-1")
     metrics.watches(Target("file", "/data/a", "vda", ("vda",)))
-    judged = Judged(1.0, 1, "iops>=5", "fio.total.iops", "1/s", ">=", 5, 5, 4.0, False, 0.0)
-    said = Found(1.0, Finding("deep", "words"))
+    judged = ExpectationChecked(
+        1.0, 1, "iops>=5", "fio.total.iops", "1/s", ">=", 5, 5, 4.0, False, 0.0
+    )
+    said = FindingReported(1.0, Finding("deep", "words"))
     for event in (*session("3.42-a-randread-grp", probed=True), judged, said):
         metrics.handle(event)
     found: dict[str, set[str]] = {}

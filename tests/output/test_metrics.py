@@ -12,7 +12,14 @@ from metrics_text import Read, read
 from session_frames import session, whole_frames
 from watch_frames import frame, rates
 
-from iopstui.events import Event, Found, FrameReady, Judged, StepFinished, StepStarted
+from iopstui.events import (
+    Event,
+    ExpectationChecked,
+    FindingReported,
+    FrameReady,
+    StepFinished,
+    StepStarted,
+)
 from iopstui.model import histogram
 from iopstui.model.block.target import Target
 from iopstui.model.findings import names as rules
@@ -87,7 +94,7 @@ def test_findings_begin_at_0_and_count_what_is_said() -> None:
     assert {value for value in never.samples.values()} == {0} and len(never.samples) == len(
         rules.NAMES
     )
-    once = families(folded([Found(1.0, Finding("cap", "x"))]))["iopstui_findings"]
+    once = families(folded([FindingReported(1.0, Finding("cap", "x"))]))["iopstui_findings"]
     assert len(once.samples) == len(rules.NAMES) and once.value("_total", rule="cap") == 1
 
 
@@ -150,8 +157,10 @@ def test_what_is_of_a_moment_is_gone_in_the_end() -> None:
 
 def test_runs_findings_and_expectations_are_counted() -> None:
     failed = StepFinished(1.0, 1, 1, "fio failed", False)
-    judged = Judged(1.0, 1, "iops>=5", "fio.total.iops", "1/s", ">=", 5, 5, 4.0, False, 0.0)
-    said = Found(1.0, Finding("deep", NASTY))
+    judged = ExpectationChecked(
+        1.0, 1, "iops>=5", "fio.total.iops", "1/s", ">=", 5, 5, 4.0, False, 0.0
+    )
+    said = FindingReported(1.0, Finding("deep", NASTY))
     found = families(folded([failed, judged, said, said]))
     assert found["iopstui_runs_failed"].value("_total") == 1
     assert found["iopstui_findings"].value("_total", rule="deep") == 2

@@ -14,7 +14,7 @@ from json_schema import check_line
 from session_frames import session, whole_frames
 
 from iopstui import __version__
-from iopstui.events import Ended, Event, Mark, Notice, Progress
+from iopstui.events import Event, LayoutProgress, Mark, Notice, SessionEnded
 from iopstui.model.block.target import Target
 from iopstui.model.histogram import merge
 from iopstui.output.jsonl import JsonlSink, clean, dumps, event_object, frame_object
@@ -140,8 +140,8 @@ def test_other_events() -> None:
         "event": "mark", "t": 1.5, "text": "rq_affinity 1 -> 2",
     }  # fmt: skip
     assert event_object(Notice(0, "warning", "x"))["level"] == "warning"
-    assert event_object(Progress(0, 1, "layout", 5, None))["total"] is None
-    assert event_object(Ended(2.0, 130)) == {"event": "ended", "t": 2.0, "exit_code": 130}
+    assert event_object(LayoutProgress(0, 1, "layout", 5, None))["total"] is None
+    assert event_object(SessionEnded(2.0, 130)) == {"event": "ended", "t": 2.0, "exit_code": 130}
     finished = event_object(session("3.42-a-randread-grp")[-2])
     assert finished["summary"]["rows"][0]["directions"]["read"]["iops"] == 74794.102949
 

@@ -12,8 +12,8 @@ from made_sweeps import PLAN, finished
 from iopstui.cli.runs.experiment import ask
 from iopstui.events import PointFailed
 from iopstui.experiment.setup import length_text
-from iopstui.model.experiment.curve import conclusions, curve_text, curves_of
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
+from iopstui.model.experiment.load_curve import conclusions, curve_text, curves_of
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.output.experiment.sink import JsonLines
 from iopstui.output.experiment.sweep import (

@@ -14,9 +14,9 @@ from test_output_jsonl import Closed
 from iopstui.events import (
     Event,
     FrameReady,
+    LayoutProgress,
     Mark,
     Notice,
-    Progress,
     StepFinished,
     StepStarted,
 )
@@ -177,11 +177,11 @@ def test_words_go_to_the_other_stream() -> None:
 
 def test_progress_is_told_in_tenths() -> None:
     events: list[Event] = [
-        Progress(0, 1, "laying out", done << 20, 1000 << 20) for done in range(1001)
+        LayoutProgress(0, 1, "laying out", done << 20, 1000 << 20) for done in range(1001)
     ]
     _, err = printed(events)
     assert len(err.splitlines()) == 11
-    _, err = printed([Progress(0, 1, "laying out", 5 << 20, None)] * 3)
+    _, err = printed([LayoutProgress(0, 1, "laying out", 5 << 20, None)] * 3)
     assert err.splitlines() == ["[0:00] laying out: 5 MiB"]
 
 

@@ -9,8 +9,8 @@ import pytest
 from session_frames import whole_frames
 from watch_frames import frame, rates, watched
 
-from iopstui.events import Ceased, Found, FrameReady, Mark
-from iopstui.model.block.target import DEVICE, Place, Target, together
+from iopstui.events import FindingEnded, FindingReported, FrameReady, Mark
+from iopstui.model.block.target import DEVICE, Target, TargetPath, together
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
@@ -22,7 +22,7 @@ from iopstui.output.watch_summary import watch_summary
 from iopstui.output.watch_table import WatchTable, header, rows
 
 ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",))
-TWO = together([Place(DEVICE, f"/dev/{name}", name, (name,)) for name in ("vda", "vdb")])
+TWO = together([TargetPath(DEVICE, f"/dev/{name}", name, (name,)) for name in ("vda", "vdb")])
 HIGH = replace(
     rates(999_999, 999_999, 9_999, 4096),
     r_bytes_s=5e10, w_bytes_s=5e10, r_await=123_456.0, w_await=123_456.0, aqu_sz=123_456.7,
@@ -96,8 +96,8 @@ def test_words_go_beside_the_table() -> None:
     out, err = io.StringIO(), io.StringIO()
     sink = make_watch_sink("table", out, err, ONE, "host", probed=False)
     sink.handle(Mark(61.0, "trigger r/s>5 for 1s: 7"))
-    sink.handle(Found(61.0, Finding("a", "it is busy")))
-    sink.handle(Ceased(95.0, "a", "it is busy", 61.0, 85.0))
+    sink.handle(FindingReported(61.0, Finding("a", "it is busy")))
+    sink.handle(FindingEnded(95.0, "a", "it is busy", 61.0, 85.0))
     assert out.getvalue() == ""
     assert err.getvalue().splitlines() == [
         "[1:01] mark: trigger r/s>5 for 1s: 7", "[1:01] finding: it is busy",

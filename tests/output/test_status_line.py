@@ -16,10 +16,10 @@ from iopstui.events import (
     Event,
     ExperimentStarted,
     FrameReady,
+    LayoutProgress,
     Notice,
     PointFinished,
     PointStarted,
-    Progress,
     StepStarted,
 )
 from iopstui.model.block.target import Target
@@ -47,8 +47,8 @@ class Terminal(io.StringIO):
         return rows
 
 
-def laying_out(t: float, done: int, total: int | None = 64 * MIB) -> Progress:
-    return Progress(t, 1, "laying out the scratch file", done, total)
+def laying_out(t: float, done: int, total: int | None = 64 * MIB) -> LayoutProgress:
+    return LayoutProgress(t, 1, "laying out the scratch file", done, total)
 
 
 FRAME = next(one for one in whole_frames(NAMES[0]) if one.fio is not None)

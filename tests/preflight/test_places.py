@@ -12,8 +12,8 @@ import pytest
 from iopstui.cli import main
 from iopstui.errors import UsageError
 from iopstui.experiment import setup as experiment
-from iopstui.experiment.background import Background
-from iopstui.experiment.runner import Conditions, Runner, common_share
+from iopstui.experiment.background import BackgroundExperiments
+from iopstui.experiment.runner import ExperimentRunner, RunConditions, common_share
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
@@ -76,7 +76,7 @@ def test_an_experiment_leaves_no_files_of_such_a_job(own: Path, here: Path) -> N
     devices = read_devices(Roots())
     target = resolve_target(str(own.parent / "data/x"), here, Roots(), devices)
     session = LiveSession(target, devices, job_target=None)
-    background = Background(session, None, Conditions())
+    background = BackgroundExperiments(session, None, RunConditions())
     variants = (parse_variant(f"job={own}"), parse_variant("job=randread-4k"))
     for plan in (
         Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2"),)),
@@ -93,7 +93,9 @@ def test_a_job_on_another_device_is_not_measured_by_this_one(
     devices = read_devices(Roots())
     target = resolve_target(str(own.parent / "data/x"), here, Roots(), devices)
     other = replace(target, device="sdx", tree=("sdx",))
-    background = Background(LiveSession(target, devices, job_target=None), None, Conditions())
+    background = BackgroundExperiments(
+        LiveSession(target, devices, job_target=None), None, RunConditions()
+    )
     plan = Plan((str(own),), {}, (parse_axis("iodepth=1,2"),))
     assert background.look(plan).setup.target == target
     monkeypatch.setattr(experiment, "own_target", lambda *given: other)
@@ -130,8 +132,8 @@ def test_a_setting_that_the_scheduler_resets_comes_behind_it(own: Path) -> None:
     target = Target(DIRECTORY, str(own.parent), None, ())
     plan = Plan((str(own),), {}, (parse_axis("scheduler=none,mq-deadline"),))
     session = LiveSession(target, {}, job_target=None)
-    fixed = Conditions(knobs=(("nr_requests", "64"),))
-    runner = Runner(session, plan, None, fixed, lambda event: None)
+    fixed = RunConditions(knobs=(("nr_requests", "64"),))
+    runner = ExperimentRunner(session, plan, None, fixed, lambda event: None)
     for step in runner.steps:
         names = [name for name, _ in runner.request(step).knobs]
         assert names == ["scheduler", "nr_requests"]

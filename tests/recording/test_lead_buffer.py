@@ -18,13 +18,13 @@ from iopstui.recording import lead_buffer as module
 from iopstui.recording.lead_buffer import DeltaBase, LeadBuffer
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replayed
-from iopstui.recording.writer import Recorder, Tape
+from iopstui.recording.writer import Recorder, RecordingBuffer
 
 QUIET = [replace(raw, fio=None, step=0, jobs=()) for raw in made.long_run(40, made.RUN)]
 
 
-def tape(keep_s: float) -> Tape:
-    return Tape(made.TARGET, lambda: {"vda": made.VDA}, 1.0, True, keep_s=keep_s)
+def tape(keep_s: float) -> RecordingBuffer:
+    return RecordingBuffer(made.TARGET, lambda: {"vda": made.VDA}, 1.0, True, keep_s=keep_s)
 
 
 def marks(path: Path) -> list[events.Mark]:
@@ -81,11 +81,13 @@ def test_a_finding_is_about_the_recording_s_own_seconds(tmp_path: Path) -> None:
     one = tape(10)
     for raw in QUIET[:30]:
         one.sample(raw)
-    one.event(events.Found(29.5, Finding("a", "", since=15.0, until=28.5)))
-    one.event(events.Found(29.5, Finding("b", "of no seconds")))
+    one.event(events.FindingReported(29.5, Finding("a", "", since=15.0, until=28.5)))
+    one.event(events.FindingReported(29.5, Finding("b", "of no seconds")))
     one.start(Recorder(tmp_path / "a"))
     one.stop()
-    found = [o.value for o in made.read(tmp_path / "a")[1] if isinstance(o.value, events.Found)]
+    found = [
+        o.value for o in made.read(tmp_path / "a")[1] if isinstance(o.value, events.FindingReported)
+    ]
     about = [(one.t, one.finding.since, one.finding.until) for one in found]
     assert about == [(11.5, 0.0, 10.5), (11.5, None, None)]
 

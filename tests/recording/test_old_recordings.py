@@ -16,7 +16,7 @@ import pytest
 from iopstui import events
 from iopstui.output.jsonl import event_object
 from iopstui.recording import layout as form
-from iopstui.recording.reader import EventRecord, Recording, Sample, recording_path
+from iopstui.recording.reader import EventRecord, Recording, SampleRecord, recording_path
 from iopstui.recording.replay import replayed
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
@@ -87,7 +87,7 @@ def test_all_that_was_written_is_read(path: Path) -> None:
         records = list(recording.records())
     assert not recording.damage and len(records) == len(written) - 1
     for record, (kind, value) in zip(records, written[1:], strict=True):
-        if isinstance(record, Sample):
+        if isinstance(record, SampleRecord):
             assert kind in b"KS" and int(record.shown) == value[0]
             assert_same(record.raw, value[1], layouts)
         else:

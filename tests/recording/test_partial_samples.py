@@ -24,7 +24,7 @@ from iopstui.model.samples import (
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, MalformedData, encoder
 from iopstui.recording.partial_samples import ROWS_WITHOUT, WITHOUT, PartialSamples, Without
-from iopstui.recording.reader import Recording, Sample, recording_path
+from iopstui.recording.reader import Recording, SampleRecord, recording_path
 from iopstui.report.files import rendered
 from iopstui.report.parquet import put_parquet
 from iopstui.report.sources import Source
@@ -43,7 +43,7 @@ def samples(path: Path, less: Without | None) -> list[RawSample]:
     with Recording(path) as recording:
         if less is not None:
             recording.only_needed(less)
-        return [one.raw for one in recording.records() if isinstance(one, Sample)]
+        return [one.raw for one in recording.records() if isinstance(one, SampleRecord)]
 
 
 def without(value: Any, less: Without) -> Any:

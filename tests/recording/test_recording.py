@@ -24,7 +24,7 @@ from iopstui.model.block.tunable import TunableRequest
 from iopstui.recording import layout as form
 from iopstui.recording import writer as recorder_module
 from iopstui.recording.reader import Recording
-from iopstui.recording.writer import MOST_WAITING, Recorder, Tape
+from iopstui.recording.writer import MOST_WAITING, Recorder, RecordingBuffer
 
 
 @pytest.fixture
@@ -55,13 +55,13 @@ def test_everything_else_comes_back_in_its_place(path: Path) -> None:
     _, found, _ = made.read(path)
     before, after = made.others(made.RUN)
     values = [other.value for other in found]
-    assert values[1:4] == before and values[-2] == events.Ended(2.5, 0)
+    assert values[1:4] == before and values[-2] == events.SessionEnded(2.5, 0)
     assert [v for v in values[4:-2] if not isinstance(v, form.RecordedDevices)] == after
     assert isinstance(values[-1], form.RecordingEnd)
     with Recording(path) as recording:
         kinds = [type(record).__name__ for record in recording.records()]
         assert kinds[:6] == [
-            "EventRecord", "Sample", "EventRecord", "EventRecord", "EventRecord", "Sample",
+            "EventRecord", "SampleRecord", "EventRecord", "EventRecord", "EventRecord", "SampleRecord",
         ]  # fmt: skip
         assert recording.header.target == made.TARGET
 
@@ -75,9 +75,9 @@ def test_devices_are_there_again_where_a_setting_changed_and_name_no_serial(path
 
 def test_the_header_says_what_was_asked_for(path: Path) -> None:
     knobs = (TunableRequest("rq_affinity", "2", 1.5),)
-    one = Tape(made.TARGET, dict, 0.25, True, knobs, Recorder(path))
+    one = RecordingBuffer(made.TARGET, dict, 0.25, True, knobs, Recorder(path))
     one.sample(made.raws(made.RUN)[0])
-    one.close(events.Ended(1.0, 0))
+    one.close(events.SessionEnded(1.0, 0))
     with Recording(path) as recording:
         header = recording.header
     assert (header.interval_s, header.knobs, header.idle_frames) == (0.25, knobs, True)
@@ -116,14 +116,14 @@ def test_nothing_is_left_of_a_job_that_never_began(path: Path) -> None:
     one = made.tape(path, idle_frames=False)
     one.sample(replace(made.raws(made.RUN)[0], fio=None, step=0))
     one.event(events.StepFinished(0.1, 1, 2, "no such job", False))
-    one.close(events.Ended(0.2, 2))
+    one.close(events.SessionEnded(0.2, 2))
     assert not path.exists()
 
 
 def test_nothing_is_left_where_no_sample_was_taken(path: Path) -> None:
     one = made.tape(path)
     assert one.path == path
-    one.close(events.Ended(0.0, 1))
+    one.close(events.SessionEnded(0.0, 1))
     assert not path.exists()
 
 
@@ -143,7 +143,7 @@ def test_begun_in_the_middle_it_makes_the_same_frames_from_there_on(name: str, p
     made.tell(one, [taken[0], *before, *taken[1:4]])
     one.start(Recorder(path))
     made.tell(one, [events.Mark(3.5, "here"), *taken[4:]])
-    one.close(events.Ended(9.0, 0))
+    one.close(events.SessionEnded(9.0, 0))
     samples, found, _ = made.read(path)
     shown = [f for f, s in zip(made.frames(s.raw for s in samples), samples, strict=True)
              if s.shown]  # fmt: skip
@@ -167,7 +167,7 @@ def test_stopped_it_says_what_there_is_and_takes_no_more(path: Path) -> None:
     size = path.stat().st_size
     made.tell(one, taken[2:])
     assert one.stop() == "" and one.path is None
-    assert one.close(events.Ended(9.0, 0)) == ""
+    assert one.close(events.SessionEnded(9.0, 0)) == ""
     assert path.stat().st_size == size
     assert len(made.read(path)[0]) == 2
     with Recording(path) as recording:
@@ -354,7 +354,7 @@ def test_a_full_disk_stops_the_recording_and_not_the_session(
     real = os.write
     monkeypatch.setattr(recorder_module.os, "write", write)
     recorder = Recorder(path)
-    one = Tape(made.TARGET, dict, 1.0, True, (), recorder)
+    one = RecordingBuffer(made.TARGET, dict, 1.0, True, (), recorder)
     made.tell(one, taken)
     assert recorder.finished(10.0)
     said = list(one.problems())
@@ -375,7 +375,7 @@ def test_a_disk_that_hangs_holds_nobody_up(path: Path, monkeypatch: pytest.Monke
         recorder_module.os, "write", lambda fd, data: go_on.wait(60) and real(fd, data)
     )
     recorder = Recorder(path)
-    one = Tape(made.TARGET, dict, 1.0, True, (), recorder)
+    one = RecordingBuffer(made.TARGET, dict, 1.0, True, (), recorder)
     made.tell(one, made.long_run(MOST_WAITING + 10, made.RUN))
     go_on.set()
     assert any("can't be written fast enough" in said for said in one.problems())
@@ -391,7 +391,7 @@ def test_a_recording_that_is_given_up_is_not_waited_for(
         recorder_module.os, "write", lambda fd, data: go_on.wait(60) and real(fd, data)
     )
     recorder = Recorder(path)
-    one = Tape(made.TARGET, dict, 1.0, True, (), recorder)
+    one = RecordingBuffer(made.TARGET, dict, 1.0, True, (), recorder)
     made.tell(one, made.long_run(MOST_WAITING + 10, made.RUN))
     waited: list[str] = []
     with monkeypatch.context() as patch:
@@ -411,12 +411,12 @@ def test_reading_takes_no_more_memory_for_a_longer_recording(path: Path) -> None
         file = path.with_name(f"{count}.iops")
         # a live session does not take them faster than they are written either
         recorder = Recorder(file)
-        one = Tape(made.TARGET, dict, 1.0, True, (), recorder)
+        one = RecordingBuffer(made.TARGET, dict, 1.0, True, (), recorder)
         for raw in made.long_run(count, made.RUN):
             one.sample(raw)
             while recorder.waiting > 50:
                 recorder.finished(0.001)
-        one.close(events.Ended(0.0, 0))
+        one.close(events.SessionEnded(0.0, 0))
         tracemalloc.start()
         with Recording(file) as recording:
             assert sum(1 for _ in recording.records()) > count

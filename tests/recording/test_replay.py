@@ -89,7 +89,7 @@ def test_all_events_are_those_of_the_live_session(name: str, path: Path) -> None
     assert [e.frame for e in frames] == made.frames(taken)
     before, after = made.others(name)
     rest = [event for event in found if not isinstance(event, events.FrameReady)]
-    assert rest == [*before[1:], *after, events.Ended(2.5, 0)]
+    assert rest == [*before[1:], *after, events.SessionEnded(2.5, 0)]
 
 
 def test_without_idle_frames_the_time_between_runs_is_left_out(path: Path) -> None:
@@ -97,7 +97,7 @@ def test_without_idle_frames_the_time_between_runs_is_left_out(path: Path) -> No
     taken = made.raws(made.RUN)
     quiet = [made.replace(raw, fio=None, step=0, seq=raw.seq) for raw in taken[:2]]
     made.tell(one, [*quiet, events.StepStarted(0.0, 1, "j", "t", (), True), *taken[2:]])
-    one.close(events.Ended(9.0, 0))
+    one.close(events.SessionEnded(9.0, 0))
     with Recording(path) as recording:
         frames = [e for e in replayed(recording) if isinstance(e, events.FrameReady)]
     assert [e.frame.seq for e in frames] == [raw.seq for raw in taken[2:]]
@@ -139,11 +139,12 @@ def test_the_verdict_is_replayed_too(
 ) -> None:
     tape = made.tape(path)
     before, after = made.others(made.RUN)
-    judged = events.Judged(9.0, 1, "iops>=1M", "fio.total.iops", "1/s", ">=", 1e6, 1e6, 5e4,
-                           False, 0.0)  # fmt: skip
+    judged = events.ExpectationChecked(
+        9.0, 1, "iops>=1M", "fio.total.iops", "1/s", ">=", 1e6, 1e6, 5e4, False, 0.0
+    )
     steady = events.SteadyState(9.0, 1, True, 0.01, 0.01, 1.0, "Steady state: yes")
     made.tell(tape, [*before, *made.raws(made.RUN), *after, judged, steady])
-    tape.close(events.Ended(9.0, 0))
+    tape.close(events.SessionEnded(9.0, 0))
     replay_headless(str(path), kind)
     out, err = capsys.readouterr()
     assert "FAIL  iops >= 1000000: measured 50000" in (out if kind == "table" else err)
@@ -188,7 +189,7 @@ def test_one_begun_in_the_middle_of_a_run_says_so_once(path: Path) -> None:
     made.tell(one, taken[:3])
     one.start(Recorder(path))
     made.tell(one, taken[3:])
-    one.close(events.Ended(9.0, 0))
+    one.close(events.SessionEnded(9.0, 0))
     with Recording(path) as recording:
         said = [e.text for e in replayed(recording) if isinstance(e, events.Notice)]
     assert said == [replay.BEGINS_WITHIN]
@@ -199,7 +200,7 @@ def test_the_screen_gets_everything_but_the_session_s_end(path: Path, opened) ->
     session, watcher = opened()
     watcher.until(watcher.ended)
     assert [e.frame for e in watcher.frames] == made.frames(taken)
-    assert not any(isinstance(e, events.Ended) for e in watcher.events)
+    assert not any(isinstance(e, events.SessionEnded) for e in watcher.events)
     assert session.at == session.end == pytest.approx(watcher.frames[-1].frame.t)
     assert (session.job, session.overrides) == ("randread-4k", {"iodepth": "8"})
     assert session.target == made.TARGET and session.devices["vda"].hctxs == made.VDA.hctxs

@@ -17,8 +17,8 @@ from session_frames import whole_frames
 
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, SOME_HOSTS, Frame
+from iopstui.model.metrics.mark_intervals import MarkIntervals, middle
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.model.metrics.stretches import Stretches, middle
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.recording import layout as form
 from iopstui.report import series
@@ -97,7 +97,9 @@ def test_its_row(name: str, cuts: list[bool]) -> None:
     assert whole.rows[0].iops and whole.rows[0].util is not None
 
 
-def follow(joined: Stretches, frames: Sequence[Frame], start: float, cuts: Sequence[bool]) -> None:
+def follow(
+    joined: MarkIntervals, frames: Sequence[Frame], start: float, cuts: Sequence[bool]
+) -> None:
     """Whose middle is before the stretch's start is a block of its own (folding.py)."""
     early = [frame for frame in frames if middle(frame) < start]
     for frame in early:
@@ -112,7 +114,7 @@ def follow(joined: Stretches, frames: Sequence[Frame], start: float, cuts: Seque
 def test_stretches(cuts: list[bool], mark: float) -> None:
     """A mark comes between two frames, and what began long before it is not behind it."""
     frames = whole_frames(RUNS[2])
-    whole, joined = Stretches(DEVICES), Stretches(DEVICES)
+    whole, joined = MarkIntervals(DEVICES), MarkIntervals(DEVICES)
     after = next((n for n, frame in enumerate(frames) if frame.t >= mark), len(frames))
     for frame in frames[:after]:
         whole.frame(frame)
@@ -128,7 +130,7 @@ def test_stretches(cuts: list[bool], mark: float) -> None:
 def test_what_lies_mostly_before_a_mark_is_not_behind_it() -> None:
     frame = whole_frames(RUNS[2])[2]
     for t, count in ((frame.t - 0.9, 1), (frame.t - 0.1, 0)):
-        found = Stretches(DEVICES)
+        found = MarkIntervals(DEVICES)
         found.mark(t, "here")
         block = blocks([frame], [False])[0]
         found.several(block.measured, block.first)

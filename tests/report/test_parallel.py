@@ -24,13 +24,13 @@ from session_frames import kernel
 
 from iopstui import events
 from iopstui.model.findings.rules import Finding
+from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory, RunRow
-from iopstui.model.metrics.stretches import Stretch, Stretches
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
-from iopstui.recording.reader import Recording, Sample
+from iopstui.recording.reader import Recording, SampleRecord
 from iopstui.recording.replay import replayed
-from iopstui.recording.writer import Recorder, Tape
+from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report import folding
 from iopstui.report.story import gather
 from iopstui.session.run_rows import take, take_stretch
@@ -89,12 +89,12 @@ def finished(t: float, step: int) -> events.StepFinished:
 
 def recorded(path: Path, happenings: Sequence[object]) -> Path:
     recorder = Recorder(path)
-    one = Tape(made.TARGET, lambda: {"vda": made.VDA}, 1.0, True, (), recorder)
+    one = RecordingBuffer(made.TARGET, lambda: {"vda": made.VDA}, 1.0, True, (), recorder)
     for what in happenings:
         made.tell(one, [what])
         while recorder.waiting > 20:
             time.sleep(0.001)
-    assert one.close(events.Ended(1e6, 0)) == ""
+    assert one.close(events.SessionEnded(1e6, 0)) == ""
     return path
 
 
@@ -103,12 +103,12 @@ def several_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of minutes with all that can happen between their seconds, and quiet ones."""
     a, b = busy(190), busy(130, 280, 2, 5)
     mark = [events.Mark(float(t), f"mark {t}") for t in (100, 213, 360)]
-    full = events.Found(70.0, Finding("rule", "CPU 1 is full", "try 2", "a"))
+    full = events.FindingReported(70.0, Finding("rule", "CPU 1 is full", "try 2", "a"))
     changed = events.TunableChanged(80.0, "vda", "rq_affinity", "1", "2")
     return recorded(
         tmp_path_factory.mktemp("runs") / "runs.iops",
         [a[0], started(0.1, 1), *a[1:70], full, *a[70:80], changed, *a[80:100], mark[0],
-         *a[100:130], events.Found(130.0, full.finding), *a[130:], finished(191.0, 1),
+         *a[100:130], events.FindingReported(130.0, full.finding), *a[130:], finished(191.0, 1),
          *idle(22, 191), mark[1], *idle(60, 214), started(279.0, 2), *b[:80], mark[2],
          *b[80:], finished(411.0, 2), *idle(70, 412)],
     )  # fmt: skip
@@ -167,11 +167,11 @@ def test_what_began_before_a_segment_s_lead_is_read_in_order(tmp_path: Path) -> 
     assert one["beside"] == one["in_order"]
 
 
-def by_frames(path: Path) -> tuple[list[RunRow], list[Stretch]]:
+def by_frames(path: Path) -> tuple[list[RunRow], list[MarkInterval]]:
     """Each frame by itself, as a live screen takes them."""
     with Recording(path) as recording:
         opened = recording.header.target.opened
-        history, stretches = RunHistory(opened), Stretches(opened)
+        history, stretches = RunHistory(opened), MarkIntervals(opened)
         for event in replayed(recording):
             take(history, event)
             take_stretch(stretches, event)
@@ -223,7 +223,7 @@ def test_a_damaged_place_is_told_as_ever(several_runs: Path, tmp_path: Path, par
     one = found([path])[0]
     assert one["beside"] == one["in_order"] and "damaged" in one["beside"]
     with Recording(path) as recording:
-        before = [r for r in recording.records() if isinstance(r, Sample) and r.raw.fio]
+        before = [r for r in recording.records() if isinstance(r, SampleRecord) and r.raw.fio]
     runs = json.loads(one["beside"])["recordings"][0]["runs"]
     assert sum(run["frames"]["count"] for run in runs) == len(before) > 0
 

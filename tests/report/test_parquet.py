@@ -81,7 +81,7 @@ def test_every_cell_is_that_of_the_csv(
 def test_types_do_not_depend_on_what_was_measured(path: Path) -> None:
     one = made.tape(path)
     made.tell(one, made.raws(made.RUN)[:1])
-    one.close(events.Ended(1.0, 0))
+    one.close(events.SessionEnded(1.0, 0))
     bare, whole = table(path), table(recording_path("demo"))
     assert set(bare["fio.read.iops"].to_pylist()) == {None}, "nothing ran: not known, and not 0"
     assert bare.schema.types == whole.schema.types and len(bare) == 1

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from iopstui import events
 from iopstui.model.block.device import BlockDevice, Mount
-from iopstui.model.block.target import FILE, Place, together
+from iopstui.model.block.target import FILE, TargetPath, together
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.findings.rules import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
-from iopstui.recording.writer import Recorder, Tape
+from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.files import rendered, report
 from iopstui.report.formats import FORMATS, TEXTS
 from iopstui.report.redact import WORD, Redactor
@@ -37,7 +37,7 @@ DISK = BlockDevice(
     backing_file=BACKING, mounts=(Mount("/srv/customers", "ext4"),), layer="LVM",
 )  # fmt: skip
 TARGET = together(
-    [Place(FILE, path, "dm-0", ("dm-0", "vda"), "", "ext4", "/srv") for path in (TOP, OTHER)]
+    [TargetPath(FILE, path, "dm-0", ("dm-0", "vda"), "", "ext4", "/srv") for path in (TOP, OTHER)]
 )
 JOB = f"""[global]
 directory=relative-place
@@ -54,13 +54,13 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(os, "uname", lambda: machine)
     place = tmp_path / f"{HOST}.iops"
     devices = {"dm-0": DISK, "vda": replace(made.VDA, serial=SERIAL)}
-    one = Tape(TARGET, lambda: devices, 1.0, True, (), Recorder(place))
+    one = RecordingBuffer(TARGET, lambda: devices, 1.0, True, (), Recorder(place))
     first, *rest = [replace(raw, probe=_tasks(raw)) for raw in made.raws(made.RUN, probed=True)]
     _, after = made.others(made.RUN)
     finished = next(each for each in after if isinstance(each, events.StepFinished))
     made.tell(one, [first, *_begun(), *rest[:2], *_said(), *rest[2:]])
     one.event(replace(finished, error=f"fio: {TOP}: no space left", fio_log=(f"{OTHER}: failed",)))
-    assert one.close(events.Ended(9.0, 1)) == ""
+    assert one.close(events.SessionEnded(9.0, 1)) == ""
     assert all(secret.encode() in _plain(place) for secret in (HOST, DM, "postmaster"))
     return place
 
@@ -92,7 +92,7 @@ def _said() -> list[object]:
     return [
         events.Mark(0.5, f"{COMM} restarted on {HOST}"),
         events.Notice(0.6, "warning", f"a: {DM} is in use: postmaster: x (pid 9) has it open"),
-        events.Found(0.7, Finding("busy", f"{COMM} fills dm-0", f"look at {GROUP}")),
+        events.FindingReported(0.7, Finding("busy", f"{COMM} fills dm-0", f"look at {GROUP}")),
         events.TunableChanged(0.8, "dm-0", "scheduler", "none", "bfq"),
     ]
 

@@ -27,7 +27,7 @@ from iopstui.model.findings.rules import Finding
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.recording import layout as form
 from iopstui.recording.reader import recording_path
-from iopstui.recording.writer import Recorder, Tape
+from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report import series
 from iopstui.report.drawing.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
 from iopstui.report.files import kind_of, rendered, report
@@ -112,12 +112,12 @@ def test_what_was_judged_is_said(path: Path) -> None:
     one = made.tape(path)
     taken = made.raws(made.RUN)
     before, after = made.others(made.RUN)
-    judged = events.Judged(
+    judged = events.ExpectationChecked(
         1.9, 1, "iops>=5000", "iops", "1/s", ">=", 5000.0, 4500.0, 4321.5, False, 0.4
     )
     steady = events.SteadyState(1.9, 1, None, 0.0, 0.0, 1.0, "too short to tell if it was steady")
     made.tell(one, [taken[0], *before, *taken[1:], judged, steady, *after])
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
     for kind in ("html", "md"):
         text = rendered([path], kind).replace("\\", "").replace("&gt;", ">")
         assert "FAIL" in text and "iops >= 5000 (4500 with 10 % tolerance): measured 4322" in text
@@ -128,7 +128,7 @@ def test_what_was_judged_is_said(path: Path) -> None:
 def hostile(path: Path) -> None:
     target = replace(made.TARGET, path="/srv/" + HOSTILE)
     device = replace(made.VDA, model=HOSTILE, layer=HOSTILE, irqs=())
-    one = Tape(target, lambda: {"vda": device}, 1.0, True, (), Recorder(path))
+    one = RecordingBuffer(target, lambda: {"vda": device}, 1.0, True, (), Recorder(path))
     taken = made.raws(made.RUN)
     status = taken[-1].fio
     assert status is not None
@@ -140,19 +140,21 @@ def hostile(path: Path) -> None:
         events.StepStarted(0.0, 1, HOSTILE, HOSTILE, (HOSTILE,), True, "run", HOSTILE),
         *taken[1:],
         events.Mark(1.0, HOSTILE), events.TunableChanged(1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE),
-        events.Found(1.5, Finding(HOSTILE, HOSTILE, HOSTILE)),
+        events.FindingReported(1.5, Finding(HOSTILE, HOSTILE, HOSTILE)),
         events.Notice(1.6, "error", HOSTILE),
         events.StepFinished(2.0, 1, 1, HOSTILE, False, fio_summary(named), (HOSTILE,), HOSTILE),
     ])  # fmt: skip
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
 
 
 def test_a_finding_that_ceased_says_so(path: Path) -> None:
-    def busy(since: float) -> events.Found:
-        return events.Found(since + 3, Finding("busy", "it is busy", since=since, until=since + 3))
+    def busy(since: float) -> events.FindingReported:
+        return events.FindingReported(
+            since + 3, Finding("busy", "it is busy", since=since, until=since + 3)
+        )
 
-    def over(since: float, until: float) -> events.Ceased:
-        return events.Ceased(until + 10, "busy", "it is busy", since, until)
+    def over(since: float, until: float) -> events.FindingEnded:
+        return events.FindingEnded(until + 10, "busy", "it is busy", since, until)
 
     told = [busy(2.0), over(2.0, 12.0), busy(30.0), over(30.0, 34.0), busy(60.0)]
     words = ["", " (ceased at 0:12, held for 10 s)",
@@ -162,8 +164,10 @@ def test_a_finding_that_ceased_says_so(path: Path) -> None:
     for count, end in enumerate(words, 1):
         path.unlink(missing_ok=True)
         one = made.tape(path)
-        made.tell(one, [made.raws(made.RUN)[0], *told[:count], events.Ceased(0, "else", "", 0, 1)])
-        one.close(events.Ended(99.0, 0))
+        made.tell(
+            one, [made.raws(made.RUN)[0], *told[:count], events.FindingEnded(0, "else", "", 0, 1)]
+        )
+        one.close(events.SessionEnded(99.0, 0))
         assert [line.split(" ", 1)[1].strip() for line in report_words.findings(gather(path))] == [
             "it is busy" + end
         ]
@@ -196,7 +200,7 @@ def test_a_time_that_can_t_be_is_refused(started: float, path: Path) -> None:
     taken = [replace(raw, wall_ms=started) for raw in made.raws(made.RUN)]
     one = made.tape(path)
     made.tell(one, taken)
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
     for kind in ("html", "md"):
         with pytest.raises(UsageError, match="it holds impossible figures"):
             rendered([path], kind)
@@ -213,9 +217,9 @@ def test_odd_names_of_machine_and_device_leave_the_page_well_formed(path: Path) 
         for raw in taken
         if raw.kernel is not None
     ]
-    one = Tape(target, dict, 1.0, True, (), Recorder(path))
+    one = RecordingBuffer(target, dict, 1.0, True, (), Recorder(path))
     made.tell(one, odd)
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
     page(path)
     for kind in TEXTS:
         assert "\x1b" not in rendered([path], kind), kind
@@ -255,7 +259,7 @@ def test_one_begun_within_a_run_does_not_blame_the_frames(path: Path) -> None:
     made.tell(one, [taken[0], *before, *taken[1:3]])
     one.start(Recorder(path))
     made.tell(one, [*taken[3:], *after])
-    one.close(events.Ended(9.0, 0))
+    one.close(events.SessionEnded(9.0, 0))
     body = words(page(path))
     assert "starts during the run" in body and "fio counted" not in body
 
@@ -263,7 +267,7 @@ def test_one_begun_within_a_run_does_not_blame_the_frames(path: Path) -> None:
 def test_without_a_run_it_is_what_others_did(path: Path) -> None:
     one = made.tape(path)
     made.tell(one, [replace(r, fio=None, step=0) for r in made.raws(made.RUN)])
-    one.close(events.Ended(9.0, 0))
+    one.close(events.SessionEnded(9.0, 0))
     assert "No job ran" in words(page(path))
     assert "No job ran" in rendered([path], "md")
 
@@ -337,7 +341,7 @@ def test_what_can_t_be_is_refused(path: Path, tmp_path: Path) -> None:
     taken = made.raws(made.RUN)
     bad = {"rows": [{"name": 5, "directions": "x"}], "sums": 7, "total": []}
     made.tell(one, [*taken, events.StepFinished(2.0, 1, 0, "", False, bad)])  # type: ignore[arg-type]
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
     for kind in ("html", "md"):
         with pytest.raises(UsageError, match="it holds impossible figures"):
             rendered([path], kind)

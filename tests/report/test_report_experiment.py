@@ -29,7 +29,7 @@ from iopstui.output.replay import replay_headless
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import ReplaySession, replayed
-from iopstui.recording.writer import Recorder, Tape
+from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.drawing.svg import Scale
 from iopstui.report.drawing.xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
 from iopstui.report.files import rendered
@@ -57,7 +57,7 @@ def comparison(repeats: int = 3) -> tuple[Plan, list[events.PointFinished]]:
 
 def write(
     path: Path | None, plan: Plan, points: list[events.PointFinished], whole: bool = True
-) -> Tape:
+) -> RecordingBuffer:
     """An experiment whose first point's run is recorded with all of its samples."""
     taken = made.raws(made.RUN)
     before, after = made.others(made.RUN)
@@ -69,7 +69,7 @@ def write(
         one.event(replace(point, t=2.0))
     if whole:
         one.event(events.ExperimentFinished(2.2, len(points), plan.points))
-        one.close(events.Ended(2.5, 0))
+        one.close(events.SessionEnded(2.5, 0))
     return one
 
 
@@ -89,7 +89,7 @@ def test_a_sweep_of_several_runs_has_intervals_and_its_failures(path: Path) -> N
     failure = events.PointFailed(2.0, 8, 9, last.label, last.job, last.settings, 2, "<too deep>")
     one.event(failure)
     one.event(events.ExperimentFinished(2.2, 8, 9, failed=1))
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
     assert failure in told(path)
     texts = {kind: rendered([path], kind) for kind in ("html", "md", "json")}
     assert "&lt;too deep&gt;" in texts["html"] and "failed: #" in texts["html"]
@@ -128,7 +128,7 @@ def test_one_begun_in_the_middle_has_the_points_before(path: Path) -> None:
     one.start(Recorder(path))
     one.event(replace(points[2], t=3.0))
     one.event(events.ExperimentFinished(3.0, 3, 3))
-    one.close(events.Ended(3.0, 0))
+    one.close(events.SessionEnded(3.0, 0))
     found = [e for e in told(path) if not isinstance(e, events.FrameReady | events.Notice)]
     assert isinstance(found[0], events.ExperimentStarted)
     assert [e.index for e in found if isinstance(e, events.PointFinished)] == [0, 1, 2]
@@ -138,7 +138,7 @@ def test_one_begun_in_the_middle_has_the_points_before(path: Path) -> None:
     one = write(None, SWEEP, points, whole=False)
     one.event(events.ExperimentFinished(3.0, 3, 3))
     one.start(Recorder(path.with_name("later.iops")))
-    one.close(events.Ended(3.0, 0))
+    one.close(events.SessionEnded(3.0, 0))
     assert not any(
         isinstance(e, events.ExperimentStarted) for e in told(path.with_name("later.iops"))
     )
@@ -147,14 +147,14 @@ def test_one_begun_in_the_middle_has_the_points_before(path: Path) -> None:
 def test_the_machine_and_the_binding_are_kept(path: Path) -> None:
     topology = Topology((0, 1), (0, 1, 2), (), {0: 0, 1: 1}, {0: 0, 1: 0}, True)
     binding = Binding((0, 1), ((0, 0, 0), (1, 1, 0)), ("jobs share a queue",))
-    one = Tape(
+    one = RecordingBuffer(
         made.TARGET, lambda: {"vda": made.VDA}, 1.0, True, (), Recorder(path), lambda: topology,
         own_files=False,
     )  # fmt: skip
     before, after = made.others(made.RUN)
     job = replace(before[0], binding=binding, knobs=(("rq_affinity", "2"),))  # type: ignore[type-var]
     made.tell(one, [*made.raws(made.RUN)[:1], job, *before[1:], *made.raws(made.RUN)[1:], *after])
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
     session = ReplaySession(path)
     try:
         assert session.topology() == topology and session.header.own_files is False
@@ -173,14 +173,14 @@ def test_the_machine_and_the_binding_are_kept(path: Path) -> None:
 def test_a_job_that_named_its_files_is_repeated_without_a_target(
     own: bool | None, files: tuple[str, ...], named: bool, path: Path
 ) -> None:
-    one = Tape(
+    one = RecordingBuffer(
         replace(made.TARGET, kind="file"), lambda: {"vda": made.VDA}, 1.0, True, (),
         Recorder(path), own_files=own,
     )  # fmt: skip
     before, after = made.others(made.RUN)
     job = replace(before[0], files=files)  # type: ignore[type-var]
     made.tell(one, [*made.raws(made.RUN)[:1], job, *before[1:], *made.raws(made.RUN)[1:], *after])
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
     body = words(page(path))
     assert ("iopstui run /srv/data --job" in body) == named
     assert named or "iopstui run --job randread-4k" in body
@@ -262,7 +262,7 @@ def test_an_interrupted_one_says_what_is_missing(path: Path) -> None:
     plan, runs = comparison()
     one = write(path, plan, runs[:1], whole=False)
     one.event(events.ExperimentFinished(2.2, 1, 6, interrupted=True))
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
     for kind in ("html", "md"):
         text = rendered([path], kind)
         assert "interrupted: 1 of 6 runs are measured" in text and "not enough" in text
@@ -274,7 +274,7 @@ def test_an_interrupted_one_says_what_is_missing(path: Path) -> None:
     one.event(events.ExperimentStarted(0.0, plan))
     made.tell(one, made.raws(made.RUN))
     one.event(events.ExperimentFinished(2.2, 0, 6, error="No room.", hint="Make some."))
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
     for kind in ("html", "md", "json", "csv"):
         text = rendered([none], kind)
         assert kind == "csv" or "failed after 0 of 6 runs: No room." in text
@@ -342,7 +342,7 @@ def test_between_two_runs_the_lines_break(path: Path) -> None:
     ]
     one = made.tape(path, idle_frames=False)
     made.tell(one, [taken[0], *made.others(made.RUN)[0], *taken[1:], *far])
-    one.close(events.Ended(99.0, 0))
+    one.close(events.SessionEnded(99.0, 0))
     series = gather(path).series
     gaps = [t for t, value in zip(series["t"], series["fio"], strict=True) if value != value]
     assert any(taken[-1].arrived_ns < taken[0].arrived_ns + t * 1e9 for t in gaps)
@@ -378,7 +378,7 @@ def test_a_chart_stays_within_its_frame(
 
 def test_the_knobs_that_held_everywhere_are_in_the_command(path: Path) -> None:
     plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4,16"), parse_axis("rq_affinity=1,2")))
-    one = Tape(made.TARGET, dict, 1.0, False, (), Recorder(path))
+    one = RecordingBuffer(made.TARGET, dict, 1.0, False, (), Recorder(path))
     before, after = made.others(made.RUN)
     job = replace(before[0], knobs=(("nomerges", "2"), ("rq_affinity", "1")))  # type: ignore[type-var]
     point = replace(sweep()[0], settings=(("iodepth", "1"), ("rq_affinity", "1")))
@@ -386,7 +386,7 @@ def test_the_knobs_that_held_everywhere_are_in_the_command(path: Path) -> None:
     one.event(events.PointStarted(0.0, 0, plan.points, point.label, 9.0))
     taken = made.raws(made.RUN)
     made.tell(one, [taken[0], job, *before[1:], *taken[1:], *after, replace(point, t=2.0)])
-    one.close(events.Ended(2.5, 0))
+    one.close(events.SessionEnded(2.5, 0))
     body = words(page(path))
     assert "--axis rq_affinity=1,2" in body and "--knob nomerges=2" in body
     assert "--knob rq_affinity" not in body, "that one is varied"

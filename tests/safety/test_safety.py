@@ -16,7 +16,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.model.block.stack import Backing
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target
 from iopstui.safety import refusals as safety
-from iopstui.safety.refusals import Verdict, check_file_write, check_write, hold, write_reasons
+from iopstui.safety.refusals import WriteVerdict, check_file_write, check_write, hold, write_reasons
 
 
 @pytest.fixture
@@ -34,11 +34,11 @@ def blank(monkeypatch: pytest.MonkeyPatch) -> dict[str, Signatures]:
     return carried
 
 
-def verdict(tree: Tree, name: str) -> Verdict:
+def verdict(tree: Tree, name: str) -> WriteVerdict:
     return write_reasons(name, read_devices(tree.roots), tree.roots)
 
 
-def check(tree: Tree, name: str, word: str | list[str] | None) -> Verdict:
+def check(tree: Tree, name: str, word: str | list[str] | None) -> WriteVerdict:
     target = Target(DEVICE, f"/dev/{name}", name)
     return check_write(target, read_devices(tree.roots), tree.roots, word)
 
@@ -203,8 +203,10 @@ def test_paths_of_one_multipath_disk_are_no_two_disks(tree: Tree, blank: object)
 
 def test_a_device_that_is_gone(tree: Tree, blank: object) -> None:
     gone = ("the kernel has no such device (any more)",)
-    assert verdict(tree, "vdz") == Verdict("vdz", in_use=gone)
-    assert write_reasons("vdz", {}, tree.roots, path="/dev/x") == Verdict("/dev/x", in_use=gone)
+    assert verdict(tree, "vdz") == WriteVerdict("vdz", in_use=gone)
+    assert write_reasons("vdz", {}, tree.roots, path="/dev/x") == WriteVerdict(
+        "/dev/x", in_use=gone
+    )
 
 
 def test_a_device_held_by_another(
@@ -262,7 +264,7 @@ def test_a_held_device_is_still_the_one_that_was_looked_at(
 ) -> None:
     disk = tree.disk("ida!c0", VIRTUAL, "254:16", diskseq="7")
     device = read_devices(tree.roots)["ida/c0"]
-    held = safety.Held(-1, "/dev/ida/c0", device, tree.roots)
+    held = safety.ExclusiveHold(-1, "/dev/ida/c0", device, tree.roots)
 
     def why() -> str:
         with pytest.raises(Refused) as caught:
@@ -283,7 +285,7 @@ def test_a_held_device_is_still_the_one_that_was_looked_at(
         held.verify()
         (disk / "diskseq").write_text("8\n")
         assert why() == "another disk took its name."
-        safety.Held(-1, "", replace(device, diskseq=None), tree.roots).verify()
+        safety.ExclusiveHold(-1, "", replace(device, diskseq=None), tree.roots).verify()
     assert why() == "its device node can't be examined (Bad file descriptor)."
 
 

@@ -18,8 +18,8 @@ from iopstui.linux.roots import Roots
 from iopstui.model.fio import job_rules
 from iopstui.preflight.prepared import Prepared
 from iopstui.safety import write_guard
-from iopstui.safety.write_guard import Guarded, WriteGuard
-from iopstui.session import preparing
+from iopstui.safety.write_guard import GuardedJob, WriteGuard
+from iopstui.session import run_preparation
 
 DEBUG = """\
 parse    7 Parsing section [global]
@@ -45,7 +45,7 @@ def facts(writes: bool, *paths: str, **options: str) -> JobFacts:
 
 def guard(facts_: JobFacts, cwd: Path, *words: str, scratch: Path | None = None) -> WriteGuard:
     files = tuple(os.path.join(cwd, path) for path in facts_.paths)
-    return WriteGuard(Guarded(facts_, files, cwd, scratch), words, Roots())
+    return WriteGuard(GuardedJob(facts_, files, cwd, scratch), words, Roots())
 
 
 def test_files_are_those_that_fio_says_it_opens() -> None:
@@ -152,8 +152,8 @@ def test_devices_are_looked_at_again_where_a_file_may_be_on_one(
 ) -> None:
     (tmp_path / "f").write_text("x")
     looked: list[Roots] = []
-    monkeypatch.setattr(preparing, "read_devices", lambda roots: looked.append(roots) or {})
+    monkeypatch.setattr(run_preparation, "read_devices", lambda roots: looked.append(roots) or {})
     made = guard(facts(False, "f"), tmp_path, scratch=tmp_path if inside else None)
-    preparing.engage(cast("Prepared", SimpleNamespace(guard=made)), Roots())
+    run_preparation.engage(cast("Prepared", SimpleNamespace(guard=made)), Roots())
     assert len(looked) == read == len(made.reads)
     made.close()

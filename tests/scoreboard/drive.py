@@ -17,7 +17,15 @@ from effect import Effect, Span, State, Ticks, own_figures, rates, read_done, re
 from judge import Said
 from scenario import Absent, Bench, Scenario
 
-from iopstui.events import Ended, Event, Found, FrameReady, Notice, StepFinished, StepStarted
+from iopstui.events import (
+    Event,
+    FindingReported,
+    FrameReady,
+    Notice,
+    SessionEnded,
+    StepFinished,
+    StepStarted,
+)
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_targets
 from iopstui.linux.roots import Roots
@@ -127,7 +135,7 @@ class _Driven:
                     ticks = self._ticks[min(1, len(self._ticks) - 1)], self._ticks[-1]
                     return Span(before, self._state(), *own_figures(event.document),
                                 rates(self._marks), ticks)  # fmt: skip
-                if isinstance(event, Ended):
+                if isinstance(event, SessionEnded):
                     raise RuntimeError("the session ended: " + "; ".join(self._log))
         finally:
             for timer in timers:
@@ -153,7 +161,7 @@ class _Driven:
         )  # fmt: skip
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, Found):
+        if isinstance(event, FindingReported):
             finding = event.finding
             text = f"{finding.text} [{finding.advice}]" if finding.advice else finding.text
             self._said.append(Said(finding.rule, text))

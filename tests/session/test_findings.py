@@ -11,7 +11,7 @@ from iopstui.model.findings import rules as of_rules
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape
 from iopstui.model.metrics.frame import FINAL, Frame
-from iopstui.session.tick.findings import REPEAT_S, Findings
+from iopstui.session.tick.findings import REPEAT_S, FindingTracker
 
 JOB = "[global]\nioengine=libaio\ndirect=1\niodepth={depth}\nrw=randread\nbs={bs}\n[a]\n"
 
@@ -20,7 +20,7 @@ def job(depth: int = 8, bs: str = "4k") -> str:
     return JOB.format(depth=depth, bs=bs)
 
 
-def fed(findings: Findings, frames: Iterable[Frame]) -> list[Finding]:
+def fed(findings: FindingTracker, frames: Iterable[Frame]) -> list[Finding]:
     return [found for one in frames for found in findings.feed(one, [device()])]
 
 
@@ -41,14 +41,14 @@ def run(count: int, start: float, iops: float = 1_140.0, lat_ns: float = 8e6) ->
 
 
 def test_io_before_the_run_is_background() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     assert fed(findings, quiet(5)) == []
     findings.begin(job())
     assert rules(fed(findings, run(1, 5.0))) == ["background"]
 
 
 def test_laying_out_the_file_is_no_background() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     fed(findings, quiet(5, 0.0))
     findings.lay_out()
     fed(findings, quiet(8, 9_000.0, 5.0))
@@ -57,7 +57,7 @@ def test_laying_out_the_file_is_no_background() -> None:
 
 
 def test_io_before_the_layout_is_background_all_the_same() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     fed(findings, quiet(5))
     findings.lay_out()
     fed(findings, quiet(8, 0.0, 5.0))
@@ -66,7 +66,7 @@ def test_io_before_the_layout_is_background_all_the_same() -> None:
 
 
 def test_what_a_run_leaves_behind_is_no_background() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.begin(job())
     fed(findings, run(3, 1.0))
     fed(findings, quiet(5, 9_000.0, 4.0))  # its write-back
@@ -79,7 +79,7 @@ def test_what_a_run_leaves_behind_is_no_background() -> None:
 
 
 def test_a_finding_is_said_once_and_again_after_a_while() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.begin(job())
     busy = [replace(f, throttled=50.0) for f in run(int(REPEAT_S) + 5, 1.0)]
     found = fed(findings, busy)
@@ -87,7 +87,7 @@ def test_a_finding_is_said_once_and_again_after_a_while() -> None:
 
 
 def test_a_new_run_says_it_anew() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     for start in (1.0, 20.0):
         findings.begin(job())
         assert "throttled" in rules(
@@ -99,7 +99,7 @@ def test_a_new_run_says_it_anew() -> None:
 
 
 def runs(first: str, second: str, knob: bool = False, bound: bool = False) -> list[str]:
-    findings = Findings()
+    findings = FindingTracker()
     findings.begin(first)
     fed(findings, run(5, 1.0, 1_000, 1e6))
     if knob:
@@ -123,7 +123,7 @@ def test_runs_that_differ_in_more_than_depth_are_not() -> None:
 
 
 def test_what_moved_is_said_some_seconds_after_the_change() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.begin(job())
     fed(findings, run(5, 1.0))
     findings.changed(5.4, "vda", "rq_affinity", "1", "2")
@@ -134,7 +134,7 @@ def test_what_moved_is_said_some_seconds_after_the_change() -> None:
 
 
 def test_a_run_that_ends_early_still_says_it() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.begin(job())
     fed(findings, run(4, 1.0))
     findings.changed(4.4, "vda", "rq_affinity", "1", "2")
@@ -144,7 +144,7 @@ def test_a_run_that_ends_early_still_says_it() -> None:
 
 
 def test_a_change_before_the_run_or_after_a_moment_of_it_says_nothing() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.changed(0.5, "vda", "rq_affinity", "1", "2")
     findings.begin(job())
     fed(findings, run(2, 1.0))
@@ -153,7 +153,7 @@ def test_a_change_before_the_run_or_after_a_moment_of_it_says_nothing() -> None:
 
 
 def test_two_changes_are_not_mixed() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.begin(job())
     fed(findings, run(5, 1.0, 1_000))
     findings.changed(5.4, "vda", "rq_affinity", "1", "2")
@@ -168,7 +168,7 @@ def test_two_changes_are_not_mixed() -> None:
 
 
 def test_rules_look_only_at_seconds_since_the_change() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.begin(job())
     throttled = [replace(f, throttled=50.0) for f in run(2, 1.0)]
     fed(findings, throttled)
@@ -256,13 +256,13 @@ def test_depth_and_place_do_not_make_a_job_another_one() -> None:
 
 
 def test_what_the_kernel_shows_is_told_without_a_job() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     busy = seconds(4, step=0, disks={"vda": disk(0.0, 2_800, wait=45.0, aqu=128.0, util=100.0)})
     assert rules(fed(findings, busy)) == ["busy"]
 
 
 def test_what_a_run_leaves_behind_is_not_called_busy() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.begin(job())
     fed(findings, run(3, 1.0))
     flushing = {"vda": disk(0.0, 2_800, wait=45.0, aqu=128.0, util=100.0)}
@@ -270,7 +270,7 @@ def test_what_a_run_leaves_behind_is_not_called_busy() -> None:
 
 
 def test_errors_are_counted_from_the_run_s_beginning() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     for t, errors in ((0.0, 3), (2.0, 5)):
         findings.surroundings(Conditions(t, {"vda": DeviceState(errors=errors)}))
     findings.begin(job())
@@ -284,7 +284,7 @@ def test_errors_are_counted_from_the_run_s_beginning() -> None:
 
 
 def test_the_run_that_was_asked_for_answers() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.begin(job())
     fed(findings, run(5, 1.0, 1_000, 8e6))
     findings.ask(Finding("cap", "...", test=(("bs", "8k"),)))
@@ -297,14 +297,14 @@ def test_the_run_that_was_asked_for_answers() -> None:
 
 
 def test_a_question_without_a_run_to_compare_with_is_dropped() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.ask(Finding("cap", "...", test=(("bs", "8k"),)))
     findings.begin(job(bs="8k"))
     assert "answer" not in rules(fed(findings, run(6, 8.0, 500, 16e6)))
 
 
 def test_frames_of_no_fio_are_survived() -> None:
-    findings = Findings()
+    findings = FindingTracker()
     findings.begin(job())
     assert fed(findings, [frame(1.0, None), frame(2.0, None, step=0)]) == []
 
@@ -321,7 +321,7 @@ def test_what_was_found_has_an_end_and_is_said_anew(monkeypatch: pytest.MonkeyPa
         return Finding("full", "CPU 1 is full", since=t - 1, until=t) if t in firing else None
 
     monkeypatch.setattr(of_rules, "RULES", (fires,))
-    findings, said, over = Findings(), [], []
+    findings, said, over = FindingTracker(), [], []
     for second in quiet(20, start=0.0):
         said += [second.t for _ in findings.feed(second, [device()])]
         over += [(second.t, one.since, one.until) for one in findings.over()]
@@ -332,7 +332,7 @@ def test_what_was_found_has_an_end_and_is_said_anew(monkeypatch: pytest.MonkeyPa
 def test_a_run_that_begins_takes_the_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = Finding("full", "CPU 1 is full")
     monkeypatch.setattr(of_rules, "RULES", (lambda e: rule if e.frames[-1].t < 3 else None,))
-    findings = Findings()
+    findings = FindingTracker()
     assert fed(findings, quiet(2))
     findings.begin(job())
     fed(findings, run(20, 4.0))

@@ -16,7 +16,7 @@ from iopstui.fio.process import FioProcess
 from iopstui.linux.process.private import private_directory
 from iopstui.preflight.prepared import Prepared
 from iopstui.session.fio import fio_run
-from iopstui.session.fio.fio_run import FioRun, PhaseOver
+from iopstui.session.fio.fio_run import FioRun, PhaseFinished
 
 FACTS = JobFacts((), False)
 
@@ -100,12 +100,12 @@ def job(here: Path) -> Prepared:
     return Prepared("a", "a", "[a]\n", FACTS, (), here)
 
 
-def to_its_end(run: FioRun) -> PhaseOver:
+def to_its_end(run: FioRun) -> PhaseFinished:
     run.start_phase()
     try:
         while True:
             for news in run.poll():
-                if isinstance(news, PhaseOver):
+                if isinstance(news, PhaseFinished):
                     return news
             select.select(run.fds, [], [], 0.1)
     finally:

@@ -70,7 +70,7 @@ def test_a_recording_gives_the_rows_of_the_live_session(tmp_path: Path) -> None:
         else:
             tape.event(what)
             live.append(what)
-    assert tape.close(events.Ended(30.0, 0)) == ""
+    assert tape.close(events.SessionEnded(30.0, 0)) == ""
     with Recording(path) as recording:
         found = rows_of(replayed(recording))
     assert found == rows_of(live)

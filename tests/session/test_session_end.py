@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
-from iopstui.events import Ended, Event, Notice
+from iopstui.events import Event, Notice, SessionEnded
 from iopstui.model.block.target import Target
 from iopstui.session.live import LiveSession
 
@@ -33,10 +33,10 @@ def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPa
     session.start(events.put)
     session.close()
     found = [events.get(timeout=30)]
-    while not isinstance(found[-1], Ended):
+    while not isinstance(found[-1], SessionEnded):
         found.append(events.get(timeout=30))
     assert done == ["put back"]
-    assert found[-1] == Ended(found[-1].t, EXIT_JOB_FAILED)
+    assert found[-1] == SessionEnded(found[-1].t, EXIT_JOB_FAILED)
     assert any(isinstance(one, Notice) and "internal error" in one.text for one in found)
 
 
@@ -50,12 +50,14 @@ def test_a_limit_that_is_used_up_is_no_mistake_of_ours(monkeypatch: pytest.Monke
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     session.start(events.put)
     found = [events.get(timeout=30)]
-    while not isinstance(found[-1], Ended):
+    while not isinstance(found[-1], SessionEnded):
         found.append(events.get(timeout=30))
     said = [one.text for one in found if isinstance(one, Notice)]
     assert said == ["Too many open files. This shell limits the number of open files: "
                     "ulimit -n 1024"]  # fmt: skip
-    assert found[-1] == Ended(found[-1].t, EXIT_MISSING) and session.exit_code == EXIT_MISSING
+    assert (
+        found[-1] == SessionEnded(found[-1].t, EXIT_MISSING) and session.exit_code == EXIT_MISSING
+    )
 
 
 WITHIN_S = 30.0

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from iopstui.linux.probe import own, process, ready, regions
-from iopstui.linux.probe.own import Unusable
+from iopstui.linux.probe import availability, bpf_probe, process, regions
+from iopstui.linux.probe.bpf_probe import ProbeUnusable
 from iopstui.linux.probe.script import Region
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.probe import LATENCY, WAY
-from iopstui.session.tick.probe import Probe
+from iopstui.session.tick.probe import SessionProbe
 
 SAMPLE = object()
 
@@ -25,7 +25,7 @@ class Counter:
 
     def __init__(self, *arguments: Any) -> None:
         if self.why:
-            raise Unusable(self.why)
+            raise ProbeUnusable(self.why)
         self.arguments, self.closed, self.trouble = arguments, False, ""
         type(self).made.append(self)
 
@@ -53,56 +53,62 @@ def told() -> list[str]:
 
 
 @pytest.fixture
-def probe(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> Probe:
-    monkeypatch.setattr(own, "OwnProbe", Own)
+def probe(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> SessionProbe:
+    monkeypatch.setattr(bpf_probe, "OwnProbe", Own)
     monkeypatch.setattr(process, "ProbeProcess", Bpftrace)
     monkeypatch.setattr(regions, "regions", lambda *_: [Region("vda", 254, 0)])
-    monkeypatch.setattr(ready, "why_not", lambda *_: None)
+    monkeypatch.setattr(availability, "why_not", lambda *_: None)
     monkeypatch.setattr(Own, "why", "")
     Own.made, Bpftrace.made = [], []
     context = SimpleNamespace(
         target=SimpleNamespace(tree=()), devices={}, roots=Roots(), clock=Clock(),
         warn=told.append, notice=lambda kind, text: told.append(text),
     )  # fmt: skip
-    return Probe(context, 1.0)  # type: ignore[arg-type]
+    return SessionProbe(context, 1.0)  # type: ignore[arg-type]
 
 
-def begun(probe: Probe, parts: Sequence[str]) -> tuple[int, int]:
+def begun(probe: SessionProbe, parts: Sequence[str]) -> tuple[int, int]:
     probe.switch(parts)
     return len(Own.made), len(Bpftrace.made)
 
 
-def test_latencies_alone_are_counted_by_its_own_programs(probe: Probe, told: list[str]) -> None:
+def test_latencies_alone_are_counted_by_its_own_programs(
+    probe: SessionProbe, told: list[str]
+) -> None:
     assert begun(probe, (LATENCY,)) == (1, 0) and probe.begins
     assert "programs of its own: about 0.3 µs" in told[0] and probe.why_off == ""
     assert probe.take() is SAMPLE and not probe.begins
 
 
-def test_all_else_is_counted_by_bpftrace(probe: Probe, told: list[str]) -> None:
+def test_all_else_is_counted_by_bpftrace(probe: SessionProbe, told: list[str]) -> None:
     assert begun(probe, (LATENCY, WAY)) == (0, 1)
     assert "with bpftrace" in told[0] and "don't count" not in told[0]
 
 
 def test_where_they_can_t_bpftrace_does_and_says_why(
-    probe: Probe, told: list[str], monkeypatch: pytest.MonkeyPatch
+    probe: SessionProbe, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Own, "why", "no BTF")
     assert begun(probe, (LATENCY,)) == (0, 1)
     assert "with bpftrace" in told[0] and "no BTF" in told[0]
-    monkeypatch.setattr(ready, "why_not", lambda *_: ("no bpftrace", "get it"))
+    monkeypatch.setattr(availability, "why_not", lambda *_: ("no bpftrace", "get it"))
     probe.switch((LATENCY,))
     assert "no probe: no bpftrace. To fix it: get it" in told[1] and "no BTF" in told[1]
     assert probe.why_off.startswith("no bpftrace. To fix it: get it")
     assert probe.parts == () and probe.take() is None
     # one right that both lack is named once
-    monkeypatch.setattr(ready, "why_not", lambda *_: (ready.ONLY_ROOT, "sudo iopstui ..."))
+    monkeypatch.setattr(
+        availability, "why_not", lambda *_: (availability.ONLY_ROOT, "sudo iopstui ...")
+    )
     probe.switch((LATENCY,))
     assert told[2] == "no probe: only root may load BPF programs. To fix it: sudo iopstui ..."
     probe.switch(())
     assert probe.why_off == ""
 
 
-def test_programs_that_count_something_else_are_replaced(probe: Probe, told: list[str]) -> None:
+def test_programs_that_count_something_else_are_replaced(
+    probe: SessionProbe, told: list[str]
+) -> None:
     probe.switch((LATENCY,))
     (first,) = Own.made
     first.trouble = "of 1000 requests its own programs counted 0"
@@ -114,7 +120,7 @@ def test_programs_that_count_something_else_are_replaced(probe: Probe, told: lis
     assert probe.take() is SAMPLE
 
 
-def test_bpftrace_that_has_ended_is_off(probe: Probe, told: list[str]) -> None:
+def test_bpftrace_that_has_ended_is_off(probe: SessionProbe, told: list[str]) -> None:
     probe.switch((LATENCY, WAY))
     (only,) = Bpftrace.made
     only.take = lambda: None  # type: ignore[method-assign]

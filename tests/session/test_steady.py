@@ -9,8 +9,8 @@ from session_frames import whole_frames
 
 from iopstui.events import Event, FrameReady, Notice, StepFinished, StepStarted
 from iopstui.model.metrics.frame import Frame
-from iopstui.session.tick.outcomes import Verdicts
-from iopstui.session.tick.steady import UntilSteady
+from iopstui.session.tick.outcomes import OutcomeTracker
+from iopstui.session.tick.steady import SteadyStop
 
 FRAME = next(frame for frame in whole_frames("3.42-p-both") if frame.fio and frame.fio.total.ios)
 
@@ -24,7 +24,7 @@ def second(number: int, ios: int) -> FrameReady:
 
 
 def told(rates: list[int], round_s: float) -> list[tuple[int, str]]:
-    verdicts = Verdicts((), UntilSteady(round_s))
+    verdicts = OutcomeTracker((), SteadyStop(round_s))
     return [
         (number, event.text)
         for number, rate in enumerate(rates, 1)
@@ -59,7 +59,7 @@ def test_it_is_not_asked_within_a_round() -> None:
 
 @pytest.mark.parametrize("steady", [True, False])
 def test_the_run_s_own_words_are_of_the_same_rounds(steady: bool) -> None:
-    verdicts = Verdicts((), UntilSteady(1.0))
+    verdicts = OutcomeTracker((), SteadyStop(1.0))
     rates = [3000] * 6 + ([1000] * 5 if steady else [])
     said: list[Event] = list(verdicts.feed(StepStarted(0.0, 1, "x", "run", ("fio",), True)))
     for number, rate in enumerate(rates if steady else [100, 900] * 3, 1):

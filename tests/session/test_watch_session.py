@@ -9,7 +9,7 @@ import pytest
 from watch_frames import frame, rates, watched
 
 from iopstui.errors import UsageError
-from iopstui.events import Event, Found, FrameReady, Mark, Notice
+from iopstui.events import Event, FindingReported, FrameReady, Mark, Notice
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.watch.trigger import parse_trigger
@@ -63,7 +63,7 @@ def waiting(one: Watch) -> list[Event | None]:
 def test_events_are_counted_and_passed_on_as_they_come() -> None:
     one = Watch(TARGET, 1.0)
     fed(one, [10, 30])
-    one.handle(found := Found(2.0, Finding("a", "text")))
+    one.handle(found := FindingReported(2.0, Finding("a", "text")))
     assert one.totals.watched_s == 2.0 and one.totals.disks["vda"].r_s.value == 20
     assert list(one.totals.findings) == ["a"]
     assert [type(event) for event in waiting(one)] == [FrameReady] * 3 + [type(found)]

@@ -1,7 +1,7 @@
 """How often does `iopstui compare` claim what isn't so, and how often does it find what is?
 
 Runs are made up; the order of the runs, the tests and their corrections are the program's own
-(``expand`` and ``Results``).
+(``expand`` and ``ComparisonResults``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from iopstui.model.experiment.comparison import primary_of
 from iopstui.model.experiment.plan import Plan, expand, parse_variant
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.words import Results
+from iopstui.model.experiment.words import ComparisonResults
 from iopstui.model.metrics.statistics import CONFIDENCE, paired
 
 VARIANTS = (parse_variant("iodepth=1"), parse_variant("iodepth=2"))
@@ -101,7 +101,7 @@ def claims(noise: Noise, repeats: int, trials: int, true: float = 0.0) -> Claims
         for step in expand(plan):
             shift = math.log1p(true) if step.variant else 0.0
             runs[step.variant][step.repeat] = run(rng, next(figures) + shift)
-        (tested,) = Results(plan, runs).tested
+        (tested,) = ComparisonResults(plan, runs).tested
         first = primary_of(tested)
         primary += first is not None and first.shown
         secondary += any(one.shown for one in tested if not one.primary)

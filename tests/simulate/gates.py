@@ -1,7 +1,7 @@
 """How often does `iopstui run --baseline` fail a run that does not differ from the baseline?
 
 The seconds of the runs are made up; the batches, the intervals and the judgement are the program's
-own (``BatchMeans`` and ``Judge``).
+own (``BatchMeans`` and ``ExpectationChecker``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from made_seconds import run
 
 from iopstui.model.experiment.baseline import BaselineFigure, BatchMeans
-from iopstui.model.experiment.expectation import Judge, parse_expectation
+from iopstui.model.experiment.expectation import ExpectationChecker, parse_expectation
 
 FIGURES = ("iops", "clat.mean", "clat.p50", "clat.p95", "clat.p99", "clat.p99.9", "clat.p99.99",
            "clat.max")  # fmt: skip
@@ -57,7 +57,7 @@ def gate(kind: Kind, trials: int, spread_of_base: bool = True) -> dict[str, tupl
                 batches.add(frame)
         known = {name: one for name, one in before.items() if not one.why}
         unjudged.update(before.keys() - known.keys())
-        judge = Judge([
+        judge = ExpectationChecker([
             asked[name].against(BaselineFigure(
                 one.whole.value or 0.0, one.spread if spread_of_base else None, "x"))
             for name, one in known.items()

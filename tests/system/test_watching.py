@@ -15,7 +15,7 @@ from program import ROOT, all_signals, environment, events
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError
 from iopstui.model.samples import RawSample
-from iopstui.recording.reader import EventRecord, Recording, Sample
+from iopstui.recording.reader import EventRecord, Recording, SampleRecord
 
 F_SETPIPE_SZ = 1031
 SCRIPT = ROOT / "tests" / "helpers" / "watch_made_up.py"
@@ -64,7 +64,7 @@ def parts(path: Path) -> tuple[list[RawSample], list[str]]:
     with Recording(path) as recording:
         records = list(recording.records())
         assert recording.damage == ""
-    shown = [one.raw for one in records if isinstance(one, Sample) and one.shown]
+    shown = [one.raw for one in records if isinstance(one, SampleRecord) and one.shown]
     others = [one.value for one in records if isinstance(one, EventRecord)]
     assert type(others[-1]).__name__ == "RecordingEnd"
     return shown, [value.text for value in others if type(value).__name__ == "Mark"]

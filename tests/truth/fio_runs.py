@@ -9,8 +9,8 @@ from pathlib import Path
 
 from iopstui.fio.stream.framing import Document, Framer
 from iopstui.fio.stream.status import parse_status
+from iopstui.model.fio.interval_time import repeats
 from iopstui.model.fio.jobfile import effective
-from iopstui.model.fio.time import repeats
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, RawSample
 from iopstui.session.fio.fio_run import status_interval

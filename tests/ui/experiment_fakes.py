@@ -16,10 +16,10 @@ from iopstui.events import (
     PointFinished,
     PointStarted,
 )
-from iopstui.experiment.background import Ready
+from iopstui.experiment.background import PreparedExperiment
 from iopstui.experiment.preview import Preview
-from iopstui.experiment.runner import Conditions
-from iopstui.experiment.setup import Setup, times_text
+from iopstui.experiment.runner import RunConditions
+from iopstui.experiment.setup import ExperimentSetup, times_text
 from iopstui.model.experiment.plan import Plan, expand, parse_axis, parse_variant
 from iopstui.model.experiment.point import Point, little
 from iopstui.ui.app import IopstuiApp
@@ -112,17 +112,17 @@ class FakeLaboratory:
     begun: list[tuple[Plan, bool]] = field(default_factory=list)
     under: FakeUnder | None = None
 
-    def look(self, plan: Plan) -> Ready:
+    def look(self, plan: Plan) -> PreparedExperiment:
         self.looked.append(plan)
         if self.refusal is not None:
             raise self.refusal
         preview = Preview({"randread-4k": "randread 4k QD 1 × 1 job"}, False, {}, 0)
-        setup = Setup(plan, fakes.ON_DISK, None, fakes.DEVICES, Conditions(), preview)
+        setup = ExperimentSetup(plan, fakes.ON_DISK, None, fakes.DEVICES, RunConditions(), preview)
         words = (times_text(plan), "writes: nothing; /dev/nvme0n1 is read only")
-        return Ready(setup, None, words, self.kept)
+        return PreparedExperiment(setup, None, words, self.kept)
 
     def begin(
-        self, ready: Ready, tell: Callable[[Event], None], t: float, anew: bool = False
+        self, ready: PreparedExperiment, tell: Callable[[Event], None], t: float, anew: bool = False
     ) -> FakeUnder:
         self.begun.append((ready.setup.plan, anew))
         self.under = FakeUnder(ready.setup.plan, tell)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import ui_fakes as fakes
 
 from iopstui.errors import UsageError
-from iopstui.lesson.facts import Surroundings
+from iopstui.lesson.facts import TargetFacts
+from iopstui.lesson.offers import LessonOffer
 from iopstui.lesson.player import LessonRun
-from iopstui.lesson.shelf import Offer
 from iopstui.model.block.target import Target
 from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.pages import Lesson
@@ -100,21 +100,21 @@ class Shelf:
     begun: list[LessonRun] = field(default_factory=list)
     affinity: str = "1"
 
-    def offers(self) -> list[Offer]:
+    def offers(self) -> list[LessonOffer]:
         if self.target is None:
             raise UsageError("There is no target.", "Name one.")
         why = {"deep": "this target has no rq_affinity"}
         known = self.lessons or [lesson()]
-        return [Offer(one, why if number else {}) for number, one in enumerate(known)]
+        return [LessonOffer(one, why if number else {}) for number, one in enumerate(known)]
 
     def begin(self, one: Lesson) -> LessonRun:
         assert self.target is not None
         self.begun.append(LessonRun(one, self.target, self.around()))
         return self.begun[-1]
 
-    def around(self) -> Surroundings:
+    def around(self) -> TargetFacts:
         facts = {"device.name": "nvme0n1", "target.kind": "device"}
-        return Surroundings(facts, {"rq_affinity": self.affinity})
+        return TargetFacts(facts, {"rq_affinity": self.affinity})
 
 
 def make(

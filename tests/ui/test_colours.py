@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Input, OptionList
 
 from iopstui.lesson.library import shipped_lessons
-from iopstui.lesson.shelf import Offer
+from iopstui.lesson.offers import LessonOffer
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.lesson.list import LessonList
 
@@ -113,7 +113,7 @@ async def test_the_cursor_of_the_lessons_and_the_palette() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        offers = [Offer(lesson, {}) for lesson in shipped_lessons()[:2]]
+        offers = [LessonOffer(lesson, {}) for lesson in shipped_lessons()[:2]]
         app.push_screen(LessonList(offers, "here", None, {}, app.charset))
         await settle(pilot)
         before = marked(app.screen.query_one(OptionList))

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 
 from iopstui.errors import Refused, UsageError
 from iopstui.events import ExperimentFinished
-from iopstui.experiment.background import Ready
+from iopstui.experiment.background import PreparedExperiment
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
@@ -204,7 +204,7 @@ async def test_mistakes_are_said_in_the_form_and_begin_nothing() -> None:
 class Talkative(lab.FakeLaboratory):
     """Says more than 24 rows have room for, if more than two repeats are asked for."""
 
-    def look(self, plan: Plan) -> Ready:
+    def look(self, plan: Plan) -> PreparedExperiment:
         ready = super().look(plan)
         more = [f"word {n}" for n in range(12 if plan.repeats > 2 else 0)]
         return replace(ready, words=(*ready.words, *more, "last"))

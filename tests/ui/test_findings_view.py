@@ -4,7 +4,7 @@ import pytest
 import ui_fakes as fakes
 from test_app import WIDE, make, running, screen_text, settle, shows
 
-from iopstui.events import Ceased, Found, StepFinished, StepStarted
+from iopstui.events import FindingEnded, FindingReported, StepFinished, StepStarted
 from iopstui.model.findings.evidence import Finding
 from iopstui.ui.dashboard import finding_line
 from iopstui.ui.dialogs.live_rows import LiveRows
@@ -35,7 +35,7 @@ def listed(found: LiveState) -> str:
 
 
 def test_the_line_has_sentence_advice_and_key() -> None:
-    found = state(STARTED, Found(9.0, ONE_CPU))
+    found = state(STARTED, FindingReported(9.0, ONE_CPU))
     assert "▲ One CPU completes nearly all I/O: CPU 1 runs 97 % of it" in text(found)
     assert "Next: a  try rq_affinity 2 (now 1)" in text(found)
     assert "Next: a  try rq_affinity 2" in text(found, height=1)
@@ -47,7 +47,7 @@ def test_what_to_do_next_is_never_cut_in_two_rows(width: int, count: int) -> Non
     words, advice = (
         " ".join(f"{stem}{number}" for number in range(count)) for stem in ("word", "thing")
     )
-    found = state(STARTED, Found(9.0, Finding("one-cpu", words * 3, advice, "a")))
+    found = state(STARTED, FindingReported(9.0, Finding("one-cpu", words * 3, advice, "a")))
     shown = " ".join(text(found, width=width).replace("f: all", "").split())
     assert shown.startswith("▲ One CPU completes nearly all I/O")
     assert f"Next: a {advice}" in shown
@@ -57,7 +57,7 @@ def test_what_to_do_next_is_never_cut_in_two_rows(width: int, count: int) -> Non
 @pytest.mark.parametrize("width", [60, 88, 160])
 def test_in_a_box_all_of_it_is_there(width: int, height: int) -> None:
     advice = "jobs on other CPUs reach its other queues; or use a smaller depth"
-    found = state(STARTED, Found(9.0, Finding("tags", "CPU 1 runs " * 30, advice, "a")))
+    found = state(STARTED, FindingReported(9.0, Finding("tags", "CPU 1 runs " * 30, advice, "a")))
     rows = finding_line.boxed(found, width, height, UTF8)
     lines = ["".join(piece for piece, _ in row) for row in rows]
     assert [len(line) for line in lines] == [width] * height
@@ -68,38 +68,42 @@ def test_in_a_box_all_of_it_is_there(width: int, height: int) -> None:
 
 def test_the_sign_says_how_serious_it_is() -> None:
     for rule, sign in (("saturated", "●"), ("tags", "▲"), ("scsi-errors", "■"), ("x", "●")):
-        assert text(state(STARTED, Found(9.0, Finding(rule, "words")))).startswith(f" {sign} ")
+        assert text(state(STARTED, FindingReported(9.0, Finding(rule, "words")))).startswith(
+            f" {sign} "
+        )
 
 
 def test_of_one_second_the_most_telling_comes_first_and_the_others_are_counted() -> None:
-    found = state(STARTED, Found(9.0, ONE_CPU), Found(9.0, DEPTH))
+    found = state(STARTED, FindingReported(9.0, ONE_CPU), FindingReported(9.0, DEPTH))
     assert "CPU 1 runs" in text(found) and "f: 1 more" in text(found)
 
 
 def test_a_rule_that_goes_on_is_listed_once() -> None:
-    found = state(STARTED, Found(9.0, ONE_CPU), Found(39.0, ONE_CPU))
+    found = state(STARTED, FindingReported(9.0, ONE_CPU), FindingReported(39.0, ONE_CPU))
     assert [(entry.first, entry.t) for entry in found.findings.entries] == [(9.0, 39.0)]
     moved = Finding("moved", "rq_affinity 1 → 2")
-    found = state(STARTED, Found(9.0, moved), Found(19.0, moved))
+    found = state(STARTED, FindingReported(9.0, moved), FindingReported(19.0, moved))
     assert len(found.findings.entries) == 2
 
 
 def test_what_no_longer_holds_leaves_the_line_but_not_the_list() -> None:
-    found = state(STARTED, Found(9.0, ONE_CPU))
+    found = state(STARTED, FindingReported(9.0, ONE_CPU))
     found.t = 60.0
     assert "CPU 1" not in text(found) and len(found.findings.entries) == 1
-    again = state(STARTED, Found(9.0, ONE_CPU), StepStarted(12.0, 2, "j", "x", ("fio",), True))
+    again = state(
+        STARTED, FindingReported(9.0, ONE_CPU), StepStarted(12.0, 2, "j", "x", ("fio",), True)
+    )
     assert "CPU 1" not in text(again)
 
 
 def test_a_finished_run_keeps_its_last_findings() -> None:
-    found = state(STARTED, Found(9.0, ONE_CPU), StepFinished(11.0, 1, 0, "", False))
+    found = state(STARTED, FindingReported(9.0, ONE_CPU), StepFinished(11.0, 1, 0, "", False))
     found.t = 500.0
     assert "CPU 1 runs" in text(found)
 
 
 def test_text_of_findings_is_never_raw() -> None:
-    found = state(STARTED, Found(9.0, Finding("x", "a\x1b[2Jb", "c\x07d")))
+    found = state(STARTED, FindingReported(9.0, Finding("x", "a\x1b[2Jb", "c\x07d")))
     listed = finding_line.listed(found, 80, UTF8)
     assert "\x1b" not in text(found) and not any("\x07" in p for row in listed for p, _ in row)
 
@@ -110,7 +114,7 @@ async def test_nothing_jumps_when_a_finding_comes_and_f_lists_all() -> None:
         async with app.run_test(size=size) as pilot:
             fake = await running(app, pilot)
             before = {w.id: w.box for w in app.screen.canvas.lines}
-            fake.sink(Found(fake.second, ONE_CPU))
+            fake.sink(FindingReported(fake.second, ONE_CPU))
             fake.tick(1)
             await settle(pilot)
             assert shows(app, "CPU 1 runs 97 %")
@@ -118,7 +122,7 @@ async def test_nothing_jumps_when_a_finding_comes_and_f_lists_all() -> None:
             await pilot.press("f")
             await settle(pilot)
             assert isinstance(app.screen, LiveRows) and shows(app, "holds now")
-            fake.sink(Found(fake.second, DEPTH))
+            fake.sink(FindingReported(fake.second, DEPTH))
             await settle(pilot)
             assert "iodepth=16 is not reached" in screen_text(app)
             await pilot.press("escape")
@@ -131,7 +135,7 @@ async def test_a_long_list_is_scrolled() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         fake = await running(app, pilot)
         for number in range(30):
-            fake.sink(Found(fake.second, Finding(f"rule{number}", f"number {number}.")))
+            fake.sink(FindingReported(fake.second, Finding(f"rule{number}", f"number {number}.")))
         await pilot.press("f")
         await settle(pilot)
         assert shows(app, "number 0.") and not shows(app, "number 29.")
@@ -147,7 +151,7 @@ IN_DOUBT = Finding("cap", "depth 8 → 32: stays", "twice the block size", "", (
 
 
 def test_a_finding_without_a_job_is_shown_and_ages() -> None:
-    found = state(Found(9.0, ONE_CPU))
+    found = state(FindingReported(9.0, ONE_CPU))
     found.t = 9.0
     assert "CPU 1 runs" in text(found)
     assert any(
@@ -158,17 +162,17 @@ def test_a_finding_without_a_job_is_shown_and_ages() -> None:
 
 
 def test_one_that_ceased_says_so_behind_those_that_hold() -> None:
-    over = Ceased(46.0, ONE_CPU.rule, ONE_CPU.text, 12.0, 36.0)
-    found = state(Found(14.0, ONE_CPU), over)
+    over = FindingEnded(46.0, ONE_CPU.rule, ONE_CPU.text, 12.0, 36.0)
+    found = state(FindingReported(14.0, ONE_CPU), over)
     found.t = 47.0
     assert "(ceased at 0:36, held for 24 s): CPU 1 runs" in text(found)
     # there is nothing left to be mended, neither in the line nor in the list
     for shown in (text(found), text(found, height=1), listed(found)):
         assert "CPU 1 runs" in shown and "rq_affinity" not in shown and "key" not in shown
-    found.apply(Found(47.0, DEPTH))
+    found.apply(FindingReported(47.0, DEPTH))
     assert "iodepth=16" in text(found) and "ceased" not in text(found)
     assert "0:14  no job  ceased at 0:36, held for 24 s" in listed(found)
-    found.apply(Found(48.0, ONE_CPU))
+    found.apply(FindingReported(48.0, ONE_CPU))
     assert "rq_affinity" in listed(found)
     assert [bool(one.ceased) for one in found.current_findings()] == [False, False, True]
     found.t = 100.0
@@ -176,7 +180,7 @@ def test_one_that_ceased_says_so_behind_those_that_hold() -> None:
 
 
 def test_what_is_found_after_a_run_ages_as_well() -> None:
-    found = state(STARTED, StepFinished(11.0, 1, 0, "", False), Found(20.0, ONE_CPU))
+    found = state(STARTED, StepFinished(11.0, 1, 0, "", False), FindingReported(20.0, ONE_CPU))
     found.t = 21.0
     assert "CPU 1 runs" in text(found)
     found.t = 90.0
@@ -184,13 +188,13 @@ def test_what_is_found_after_a_run_ages_as_well() -> None:
 
 
 def test_a_finding_says_its_seconds_and_the_key_that_decides_it() -> None:
-    shown = text(state(STARTED, Found(5.0, IN_DOUBT)))
+    shown = text(state(STARTED, FindingReported(5.0, IN_DOUBT)))
     assert "(0:02-0:05): depth 8 → 32: stays" in shown
     assert "Next: t runs bs=8k  twice the block size" in shown
 
 
 def test_a_finding_that_is_not_news_any_more_says_how_long_ago_it_was() -> None:
-    found = state(STARTED, Found(5.0, IN_DOUBT))
+    found = state(STARTED, FindingReported(5.0, IN_DOUBT))
     found.t = 9.0
     assert "(0:02-0:05): depth" in text(found)
     found.t = 17.0
@@ -208,7 +212,7 @@ async def test_t_runs_what_decides_the_finding() -> None:
         await pilot.press("t")
         await settle(pilot)
         assert shows(app, "no finding needs a run to decide it")
-        fake.sink(Found(fake.second, IN_DOUBT))
+        fake.sink(FindingReported(fake.second, IN_DOUBT))
         fake.tick(1)
         await settle(pilot)
         assert shows(app, "t test it")

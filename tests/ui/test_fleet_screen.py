@@ -12,11 +12,24 @@ from test_app import screen_text, settle, shows
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from iopstui.fleet.hosts.settings import HostSettings, Turn, Turned, states_object
+from iopstui.fleet.fleet_events import (
+    FleetMessage,
+    FleetRunFinished,
+    FleetRunStarted,
+    HostRow,
+    HostStateChanged,
+    Told,
+    host_second,
+)
+from iopstui.fleet.fleet_state import HostState
+from iopstui.fleet.hosts.host_tunables import (
+    HostTunableChange,
+    HostTunableResult,
+    HostTunables,
+    states_object,
+)
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.replay import FleetReplay
-from iopstui.fleet.scene import HostLine
-from iopstui.fleet.told import Begun, Over, Row, Said, State, Told, host_second
 from iopstui.model.histogram import bucket_key
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.core.modal import Modal
@@ -89,17 +102,17 @@ class Runs:
         self.marks: list[str] = []
         self.closed = False
         self.frames: dict[str, Object] = {}
-        self.settings = HostSettings()
+        self.settings = HostTunables()
         self.asked = self.stops = 0
         self.swept: list[tuple[tuple[int, ...], str, dict[str, str]]] = []
-        self.turns: list[Turn] = []
+        self.turns: list[HostTunableChange] = []
         self.tell: Callable[[Told], None] = lambda told: None
 
     def ask_settings(self) -> bool:
         self.asked += 1
         return True
 
-    def turn(self, turn: Turn) -> None:
+    def turn(self, turn: HostTunableChange) -> None:
         self.turns.append(turn)
 
     def start(self, tell: Callable[[Told], None]) -> None:
@@ -113,7 +126,7 @@ class Runs:
 
     def stop(self) -> None:
         self.stops += 1
-        self.tell(Over("stopped", 130, (), ("all hosts stopped",)))
+        self.tell(FleetRunFinished("stopped", 130, (), ("all hosts stopped",)))
 
     def mark(self, text: str) -> None:
         self.marks.append(text)
@@ -127,7 +140,9 @@ class Runs:
     def play(self, seconds: int, watching: bool = False) -> None:
         merger = Merger()
         merger.on_slot = lambda name, slot, counted: self.tell(host_second(name, slot, counted))
-        self.tell(Begun(1, tuple(self.names), float(START_S), "" if watching else JOB, watching))
+        self.tell(
+            FleetRunStarted(1, tuple(self.names), float(START_S), "" if watching else JOB, watching)
+        )
         for name, row in lines(self.names, seconds):
             if watching and row["event"] in ("step_started", "executed"):
                 continue
@@ -135,19 +150,21 @@ class Runs:
             if row["event"] == "frame":
                 self.frames[name] = row
             else:
-                self.tell(Row(name, row))
+                self.tell(HostRow(name, row))
             merger.feed(name, row)
             for second in merger.closed():
                 self.tell(second)
-        self.tell(State(self.names[1], "lost", "its connection has ended"))
+        self.tell(HostStateChanged(self.names[1], "lost", "its connection has ended"))
 
     def play_between(self, begin: int, seconds: int) -> None:
         """What is told of hosts that are watched after a run."""
         merger = Merger()
         merger.on_slot = lambda name, slot, counted: self.tell(host_second(name, slot, counted))
-        self.tell(Begun(0, tuple(self.names), START_S + begin, watching=True, between=True))
+        self.tell(
+            FleetRunStarted(0, tuple(self.names), START_S + begin, watching=True, between=True)
+        )
         for name in self.names:
-            self.tell(Row(name, {**begins(name, 0)[0], "target": "/dev/nvme0n1"}))
+            self.tell(HostRow(name, {**begins(name, 0)[0], "target": "/dev/nvme0n1"}))
         for t in range(begin + 1, begin + seconds + 1):
             for at, name in enumerate(self.names):
                 row = {**frame(at, t, 5000, 300_000), "fio": None, "step": 0, "t": t - begin + 0.0}
@@ -261,7 +278,7 @@ async def test_keys_act_on_all_hosts() -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         assert runs.ran == [(JOB, {})]
-        runs.tell(Begun(1, tuple(four()), float(START_S), JOB))
+        runs.tell(FleetRunStarted(1, tuple(four()), float(START_S), JOB))
         await settle(pilot)
         text = screen_text(app)
         assert "randread-4k is about to start" in text and "r stop " in text
@@ -337,10 +354,10 @@ async def test_what_is_in_a_recording_twice_is_played_once() -> None:
     told: list[list[Told]] = [[], []]
     for replay, into in zip((once, twice), told, strict=True):
         replay.start(into.append)
-        while not into or not isinstance(into[-1], Over):
+        while not into or not isinstance(into[-1], FleetRunFinished):
             await asyncio.sleep(0.01)
         replay.close()
-    said = [one for one in told[1] if isinstance(one, Said)]
+    said = [one for one in told[1] if isinstance(one, FleetMessage)]
     frames = sum(row["event"] == "frame" for _, row in rows)
     assert [one.text for one in said] == [
         f"{frames} seconds of hosts came twice: each is played once"
@@ -379,7 +396,11 @@ async def test_a_setting_of_all_hosts_disks_is_changed_after_a_question_that_nam
         await settle(pilot)
         (turn,) = runs.turns
         assert [host for host, _ in turn.hosts] == ["node01", "node02"]
-        runs.tell(Turned("nomerges", "1", (("node01", "sda", "0", "1"),), (("node02", "lost"),)))
+        runs.tell(
+            HostTunableResult(
+                "nomerges", "1", (("node01", "sda", "0", "1"),), (("node02", "lost"),)
+            )
+        )
         await pilot.press("escape")
         await until(pilot, lambda: shows(app, "nomerges is 1 on 1 host: node01; nomerges is not"))
         assert shows(app, "not changed on node02 (lost)")
@@ -387,23 +408,23 @@ async def test_a_setting_of_all_hosts_disks_is_changed_after_a_question_that_nam
 
 
 def test_a_host_that_is_looked_at_goes_on_after_its_run_and_begins_anew_with_the_next() -> None:
-    line = HostLine("node01")
+    line = HostState("node01")
     line.session, line.step = begins("node01", 0)[:2]
     view = HostView(line, frame(0, 30, 5000, 300_000), 0, 1.0)
     state = view.state
     watched = {**frame(0, 36, 5000, 300_000), "fio": None, "step": 0, "t": 3.0}
-    view.apply(Row("node01", watched))
+    view.apply(HostRow("node01", watched))
     assert view.state is state and state.t == pytest.approx(36.0)
     assert state.frame is not None and state.frame.fio is None and state.fio is not None
     found = {"event": "found", "t": 3.0, "finding": {
         "rule": "another", "text": "x", "advice": "y", "key": "u", "test": [["bs", "8k"]],
         "since": 1.0, "until": 3.0,
     }}  # fmt: skip
-    view.apply(Row("node01", found))
+    view.apply(HostRow("node01", found))
     # its keys are those of all hosts
     kept = state.findings.entries[-1].finding
     assert (kept.key, kept.test, kept.since, kept.until) == ("", (), 34.0, 36.0)
-    view.apply(Row("node01", {**frame(0, 50, 5000, 300_000), "t": 1.0}))
+    view.apply(HostRow("node01", {**frame(0, 50, 5000, 300_000), "t": 1.0}))
     assert view.state is not state and view.state.t == 1.0
 
 
@@ -413,7 +434,7 @@ async def test_between_two_runs_the_disks_are_watched_and_the_run_s_end_stays_sa
         await settle(pilot)
         runs.play(12)
         runs.running = False
-        runs.tell(Over("done", 0, (), ("all hosts",)))
+        runs.tell(FleetRunFinished("done", 0, (), ("all hosts",)))
         runs.play_between(20, 6)
         await settle(pilot)
         text = screen_text(app)

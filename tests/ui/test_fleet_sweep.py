@@ -10,9 +10,9 @@ from test_app import screen_text, settle, shows
 from test_fleet_screen import JOB, START_S, Runs, four, frame, made, until, words_of
 from textual.pilot import Pilot
 
-from iopstui.fleet.curve import Curve, Place, ScalePoint, scale_point
+from iopstui.fleet.fleet_events import FleetRunFinished, FleetRunStarted
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.told import Begun, Over
+from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve, SweepPosition, scale_point
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet_app import FleetApp
 
@@ -29,8 +29,8 @@ def point(hosts: int, seconds: int = 3) -> ScalePoint:
     return scale_point(hosts, merger)
 
 
-def swept(*counts: int) -> Curve:
-    return Curve(JOB, counts, None, {n: point(hosts) for n, hosts in enumerate(counts)})
+def swept(*counts: int) -> ScalingCurve:
+    return ScalingCurve(JOB, counts, None, {n: point(hosts) for n, hosts in enumerate(counts)})
 
 
 async def test_the_form_begins_one_and_its_page_fills_up() -> None:
@@ -48,10 +48,14 @@ async def test_the_form_begins_one_and_its_page_fills_up() -> None:
         await pilot.press("enter", "backspace", "4", "tab", *["backspace"] * 2, "9", "enter")
         await settle(pilot)
         assert runs.swept == [((1, 4), JOB, {"runtime": "9"})]
-        curve = Curve(JOB, (1, 4))
-        runs.tell(Over("stopped", 130))
+        curve = ScalingCurve(JOB, (1, 4))
+        runs.tell(FleetRunFinished("stopped", 130))
         runs.tell(curve)
-        runs.tell(Begun(2, tuple(four()[:1]), START_S + 20.0, JOB, place=Place((1, 4), 0)))
+        runs.tell(
+            FleetRunStarted(
+                2, tuple(four()[:1]), START_S + 20.0, JOB, place=SweepPosition((1, 4), 0)
+            )
+        )
         await until(pilot, lambda: shows(app, "point 1 of 2: 1 host"))
         runs.tell(replace(curve, at=1, points={0: point(1)}))
         await until(pilot, lambda: shows(app, "point 2 of 2: 4 hosts"))
@@ -82,7 +86,7 @@ async def test_an_axis_of_the_command_line_is_run_at_once_and_one_host_has_none(
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         assert runs.ran == [] and runs.swept == [((1, 2), JOB, {})]
-        runs.tell(Curve(JOB, (1, 2)))
+        runs.tell(ScalingCurve(JOB, (1, 2)))
         await until(pilot, lambda: shows(app, "point 1 of 2: 1 host"))
         await pilot.press("x")
         assert runs.stops == 1
@@ -105,7 +109,7 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
 
     async def before(pilot: Pilot[int]) -> None:
         await settle(pilot)
-        runs.tell(Begun(1, tuple(runs.names), float(START_S), JOB))
+        runs.tell(FleetRunStarted(1, tuple(runs.names), float(START_S), JOB))
         runs.tell(swept(1, 2, 4, 8, 16, 24))
         await settle(pilot)
         await pilot.press("w")

@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from iopstui.errors import UsageError
+from iopstui.lesson.offers import Lessons
 from iopstui.lesson.page import ShownPage, Table
-from iopstui.lesson.shelf import Lessons
 from iopstui.model.block.target import DIRECTORY, Target
-from iopstui.model.lesson.text import Text
+from iopstui.model.lesson.text import ShownParagraph
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw import layout
@@ -369,7 +369,12 @@ def test_a_table_stays_aligned_where_it_is_narrow() -> None:
 
 def test_text_from_elsewhere_reaches_no_terminal_raw() -> None:
     page = ShownPage(
-        "tell", "t", "a\x1b[2Jb", (Text("x\x1b]0;y\x07"), Text(" k\x1b[m", True)), 1, 1
+        "tell",
+        "t",
+        "a\x1b[2Jb",
+        (ShownParagraph("x\x1b]0;y\x07"), ShownParagraph(" k\x1b[m", True)),
+        1,
+        1,
     )
     rows = page_rows(page, (), False, 80, UTF8)
     assert all(text.isprintable() for row in rows for text, _ in row)

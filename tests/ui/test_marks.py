@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from test_app import make, running, screen_text, settle
 
-from iopstui.model.metrics.stretches import Stretch
+from iopstui.model.metrics.mark_intervals import MarkInterval
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.draw.flags import flags
 from iopstui.ui.draw.style import UTF8
@@ -64,8 +64,8 @@ def test_the_table_after_q_keeps_to_80_columns() -> None:
     from test_runs_view import DISK
 
     told = [
-        Stretch(0.0, 31.0, "from the beginning", True, 29.0, 35100.0, 137 * 2.0**20, 264e3),
-        Stretch(31.0, 7264.0, "x" * 60, False, 33.0, 12.4, 0.0, None),
+        MarkInterval(0.0, 31.0, "from the beginning", True, 29.0, 35100.0, 137 * 2.0**20, 264e3),
+        MarkInterval(31.0, 7264.0, "x" * 60, False, 33.0, 12.4, 0.0, None),
     ]
     lines = stretches_text([(DISK, told), (DISK, [])]).splitlines()
     assert lines[0] == f"marks on {DISK.name}:" and len(lines) == 5

@@ -9,11 +9,11 @@ from ui_recordings import recorded_frames
 
 from iopstui import format as f
 from iopstui.events import (
-    Ended,
     FrameReady,
+    LayoutProgress,
     Mark,
     Notice,
-    Progress,
+    SessionEnded,
     StepFinished,
     StepStarted,
 )
@@ -89,7 +89,10 @@ def test_one_direction_needs_no_total() -> None:
         ((STARTED,), "fio is starting"),
         ((replace(STARTED, phase="layout"),), "creating the file"),
         (
-            (replace(STARTED, phase="layout"), Progress(2, 1, "laying out", 1 << 30, 4 << 30)),
+            (
+                replace(STARTED, phase="layout"),
+                LayoutProgress(2, 1, "laying out", 1 << 30, 4 << 30),
+            ),
             "1 GiB of 4 GiB (25 %)",
         ),
         ((STARTED, ready(2, flags=frozenset({RAMP}))), "ramp: fio warms up"),
@@ -365,7 +368,7 @@ def test_a_run_that_is_over_is_no_news_once_the_next_has_begun(interrupted: bool
 
 
 def test_the_end_of_the_session_names_its_reason() -> None:
-    found = state(STARTED, Notice(2.0, "error", "internal error: x"), Ended(2.0, 1))
+    found = state(STARTED, Notice(2.0, "error", "internal error: x"), SessionEnded(2.0, 1))
     assert not found.running
     notice = found.visible_notice()
     assert notice is not None and "internal error: x" in notice.text

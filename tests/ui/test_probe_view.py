@@ -12,7 +12,7 @@ from session_frames import whole_frames
 from test_app import WIDE, make, running, settle, shows
 
 from iopstui.events import FrameReady, Notice
-from iopstui.linux.counters.groups_io import GroupRates, GroupsIo
+from iopstui.linux.counters.cgroup_io import CgroupIo, CgroupRates
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.roots import Roots
 from iopstui.model.block.topology import Topology
@@ -155,11 +155,11 @@ def test_processes_are_of_all_disks_unless_the_probe_tells() -> None:
 
 
 def test_cgroups_are_of_the_disk_alone() -> None:
-    class Groups(GroupsIo):
+    class Groups(CgroupIo):
         there = True  # type: ignore[assignment]
-        found: Sequence[GroupRates] | None = None
+        found: Sequence[CgroupRates] | None = None
 
-        def rates(self) -> list[GroupRates] | None:
+        def rates(self) -> list[CgroupRates] | None:
             return None if self.found is None else list(self.found)
 
     groups = Groups(("vda",), Roots())
@@ -172,6 +172,6 @@ def test_cgroups_are_of_the_disk_alone() -> None:
     groups.found = []
     assert "no cgroup's processes" in told()
     name = "/kubepods.slice/kubepods-burstable.slice/postgres"
-    groups.found = [GroupRates(name, 120.0, 40.0, 1 << 20, 2 << 20)] * 12
+    groups.found = [CgroupRates(name, 120.0, 40.0, 1 << 20, 2 << 20)] * 12
     assert "stable.slice/postgres 120 40.0 1.00 2.00" in told() and "and 2 more" in told()
     assert "(io.stat)" in told()

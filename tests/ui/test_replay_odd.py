@@ -21,7 +21,7 @@ from iopstui.errors import EXIT_JOB_FAILED, EXIT_USAGE, UsageError
 from iopstui.model.samples import RawSample
 from iopstui.output.replay import replay_headless
 from iopstui.recording import layout as form
-from iopstui.recording.reader import Recording, Sample
+from iopstui.recording.reader import Recording, SampleRecord
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.parts.replay import ReplayKeys
 from iopstui.ui.replay import ReplayApp, run_replay
@@ -153,7 +153,7 @@ async def test_any_figure_of_a_sample_may_be_odd(value: float, tmp_path: Path) -
     with Recording(path) as recording:
         believed = []
         try:
-            believed += [r.raw for r in recording.records() if isinstance(r, Sample)]
+            believed += [r.raw for r in recording.records() if isinstance(r, SampleRecord)]
         except UsageError:
             assert isinstance(value, float), "64 bits are what kernel and fio count in"
     if isinstance(value, int):

@@ -9,7 +9,7 @@ import ui_fakes as fakes
 from test_app import make, running, screen_text, settle, shows
 from textual.pilot import Pilot
 
-from iopstui.events import Judged, StepFinished
+from iopstui.events import ExpectationChecked, StepFinished
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.metrics.run_history import MOST_KEPT, RunRow
 from iopstui.ui.app import IopstuiApp
@@ -173,7 +173,9 @@ def test_errors_and_outcomes_come_first() -> None:
     assert found.runs.rows[0].ended == "failed"
     found = played(1)
     found.apply(StepFinished(9.0, 1, 0, "", False))
-    found.apply(Judged(9.0, 1, "iops>=1", "fio.total.iops", "1/s", ">=", 1, 1, 5.0, True, 1.0))
+    found.apply(
+        ExpectationChecked(9.0, 1, "iops>=1", "fio.total.iops", "1/s", ">=", 1, 1, 5.0, True, 1.0)
+    )
     assert found.log.notice is not None and found.log.notice.level == "PASS"
 
 

@@ -9,7 +9,7 @@ import pytest
 from test_app import make, running, screen_text, settle, shows
 
 from iopstui.errors import UsageError
-from iopstui.events import Judged, PointStarted, SteadyState, StepFinished, StepStarted
+from iopstui.events import ExpectationChecked, PointStarted, SteadyState, StepFinished, StepStarted
 from iopstui.session.live import LiveSession
 from iopstui.ui.dashboard import bars, finding_line
 from iopstui.ui.dialogs.live_rows import LiveRows
@@ -19,8 +19,10 @@ from iopstui.ui.state.live import LiveState
 
 STARTED = StepStarted(1.0, 1, "j", "randread 4k", ("fio",), True)
 DONE = StepFinished(9.0, 1, 0, "", False)
-MET = Judged(9.0, 1, "iops>=5000", "fio.total.iops", "1/s", ">=", 5e3, 5e3, 5432.1, True, 0.98)
-MISSED = Judged(
+MET = ExpectationChecked(
+    9.0, 1, "iops>=5000", "fio.total.iops", "1/s", ">=", 5e3, 5e3, 5432.1, True, 0.98
+)
+MISSED = ExpectationChecked(
     9.0, 1, "clat.p99<=1ms", "fio.total.clat.p99", "ns", "<=", 1e6, 1e6, 3.9e6, False, 0.0
 )
 STEADY = SteadyState(9.0, 1, False, 0.31, 0.02, 1.6, "Steady state (SNIA rule): NO; IOPS ...")

@@ -10,12 +10,12 @@ from pathlib import Path
 from ui_recordings import recorded_frames
 
 from iopstui.events import (
-    Ended,
     Event,
     FrameReady,
+    LayoutProgress,
     Mark,
     Notice,
-    Progress,
+    SessionEnded,
     StepFinished,
     StepStarted,
 )
@@ -223,7 +223,9 @@ class FakeController:
         self.sink(Notice(self.second, level, text))
 
     def progress(self, done: int, total: int) -> None:
-        self.sink(Progress(self.second, self.step, "laying out the scratch file", done, total))
+        self.sink(
+            LayoutProgress(self.second, self.step, "laying out the scratch file", done, total)
+        )
 
     def switch_probe(self, parts: Sequence[str]) -> None:
         self.calls.append(("probe", tuple(parts)))
@@ -241,7 +243,7 @@ class FakeController:
     def close(self) -> None:
         self.calls.append(("close",))
         self.running = False
-        self.sink(Ended(self.second, 0))
+        self.sink(SessionEnded(self.second, 0))
 
     def tick(self, seconds: int = 1, latencies: bool = True, mixed: bool = True) -> None:
         """So many seconds pass."""

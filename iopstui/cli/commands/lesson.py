@@ -12,7 +12,7 @@ from iopstui.cli.terminal import has_screen, require_for_runs, require_for_scree
 from iopstui.errors import EXIT_OK
 
 if TYPE_CHECKING:
-    from iopstui.lesson.facts import Surroundings
+    from iopstui.lesson.facts import TargetFacts
     from iopstui.model.block.target import Target
     from iopstui.model.lesson.pages import Lesson
 
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _play(lesson, arguments, targets)
 
 
-def _here(targets: Sequence[str]) -> tuple[Target, Surroundings]:
+def _here(targets: Sequence[str]) -> tuple[Target, TargetFacts]:
     """What a lesson would be about, and what is known of it."""
     from iopstui.lesson.facts import surroundings
     from iopstui.linux.devices.sysfs import read_devices

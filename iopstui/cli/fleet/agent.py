@@ -14,13 +14,13 @@ from typing import Any
 from iopstui import __version__
 from iopstui.cli.fleet.agent_job import AgentJob, Read
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
-from iopstui.events import Armed, Ended, Event, FrameReady, Planned, StepFinished
+from iopstui.events import Event, FrameReady, RunPlanned, RunReady, SessionEnded, StepFinished
 from iopstui.fleet.hosts.conversation import Conversation
 from iopstui.fleet.hosts.facts import disks_of
 from iopstui.fleet.hosts.free_space import needs_of
+from iopstui.fleet.hosts.host_tunables import states_object
 from iopstui.fleet.hosts.orders import SHORT, SPEAKS, SUMS
 from iopstui.fleet.hosts.same_file_system import seen_in
-from iopstui.fleet.hosts.settings import states_object
 from iopstui.fleet.merging.compact import to_text
 from iopstui.fleet.merging.packed import pack, to_wire
 from iopstui.fleet.merging.short import short_line
@@ -32,8 +32,8 @@ from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.safety.journal import boot_id
 from iopstui.safety.signals import StopSignals
 from iopstui.safety.tunable_states import queued_disks
-from iopstui.session.held import Word
 from iopstui.session.live import LiveSession
+from iopstui.session.start_signal import StartSignal
 
 Object = dict[str, Any]
 FLUSH_WITHIN_S = 2.0
@@ -146,19 +146,19 @@ class Agent:
             self._tell(event)
             if isinstance(event, StepFinished):
                 return EXIT_INTERRUPTED if event.interrupted else event.exit_code
-            if isinstance(event, Ended):
+            if isinstance(event, SessionEnded):
                 return EXIT_OK if watching else event.exit_code
 
     def _tell(self, event: Event) -> None:
         row = event_object(event)
         if isinstance(event, FrameReady) and not self._detail:
             row = compact(row) if self._sums else lean(row)
-        if isinstance(event, Planned):
+        if isinstance(event, RunPlanned):
             self._places = tuple(event.layout)
             row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
-        if isinstance(event, Armed):
+        if isinstance(event, RunReady):
             row["disks"] = disks_of(event.writes, Roots())
-        if isinstance(event, Armed | FrameReady):
+        if isinstance(event, RunReady | FrameReady):
             self._tell_of_probe()
         short = short_line(row) if self._short and isinstance(event, FrameReady) else b""
         if short:
@@ -180,7 +180,9 @@ class Agent:
         if order["op"] == "begin":
             self._begin.put(order)
         elif order["op"] == "go" and session is not None:
-            session.go(Word(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms")))
+            session.go(
+                StartSignal(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms"))
+            )
         elif order["op"] == "lay_out" and session is not None:
             session.lay_out()
         elif order["op"] == "look":

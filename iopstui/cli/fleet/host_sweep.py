@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_words
 from iopstui.cli.fleet.one_run import judged, terms_of
 from iopstui.cli.fleet.record_file import RecordFile, fleet_object, over_object
-from iopstui.cli.fleet.words import AgentOrders, kept, launch_words
 from iopstui.cli.terminal import answering, at_once, say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -21,20 +21,20 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
-from iopstui.fleet.curve import Place, ScalePoint, counts_of, scale_point
-from iopstui.fleet.fleet import Fleet, Voices
+from iopstui.fleet.fleet import Fleet, FleetCallbacks
+from iopstui.fleet.fleet_events import FleetRunStarted
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
-from iopstui.fleet.told import Begun
+from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition, counts_of, scale_point
 from iopstui.format import put
 from iopstui.model.experiment.scaling import scaling
 from iopstui.output.fleet.scaling import scaling_sink
 from iopstui.safety.signals import StopSignals
 
 # the worst of all points is the exit code; a signal's is that of the whole, other than on a screen
-# (fleet/curve.py)
+# (fleet/scaling_curve.py)
 _WORSE = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
 
 
@@ -96,13 +96,13 @@ class _HostSweep:
         if self._fleet is not None:
             self._fleet.kill()
 
-    def run(self, place: Place) -> ScalePoint | None:
+    def run(self, place: SweepPosition) -> ScalePoint | None:
         """One point; ``None`` if it does not count. Raises what Fleet.run raises."""
         self._number += 1
         hosts = place.hosts
         names = tuple(node.name for node in self._nodes[:hosts])
         job = self._arguments.job
-        self._keep(fleet_object(Begun(self._number, names, time.time(), job, place=place),
+        self._keep(fleet_object(FleetRunStarted(self._number, names, time.time(), job, place=place),
                                 self._arguments.interval))  # fmt: skip
         code, said = EXIT_JOB_FAILED, ["it did not come to its end"]
         try:
@@ -129,7 +129,7 @@ class _HostSweep:
             self._orders.of,
             merger,
             terms_of(arguments, least),
-            Voices(say, lambda second: None, self._row, self._why_stop),
+            FleetCallbacks(say, lambda second: None, self._row, self._why_stop),
         )
         if not self._stop:
             fleet.run()
@@ -158,7 +158,7 @@ class _HostSweep:
         if self._record is not None:
             self._record.row(row)
 
-    def _why_stop(self, second: Second) -> str:
+    def _why_stop(self, second: MergedSecond) -> str:
         for abort in self._aborts:
             if abort.feed(second):
                 self._aborted = True
@@ -186,7 +186,7 @@ def _points(curve: _HostSweep, counts: Sequence[int], kind: str) -> None:
     try:
         for place, hosts in enumerate(counts):
             say(f"hosts={hosts} ({place + 1} of {len(counts)})")
-            point = curve.run(Place(tuple(counts), place))
+            point = curve.run(SweepPosition(tuple(counts), place))
             if point is not None:
                 points.append(point)
                 sink.point(point, points[0])

@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from iopstui.cli.fleet.agent_orders import kept
 from iopstui.cli.fleet.record_file import LABEL, RecordFile
-from iopstui.cli.fleet.words import kept
 from iopstui.cli.terminal import say
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -17,9 +17,9 @@ from iopstui.errors import (
     EXIT_OK,
     EXIT_VERDICT,
 )
-from iopstui.fleet.fleet import Fleet, Terms, spread
+from iopstui.fleet.fleet import Fleet, FleetOptions, spread
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, figure
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.format import put
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.output.fleet.sinks import TotalsSink, totals_sink
@@ -51,7 +51,7 @@ class FleetRunReporter:
             self._sink = totals_sink(self.kind or "table", self._out, self._err, LABEL)
         return self._sink
 
-    def second(self, second: Second) -> None:
+    def second(self, second: MergedSecond) -> None:
         """Print a second."""
         self.sink().second(second)
 
@@ -64,7 +64,7 @@ class FleetRunReporter:
             with contextlib.suppress(RecursionError):
                 put(dumps({**row, "host": name}), self._out)
 
-    def stop(self, second: Second) -> str:
+    def stop(self, second: MergedSecond) -> str:
         """Why the run ends with this second; "" if it goes on."""
         for abort in self._aborts:
             if abort.feed(second):
@@ -82,9 +82,9 @@ class FleetRunReporter:
             self._record.close()
 
 
-def terms_of(arguments: argparse.Namespace, least: int) -> Terms:
+def terms_of(arguments: argparse.Namespace, least: int) -> FleetOptions:
     """How a fleet is run by these words; ``least`` hosts are enough."""
-    return Terms(
+    return FleetOptions(
         least, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
         arguments.connect_timeout,
     )  # fmt: skip

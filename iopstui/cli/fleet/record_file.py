@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from iopstui.errors import UsageError
+from iopstui.fleet.fleet_events import FLEET, FLEET_OVER, FleetRunStarted
 from iopstui.fleet.session import how_of
-from iopstui.fleet.told import FLEET, FLEET_OVER, Begun
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
 LABEL = "fleet"
 
 
-def fleet_object(begun: Begun, interval_s: float) -> dict[str, Any]:
+def fleet_object(begun: FleetRunStarted, interval_s: float) -> dict[str, Any]:
     """The line that begins a run in a recording; of a sweep it has all points' hosts."""
     place = begun.place
     of = {"axis": list(place.counts), "point": place.number} if place is not None else {}

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from iopstui.cli.fleet.agent_orders import AgentOrders, launch_words
 from iopstui.cli.fleet.one_run import FleetRunReporter, code_of, judged, spread_words, terms_of
-from iopstui.cli.fleet.words import AgentOrders, launch_words
 from iopstui.cli.terminal import answering, at_once, has_screen, say
 from iopstui.errors import (
     UsageError,
 )
-from iopstui.fleet.fleet import Fleet, Voices
+from iopstui.fleet.fleet import Fleet, FleetCallbacks
 from iopstui.fleet.hosts.nodes import nodes_of
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, wanted
 from iopstui.fleet.merging.merger import Merger
@@ -64,7 +64,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         merger,
         terms_of(arguments, least),
         # where lines are kept they are asked for as JSON
-        Voices(say, run.second, run.row, run.stop, lambda lines: None),
+        FleetCallbacks(say, run.second, run.row, run.stop, lambda lines: None),
     )
     StopSignals(fleet.interrupt, at_once(fleet.kill))
     with contextlib.closing(run), answering(arguments.expect):

@@ -9,24 +9,24 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_words
 from iopstui.cli.fleet.host_sweep import host_counts, taken
 from iopstui.cli.fleet.one_run import FleetRunReporter, code_of, judged, spread_words, terms_of
 from iopstui.cli.fleet.record_file import LABEL, RecordFile, fleet_object, over_object
-from iopstui.cli.fleet.words import AgentOrders, kept, launch_words
 from iopstui.cli.terminal import require_for_screen, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT
 from iopstui.fio.library import shipped_jobs
-from iopstui.fleet.curve import Place, ScalePoint
-from iopstui.fleet.fleet import Fleet, Terms, Voices
+from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
+from iopstui.fleet.fleet_events import FleetRunStarted
+from iopstui.fleet.fleet_state import FAILED
+from iopstui.fleet.hosts.host_tunables import HostTunables
 from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.hosts.settings import HostSettings
 from iopstui.fleet.merging.figures import FleetExpectation
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.replay import FleetReplay
-from iopstui.fleet.scene import FAILED
+from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition
 from iopstui.fleet.session import FleetSession, PlannedRun, RunVerdict, how_of, reasons, troubles
-from iopstui.fleet.told import Begun
 from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.output.fleet.scaling import scaling_words
 from iopstui.output.fleet.wording import whole_text
@@ -76,7 +76,7 @@ class FleetRunPlanner:
         expected: Sequence[FleetExpectation],
         least: int,
         recorder: FleetRecorder,
-        settings: HostSettings,
+        settings: HostTunables,
     ) -> None:
         self._arguments = arguments
         self._nodes = nodes
@@ -87,7 +87,7 @@ class FleetRunPlanner:
         self._opened: dict[str, list[str]] = {}
 
     def __call__(
-        self, number: int, job: str, options: Mapping[str, str], place: Place | None = None
+        self, number: int, job: str, options: Mapping[str, str], place: SweepPosition | None = None
     ) -> PlannedRun:
         """Run ``number``, on all hosts or, as a point of a sweep, on the first of them. Raises what
         the command line would raise."""
@@ -102,10 +102,10 @@ class FleetRunPlanner:
         merger = Merger(arguments.interval, keep_bins=keep_bins)
         run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
         names = tuple(node.name for node in nodes)
-        begun = Begun(number, names, time.time(), job, not job, place=place)
+        begun = FleetRunStarted(number, names, time.time(), job, not job, place=place)
         self._recorder.write(fleet_object(begun, arguments.interval))
 
-        def fleet(voices: Voices) -> Fleet:
+        def fleet(voices: FleetCallbacks) -> Fleet:
             return Fleet(
                 nodes, self._launch, lambda node: self._set(node, orders.of(node)), merger,
                 terms_of(arguments, least), voices,
@@ -121,7 +121,7 @@ class FleetRunPlanner:
         of it is recorded."""
         orders, merger = AgentOrders(self._arguments, self._nodes), Merger(self._arguments.interval)
         names = tuple(node.name for node in self._nodes)
-        terms = Terms(1, watching=True, greet_within_s=self._arguments.connect_timeout)
+        terms = FleetOptions(1, watching=True, greet_within_s=self._arguments.connect_timeout)
 
         def order(node: Node) -> Object:
             return self._set(node, orders.watched(node, self._opened.get(node.name, ())))
@@ -130,7 +130,7 @@ class FleetRunPlanner:
             lambda voices: Fleet(
                 self._nodes, self._launch, order, merger, terms, voices
             ),
-            merger, Begun(0, names, time.time(), watching=True, between=True), _nothing,
+            merger, FleetRunStarted(0, names, time.time(), watching=True, between=True), _nothing,
             lambda name, row: None, lambda second: "", lambda fleet: RunVerdict(EXIT_OK),
         )  # fmt: skip
 
@@ -186,7 +186,7 @@ def why_failed(fleet: Fleet) -> str:
     return f"{len(gone)} of {len(fleet.members)} hosts failed or were lost: {reasons(gone)}"
 
 
-def _nothing(second: Second) -> None:
+def _nothing(second: MergedSecond) -> None:
     """The screen has it already."""
 
 
@@ -205,7 +205,7 @@ def show_fleet(
         argparse.Namespace(**{**vars(arguments), "record": None}), sys.stdout, sys.stderr
     )
     recorder = FleetRecorder(arguments.record)
-    settings = HostSettings()
+    settings = HostTunables()
     planner = FleetRunPlanner(arguments, nodes, expected, least, recorder, settings)
     session = FleetSession(
         planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch, settings,

@@ -11,7 +11,7 @@ from iopstui.cli.runs.preconditioning import checked, preconditioned
 from iopstui.cli.terminal import answering, at_once, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.events import PointFinished
-from iopstui.experiment.runner import Runner
+from iopstui.experiment.runner import ExperimentRunner
 from iopstui.experiment.setup import dry_run, length_text, writes_text
 from iopstui.experiment.start import (
     expectations_at_every_point,
@@ -20,7 +20,7 @@ from iopstui.experiment.start import (
     set_up,
 )
 from iopstui.format import counted, put
-from iopstui.model.experiment.curve import points_of
+from iopstui.model.experiment.load_curve import points_of
 from iopstui.model.experiment.options import ExperimentOptions
 from iopstui.model.experiment.plan import ASK_FROM, Plan
 from iopstui.model.experiment.sensitivity import before
@@ -56,7 +56,7 @@ def run_experiment(options: ExperimentOptions) -> int:
     sink = experiment_sink(setup.plan, options.format, os.uname().nodename, setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
     told = ReportedExperiment(sink, sys.stderr, sys.stdout)
-    runner = Runner(
+    runner = ExperimentRunner(
         experiment_session(setup, options.run, progress, say), setup.plan, setup.job_target,
         setup.conditions, told.handle, progress, expected,
     )  # fmt: skip
@@ -79,7 +79,7 @@ def run_experiment(options: ExperimentOptions) -> int:
     return _judged(points)
 
 
-def _what_is_kept(runner: Runner) -> str:
+def _what_is_kept(runner: ExperimentRunner) -> str:
     progress = runner.progress
     noun = runner.plan.unit
     if progress is not None and progress.points:

@@ -15,7 +15,7 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
-from iopstui.events import Ended, Event, FrameReady, Notice, Progress, TunableChanged
+from iopstui.events import Event, FrameReady, LayoutProgress, Notice, SessionEnded, TunableChanged
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted, fit, number
 from iopstui.lesson.facts import surroundings
@@ -204,12 +204,12 @@ class LessonPlayer:
         line = self._narrator.line
         while True:
             event = self._events.get()
-            if not isinstance(event, Progress):
+            if not isinstance(event, LayoutProgress):
                 line.clear()
             self._tell(event)
             if self._run.feed(event):
                 return
-            if isinstance(event, Ended):
+            if isinstance(event, SessionEnded):
                 self._run.give_up("the session ended before the job did")
                 return
             if isinstance(event, FrameReady) and event.frame.fio is not None:
@@ -217,7 +217,7 @@ class LessonPlayer:
                 line.draw(f"  {self._run.elapsed_s:.0f} s, {now} IOPS")
 
     def _tell(self, event: Event) -> None:
-        wanted = isinstance(event, (Progress, TunableChanged))
+        wanted = isinstance(event, (LayoutProgress, TunableChanged))
         if wanted or (isinstance(event, Notice) and event.level != "info"):
             self._narrator.handle(event)
 

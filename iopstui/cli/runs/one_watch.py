@@ -14,7 +14,7 @@ from time import monotonic
 from iopstui.cli.runs.exporting import exported
 from iopstui.cli.terminal import say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, JobFailed
-from iopstui.events import Ended, Event, FrameReady
+from iopstui.events import Event, FrameReady, SessionEnded
 from iopstui.format import put
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
@@ -128,7 +128,7 @@ def _until_over(one: Watch, sink: EventSink, for_s: float | None) -> bool:
 
 def _handle(event: Event, sink: EventSink) -> None:
     sink.handle(event)
-    if isinstance(event, Ended):
+    if isinstance(event, SessionEnded):
         raise JobFailed("The session ended unexpectedly; see the message above.")
 
 

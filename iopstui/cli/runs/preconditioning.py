@@ -17,7 +17,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import Place, Target
+from iopstui.model.block.target import Target, TargetPath
 from iopstui.model.experiment.options import RunOptions
 from iopstui.model.fio.sizes import part_bytes
 from iopstui.output.narration import Narrator
@@ -89,7 +89,7 @@ def checked(
     return target, job_target
 
 
-def _size(place: Place, devices: Mapping[str, BlockDevice]) -> int:
+def _size(place: TargetPath, devices: Mapping[str, BlockDevice]) -> int:
     """In bytes."""
     if place.kind == kinds.FILE:
         return os.stat(place.path).st_size

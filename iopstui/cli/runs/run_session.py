@@ -6,7 +6,7 @@ import queue
 from collections.abc import Mapping
 
 from iopstui.cli.terminal import at_once, say
-from iopstui.events import Ended, Event, Notice, StepFinished
+from iopstui.events import Event, Notice, SessionEnded, StepFinished
 from iopstui.output.sinks import EventSink
 from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
@@ -51,7 +51,7 @@ def _until_finished(events: Events, sink: EventSink) -> StepFinished | None:
         sink.handle(event)
         if isinstance(event, StepFinished):
             return event
-        if isinstance(event, Ended):
+        if isinstance(event, SessionEnded):
             return None
 
 

@@ -7,10 +7,10 @@ import threading
 import time
 
 from iopstui.cli.terminal import say
-from iopstui.events import Armed, Event
+from iopstui.events import Event, RunReady
 from iopstui.output.sinks import EventSink
-from iopstui.session.held import Word
 from iopstui.session.live import LiveSession
+from iopstui.session.start_signal import StartSignal
 
 
 class StartGateSink:
@@ -23,7 +23,7 @@ class StartGateSink:
     def handle(self, event: Event) -> None:
         """Take one event."""
         self._inner.handle(event)
-        if isinstance(event, Armed):
+        if isinstance(event, RunReady):
             say("ready: press Enter (a line on standard input) to start fio")
             threading.Thread(target=self._wait, name="word", daemon=True).start()
 
@@ -34,7 +34,7 @@ class StartGateSink:
     def _wait(self) -> None:
         # not through Python's buffers: a thread that waits in them keeps the process from ending
         if b"\n" in _said():
-            self._session.go(Word(time.monotonic_ns()))
+            self._session.go(StartSignal(time.monotonic_ns()))
         else:
             say("standard input ended without a line: nothing started")
             self._session.stop_job()

@@ -35,13 +35,13 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenDocument:
     """A document that could not be read even after intruding messages were taken out."""
 
     size: int
 
 
-Item = Document | LogLine | Broken
+Item = Document | LogLine | BrokenDocument
 
 
 _BRACE = re.compile(rb"\n([{}])\r*\n")
@@ -95,7 +95,7 @@ class Framer:
         if len(self._rest) > MAX_DOCUMENT_BYTES:
             size = len(self._rest)
             self._rest, self._inside, self._seen = bytearray(), False, 0
-            yield Broken(size)
+            yield BrokenDocument(size)
 
     def _outside(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
         """The next line, and where it ends; ``None`` until it is whole."""
@@ -201,7 +201,7 @@ def decode(body: bytes) -> Iterator[Item]:
             data = _loads(mended[0], strict=False) or None
             for line in b"\n".join(mended[1]).split(b"\n") if data is not None else ():
                 yield from _message(line)
-    yield Broken(len(body)) if data is None else Document(data, len(body))
+    yield BrokenDocument(len(body)) if data is None else Document(data, len(body))
 
 
 def _loads(body: bytes, strict: bool) -> dict[str, Any] | None:

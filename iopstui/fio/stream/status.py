@@ -43,7 +43,7 @@ def _status(data: Mapping[str, Any], sections: Sequence[Section]) -> FioStatus |
     common = _options(data.get("global options"))
     known = [row for row in rows if isinstance(row, dict)]
     behind = rows_of(sections, len(known)) or (None,) * len(known)
-    same = _Same()
+    same = _SharedValues()
     return FioStatus(
         version=str(data.get("fio version", "")),
         timestamp_ms=timestamp,
@@ -52,7 +52,7 @@ def _status(data: Mapping[str, Any], sections: Sequence[Section]) -> FioStatus |
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _RowOptions:
     """What the options of a row, or of the sections behind it, say of it."""
 
     options: dict[str, str]
@@ -63,7 +63,7 @@ class _Asked:
     members: int | None
 
 
-class _Same:
+class _SharedValues:
     """What a document's rows have in common, made once: hundreds of them may be of one section, and
     the directions that a row doesn't use all look the same."""
 
@@ -71,7 +71,7 @@ class _Same:
         self._row: dict[str, Any] | None = None
         self._status: DirectionStatus | None = None
         self._depths: tuple[object, dict[str, float]] = {}, {}
-        self._asked: tuple[object, Row | None, bool, _Asked] | None = None
+        self._asked: tuple[object, Row | None, bool, _RowOptions] | None = None
 
     def direction(self, row: dict[str, Any]) -> DirectionStatus:
         """What ``row`` says; read once, if it says what the one before said."""
@@ -87,7 +87,9 @@ class _Same:
             self._depths = raw, _percentages(raw)
         return self._depths[1]
 
-    def asked(self, row: Mapping[str, Any], common: Mapping[str, str], own: Row | None) -> _Asked:
+    def asked(
+        self, row: Mapping[str, Any], common: Mapping[str, str], own: Row | None
+    ) -> _RowOptions:
         """What was asked of ``row``."""
         raw, counts = row.get("job options"), _says_counts(row)
         if self._asked is not None:
@@ -99,10 +101,10 @@ class _Same:
         return found
 
 
-def _asked(options: dict[str, str], behind: Row | None, counts: bool) -> _Asked:
+def _asked(options: dict[str, str], behind: Row | None, counts: bool) -> _RowOptions:
     each = [section.options for section in behind.sections] if behind else [options]
     sizes = {fixed_block_size(one) for one in each}
-    return _Asked(
+    return _RowOptions(
         options=options,
         block_size=sizes.pop() if len(sizes) == 1 else None,
         has_ramp=any(duration_s(one.get("ramp_time", "0")) for one in each),
@@ -113,7 +115,7 @@ def _asked(options: dict[str, str], behind: Row | None, counts: bool) -> _Asked:
 
 
 def _job(
-    row: Mapping[str, Any], common: Mapping[str, str], behind: Row | None, same: _Same
+    row: Mapping[str, Any], common: Mapping[str, str], behind: Row | None, same: _SharedValues
 ) -> JobStatus:
     asked = same.asked(row, common, behind)
     directions = {
@@ -178,7 +180,7 @@ def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
     return None, "clat"
 
 
-class _Keys(dict[Any, int]):
+class _BinKeys(dict[Any, int]):
     """Histograms' keys as numbers. fio has some hundreds of them, which come again in every row of
     every document: one object for each is quicker found than made, and quicker compared."""
 
@@ -191,7 +193,7 @@ class _Keys(dict[Any, int]):
 
 
 MOST_KEYS = 4096
-_KEYS = _Keys()
+_KEYS = _BinKeys()
 
 
 def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:

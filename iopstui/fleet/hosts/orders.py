@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iopstui.fleet.hosts.settings import are_words, is_setting
+from iopstui.fleet.hosts.host_tunables import are_words, is_setting
 
 Object = Mapping[str, Any]
 LATEST_NS = 1 << 63

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import iopstui
 from iopstui import __version__
-from iopstui.fio.shipped import shipped_directory
+from iopstui.fio.shipped_files import shipped_directory
 
 LEFT_OUT = ("ui", "lesson", "report", "data", "__pycache__")
 LEAST_PYTHON = (3, 10)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui.errors import UsageError
-from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.sums import HostSums
 from iopstui.model.experiment.expectation import Expectation, figure_and_value, parse_expectation
 from iopstui.model.histogram import PERCENTILES, percentile_name
@@ -134,7 +134,7 @@ class AbortCondition:
         self._for_s = for_s
         self._since: int | None = None
 
-    def feed(self, second: Second) -> bool:
+    def feed(self, second: MergedSecond) -> bool:
         """Take a second."""
         value = figure(second.sums, self._path)
         if value is None or not _COMPARE[self._op](value, self._value):

@@ -11,22 +11,22 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from iopstui.events import (
-    Ceased,
     Event,
-    Found,
+    FindingEnded,
+    FindingReported,
     FrameReady,
+    LayoutProgress,
     Mark,
     Notice,
-    Progress,
     SteadyState,
     StepFinished,
     StepStarted,
     TunableChanged,
 )
+from iopstui.fleet.merging.combined_frame import direction_of, disk_of, probe_of
 from iopstui.fleet.merging.compact import Compact
 from iopstui.fleet.merging.packed import from_wire, unpack
 from iopstui.fleet.merging.sums import DirectionSum, Object
-from iopstui.fleet.merging.whole import direction_of, disk_of, probe_of
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
@@ -49,7 +49,8 @@ TEXTS = frozenset({
 })  # fmt: skip
 _KINDS: Mapping[str, type] = {
     one.kind: one for one in (
-        Ceased, Mark, Notice, Progress, SteadyState, StepFinished, StepStarted, TunableChanged
+        FindingEnded, Mark, Notice, LayoutProgress, SteadyState, StepFinished, StepStarted,
+        TunableChanged,
     )
 }  # fmt: skip
 
@@ -75,7 +76,7 @@ def event_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Event | None:
             frame = frame_of(row, opened) if "sums" not in row else _of_sums(row, opened)
             return FrameReady(frame.t, frame)
         if kind == "found":
-            return Found(float(row["t"]), _finding(row["finding"]))
+            return FindingReported(float(row["t"]), _finding(row["finding"]))
         made = _KINDS.get(str(kind))
         return None if made is None else _event(made, row)
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):

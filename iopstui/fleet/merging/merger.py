@@ -36,7 +36,7 @@ FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
 
 
 @dataclass(slots=True)
-class Second:
+class MergedSecond:
     """Totals of one second. ``number`` counts seconds of ``interval_s`` since 1970; ``expected``
     hosts take part in it, ``counted`` are in ``sums``; ``flags`` says of how many hosts' frames."""
 
@@ -374,7 +374,7 @@ class Merger:
             own.iops_m = sum(one.iops_m for one in each)
         return self.whole
 
-    def closed(self, until: int | None = None, early: bool = True) -> Iterator[Second]:
+    def closed(self, until: int | None = None, early: bool = True) -> Iterator[MergedSecond]:
         """The seconds that are over: all hosts have passed them (with ``early``; of recordings,
         for which nobody waits, a run may follow after a pause), or they are ``LAG`` behind the
         newest, or not after ``until``."""
@@ -385,7 +385,7 @@ class Merger:
                 return
             yield self._close(number)
 
-    def finish(self) -> Iterator[Second]:
+    def finish(self) -> Iterator[MergedSecond]:
         """No more rows come: all that is left. A host that did not end in order is lost."""
         for host in self.hosts.values():
             for slot in host.flush():
@@ -417,7 +417,7 @@ class Merger:
                 return False
         return all(one.ended or (one.last or 0) >= number for one in self.below.values())
 
-    def _close(self, number: int) -> Second:
+    def _close(self, number: int) -> MergedSecond:
         for host in self.hosts.values():
             # it has said no more for so long that this is all of it
             for slot in host.flush() if host.last == number else ():
@@ -433,7 +433,7 @@ class Merger:
         self.whole.add(found.sums)
         for more in (found.ramps, found.totals):
             found.sums.add(more)
-        row = Second(number, self.interval_s, found.sums, flags=found.flags)
+        row = MergedSecond(number, self.interval_s, found.sums, flags=found.flags)
         missing = expected - found.hosts - found.incomplete
         incomplete = found.incomplete - found.hosts
         row.expected, row.counted = len(expected | found.hosts | incomplete), len(found.hosts)

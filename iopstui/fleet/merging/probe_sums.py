@@ -11,7 +11,7 @@ from iopstui.fleet.merging.packed import unpack
 from iopstui.format import counted
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.metrics.probe import KINDS, Latencies
+from iopstui.model.metrics.probe import KINDS, LatencyStats
 
 Object = dict[str, Any]
 MICRO = 10**6
@@ -47,9 +47,9 @@ class ProbeDirectionSum:
         return self.iops_m / MILLI
 
     @property
-    def latencies(self) -> Latencies:
+    def latencies(self) -> LatencyStats:
         """All figures of the histogram."""
-        return Latencies.of(unpack(self.packed))
+        return LatencyStats.of(unpack(self.packed))
 
     def as_object(self, with_bins: bool = True) -> Object:
         """For JSON lines."""

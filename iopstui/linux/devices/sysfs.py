@@ -17,7 +17,7 @@ from iopstui.linux.devices import blkmq
 from iopstui.linux.devices.irqmap import IrqTable, read_irqs
 from iopstui.linux.devices.kernel import read_kernel
 from iopstui.linux.devices.mounts import apply_mounts, read_mounts
-from iopstui.linux.devices.udev import Found, enumerate_block, udev_properties
+from iopstui.linux.devices.udev import UdevDevice, enumerate_block, udev_properties
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import (
     decode,
@@ -129,7 +129,7 @@ def _proc_devices(roots: Roots) -> str:
     return decode(read_bytes(roots.proc / "devices") or b"")
 
 
-def _read_one(found: Found, machine: _Machine) -> BlockDevice | None:
+def _read_one(found: UdevDevice, machine: _Machine) -> BlockDevice | None:
     directory = found.directory
     name = found.name.replace("!", "/")
     number = _NUMBER.fullmatch(read_text(f"{directory}/dev") or "")
@@ -161,7 +161,7 @@ def _read_one(found: Found, machine: _Machine) -> BlockDevice | None:
     return device if directory.is_dir() else None
 
 
-def _whole_disk(device: BlockDevice, found: Found, machine: _Machine) -> BlockDevice:
+def _whole_disk(device: BlockDevice, found: UdevDevice, machine: _Machine) -> BlockDevice:
     directory, kind = found.directory, device.kind
     hctxs = blkmq.read_hctxs(directory)
     request_based = bool(hctxs) or kind not in _WITHOUT_REQUESTS

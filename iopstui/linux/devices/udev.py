@@ -22,14 +22,14 @@ LOST = "lost"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UdevDevice:
     """A block device sysfs names. ``directory`` is its real sysfs directory."""
 
     name: str
     directory: Path
 
 
-def enumerate_block(roots: Roots) -> list[Found]:
+def enumerate_block(roots: Roots) -> list[UdevDevice]:
     """Every block device, partitions and hidden multipath paths included, as libudev finds them:
     from the directory of their class."""
     top = roots.sys / "class/block"
@@ -37,7 +37,7 @@ def enumerate_block(roots: Roots) -> list[Found]:
         names = sorted(os.listdir(top))
     except OSError:
         return []
-    return [Found(name, Path(os.path.realpath(top / name))) for name in names]
+    return [UdevDevice(name, Path(os.path.realpath(top / name))) for name in names]
 
 
 def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:

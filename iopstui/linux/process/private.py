@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from iopstui.errors import Missing
-from iopstui.linux.counters.interrupts import shielded
+from iopstui.linux.counters.signal_flag import shielded
 from iopstui.linux.process.limits import mend
 from iopstui.linux.process.processes import start_time
 from iopstui.linux.process.programs import new_directory, temporary_directory

@@ -22,7 +22,7 @@ class DeviceLinks:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetPath:
     """A block device, a file, or a directory in which a scratch file is made.
 
     ``path`` is absolute. ``device`` is the kernel name of the block device it is on, ``None``
@@ -57,7 +57,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Target(Place):
+class Target(TargetPath):
     """One place, or all ``parts`` of which every job uses each (empty: there is one alone).
 
     Of several, ``kind`` is the first one's, ``path`` joins theirs with ":" as fio's filename=
@@ -65,10 +65,10 @@ class Target(Place):
     is the first block device that any is on, ``tree`` all of them with everything below.
     """
 
-    parts: tuple[Place, ...] = ()
+    parts: tuple[TargetPath, ...] = ()
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[TargetPath, ...]:
         """All places, in the order they were named."""
         return self.parts or (self,)
 
@@ -108,7 +108,7 @@ class Target(Place):
         return None
 
     @property
-    def unseen(self) -> tuple[Place, ...]:
+    def unseen(self) -> tuple[TargetPath, ...]:
         """The places that are on no block device that can be seen."""
         return tuple(place for place in self.places if place.device is None)
 
@@ -135,12 +135,12 @@ class Target(Place):
         return on[0] if on else self.path
 
 
-def together(places: Sequence[Target | Place]) -> Target:
+def together(places: Sequence[Target | TargetPath]) -> Target:
     """One target of these places, of which there must be one at least."""
     flat = tuple(_flat(places))
     first = flat[0]
     if len(flat) == 1:
-        return Target(**{one.name: getattr(first, one.name) for one in fields(Place)})
+        return Target(**{one.name: getattr(first, one.name) for one in fields(TargetPath)})
     tree = dict.fromkeys(name for place in flat for name in place.tree)
     return Target(
         kind=first.kind,
@@ -155,11 +155,11 @@ def together(places: Sequence[Target | Place]) -> Target:
     )
 
 
-def _on(place: Place) -> tuple[str, ...]:
+def _on(place: TargetPath) -> tuple[str, ...]:
     return (place.device, *place.also) if place.device is not None else ()
 
 
-def _stacks(place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _stacks(place: TargetPath) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each device of a place with what its tree lists behind it."""
     on = _on(place)
     for top in on:
@@ -167,9 +167,9 @@ def _stacks(place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield top, tuple(takewhile(lambda name: name not in on, rest))
 
 
-def _flat(places: Sequence[Target | Place]) -> Iterator[Place]:
+def _flat(places: Sequence[Target | TargetPath]) -> Iterator[TargetPath]:
     for place in places:
         if isinstance(place, Target) and place.parts:
             yield from place.parts
         else:
-            yield Place(**{one.name: getattr(place, one.name) for one in fields(Place)})
+            yield TargetPath(**{one.name: getattr(place, one.name) for one in fields(TargetPath)})

@@ -65,7 +65,7 @@ def metric_named(name: str) -> Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class FigureComparison:
     """One figure of two variants: their means over the pairs, the difference (``None``:
     unknown), and ``p``, corrected as ``compare`` says. The means are geometric where the
     difference is relative, so that it is exactly what lies between them."""
@@ -98,7 +98,7 @@ def pairs(first: Runs, second: Runs) -> list[tuple[Point, Point]]:
 
 def compare(
     runs: Sequence[Runs], sequential: bool = False, primary: str = IOPS
-) -> list[list[Tested]]:
+) -> list[list[FigureComparison]]:
     """Each variant after the first against the first; ``runs`` are points by repeat.
     ``sequential``: what is claimed holds though one looks after every repeat.
 
@@ -115,7 +115,7 @@ def compare(
     return [[replace(one, p=adjusted.get(id(one), 1.0)) for one in group] for group in found]
 
 
-def primary_of(tested: Sequence[Tested]) -> Tested | None:
+def primary_of(tested: Sequence[FigureComparison]) -> FigureComparison | None:
     """The primary figure; ``None`` if a run lacks it."""
     return next((one for one in tested if one.primary), None)
 
@@ -132,7 +132,9 @@ def settled(runs: Sequence[Runs], within: float, primary: str = IOPS) -> bool:
     )
 
 
-def _differences(first: Runs, second: Runs, sequential: bool, primary: str) -> list[Tested]:
+def _differences(
+    first: Runs, second: Runs, sequential: bool, primary: str
+) -> list[FigureComparison]:
     both = pairs(first, second)
     tested = []
     for metric in METRICS:
@@ -146,7 +148,7 @@ def _differences(first: Runs, second: Runs, sequential: bool, primary: str) -> l
         )
         relative = difference.relative if difference else metric.relative
         means = mean(left, relative), mean(right, relative)
-        tested.append(Tested(metric, *means, difference, 1.0, metric.name == primary))
+        tested.append(FigureComparison(metric, *means, difference, 1.0, metric.name == primary))
     return tested
 
 

@@ -317,7 +317,7 @@ def _of_latency(path: Sequence[str]) -> bool:
     return path[0] == "fio" and len(path) > 3 and path[-2] in LATENCIES
 
 
-class Judge:
+class ExpectationChecker:
     """Follows one run and gives the outcome of each expectation at its end."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:

@@ -29,7 +29,7 @@ Points = Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class ScalingLaw:
     """The fitted law: ``rate`` λ in I/Os per second, ``contention`` σ, ``coherency`` κ."""
 
     rate: float
@@ -53,7 +53,7 @@ class Law:
         return [measured / self.at(hosts) - 1 for hosts, measured in points]
 
 
-def fitted(points: Points) -> Law | None:
+def fitted(points: Points) -> ScalingLaw | None:
     """The law that deviates least; ``None`` for fewer than three numbers of hosts, or if there is
     none with a finite rate. Throughputs are above 0."""
     if len({hosts for hosts, _ in points}) < 3:
@@ -81,7 +81,7 @@ def fitted(points: Points) -> Law | None:
     one, contention, coherency = (
         value / scale for value, scale in zip(best[1], scales, strict=True)
     )
-    return Law(1 / (one * unit), contention / one, coherency / one) if one > 0 else None
+    return ScalingLaw(1 / (one * unit), contention / one, coherency / one) if one > 0 else None
 
 
 def _least_squares(rows: Sequence[Sequence[float]], free: Sequence[int]) -> list[float] | None:
@@ -115,7 +115,7 @@ class Scaling:
     ``knees`` are the lowest and highest knee without any one of the points."""
 
     points: tuple[tuple[int, float], ...]
-    law: Law | None
+    law: ScalingLaw | None
     doubt: str
     knees: tuple[float, float] | None = None
 
@@ -197,7 +197,7 @@ def scaling(points: Points) -> Scaling:
     return _with_knees(known, law)
 
 
-def _with_knees(known: tuple[tuple[int, float], ...], law: Law) -> Scaling:
+def _with_knees(known: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scaling:
     """Does any single point decide whether there is a knee, and where?"""
     laws = [fitted([*known[:place], *known[place + 1 :]]) for place in range(len(known))]
     knees = [one.knee if one is not None else None for one in laws]

@@ -8,7 +8,7 @@ from iopstui import format as units
 from iopstui.model.experiment.comparison import (
     LEAST_REPEATS,
     CpuShift,
-    Tested,
+    FigureComparison,
     compare,
     cpu_shifts,
     pairs,
@@ -41,7 +41,7 @@ def method_text(plan: Plan) -> str:
     return _METHOD.format(test=test, figure=plan.figure)
 
 
-class Results:
+class ComparisonResults:
     """What the runs so far show."""
 
     def __init__(self, plan: Plan, runs: Sequence[Mapping[int, Point]]) -> None:
@@ -85,7 +85,7 @@ class Results:
 
 
 def verdict(
-    plan: Plan, number: int, tested: Sequence[Tested], runs: int, went: bool = False
+    plan: Plan, number: int, tested: Sequence[FigureComparison], runs: int, went: bool = False
 ) -> str:
     """How one variant compares with the first, in one sentence. ``went``: completions are shown
     to run elsewhere, whether or not a figure differs."""
@@ -118,14 +118,14 @@ def verdict(
     return printable(f"{name}{words}; secondary, {judgement}{others}{tail}")
 
 
-def _change(one: Tested) -> str:
+def _change(one: FigureComparison) -> str:
     """A change in words; of a share, both values come first: percentage points say little."""
     if one.difference is None or one.difference.relative:
         return difference_text(one)
     return f"{100 * one.first:.0f} → {100 * one.second:.0f} %, {difference_text(one)}"
 
 
-def _within(plan: Plan, primary: Tested | None) -> str:
+def _within(plan: Plan, primary: FigureComparison | None) -> str:
     """How large a difference in the primary figure may still be."""
     found = primary.difference if primary is not None else None
     if found is None:
@@ -139,7 +139,7 @@ def _within(plan: Plan, primary: Tested | None) -> str:
     return f"; in {plan.figure} it lies between {interval.format('and')}"
 
 
-def difference_text(one: Tested) -> str:
+def difference_text(one: FigureComparison) -> str:
     """ "+12.3 % (+8.0 to +16.8)"; shares in percentage points."""
     found = one.difference
     if found is None:
@@ -207,7 +207,7 @@ def _placed(plan: Plan) -> bool:
     return not {"cpus_allowed", BIND}.isdisjoint((*plan.options, *settings))
 
 
-def _payer_unknown(tested: Sequence[Tested], shifts: Sequence[CpuShift]) -> Iterator[str]:
+def _payer_unknown(tested: Sequence[FigureComparison], shifts: Sequence[CpuShift]) -> Iterator[str]:
     """An I/O costs more or less CPU time, but no one CPU can be named for it."""
     cost = any(one.shown and one.metric.name == CPU_PER_IO for one in tested)
     if not cost or not shifts or any(shift.shown for shift in shifts):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iopstui import format as units
-from iopstui.model.findings.evidence import SAME, Finding, Steady, same
+from iopstui.model.findings.evidence import SAME, Finding, SteadyRun, same
 
 CLEAR = 0.2
 
-Verdict = Callable[[Steady, Steady], str]
+Verdict = Callable[[SteadyRun, SteadyRun], str]
 
 
-def answer(question: Finding, then: Steady, now: Steady) -> Finding:
+def answer(question: Finding, then: SteadyRun, now: SteadyRun) -> Finding:
     """``then`` is the run that the question was asked of, ``now`` the one with its ``test``."""
     verdict = _VERDICTS.get(question.rule, _faster)
     return Finding(
@@ -25,7 +25,7 @@ def answer(question: Finding, then: Steady, now: Steady) -> Finding:
     )
 
 
-def _limited(then: Steady, now: Steady) -> str:
+def _limited(then: SteadyRun, now: SteadyRun) -> str:
     if same(then.iops, now.iops):
         return "the IOPS are what is limited"
     if same(then.bytes_s, now.bytes_s):
@@ -33,13 +33,13 @@ def _limited(then: Steady, now: Steady) -> str:
     return "neither stayed the same, so no fixed limit is shown"
 
 
-def _each_costs(then: Steady, now: Steady) -> str:
+def _each_costs(then: SteadyRun, now: SteadyRun) -> str:
     if now.lat_ns <= then.lat_ns * (1 - CLEAR):
         return "yes, whole blocks are clearly faster"
     return "no, whole blocks are not clearly faster here"
 
 
-def _faster(then: Steady, now: Steady) -> str:
+def _faster(then: SteadyRun, now: SteadyRun) -> str:
     noise = 2 * max(then.spread or 0.0, now.spread or 0.0, SAME / 2)
     change = now.iops / then.iops - 1 if then.iops else 0.0
     if abs(change) <= noise:

@@ -11,7 +11,7 @@ from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.request_way import crossing
+from iopstui.model.metrics.request_path import crossing
 from iopstui.model.rates import CpuLoad
 
 MOST = 0.8

@@ -13,7 +13,7 @@ from operator import lt
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.by_queue import limit_reached
-from iopstui.model.findings.evidence import Evidence, Finding, Steady, recent
+from iopstui.model.findings.evidence import Evidence, Finding, SteadyRun, recent
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
@@ -68,7 +68,7 @@ def cap(evidence: Evidence) -> Finding | None:
         or not e.cpus_have_time(evidence)
     ):
         return None
-    now = Steady(evidence.shape, e.fio_iops(frames), e.fio_latency(frames) or 0.0,
+    now = SteadyRun(evidence.shape, e.fio_iops(frames), e.fio_latency(frames) or 0.0,
                  e.fio_bytes(frames), spread)  # fmt: skip
     for then in reversed(evidence.earlier):
         if then.spread is not None and then.spread <= FLAT and (found := _held(then, now)):
@@ -76,7 +76,7 @@ def cap(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _held(then: Steady, now: Steady) -> Finding | None:
+def _held(then: SteadyRun, now: SteadyRun) -> Finding | None:
     deeper = now.shape.depth / then.shape.depth
     one_size = then.shape.block_size == now.shape.block_size
     figure = f"{units.number(now.iops)} IOPS"
@@ -107,7 +107,7 @@ def _held(then: Steady, now: Steady) -> Finding | None:
     )  # fmt: skip
 
 
-def _other_size(now: Steady) -> tuple[tuple[str, str], ...]:
+def _other_size(now: SteadyRun) -> tuple[tuple[str, str], ...]:
     size = now.shape.block_size
     return (("bs", sized(2 * size)),) if size else ()
 

@@ -76,7 +76,7 @@ class JobShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
+class SteadyRun:
     """An earlier run of this session that differs in depth or block size only: its shape and its
     steady figures. ``spread`` is the standard deviation of its seconds' IOPS over their mean."""
 
@@ -101,7 +101,7 @@ class Evidence:
     devices: Sequence[BlockDevice] = ()
     shape: JobShape = JobShape()
     online: tuple[int, ...] = ()
-    earlier: Sequence[Steady] = ()
+    earlier: Sequence[SteadyRun] = ()
     unseen: tuple[str, ...] = ()
     now: Conditions = NOT_READ
     then: Conditions = NOT_READ

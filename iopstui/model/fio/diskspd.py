@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from iopstui.errors import UsageError
 from iopstui.model.fio.diskspd_switches import (
     EXAMPLE,
-    Command,
+    DiskspdCommand,
     check,
     check_distribution,
     read_command,
@@ -49,7 +49,7 @@ def translate(command: str) -> Translation:
     return Translation(_job(read, targets), targets, read.creates, tuple(read.notes))
 
 
-def _job(read: Command, targets: Sequence[str]) -> str:
+def _job(read: DiskspdCommand, targets: Sequence[str]) -> str:
     options = {"ioengine": "mmap" if read.mapped else "libaio",
                "direct": "1" if read.cache == "u" else "0", "bs": sized(read.block),
                **_pattern(read), **_area(read), **_pace(read, len(targets))}  # fmt: skip
@@ -74,7 +74,7 @@ def _job(read: Command, targets: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _threads(read: Command, name: str, files: str, threads: int, depth: int) -> list[str]:
+def _threads(read: DiskspdCommand, name: str, files: str, threads: int, depth: int) -> list[str]:
     """The sections of a target's threads: one each where they start apart (-T), because fio adds
     offset_increment= to the end of the area, too."""
     each = [f"filename={files}", f"iodepth={depth}"]
@@ -98,7 +98,7 @@ def _threads(read: Command, name: str, files: str, threads: int, depth: int) -> 
     return lines
 
 
-def _pattern(read: Command) -> dict[str, str]:
+def _pattern(read: DiskspdCommand) -> dict[str, str]:
     """Which I/Os, and where."""
     kind = "rw" if 0 < read.writes < 100 else "write" if read.writes else "read"
     options = {"rw": f"rand{kind}" if read.random else kind}
@@ -112,7 +112,7 @@ def _pattern(read: Command) -> dict[str, str]:
     return options
 
 
-def _random(read: Command) -> dict[str, str]:
+def _random(read: DiskspdCommand) -> dict[str, str]:
     # DISKSPD draws each offset anew; fio's map would have it visit every block once
     options = {"norandommap": "1"}
     if read.random < 100:
@@ -124,7 +124,7 @@ def _random(read: Command) -> dict[str, str]:
     return options
 
 
-def _zones(read: Command, kind: str, pairs: list[tuple[int, int]]) -> str:
+def _zones(read: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> str:
     """fio's zoned distribution: the same pairs, but the rest must be said."""
     check_distribution(kind, pairs, read.block)
     ios, parts = (sum(one) for one in zip(*pairs, strict=True))
@@ -146,7 +146,7 @@ def _zones(read: Command, kind: str, pairs: list[tuple[int, int]]) -> str:
     return f"{'zoned_abs' if kind == 'abs' else 'zoned'}:{':'.join(words)}"
 
 
-def _area(read: Command) -> dict[str, str]:
+def _area(read: DiskspdCommand) -> dict[str, str]:
     """-B and -f are both offsets in the target: between them lies the area."""
     options = {}
     if read.base:
@@ -157,12 +157,12 @@ def _area(read: Command) -> dict[str, str]:
     return options
 
 
-def _end(read: Command) -> int | None:
+def _end(read: DiskspdCommand) -> int | None:
     """Where the area ends; ``None``: where the target does."""
     return min((size for size in (read.end, read.creates) if size is not None), default=None)
 
 
-def _pace(read: Command, targets: int) -> dict[str, str]:
+def _pace(read: DiskspdCommand, targets: int) -> dict[str, str]:
     """DISKSPD's limits are for each thread and target, and of reads and writes together."""
     options = {}
     if read.rate is not None:
@@ -181,7 +181,7 @@ def _pace(read: Command, targets: int) -> dict[str, str]:
     return options
 
 
-def _binding(read: Command, targets: int) -> dict[str, str]:
+def _binding(read: DiskspdCommand, targets: int) -> dict[str, str]:
     """Threads are dealt out to the CPUs in turn: of more CPUs than threads the first are used."""
     if not read.cpus:
         return {}
@@ -190,7 +190,7 @@ def _binding(read: Command, targets: int) -> dict[str, str]:
     return {"cpus_allowed": ",".join(map(str, cpus)), "cpus_allowed_policy": "split"}
 
 
-def _note(read: Command, options: Mapping[str, str]) -> None:
+def _note(read: DiskspdCommand, options: Mapping[str, str]) -> None:
     many = (read.total or read.threads) > 1
     for differs, words in (
         (not read.cpus and not read.unbound,

@@ -42,7 +42,7 @@ WITHOUT = {
 
 
 @dataclass(slots=True)
-class Command:
+class DiskspdCommand:
     """The switches as read so far, with DISKSPD's defaults; sizes in bytes, ``distribution`` pairs
     of IO% and percent, or bytes, of the target."""
 
@@ -79,7 +79,7 @@ class Command:
     notes: list[str] = field(default_factory=list)
 
 
-def read_command(command: str) -> tuple[Command, tuple[str, ...]]:
+def read_command(command: str) -> tuple[DiskspdCommand, tuple[str, ...]]:
     """The switches and the targets of the words after ``diskspd``. UsageError."""
     words = _words(command)
     switches = [word for word in words if _is_switch(word)]
@@ -89,7 +89,7 @@ def read_command(command: str) -> tuple[Command, tuple[str, ...]]:
     if late:
         raise UsageError(f"{late[0]!r} comes after a target: in DISKSPD all switches come before.",
                          EXAMPLE)  # fmt: skip
-    read = Command()
+    read = DiskspdCommand()
     # sizes may be given in blocks, so the block size comes first
     for switch in sorted(switches, key=lambda word: not re.match(r"[-/]b\d", word)):
         _read(read, switch)
@@ -112,7 +112,7 @@ def _words(command: str) -> list[str]:
     return words
 
 
-def _read(read: Command, switch: str) -> None:
+def _read(read: DiskspdCommand, switch: str) -> None:
     letter, value = switch[1], switch[2:]
     refused = _REFUSED.get(letter) or _REFUSED.get(switch[1:3])
     if refused is not None:
@@ -146,7 +146,7 @@ def _number(switch: str, value: str, low: int = 0, high: int = 1 << 31) -> int:
     return int(value)
 
 
-def _size(read: Command, switch: str, value: str, low: int = 1) -> int:
+def _size(read: DiskspdCommand, switch: str, value: str, low: int = 1) -> int:
     match = re.fullmatch(r"(\d+)([kmgtbKMGTB]?)", value)
     if match is None or int(match[1]) < low:
         raise UsageError(f"{switch!r}: a size such as 8K or 1G is needed.", EXAMPLE)
@@ -154,13 +154,13 @@ def _size(read: Command, switch: str, value: str, low: int = 1) -> int:
     return int(match[1]) * (read.block if unit == "b" else _FACTOR[unit])
 
 
-def _b(read: Command, switch: str, value: str) -> None:
+def _b(read: DiskspdCommand, switch: str, value: str) -> None:
     read.block = _size(read, switch, value)
     if read.block > MOST_BLOCK:
         raise wrong(switch, "a block has less than 4 GiB.")
 
 
-def _base(read: Command, switch: str, value: str) -> None:
+def _base(read: DiskspdCommand, switch: str, value: str) -> None:
     if read.base is not None:
         raise wrong(switch, "the base (-B) can be given once.")
     start, colon, length = value.partition(":")
@@ -169,21 +169,21 @@ def _base(read: Command, switch: str, value: str) -> None:
         _ends(read, switch, read.base + _size(read, switch, length))
 
 
-def _ends(read: Command, switch: str, end: int) -> None:
+def _ends(read: DiskspdCommand, switch: str, end: int) -> None:
     if read.end is not None:
         raise wrong(switch, "the end of the area (-Bbase:length or -f) can be given once.")
     read.end = end
 
 
-def _c(read: Command, switch: str, value: str) -> None:
+def _c(read: DiskspdCommand, switch: str, value: str) -> None:
     read.creates = _size(read, switch, value)
 
 
-def _d(read: Command, switch: str, value: str) -> None:
+def _d(read: DiskspdCommand, switch: str, value: str) -> None:
     read.duration = _number(switch, value, 1)
 
 
-def _f(read: Command, switch: str, value: str) -> None:
+def _f(read: DiskspdCommand, switch: str, value: str) -> None:
     if not value or value.strip("rst"):
         _ends(read, switch, _size(read, switch, value))
         return
@@ -195,31 +195,31 @@ def _f(read: Command, switch: str, value: str) -> None:
         read.notes.append(f"{switch} has no full equivalent: fio gives one hint, r or s")
 
 
-def _total(read: Command, switch: str, value: str) -> None:
+def _total(read: DiskspdCommand, switch: str, value: str) -> None:
     read.total = _number(switch, value, 1, 4096)
 
 
-def _g(read: Command, switch: str, value: str) -> None:
+def _g(read: DiskspdCommand, switch: str, value: str) -> None:
     per_io = value.endswith("i")
     number = _number(switch, value.removesuffix("i"), 1)
     read.rate = ("rate_iops", number) if per_io else ("rate", number * 1000)
 
 
-def _h(read: Command, switch: str, value: str) -> None:
+def _h(read: DiskspdCommand, switch: str, value: str) -> None:
     if read.cache or read.through:
         raise wrong(switch, "it conflicts with an earlier -S.")
     read.cache, read.through = "u", True
 
 
-def _bursts(read: Command, switch: str, value: str) -> None:
+def _bursts(read: DiskspdCommand, switch: str, value: str) -> None:
     read.burst = _number(switch, value, 1)
 
 
-def _pause(read: Command, switch: str, value: str) -> None:
+def _pause(read: DiskspdCommand, switch: str, value: str) -> None:
     read.pause = _number(switch, value, 1)
 
 
-def _priority(read: Command, switch: str, value: str) -> None:
+def _priority(read: DiskspdCommand, switch: str, value: str) -> None:
     level = _number(switch, value, 1, 3)
     if level == 1:
         read.options["prioclass"] = "3"
@@ -227,15 +227,15 @@ def _priority(read: Command, switch: str, value: str) -> None:
         read.options.update(prioclass="2", prio="7")
 
 
-def _o(read: Command, switch: str, value: str) -> None:
+def _o(read: DiskspdCommand, switch: str, value: str) -> None:
     read.depth = _number(switch, value, 1, 1 << 20)
 
 
-def _depth_all(read: Command, switch: str, value: str) -> None:
+def _depth_all(read: DiskspdCommand, switch: str, value: str) -> None:
     read.depth_all = _number(switch, value, 1, 1 << 20)
 
 
-def _r(read: Command, switch: str, value: str) -> None:
+def _r(read: DiskspdCommand, switch: str, value: str) -> None:
     if value.startswith("d"):
         read.distribution = _distribution(read, switch, value[1:])
         return
@@ -254,7 +254,9 @@ def _r(read: Command, switch: str, value: str) -> None:
     read.random = read.random or 100
 
 
-def _distribution(read: Command, switch: str, value: str) -> tuple[str, list[tuple[int, int]]]:
+def _distribution(
+    read: DiskspdCommand, switch: str, value: str
+) -> tuple[str, list[tuple[int, int]]]:
     """IO% and share of the target, pairs in the target's order (-rdpct90/10:5/90)."""
     kind = value[:3]
     if kind not in ("pct", "abs"):
@@ -270,7 +272,7 @@ def _distribution(read: Command, switch: str, value: str) -> tuple[str, list[tup
     return kind, pairs
 
 
-def _s(read: Command, switch: str, value: str) -> None:
+def _s(read: DiskspdCommand, switch: str, value: str) -> None:
     if read.random == 100:
         raise wrong(switch, "sequential (-s) and random I/O (-r) exclude each other.")
     if read.random:
@@ -286,7 +288,7 @@ def _s(read: Command, switch: str, value: str) -> None:
 _CACHES = {"b": "b", "r": "r", "u": "u"}
 
 
-def _cache(read: Command, switch: str, value: str) -> None:
+def _cache(read: DiskspdCommand, switch: str, value: str) -> None:
     for flag in value or "u":
         clash = (
             (flag in _CACHES and read.cache)
@@ -307,23 +309,23 @@ def _cache(read: Command, switch: str, value: str) -> None:
         read.notes.append(f"{switch}: r (the cache of a remote file system) has no equivalent")
 
 
-def _t(read: Command, switch: str, value: str) -> None:
+def _t(read: DiskspdCommand, switch: str, value: str) -> None:
     read.threads = _number(switch, value, 1, 4096)
 
 
-def _separation(read: Command, switch: str, value: str) -> None:
+def _separation(read: DiskspdCommand, switch: str, value: str) -> None:
     read.separation = _size(read, switch, value)
 
 
-def _w(read: Command, switch: str, value: str) -> None:
+def _w(read: DiskspdCommand, switch: str, value: str) -> None:
     read.writes = _number(switch, value, 0, 100)
 
 
-def _warmup(read: Command, switch: str, value: str) -> None:
+def _warmup(read: DiskspdCommand, switch: str, value: str) -> None:
     read.warmup = _number(switch, value)
 
 
-def _affinity(read: Command, switch: str, value: str) -> None:
+def _affinity(read: DiskspdCommand, switch: str, value: str) -> None:
     """-a0,2 and -ag0,0,2 mean the same; -a and -ag what goes without saying."""
     if value in ("", "g"):
         return
@@ -339,18 +341,18 @@ def _affinity(read: Command, switch: str, value: str) -> None:
         raise wrong(switch, "the group has no CPUs.")
 
 
-def _no_affinity(read: Command, switch: str, value: str) -> None:
+def _no_affinity(read: DiskspdCommand, switch: str, value: str) -> None:
     read.unbound = True
 
 
-def _seed(read: Command, switch: str, value: str) -> None:
+def _seed(read: DiskspdCommand, switch: str, value: str) -> None:
     if value:
         read.options["randseed"] = str(_number(switch, value, 0, 1 << 62))
     else:
         read.options["randrepeat"] = "0"
 
 
-def _buffers(read: Command, switch: str, value: str) -> None:
+def _buffers(read: DiskspdCommand, switch: str, value: str) -> None:
     if value == "r":
         read.options["refill_buffers"] = "1"
     elif value:
@@ -360,31 +362,31 @@ def _buffers(read: Command, switch: str, value: str) -> None:
         read.options["zero_buffers"] = "1"
 
 
-def _mapped_flush(read: Command, switch: str, value: str) -> None:
+def _mapped_flush(read: DiskspdCommand, switch: str, value: str) -> None:
     if value.lower() not in ("v", "n", "i"):
         raise wrong(switch, "the flush mode is v, n or i.")
     read.flush = True
 
 
-def _parallel(read: Command, switch: str, value: str) -> None:
+def _parallel(read: DiskspdCommand, switch: str, value: str) -> None:
     read.parallel = True
 
 
-def _routines(read: Command, switch: str, value: str) -> None:
+def _routines(read: DiskspdCommand, switch: str, value: str) -> None:
     read.routines = True
 
 
-def _results(read: Command, switch: str, value: str) -> None:
+def _results(read: DiskspdCommand, switch: str, value: str) -> None:
     if value not in ("text", "xml"):
         raise wrong(switch, "the results' form is text or xml.")
 
 
-def _verbose(read: Command, switch: str, value: str) -> None:
+def _verbose(read: DiskspdCommand, switch: str, value: str) -> None:
     if value not in ("", "s"):
         raise wrong(switch, "it is -v or -vs.")
 
 
-_HANDLERS: Mapping[str, Callable[[Command, str, str], None]] = {
+_HANDLERS: Mapping[str, Callable[[DiskspdCommand, str, str], None]] = {
     "b": _b, "B": _base, "c": _c, "d": _d, "f": _f, "F": _total, "g": _g, "h": _h,
     "i": _bursts, "j": _pause, "I": _priority, "o": _o, "O": _depth_all, "r": _r, "s": _s,
     "S": _cache, "t": _t, "T": _separation, "w": _w, "W": _warmup, "a": _affinity,
@@ -393,7 +395,7 @@ _HANDLERS: Mapping[str, Callable[[Command, str, str], None]] = {
 }  # fmt: skip
 
 
-def check(read: Command) -> None:
+def check(read: DiskspdCommand) -> None:
     """UsageError for switches that DISKSPD refuses together."""
     many = (read.total or 1) > 1 or read.threads > 1
     for clash, why in (

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from iopstui.model import histogram
 from iopstui.model.fio.counts import EVIDENCE, NOTHING, SAMPLES, count, counted_by
 from iopstui.model.fio.interval import DirectionInterval
+from iopstui.model.fio.interval_time import RowPair
 from iopstui.model.fio.packed_bins import PackedBins
-from iopstui.model.fio.time import RowPair
 from iopstui.model.histogram import Bins
 from iopstui.model.samples import MIXED, DirectionStatus, LatencySum
 

@@ -27,9 +27,7 @@ from iopstui.model.fio.growth import (
     total_of,
 )
 from iopstui.model.fio.interval import FioInterval, JobInterval
-from iopstui.model.fio.packed_bins import PackedBins
-from iopstui.model.fio.ramp import Ramps, in_ramp
-from iopstui.model.fio.time import (
+from iopstui.model.fio.interval_time import (
     HELD_UP_S,
     MOST_HELD_UP_S,
     RowPair,
@@ -42,6 +40,8 @@ from iopstui.model.fio.time import (
     seconds_of,
     without_logs,
 )
+from iopstui.model.fio.packed_bins import PackedBins
+from iopstui.model.fio.ramp import Ramps, in_ramp
 from iopstui.model.samples import (
     DIRECTIONS,
     MIXED,

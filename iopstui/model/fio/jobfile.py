@@ -67,7 +67,7 @@ _SIZES = frozenset(
 _ODD_NUMBER = re.compile(r"0[xX]|[()*/+]")
 
 
-class Unclear(UsageError):
+class AmbiguousLine(UsageError):
     """A line of a job file that has more than one meaning, or one that is not safe."""
 
     def __init__(self, line: int, what: str, why: str) -> None:
@@ -85,7 +85,7 @@ def canonical(text: str, environment: Mapping[str, str]) -> str:
     inside = False
     for number, line in enumerate(text.split("\n"), 1):
         if len(line.encode("utf-8", "surrogateescape")) > _LONGEST:
-            raise Unclear(number, f"{line[:30]!r}...", f"it is longer than {_LONGEST} bytes")
+            raise AmbiguousLine(number, f"{line[:30]!r}...", f"it is longer than {_LONGEST} bytes")
         bare = line.strip(_BLANK)
         if not bare or bare[0] in "#;":
             out.append("".join(char for char in bare if char.isprintable()).rstrip(_BLANK))
@@ -93,7 +93,7 @@ def canonical(text: str, environment: Mapping[str, str]) -> str:
         what = re.split("[#;]", bare, maxsplit=1)[0].rstrip(_BLANK)
         why = _unclear(what, inside)
         if why:
-            raise Unclear(number, repr(what), why)
+            raise AmbiguousLine(number, repr(what), why)
         inside = True
         out.append(what if what[0] == "[" else _plain(number, what, environment))
     return "\n".join(out)
@@ -140,7 +140,7 @@ def _plain(number: int, what: str, environment: Mapping[str, str]) -> str:
     why = next(filter(None, map(unsafe, (*brought, _VARIABLE.sub("", found)))), "")
     why = why or odd_number(name, found)
     if why:
-        raise Unclear(number, repr(f"{name}={found}"), why)
+        raise AmbiguousLine(number, repr(f"{name}={found}"), why)
     return f"{name}={found}" if found or equals else name
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from iopstui.model.lesson.figures import FACTS, FIO, RUN, SPACES
 from iopstui.model.lesson.pages import (
-    Explain,
+    AnswerPage,
     FiguresPage,
     Lesson,
     Page,
     QuestionPage,
     ReportPage,
-    Run,
+    RunPage,
 )
 from iopstui.model.lesson.section import Section, known_names
 
@@ -37,12 +37,12 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
         for key, names in _names(step):
             known = every if key.startswith("right ") else done
             _check(section, key, lesson.needed(names) | set(names), known, every, set(lesson.lets))
-        if isinstance(step, Run):
+        if isinstance(step, RunPage):
             done.add(step.name)
         for run in _runs_of(step):
             if run not in done:
                 section.fail(f"there is no run {run!r} before it", known_names(run, done))
-        for name in step.answers if isinstance(step, Explain) else ():
+        for name in step.answers if isinstance(step, AnswerPage) else ():
             if name not in asked:
                 section.fail(f"answers: no [ask: {name}] comes before it", known_names(name, asked))
             late = _runs_named(lesson.needed(asked[name].figures)) - done
@@ -77,7 +77,7 @@ def _names(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
         for choice in step.choices:
             yield choice.letter, choice.text.names
             yield f"right {choice.letter}", choice.right.names
-    if isinstance(step, Run):
+    if isinstance(step, RunPage):
         for key, pairs in (("set", step.options), ("knob", step.knobs)):
             for _, template in pairs:
                 yield key, template.names

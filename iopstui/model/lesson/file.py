@@ -27,14 +27,14 @@ from iopstui.model.lesson.pages import (
     RUN_STEP,
     SEE,
     TELL,
+    AnswerPage,
     Choice,
-    Explain,
     FiguresPage,
     Lesson,
     Page,
     QuestionPage,
     ReportPage,
-    Run,
+    RunPage,
     TextPage,
 )
 from iopstui.model.lesson.section import Section, known_names
@@ -182,7 +182,7 @@ def _run(section: Section, name: str, head: Section) -> Page:
     if inline and not any(line.startswith("[") for line in inline.splitlines()):
         inline = f"[{name}]\n{inline}"
     inherited = () if own_job else tuple(_options(head))
-    return Run(
+    return RunPage(
         job=job or name,
         fio=inline,
         options=tuple(dict([*inherited, *_options(section)]).items()),
@@ -254,7 +254,7 @@ def _see(section: Section, name: str, head: Section) -> Page:
 def _explain(section: Section, name: str, head: Section) -> Page:
     if "answers" not in section.keys:
         section.text("text")
-    return Explain(answers=section.words("answers"), **_common(section, name))  # type: ignore[arg-type]
+    return AnswerPage(answers=section.words("answers"), **_common(section, name))  # type: ignore[arg-type]
 
 
 def _report(section: Section, name: str, head: Section) -> Page:

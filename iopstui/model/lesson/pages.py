@@ -58,7 +58,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPage(Page):
-    """A prediction: made before the runs, judged by the ``Explain`` that answers it."""
+    """A prediction: made before the runs, judged by the ``AnswerPage`` that answers it."""
 
     kind = ASK
 
@@ -71,7 +71,7 @@ class QuestionPage(Page):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run(Page):
+class RunPage(Page):
     """A fio run. ``job`` is a shipped name or a path, or ``fio`` the job file itself; ``options``
     (texts that may hold facts) and ``knobs`` hold in it. ``look`` are (pane, sentence)."""
 
@@ -98,7 +98,7 @@ class FiguresPage(Page):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explain(Page):
+class AnswerPage(Page):
     """Text that judges the questions it ``answers`` first."""
 
     kind = EXPLAIN
@@ -131,9 +131,9 @@ class Lesson:
     size: str | None = None
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[RunPage, ...]:
         """Its fio runs, in order."""
-        return tuple(step for step in self.steps if isinstance(step, Run))
+        return tuple(step for step in self.steps if isinstance(step, RunPage))
 
     @property
     def seconds(self) -> float:

@@ -88,7 +88,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ShownParagraph:
     """One paragraph ready to be shown; ``kept``: its lines are not to be flowed."""
 
     text: str
@@ -155,10 +155,10 @@ def _paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
 
 def told(
     paragraphs: Sequence[Paragraph], lookup: Lookup, unit_of: UnitOf
-) -> tuple[list[Text], frozenset[str]]:
+) -> tuple[list[ShownParagraph], frozenset[str]]:
     """The paragraphs that hold, filled; and the figures that were missing in those that can't
     be told."""
-    out: list[Text] = []
+    out: list[ShownParagraph] = []
     missing: set[str] = set()
     none_held: bool | None = True
     in_group = False
@@ -170,7 +170,7 @@ def told(
             held, in_group = none_held if paragraph.otherwise else True, False
         text = paragraph.template.fill(lookup, unit_of) if held else None
         if text is not None:
-            out.append(Text(text, paragraph.kept))
+            out.append(ShownParagraph(text, paragraph.kept))
         elif held is None or held:
             missing |= {name for name in paragraph.names if lookup(name) is None}
     return out, frozenset(missing)

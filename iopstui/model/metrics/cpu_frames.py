@@ -29,7 +29,7 @@ class CpuFrame:
     ipi_s: float | None
 
 
-class Between:
+class CpuInterval:
     """What is to be worked out between two samples. ``ipi`` are the rates of function calls."""
 
     __slots__ = ("after", "before", "rates")
@@ -78,9 +78,9 @@ class CpuFrames(Later[int, CpuFrame]):
 
     __slots__ = ("_between",)
 
-    def __init__(self, between: Between) -> None:
+    def __init__(self, between: CpuInterval) -> None:
         super().__init__(between.frames)
-        self._between: Between | None = between
+        self._between: CpuInterval | None = between
 
     def whole(self) -> dict[int, CpuFrame]:
         """All of them. Not to be changed."""
@@ -89,7 +89,7 @@ class CpuFrames(Later[int, CpuFrame]):
         self._between = None
         return found
 
-    def between(self) -> Between | None:
+    def between(self) -> CpuInterval | None:
         """What they are made of; ``None`` once they are."""
         return self._between
 
@@ -102,7 +102,7 @@ class CpuFrames(Later[int, CpuFrame]):
         return len(self.whole() if between is None else between.after)
 
 
-def _between(cpus: Mapping[int, CpuFrame]) -> Between | None:
+def _between(cpus: Mapping[int, CpuFrame]) -> CpuInterval | None:
     return cpus.between() if type(cpus) is CpuFrames else None
 
 

@@ -13,7 +13,7 @@ from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.paths import DEVICE, TOTAL
-from iopstui.model.metrics.probe import KINDS, Latencies, RequestStats
+from iopstui.model.metrics.probe import KINDS, LatencyStats, RequestStats
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.sources import BY_NAME
 
@@ -226,7 +226,7 @@ def _requests(frame: Frame, path: Sequence[str]) -> RequestStats | None:
     return frame.probe.together(names, KINDS if kind == TOTAL else (kind,))
 
 
-def _of_latencies(found: Latencies, name: str) -> float | None:
+def _of_latencies(found: LatencyStats, name: str) -> float | None:
     return found.max_ns if name == "max" else found.percentiles.get(name)
 
 

@@ -16,7 +16,7 @@ from iopstui.model.block.target import DeviceLinks
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.later import Later
-from iopstui.model.metrics.cpu_frames import Between, CpuFrame, CpuFrames
+from iopstui.model.metrics.cpu_frames import CpuFrame, CpuFrames, CpuInterval
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.metrics.waits import JobLoad, RequestTimes, Stack, Waits, place_waits
@@ -318,7 +318,7 @@ def _kernel_rates(
                 disks[name] = rate
     irqs = IrqRates(current.irqs, previous.irqs, seconds)
     ipi = Later(partial(_ipi_rates, current, ipi_before))
-    return seconds, disks, CpuFrames(Between(current, previous, seconds, irqs, ipi)), irqs
+    return seconds, disks, CpuFrames(CpuInterval(current, previous, seconds, irqs, ipi)), irqs
 
 
 def _ipi_rates(current: KernelSample, before: KernelSample | None) -> dict[int, float]:

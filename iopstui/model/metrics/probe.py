@@ -28,7 +28,7 @@ ByDisk = Mapping[str, Mapping[str, Bins]]
 
 
 @dataclass(frozen=True, slots=True)
-class Latencies:
+class LatencyStats:
     """One histogram of an interval: ``ios`` requests, ``mean_ns``, ``percentiles`` ("p50" ...) and
     ``max_ns`` in nanoseconds."""
 
@@ -39,7 +39,7 @@ class Latencies:
     bins: Bins
 
     @classmethod
-    def of(cls, bins: Bins) -> Latencies:
+    def of(cls, bins: Bins) -> LatencyStats:
         """Its figures; unknown, not 0, of an empty one."""
         ios = sum(bins.values())
         mean = sum(key * count for key, count in bins.items()) / ios if ios else None
@@ -56,8 +56,8 @@ class RequestStats:
     bytes, rounded down to a power of two."""
 
     seconds: float
-    device: Latencies
-    waiting: Latencies | None = None
+    device: LatencyStats
+    waiting: LatencyStats | None = None
     sizes: Mapping[int, int] = field(default_factory=dict)
 
     @property
@@ -67,7 +67,7 @@ class RequestStats:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TaskIo:
     """What one task had one disk do in an interval: by the task that allocated the requests, which
     for buffered writes is the kernel's own writeback (``kworker``). ``iops`` and ``bw`` (bytes/s)
     of all directions."""
@@ -102,7 +102,7 @@ class ProbeInterval:
     parts: tuple[str, ...]
     disks: Mapping[str, Mapping[str, RequestStats]]
     matrix: Mapping[int, Mapping[int, float]]
-    tasks: tuple[Task, ...]
+    tasks: tuple[TaskIo, ...]
     requeued_s: float | None
     merged_s: float | None
     sequential: float | None
@@ -140,8 +140,8 @@ class ProbeInterval:
         waits = [p.waiting.bins for p in parts if p.waiting is not None]
         return RequestStats(
             self.seconds,
-            Latencies.of(histogram.merge(p.device.bins for p in parts)),
-            Latencies.of(histogram.merge(waits)) if WAY in self.parts else None,
+            LatencyStats.of(histogram.merge(p.device.bins for p in parts)),
+            LatencyStats.of(histogram.merge(waits)) if WAY in self.parts else None,
             histogram.merge(p.sizes for p in parts),
         )
 
@@ -214,10 +214,10 @@ class ProbeTotal:
             for kind, bins in theirs.items():
                 mine[kind] = histogram.merge((mine.get(kind, {}), bins))
 
-    def parts(self) -> list[tuple[str, Latencies, Latencies | None]]:
+    def parts(self) -> list[tuple[str, LatencyStats, LatencyStats | None]]:
         """(direction, the device's, waiting) of those that had requests."""
-        waits = {kind: Latencies.of(bins) for kind, bins in self._waiting.items()}
-        return [(k, Latencies.of(b), waits.get(k)) for k, b in self._device.items()]
+        waits = {kind: LatencyStats.of(bins) for kind, bins in self._waiting.items()}
+        return [(k, LatencyStats.of(b), waits.get(k)) for k, b in self._device.items()]
 
 
 def _interval(
@@ -264,8 +264,8 @@ def _requests(
     waits = waiting.get(disk, {}).get(kind, {}) if WAY in sample.parts else None
     return RequestStats(
         seconds,
-        Latencies.of(device[disk][kind]),
-        None if waits is None else Latencies.of(waits),
+        LatencyStats.of(device[disk][kind]),
+        None if waits is None else LatencyStats.of(waits),
         sizes.get(disk, {}).get(kind, {}),
     )
 
@@ -297,7 +297,7 @@ def _matrix(
 
 def _tasks(
     now: Iterable[TaskCounts], before: Iterable[TaskCounts], seconds: float
-) -> tuple[Task, ...]:
+) -> tuple[TaskIo, ...]:
     """The busiest first."""
     earlier = {(one.pid, one.disk): one for one in before}
     found = []
@@ -314,7 +314,7 @@ def _tasks(
             continue
         ranks = histogram.percentiles(all_bins, (50.0, 99.0))
         found.append(
-            Task(
+            TaskIo(
                 one.pid, one.comm, one.group, one.disk, ios / seconds,
                 sum(bins.get(READS, {}).values()) / seconds,
                 sum(bins.get(WRITES, {}).values()) / seconds,

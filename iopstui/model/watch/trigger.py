@@ -50,7 +50,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Fired:
+class TriggerFired:
     """A trigger at second ``t`` of the session: its figure has been beyond the limit for
     ``held_s``, and is ``value`` in the last frame."""
 
@@ -91,7 +91,7 @@ def parse_trigger(
     return Trigger(" ".join(text.split()), field.path, field.unit, op, limit, seconds)
 
 
-class Watcher:
+class TriggerWatch:
     """Follows one trigger. It fires once while its figure stays beyond the limit; a frame that is
     not beyond it, or does not have the figure, begins anew."""
 
@@ -100,7 +100,7 @@ class Watcher:
         self._held_s = 0.0
         self._fired = False
 
-    def feed(self, frame: Frame) -> Fired | None:
+    def feed(self, frame: Frame) -> TriggerFired | None:
         """Take one frame; what it fires."""
         trigger = self.trigger
         value = Meter(trigger.path).add(frame)
@@ -111,4 +111,4 @@ class Watcher:
         if self._fired or self._held_s < NEARLY * trigger.seconds:
             return None
         self._fired = True
-        return Fired(trigger, frame.t, self._held_s, value)
+        return TriggerFired(trigger, frame.t, self._held_s, value)

@@ -8,13 +8,13 @@ from typing import TextIO
 
 from iopstui import format as units
 from iopstui.events import PointFailed, PointFinished
-from iopstui.model.experiment.comparison import CpuShift, Tested
+from iopstui.model.experiment.comparison import CpuShift, FigureComparison
 from iopstui.model.experiment.plan import Plan, letter
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.sensitivity import KNOWN_FROM, so_far
 from iopstui.model.experiment.words import (
     CPUS_SHOWN,
-    Results,
+    ComparisonResults,
     cpu_text,
     difference_text,
     method_text,
@@ -28,12 +28,12 @@ from iopstui.text import printable
 NAME_WIDTH = 26
 
 
-class CompareOut(ExperimentSink[Results]):
+class CompareOut(ExperimentSink[ComparisonResults]):
     """A comparison's data and words."""
 
-    def results(self) -> Results:
+    def results(self) -> ComparisonResults:
         """Of the runs so far."""
-        return Results(self.plan, self._runs())
+        return ComparisonResults(self.plan, self._runs())
 
     def _runs(self) -> list[dict[int, Point]]:
         runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
@@ -86,7 +86,7 @@ class CompareTable:
     def failed(self, event: PointFailed) -> None:
         """Nothing: a comparison ends with the first run that fails."""
 
-    def end(self, results: Results) -> None:
+    def end(self, results: ComparisonResults) -> None:
         """Write what differs."""
         if results.complete >= results.least:
             for number, tested in enumerate(results.tested, 1):
@@ -98,7 +98,7 @@ class CompareTable:
         if results.complete >= results.least:
             self._print(wrapped(f"({method_text(self._plan)})", 0, 1))
 
-    def _figures(self, number: int, tested: Sequence[Tested]) -> None:
+    def _figures(self, number: int, tested: Sequence[FigureComparison]) -> None:
         first, second = letter(0), letter(number)
         self._print(f"\n{'':{NAME_WIDTH}}{first:>8}{second:>9}  {second} against {first}")
         for one in tested:
@@ -145,7 +145,7 @@ class CompareJson:
     def failed(self, event: PointFailed) -> None:
         """Nothing: a comparison ends with the first run that fails."""
 
-    def end(self, results: Results) -> None:
+    def end(self, results: ComparisonResults) -> None:
         """Write what differs."""
         for number, tested in enumerate(results.tested, 1):
             for one in tested:
@@ -159,7 +159,7 @@ class CompareJson:
         })  # fmt: skip
 
 
-def difference_object(number: int, one: Tested) -> Object:
+def difference_object(number: int, one: FigureComparison) -> Object:
     """What one figure of variant ``number`` does against the first's, for JSON."""
     return {
         "variant": number, "against": 0, "figure": one.metric.name, "unit": one.metric.unit,
@@ -191,5 +191,5 @@ class CompareCsv:
     def failed(self, event: PointFailed) -> None:
         """Nothing: a comparison ends with the first run that fails."""
 
-    def end(self, results: Results) -> None:
+    def end(self, results: ComparisonResults) -> None:
         """Nothing: a CSV file holds rows only."""

@@ -8,11 +8,11 @@ from iopstui.events import (
     Event,
     ExperimentStarted,
     FrameReady,
+    LayoutProgress,
     Notice,
     PointFailed,
     PointFinished,
     PointStarted,
-    Progress,
 )
 from iopstui.format import clock, number, put
 from iopstui.output.narration import Narrator
@@ -54,7 +54,7 @@ class ProgressReporter:
                 self.clear()
                 put(f"[{clock(event.t)}] {self._where()} failed: {printable(event.error)}",
                     self._stream)  # fmt: skip
-            case Progress():
+            case LayoutProgress():
                 self._narrator.handle(event)
             case Notice() if event.text not in self._said:
                 self._said.add(event.text)

@@ -8,8 +8,8 @@ from typing import TextIO
 
 from iopstui import format as units
 from iopstui.events import PointFailed, PointFinished
-from iopstui.model.experiment.curve import (
-    Curve,
+from iopstui.model.experiment.load_curve import (
+    LoadCurve,
     conclusions,
     curves_of,
     failure_lines,
@@ -31,7 +31,7 @@ NAME_MOST = 14
 class SweepResults:
     """What all points of a sweep say: their curves, in sentences, and outcomes at a glance."""
 
-    curves: Sequence[Curve[PointFinished]]
+    curves: Sequence[LoadCurve[PointFinished]]
     lines: Sequence[str]
     passes: Sequence[str]
     points: Sequence[PointFinished] = ()
@@ -224,7 +224,7 @@ def mean_object(event: PointFinished) -> Object:
     }  # fmt: skip
 
 
-def curve_object(curve: Curve[PointFinished]) -> Object:
+def curve_object(curve: LoadCurve[PointFinished]) -> Object:
     """A curve and its knee by the points' places in the plan, for JSON."""
     knee, within = curve.knee, curve.knee_within
     return {

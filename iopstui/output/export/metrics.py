@@ -10,7 +10,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from iopstui import __version__
-from iopstui.events import RUN, Event, Found, FrameReady, Judged, StepFinished, StepStarted
+from iopstui.events import (
+    RUN,
+    Event,
+    ExpectationChecked,
+    FindingReported,
+    FrameReady,
+    StepFinished,
+    StepStarted,
+)
 from iopstui.model.block.target import Target
 from iopstui.model.findings.names import NAMES
 from iopstui.model.fio.interval import FioInterval
@@ -129,9 +137,9 @@ class Metrics:
                 self._begin(event)
             case StepFinished() if event.error:
                 self._count("runs_failed")
-            case Found():
+            case FindingReported():
                 self._count("findings", 1, labels(rule=event.finding.rule))
-            case Judged() if event.passed is not None:
+            case ExpectationChecked() if event.passed is not None:
                 asked = printable(event.expectation)
                 self._met[labels(expectation=asked)] = float(event.passed)
 

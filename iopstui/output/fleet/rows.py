@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iopstui import __version__
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import MergeCertificate, certified
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import utc
@@ -17,7 +17,7 @@ def session_object(label: str) -> Object:
     }  # fmt: skip
 
 
-def second_object(second: Second, label: str) -> Object:
+def second_object(second: MergedSecond, label: str) -> Object:
     """A second's totals; ``label`` is whose."""
     slowest = second.sums.slowest
     return {

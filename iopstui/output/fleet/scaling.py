@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Protocol, TextIO
 
-from iopstui.fleet.curve import ScalePoint
 from iopstui.fleet.merging.sums import Object
+from iopstui.fleet.scaling_curve import ScalePoint
 from iopstui.format import fit, latency, number, put
 from iopstui.model.experiment.scaling import Scaling, scaling
 from iopstui.model.metrics.paths import SCHEMA

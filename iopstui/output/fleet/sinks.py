@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import Protocol, TextIO
 
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import MISSING, cut, fit, latency, milliseconds, number, put, utc
@@ -25,7 +25,7 @@ NAME_WIDTH = 13
 class TotalsSink(Protocol):
     """What takes totals. ``BrokenPipeError`` of the data's stream is passed on."""
 
-    def second(self, second: Second) -> None:
+    def second(self, second: MergedSecond) -> None:
         """Take one second."""
         ...
 
@@ -48,7 +48,7 @@ class _LossMessages:
         self._err = err
         self._before = self._device = ""
 
-    def second(self, second: Second) -> None:
+    def second(self, second: MergedSecond) -> None:
         words = absent(second)
         if words and words != self._before:
             self._say(second, words)
@@ -59,7 +59,7 @@ class _LossMessages:
             self._say(second, device)
         self._device = device
 
-    def _say(self, second: Second, words: str) -> None:
+    def _say(self, second: MergedSecond, words: str) -> None:
         put(f"[{(utc(second.wall_ms) or '')[11:19]}] {words}", self._err)
 
     def whole(self, merger: Merger, out: TextIO) -> None:
@@ -74,7 +74,7 @@ class TotalLines:
         self._words = _LossMessages(err)
         self._write(session_object(label))
 
-    def second(self, second: Second) -> None:
+    def second(self, second: MergedSecond) -> None:
         """Write one second."""
         self._words.second(second)
         self._write(second_object(second, self._label))
@@ -100,7 +100,7 @@ class TotalCsv:
         self._writer.writerow(column.name for column in columns)
         out.flush()
 
-    def second(self, second: Second) -> None:
+    def second(self, second: MergedSecond) -> None:
         """Write one second."""
         self._words.second(second)
         row = [*head_cells(second), *figure_cells(second.sums)]
@@ -121,7 +121,7 @@ class TotalTable:
         self._rows = 0
         self._fio = True
 
-    def second(self, second: Second) -> None:
+    def second(self, second: MergedSecond) -> None:
         """Print one second."""
         if ends(second):
             return
@@ -152,12 +152,12 @@ def _head(fio: bool) -> str:
     return f"{'UTC':<8} {'hosts':>9} {' '.join(cells)}{last}"
 
 
-def _start(second: Second) -> str:
+def _start(second: MergedSecond) -> str:
     hosts = f"{second.counted}/{second.expected}"
     return f"{(utc(second.wall_ms) or MISSING)[11:19]:<8} {hosts:>9}"
 
 
-def _fio_row(second: Second) -> str:
+def _fio_row(second: MergedSecond) -> str:
     fio, total = second.sums.fio, second.sums.total
     cells = [f"{number(fio[name].iops) if name in fio else MISSING:>6}" for name in (READ, WRITE)]
     cells.append(f"{number(total.bw / MIB) if total else MISSING:>7}")
@@ -168,7 +168,7 @@ def _fio_row(second: Second) -> str:
     return f"{_start(second)} {' '.join(cells)}{name}"
 
 
-def _kernel_row(second: Second) -> str:
+def _kernel_row(second: MergedSecond) -> str:
     kernel = second.sums.kernel
     found = kernel.as_object() or {}
     moved = [kernel.rate(name) for name in ("rMB/s", "wMB/s")]

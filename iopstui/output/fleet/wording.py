@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.outcome import MergeCertificate
 from iopstui.fleet.merging.sums import DirectionSum, HostSums
 from iopstui.format import counted, cut, latency, number
@@ -32,7 +32,7 @@ def some(names: Sequence[str]) -> str:
     return f"{told} and {more} more" if more > 0 else told
 
 
-def absent(second: Second) -> str:
+def absent(second: MergedSecond) -> str:
     """Who is not in a second's totals: "97 of 100 hosts: node03 missing"; "" if all are."""
     if second.counted >= second.expected or ends(second):
         return ""
@@ -44,7 +44,7 @@ def absent(second: Second) -> str:
     return f"{second.counted} of {counted(second.expected, 'host')}: {'; '.join(why)}"
 
 
-def ends(second: Second) -> bool:
+def ends(second: MergedSecond) -> bool:
     """Whether it is only what was left for the last samples: nobody has all of it."""
     return not second.counted and not second.missing
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.format import counted
 from iopstui.lesson.examine import check_runs
-from iopstui.lesson.facts import Surroundings
+from iopstui.lesson.facts import TargetFacts
 from iopstui.lesson.player import LessonRun
 from iopstui.model.block.target import Target
 from iopstui.model.lesson.figures import FACTS, RUN, Figure
@@ -17,7 +17,7 @@ from iopstui.text import printable
 
 
 def list_lessons(
-    lessons: Sequence[Lesson], target: Target, around: Surroundings
+    lessons: Sequence[Lesson], target: Target, around: TargetFacts
 ) -> Iterator[str]:  # fmt: skip
     """Every lesson with what it teaches, and what of it this target can show."""
     for lesson in lessons:
@@ -61,7 +61,7 @@ def _meanings(figures: Mapping[str, Figure]) -> Iterator[str]:
         yield from flowed(f"{figure.meaning}{form}", f"  {name:<23} ", " " * 26)
 
 
-def check_lesson(lesson: Lesson, target: Target, around: Surroundings) -> Iterator[str]:
+def check_lesson(lesson: Lesson, target: Target, around: TargetFacts) -> Iterator[str]:
     """The pages of a valid lesson, without running anything."""
     run = LessonRun(lesson, target, around)
     yield from head_lines(lesson)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 
-from iopstui.events import Event, FrameReady, Judged, PointFailed, PointFinished
+from iopstui.events import Event, ExpectationChecked, FrameReady, PointFailed, PointFinished
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.schema.frames import frame_schema
 from iopstui.output.schema.notation import (
@@ -91,7 +91,7 @@ def line_schemas(strict: bool) -> dict[str, Schema]:
     mean = {"place": WHOLE, **{key: point[key] for key in ("job", "settings", "point", "little")}}
     found["point_mean"] = _line("point_mean", mean, strict)
     # of a sweep's point, not of a run of its own
-    judged = {"index": WHOLE, **_event(Judged, strict)}
+    judged = {"index": WHOLE, **_event(ExpectationChecked, strict)}
     del judged["step"]
     found["judged"] = {"anyOf": [found["judged"], _line("judged", judged, strict)]}
     return found

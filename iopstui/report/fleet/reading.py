@@ -9,9 +9,9 @@ from typing import Any
 
 from iopstui.errors import UsageError
 from iopstui.fleet.deduplication import Deduplicator, each_once
-from iopstui.fleet.merging.merger import Merger, Second
+from iopstui.fleet.fleet_events import FLEET
+from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.sums import MalformedRow
-from iopstui.fleet.told import FLEET
 from iopstui.format import counted
 from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.text import printable
@@ -80,7 +80,7 @@ class Reading:
 
     def seconds(
         self, note: Callable[[str, Object], None] = lambda host, row: None
-    ) -> Iterator[Second]:
+    ) -> Iterator[MergedSecond]:
         """Those that are over, in their order; ``note`` is told each line. UsageError at the end of
         a file that has no frame."""
         merger = self.merger

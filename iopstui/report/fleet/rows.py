@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from iopstui import __version__
 from iopstui.fleet.merging.host import HostInterval
-from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import HostSums
 from iopstui.linux.process.packages import require
@@ -86,13 +86,13 @@ class _Rows:
         elif (total := slot.sums.total) is not None:
             self._left += total.ios
 
-    def _all(self, second: Second) -> Cells:
+    def _all(self, second: MergedSecond) -> Cells:
         names = [" ".join(map(self._name, hosts)) for hosts in (second.missing, second.incomplete)]
         slowest = second.sums.slowest
         name = self._name(slowest[1]) if slowest else ""
         return [*head_cells(second)[:-2], *names, *figure_cells(second.sums), None, name]
 
-    def _each(self, second: Second, slots: dict[str, HostInterval]) -> Iterator[Cells]:
+    def _each(self, second: MergedSecond, slots: dict[str, HostInterval]) -> Iterator[Cells]:
         when = head_cells(second)[:3]
         for host in sorted({*slots, *second.missing, *second.incomplete}):
             name, slot = self._name(host), slots.get(host)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from iopstui.fleet.fleet_events import FLEET, FLEET_OVER
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import HostSums, MalformedRow
-from iopstui.fleet.told import FLEET, FLEET_OVER
 from iopstui.text import printable
 
 Object = dict[str, Any]

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.fleet.deduplication import Deduplicator, each_once
+from iopstui.fleet.fleet_events import FLEET
 from iopstui.fleet.hosts.clocks import apart
 from iopstui.fleet.merging.host import HostInterval, HostSeconds
-from iopstui.fleet.merging.merger import Second
+from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.outcome import MergeCertificate, certified
 from iopstui.fleet.merging.packed import unpack
 from iopstui.fleet.merging.sums import HostSums, KernelSum, split
-from iopstui.fleet.told import FLEET
 from iopstui.model.rates import MIB
 from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.output.fleet.wording import ends
@@ -129,7 +129,7 @@ class FleetStory:
             return None
         return apart(self.began)
 
-    def add(self, second: Second) -> None:
+    def add(self, second: MergedSecond) -> None:
         """Take a second."""
         utils = self._utils.pop(second.number, [])
         if ends(second):

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iopstui import format as units
-from iopstui.events import Found
+from iopstui.events import FindingReported
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DIRECTORY, Place, Target
+from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
 from iopstui.model.findings.evidence import seconds_words
 from iopstui.model.metrics.run_history import RUNS, RunRow
@@ -117,7 +117,7 @@ def _filesystem(story: Story) -> str:
     return f" ({'; '.join(filter(None, told))})" if any(told) else ""
 
 
-def _place(place: Place) -> str:
+def _place(place: TargetPath) -> str:
     if place.device is None:
         return printable(place.no_device)
     names = printable(", ".join((place.device, *place.also)))
@@ -353,7 +353,7 @@ def findings(story: Story) -> Iterator[str]:
         yield printable(f"{when}  {found.finding.text}{over}{advice}")
 
 
-def _over(found: Found, ends: FindingEnds | None) -> str:
+def _over(found: FindingReported, ends: FindingEnds | None) -> str:
     if ends is None:
         return ""
     times = f" {ends.times} times, the last" if ends.times > 1 else ""

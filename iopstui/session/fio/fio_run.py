@@ -19,9 +19,9 @@ from iopstui.events import LAYOUT, RUN
 from iopstui.fio.guard import descendants
 from iopstui.fio.inspect import Fio, complaint
 from iopstui.fio.job_text import expand
-from iopstui.fio.layout import Work
+from iopstui.fio.layout import LayoutWork
 from iopstui.fio.process import DEADLINE_S, OUTPUT, FioProcess
-from iopstui.fio.stream.framing import Broken, Document, Framer, LogLine
+from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, LogLine
 from iopstui.fio.stream.status import parse_status
 from iopstui.linux.process.packages import no_package
 from iopstui.linux.process.private import remove
@@ -55,14 +55,14 @@ class NewDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FioMessage:
     """A message of fio or of one of its jobs."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseOver:
+class PhaseFinished:
     """fio has ended in this phase. ``exit_code`` is negative for a signal."""
 
     phase: str
@@ -71,18 +71,18 @@ class PhaseOver:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ReadyToStart:
     """All is ready; fio is started by ``FioRun.go``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class FioStarted:
     """fio was started, at ``monotonic_ns`` (CLOCK_MONOTONIC)."""
 
     monotonic_ns: int
 
 
-News = NewDocument | Said | PhaseOver | Held | Executed
+News = NewDocument | FioMessage | PhaseFinished | ReadyToStart | FioStarted
 
 
 def status_interval(seconds: float) -> str:
@@ -251,12 +251,12 @@ class FioRun:
             self._threads = JobThreads(self.pid)
         return self._threads.sample()
 
-    def work(self) -> Work:
+    def work(self) -> LayoutWork:
         """What its processes have done so far."""
         pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
         written = [written_bytes(pid) for pid in pids]
         known = [one for one in written if one is not None]
-        return Work(
+        return LayoutWork(
             self.prepared.used_bytes(),
             sum(known) if len(known) == len(pids) > 0 else None,
             sum(cpu_s(pid) or 0.0 for pid in pids),
@@ -327,13 +327,13 @@ class FioRun:
         for line in said:
             if line.word == "stuck":
                 self.hanging = line.numbers
-                news.append(Said(hangs(line.numbers)))
+                news.append(FioMessage(hangs(line.numbers)))
             elif line.word == "deadline":
                 self.failure = self.failure or _unwatched(self._deadline_s)
             elif line.word == "held":
-                news.append(Held())
+                news.append(ReadyToStart())
             elif line.word == "started" and self.hold and self._process.began_ns is not None:
-                news.append(Executed(self._process.began_ns))
+                news.append(FioStarted(self._process.began_ns))
             elif line.word == "exited":
                 self._exit_code = line.numbers[0]
             elif line.word in ("over", "gone"):
@@ -347,10 +347,10 @@ class FioRun:
         data = self._process.read_output()
         return [one for item in self._framer.feed(data) for one in self._item(item)]
 
-    def _item(self, item: Document | LogLine | Broken) -> Sequence[News]:
+    def _item(self, item: Document | LogLine | BrokenDocument) -> Sequence[News]:
         if isinstance(item, LogLine):
             return self._note(item.text)
-        if isinstance(item, Broken):
+        if isinstance(item, BrokenDocument):
             self.broken += 1
             return ()
         status = parse_status(item.data, self._sections)
@@ -369,7 +369,7 @@ class FioRun:
                 self._cut_at = time.monotonic()
         if len(self.log) < MAX_LOG and text not in self.log:
             self.log.append(text)
-            return (Said(text),)
+            return (FioMessage(text),)
         return ()
 
     def _ended(self, code: int) -> list[News]:
@@ -383,7 +383,7 @@ class FioRun:
         with self._closing:
             self._process.close()
             self._process = None
-        news.append(PhaseOver(phase, code, error))
+        news.append(PhaseFinished(phase, code, error))
         if phase == LAYOUT and code == 0 and not self.stopping:
             self.phase = RUN
         return news

@@ -15,7 +15,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.samples import FioStatus
 
 if TYPE_CHECKING:
-    from iopstui.fio.write_bound import Bound
+    from iopstui.fio.write_bound import WriteBound
     from iopstui.preflight.prepared import Prepared
 
 REACTION_S = 0.5
@@ -39,7 +39,7 @@ class WriteBudget:
         self._run = 0
         self._seen: tuple[float, int] | None = None
         self._rate = 0.0
-        self._bound: Bound | None = None
+        self._bound: WriteBound | None = None
 
     def foresee(self, job: Prepared, layout: int, devices: Mapping[str, BlockDevice]) -> str:
         """How much the next run may write, in words; it is held to what its own options say."""
@@ -108,7 +108,7 @@ class WriteBudget:
             f"{size(self.most)} (--write-budget)"
         )
 
-    def _ends_before(self, bound: Bound) -> bool:
+    def _ends_before(self, bound: WriteBound) -> bool:
         """Or with the very last byte; what a file system writes of its own is counted with it."""
         left = (self.most or 0) - self.used
         return max(self._run, bound.most) < left or (

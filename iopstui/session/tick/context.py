@@ -11,8 +11,8 @@ from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.recording.writer import Tape
-from iopstui.session.tick.outcomes import Verdicts
+from iopstui.recording.writer import RecordingBuffer
+from iopstui.session.tick.outcomes import OutcomeTracker
 from iopstui.text import printable
 
 Sink = Callable[[events.Event], None]
@@ -29,8 +29,8 @@ class Context:
         devices: Mapping[str, BlockDevice],
         roots: Roots,
         clock: Clock,
-        tape: Tape,
-        verdicts: Verdicts,
+        tape: RecordingBuffer,
+        verdicts: OutcomeTracker,
     ) -> None:
         self.target = target
         self.roots = roots

@@ -9,6 +9,7 @@ from math import inf
 
 from iopstui.linux.process.affinity import allowed
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.active_findings import ActiveFindings, EndedFinding
 from iopstui.model.findings.answer import answer
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import (
@@ -18,14 +19,13 @@ from iopstui.model.findings.evidence import (
     Evidence,
     Finding,
     JobShape,
-    Steady,
+    SteadyRun,
     fio_bytes,
     fio_iops,
     fio_latency,
     measured,
     spread,
 )
-from iopstui.model.findings.holding import Holding, Over
 from iopstui.model.findings.rules import fired, told
 from iopstui.model.findings.tunable_effect import MANY, TunableChange, around, tunable_effect
 from iopstui.model.metrics.frame import FINAL, Frame
@@ -40,7 +40,7 @@ IDLE_FRAMES = 5
 ANSWER_AFTER = 5
 
 
-class Findings:
+class FindingTracker:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
     ``REPEAT_S`` seconds while it goes on (``over`` has those that ceased); and what moved, some
     seconds after a tunable was changed. Between runs the kernel's side alone is looked at.
@@ -56,13 +56,13 @@ class Findings:
         self._idle: deque[Frame] = deque(maxlen=IDLE_FRAMES)
         self._now = self._then = NOT_READ
         self._asked: Finding | None = None
-        self._question: tuple[Finding, Steady] | None = None
+        self._question: tuple[Finding, SteadyRun] | None = None
         self._shape = JobShape()
         self._job = ""
-        self._earlier: list[Steady] = []
+        self._earlier: list[SteadyRun] = []
         self._said: dict[str, float] = {}
-        self._holding = Holding()
-        self._over: list[Over] = []
+        self._holding = ActiveFindings()
+        self._over: list[EndedFinding] = []
         self._change: TunableChange | None = None
         self._since = -inf
 
@@ -138,7 +138,7 @@ class Findings:
         self._idle.append(frame)
         yield from self._new(self._evidence(self._idle, devices), frame)
 
-    def over(self) -> list[Over]:
+    def over(self) -> list[EndedFinding]:
         """After ``feed``: what was said and has ceased by now, each once."""
         found, self._over = self._over, []
         return found
@@ -189,15 +189,15 @@ class Findings:
         since = self._since if self._change is None else self._change.t
         return [frame for frame in self._frames if frame.t > since]
 
-    def _steady(self) -> Steady | None:
+    def _steady(self) -> SteadyRun | None:
         """The run's steady figures since the last change; ``None`` without enough seconds."""
         frames = measured(self._same_settings())[-LONG_ENOUGH:]
         latency = fio_latency(frames)
         if len(frames) < ENOUGH or latency is None:
             return None
-        return Steady(self._shape, fio_iops(frames), latency, fio_bytes(frames), spread(frames))
+        return SteadyRun(self._shape, fio_iops(frames), latency, fio_bytes(frames), spread(frames))
 
-    def _keep_steady(self) -> Steady | None:
+    def _keep_steady(self) -> SteadyRun | None:
         found = self._steady()
         if found is not None:
             self._earlier.append(found)

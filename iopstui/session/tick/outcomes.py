@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from iopstui.events import (
     Event,
+    ExpectationChecked,
     ExperimentFinished,
     ExperimentStarted,
     FrameReady,
-    Judged,
     Notice,
     SteadyState,
     StepFinished,
@@ -20,17 +20,17 @@ from iopstui.events import (
 from iopstui.format import latency, milliseconds
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS, MIXED
-from iopstui.session.tick.steady import Series, UntilSteady, steady_event
+from iopstui.session.tick.steady import IoSeries, SteadyStop, steady_event
 from iopstui.text import printable
 
 if TYPE_CHECKING:
-    from iopstui.model.experiment.expectation import Expectation, Judge, Outcome
+    from iopstui.model.experiment.expectation import Expectation, ExpectationChecker, Outcome
 
 PASS, FAIL, UNKNOWN, UNJUDGED = "PASS", "FAIL", "NOT MEASURED", "NOT JUDGED"
 
 
-class Verdicts:
-    """Follows a session's events. At the end of each run that gave figures there is a ``Judged``
+class OutcomeTracker:
+    """Follows a session's events. A run with figures ends with an ``ExpectationChecked`` event
     for every expectation, and a ``SteadyState``; the points of an experiment are judged by its
     runner.
 
@@ -39,7 +39,7 @@ class Verdicts:
     """
 
     def __init__(
-        self, expectations: Sequence[Expectation], until: UntilSteady | None = None
+        self, expectations: Sequence[Expectation], until: SteadyStop | None = None
     ) -> None:
         self._expectations = tuple(expectations)
         self._until = until
@@ -49,17 +49,17 @@ class Verdicts:
 
     def _begin(self) -> None:
         self._judge = self._new_judge()
-        self._series = Series()
+        self._series = IoSeries()
         if self._until is not None:
             self._until.begin()
 
-    def _new_judge(self) -> Judge | None:
+    def _new_judge(self) -> ExpectationChecker | None:
         """``None`` where nothing is expected: then what judges isn't even loaded."""
         if not self._expectations:
             return None
-        from iopstui.model.experiment.expectation import Judge
+        from iopstui.model.experiment.expectation import ExpectationChecker
 
-        return Judge(self._expectations)
+        return ExpectationChecker(self._expectations)
 
     @property
     def passed(self) -> bool | None:
@@ -75,7 +75,7 @@ class Verdicts:
         """True if the run has been ended, or is to be, because it is steady."""
         return self._until is not None and self._until.found is not None
 
-    def feed(self, event: Event) -> Iterator[Judged | SteadyState | Notice]:
+    def feed(self, event: Event) -> Iterator[ExpectationChecked | SteadyState | Notice]:
         """Take one event; what follows from it."""
         match event:
             case ExperimentStarted() | ExperimentFinished():
@@ -124,11 +124,11 @@ def _each_once(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str,
     return split or list(directions.values())
 
 
-def judged_event(t: float, step: int, outcome: Outcome) -> Judged:
+def judged_event(t: float, step: int, outcome: Outcome) -> ExpectationChecked:
     """The event of one outcome."""
     one = outcome.expectation
     base = one.base
-    return Judged(
+    return ExpectationChecked(
         t, step, one.text, ".".join(one.path), one.unit, one.op, one.required, one.limit,
         outcome.measured, outcome.passed, outcome.share,
         base.value if base else None, base.name if base else "", outcome.low, outcome.high,
@@ -141,14 +141,14 @@ def outcome_text(outcome: Outcome) -> str:
     return judged_text(judged_event(0.0, 0, outcome))
 
 
-def verdict_of(judged: Judged) -> str:
+def verdict_of(judged: ExpectationChecked) -> str:
     """PASS, FAIL, UNKNOWN or UNJUDGED."""
     if judged.passed is not None:
         return PASS if judged.passed else FAIL
     return UNKNOWN if judged.measured is None else UNJUDGED
 
 
-def judged_text(judged: Judged) -> str:
+def judged_text(judged: ExpectationChecked) -> str:
     """The same of the event."""
     name, op, unit = judged.expectation.partition(judged.op)[0].strip(), judged.op, judged.unit
     required = f"{printable(name)} {op} {value_text(judged.required, unit)}"
@@ -168,7 +168,7 @@ def judged_text(judged: Judged) -> str:
     return text
 
 
-def against_baseline(judged: Judged) -> str:
+def against_baseline(judged: ExpectationChecked) -> str:
     """The ratio with its interval, and what that is worth."""
     ratio = (judged.measured or 0.0) / judged.base if judged.base else 0.0
     if judged.why:
@@ -185,7 +185,7 @@ def against_baseline(judged: Judged) -> str:
     return words
 
 
-def together(judged: Sequence[Judged]) -> tuple[str, str]:
+def together(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
     """The gravest of a run's outcomes (``verdict_of``), and all in a line that begins with it: of
     several how many, and the first of the gravest."""
     words = [verdict_of(one) for one in judged]

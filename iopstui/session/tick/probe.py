@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from iopstui.linux.probe.script import Region
 
 
-class Counter(Protocol):
+class ProbeBackend(Protocol):
     """What counts: programs of iopstui's own, or bpftrace."""
 
     def take(self) -> ProbeSample | None:
@@ -28,13 +28,13 @@ class Counter(Protocol):
         """End it; idempotent."""
 
 
-class Probe:
+class SessionProbe:
     """Used in the session's thread alone: bpftrace is killed when that ends."""
 
     def __init__(self, context: Context, interval_s: float) -> None:
         self._context = context
         self._interval_ms = max(250, round(interval_s * 1000))
-        self._counter: Counter | None = None
+        self._counter: ProbeBackend | None = None
         self._own = False
         self._followed: list[Region] = []
         self._begun = 0
@@ -67,12 +67,12 @@ class Probe:
 
     def _begin_own(self, parts: Sequence[str]) -> str:
         """Why it doesn't count; "" if it does."""
-        from iopstui.linux.probe.own import OwnProbe, Unusable
+        from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
 
         context = self._context
         try:
-            counter = OwnProbe(self._followed, self._begun + 1, context.clock, context.roots)
-        except Unusable as error:
+            counter = BpfProbe(self._followed, self._begun + 1, context.clock, context.roots)
+        except ProbeUnusable as error:
             return str(error)
         self._begins(parts, counter, True)
         words = (
@@ -82,8 +82,8 @@ class Probe:
         return ""
 
     def _begin_bpftrace(self, parts: Sequence[str], because: str) -> None:
+        from iopstui.linux.probe.availability import ONLY_ROOT, why_not
         from iopstui.linux.probe.process import ProbeProcess, keys_for
-        from iopstui.linux.probe.ready import ONLY_ROOT, why_not
         from iopstui.linux.probe.script import script
         from iopstui.linux.probe.tracepoints import read_tracepoints
 
@@ -109,7 +109,7 @@ class Probe:
         self.why_off = why
         self._context.warn(f"no probe: {why}")
 
-    def _begins(self, parts: Sequence[str], counter: Counter, own: bool) -> None:
+    def _begins(self, parts: Sequence[str], counter: ProbeBackend, own: bool) -> None:
         self._begun += 1
         self._answered = False
         self.parts = tuple(parts)

@@ -16,10 +16,10 @@ from iopstui.model.samples import FioStatus, JobThread, KernelSample, ProbeSampl
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.tick.conditions import ConditionsReader
 from iopstui.session.tick.context import Context
-from iopstui.session.tick.findings import Findings
+from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tick.own_cost import GuardTime, OwnCost
 from iopstui.session.tick.pinning import Pinning
-from iopstui.session.tick.probe import Probe
+from iopstui.session.tick.probe import SessionProbe
 
 LATE_AFTER = 1.5
 FIRST_S = 0.2
@@ -55,7 +55,7 @@ class Sampling:
         soon: bool = True,
     ) -> None:
         self.deadline_ns = 0
-        self.findings = Findings([place.no_device for place in context.target.unseen])
+        self.findings = FindingTracker([place.no_device for place in context.target.unseen])
         self._context = context
         self._current = current
         self._interval_s = interval_s
@@ -69,7 +69,7 @@ class Sampling:
         self._conditions = ConditionsReader(context.roots)
         self._look_at = 0.0
         self._quiet: dict[str, tuple[int, int]] | None = None
-        self.probe = Probe(context, interval_s)
+        self.probe = SessionProbe(context, interval_s)
 
     @cached_property
     def _sampler(self) -> KernelSampler:
@@ -159,9 +159,11 @@ class Sampling:
             context.devices[name] for name in context.target.opened if name in context.devices
         ]
         for finding in self.findings.feed(frame, devices):
-            context.emit(events.Found(frame.t, finding))
+            context.emit(events.FindingReported(frame.t, finding))
         for one in self.findings.over():
-            ended = events.Ceased(frame.t, one.finding.rule, one.finding.text, one.since, one.until)
+            ended = events.FindingEnded(
+                frame.t, one.finding.rule, one.finding.text, one.since, one.until
+            )
             context.emit(ended)
 
     def _look_around(self, frame: Frame, measuring: bool) -> None:

@@ -15,7 +15,7 @@ from iopstui.model.metrics.statistics import (
 )
 
 
-class Series:
+class IoSeries:
     """A run's completed I/Os over time, without fio's ramp."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Series:
         return steadiness(self._intervals, round_s)
 
 
-class UntilSteady:
+class SteadyStop:
     """Looks at a run's series after each frame. SNIA's rule is asked at the end of each round of
     ``round_s`` seconds, as the specification has it: asked every second it would be met by chance
     sooner or later."""
@@ -55,7 +55,7 @@ class UntilSteady:
         self._asked = 0
         self.found: Steadiness | None = None
 
-    def look(self, series: Series) -> str:
+    def look(self, series: IoSeries) -> str:
         """Why the run can end now, once, "" otherwise."""
         if self.found is not None:
             return ""

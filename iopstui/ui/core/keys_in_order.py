@@ -34,7 +34,7 @@ WORDS = {"b": "ctrl+left", "f": "ctrl+right"}
 
 
 @runtime_checkable
-class Asking(Protocol):
+class AnsweringScreen(Protocol):
     """A screen that asks somebody else about what was typed: ``answered`` is not set meanwhile."""
 
     answered: asyncio.Event
@@ -106,7 +106,7 @@ class KeysInOrder(App[int]):
             for node in self._way():
                 await _has_dealt(node)
             await self._palette_has_searched()
-            if isinstance(self.screen, Asking):
+            if isinstance(self.screen, AnsweringScreen):
                 await self.screen.answered.wait()
             now = (len(self.screen_stack), self.screen, self.focused)
             if now == before:

@@ -11,7 +11,7 @@ MAX_IODEPTH, MAX_NUMJOBS = 4096, 512
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class OptionKey:
     """A fio option that a key changes. ``pattern`` finds its value in a run's title; ``short`` is
     what a mark on the charts calls it."""
 
@@ -23,15 +23,15 @@ class Knob:
     short: str
 
 
-IODEPTH = Knob("iodepth", "iodepth", r"\bQD (\d+)", "1", MAX_IODEPTH, "QD")
-NUMJOBS = Knob("numjobs", "numjobs", r"× (\d+) jobs?\b", "1", MAX_NUMJOBS, "jobs")
-BLOCK_SIZE = Knob("bs", "block size", r"\b(\d+[kKmM]?)(?:i?B)?\s+QD\b", "4k", 0, "bs")
+IODEPTH = OptionKey("iodepth", "iodepth", r"\bQD (\d+)", "1", MAX_IODEPTH, "QD")
+NUMJOBS = OptionKey("numjobs", "numjobs", r"× (\d+) jobs?\b", "1", MAX_NUMJOBS, "jobs")
+BLOCK_SIZE = OptionKey("bs", "block size", r"\b(\d+[kKmM]?)(?:i?B)?\s+QD\b", "4k", 0, "bs")
 
 
 BY_OPTION = {knob.option: knob for knob in (IODEPTH, NUMJOBS, BLOCK_SIZE)}
 
 
-def shown_value(knob: Knob, title: str) -> str | None:
+def shown_value(knob: OptionKey, title: str) -> str | None:
     """The option's value as a run's title says it; ``None`` if it does not."""
     found = re.search(knob.pattern, title)
     return found[1].lower() if found else None
@@ -50,7 +50,7 @@ def marked(option: str, words: str) -> str:
     return words
 
 
-def current(knob: Knob, overrides: Mapping[str, str], title: str, text: str = "") -> str:
+def current(knob: OptionKey, overrides: Mapping[str, str], title: str, text: str = "") -> str:
     """The option's value now: as it was changed, else as the run's title says it, else (no run
     has begun) as the job's ``text`` does."""
     if knob.option in overrides:
@@ -61,7 +61,7 @@ def current(knob: Knob, overrides: Mapping[str, str], title: str, text: str = ""
     return shown_value(knob, title) or knob.default
 
 
-def turned(knob: Knob, value: str, up: bool) -> str | None:
+def turned(knob: OptionKey, value: str, up: bool) -> str | None:
     """Twice or half of ``value``; ``None`` at the end of the range."""
     try:
         number = int(value)

@@ -17,7 +17,7 @@ from iopstui.ui.state.live import LiveState
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class PanelData:
     """What panels are drawn from. ``topology`` may read files: ask for it only if needed."""
 
     state: LiveState
@@ -40,18 +40,18 @@ class Panel:
     """
 
     name: str
-    rows: Callable[[Scene, int, int], Sequence[Row]]
+    rows: Callable[[PanelData, int, int], Sequence[Row]]
     tab: str = ""
     height: int = 0
     title: str = ""
-    value: Callable[[Scene], Sequence[Piece]] | None = None
+    value: Callable[[PanelData], Sequence[Piece]] | None = None
     """In a box: the title and the current value, on the upper border ("", None: as they stand in
     its first row)."""
     foot: bool = False
     """In a box the last of its rows stands on the lower border."""
 
     def boxed(
-        self, scene: Scene, width: int, height: int, number: str, focused: bool
+        self, scene: PanelData, width: int, height: int, number: str, focused: bool
     ) -> Sequence[Row]:
         """``rows`` in a box: the first and the last one stand on its borders."""
         inner, charset = width - frame.SIDES, scene.charset

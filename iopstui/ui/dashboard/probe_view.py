@@ -15,11 +15,11 @@ from iopstui.model.metrics.probe import (
     PROCESSES,
     SIZES,
     WAY,
-    Latencies,
+    LatencyStats,
     ProbeInterval,
-    Task,
+    TaskIo,
 )
-from iopstui.model.metrics.request_way import Exchange, RequestWay, exchange, request_way
+from iopstui.model.metrics.request_path import CompletionMatrix, RequestPath, exchange, request_way
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Column, Line, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
@@ -34,7 +34,7 @@ NOT_RECORDED = "The probe was off in these seconds: nothing was counted inside t
 BEGINS = "The probe begins: it loads its programs, which takes bpftrace some seconds."
 MOST_TASKS = 12
 
-LATENCIES: tuple[Column[tuple[float | None, Latencies]], ...] = (
+LATENCIES: tuple[Column[tuple[float | None, LatencyStats]], ...] = (
     Column("IOPS", 8, lambda r: f.number(r[0])),
     Column("mean", 9, lambda r: f.latency(r[1].mean_ns, "")),
     Column("p50", 9, lambda r: f.latency(r[1].percentiles.get("p50"), ""), style=DEVICE),
@@ -42,7 +42,7 @@ LATENCIES: tuple[Column[tuple[float | None, Latencies]], ...] = (
     Column("p99.9", 9, lambda r: f.latency(r[1].percentiles.get("p99.9"), ""), drop=1),
     Column("max", 9, lambda r: f.latency(r[1].max_ns, ""), drop=2),
 )
-TASKS: tuple[Column[Task], ...] = (
+TASKS: tuple[Column[TaskIo], ...] = (
     Column("pid", 9, lambda t: str(t.pid)),
     Column("disk", 10, lambda t: f.cut(printable(t.disk), 9), drop=1),
     Column("read/s", 8, lambda t: f.number(t.read_iops)),
@@ -91,7 +91,7 @@ def _way(frame: Frame, probe: ProbeInterval, width: int, charset: Charset) -> li
     return [title, *_bar(way, width, charset), *_way_words(way, width, charset), blank]
 
 
-def _bar(way: RequestWay, width: int, charset: Charset) -> Iterator[Row]:
+def _bar(way: RequestPath, width: int, charset: Charset) -> Iterator[Row]:
     parts = [("waiting", way.waiting_ns, P99, "▒"), ("device", way.device_ns, DEVICE, "█")]
     if way.rest_ns is not None:
         parts.append(("the rest", way.rest_ns, FIO, "░"))
@@ -113,7 +113,7 @@ def _bar(way: RequestWay, width: int, charset: Charset) -> Iterator[Row]:
     yield bar.done()
 
 
-def _way_words(way: RequestWay, width: int, charset: Charset) -> list[Row]:
+def _way_words(way: RequestPath, width: int, charset: Charset) -> list[Row]:
     found = []
     if way.slat_ns is not None and way.clat_ns is not None:
         found.append(
@@ -156,7 +156,7 @@ def _latencies(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
 # -- who completes for whom
 
 
-def _matrix(found: Exchange, width: int, charset: Charset) -> list[Row]:
+def _matrix(found: CompletionMatrix, width: int, charset: Charset) -> list[Row]:
     share = found.diagonal
     right = () if share is None else ((f"{100 * share:.0f} % on the diagonal", BOLD),)
     title = rule(

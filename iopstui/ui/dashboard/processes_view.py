@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as f
-from iopstui.linux.counters.groups_io import GroupRates, GroupsIo
+from iopstui.linux.counters.cgroup_io import CgroupIo, CgroupRates
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.metrics.probe import PROCESSES
 from iopstui.ui.dashboard.probe_view import process_label, task_rows
@@ -21,7 +21,7 @@ COLUMNS: tuple[Column[ProcessRates], ...] = (
     Column("read MiB/s", 13, lambda p: f.mib(p.read_s), style=DEVICE),
     Column("written MiB/s", 15, lambda p: f.mib(p.write_s)),
 )
-GROUPS: tuple[Column[GroupRates], ...] = (
+GROUPS: tuple[Column[CgroupRates], ...] = (
     Column("r/s", 8, lambda g: f.number(g.reads_s), style=DEVICE),
     Column("w/s", 8, lambda g: f.number(g.writes_s)),
     Column("read MiB/s", 12, lambda g: f.mib(g.read_bytes_s), style=DEVICE),
@@ -44,7 +44,7 @@ def rows(
     width: int,
     charset: Charset,
     frozen: bool = False,
-    groups: GroupsIo | None = None,
+    groups: CgroupIo | None = None,
 ) -> list[Row]:
     """By disk where the probe counts processes, else over all disks (``source`` ``None``: a
     recording, which has neither); then ``groups``, by disk. ``frozen``: ``state`` is that of an
@@ -73,7 +73,7 @@ def _title(words: str, width: int, charset: Charset, frozen: bool) -> Row:
     )  # fmt: skip
 
 
-def _by_group(groups: GroupsIo | None, width: int, charset: Charset, frozen: bool) -> list[Row]:
+def _by_group(groups: CgroupIo | None, width: int, charset: Charset, frozen: bool) -> list[Row]:
     if groups is None or not groups.there:
         return []
     rates = groups.rates()

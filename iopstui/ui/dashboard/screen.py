@@ -30,7 +30,7 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
 from iopstui.ui.draw.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
-from iopstui.ui.state.moments import Moment
+from iopstui.ui.state.second_history import HistoryEntry
 
 LEAST_DOT_S = 0.05
 JOB_WIDTH = 90
@@ -94,7 +94,7 @@ def _other_latencies(latency: ChartSpec, charset: Charset) -> dict[str, ChartSpe
 
 
 @runtime_checkable
-class Painted(Protocol):
+class LiveScreen(Protocol):
     """A screen over the dashboard that shows what is measured, too."""
 
     def paint(self) -> None:
@@ -107,7 +107,7 @@ Strip = Callable[[int, int, bool], Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ViewState:
     """What a user has chosen to see."""
 
     tab: int
@@ -163,7 +163,7 @@ class Dashboard(CanvasScreen):
         self._placed_in = (0, 0)
         self._topology = Topology()
         self._topology_of: tuple[tuple[int, ...], int] = ((), -1)
-        self._plan: layout.Plan | None = None
+        self._plan: layout.LayoutPlan | None = None
         several = several or len(controller.target.on) > 1
         rates, latency = _specs(charset, "devices" if several else "device")
         others = _other_latencies(latency, charset)
@@ -198,11 +198,11 @@ class Dashboard(CanvasScreen):
         return self._looked_at or self._still or self.state
 
     @property
-    def view(self) -> View:
+    def view(self) -> ViewState:
         """For ``show_view``."""
-        return View(self.tab, self.heat_shown)
+        return ViewState(self.tab, self.heat_shown)
 
-    def show_view(self, view: View) -> None:
+    def show_view(self, view: ViewState) -> None:
         """Shows what was shown before."""
         self.tab, self.heat_shown = view.tab, view.heat_shown
         self.relayout()
@@ -243,7 +243,7 @@ class Dashboard(CanvasScreen):
         self._look_at(moments.at(before + seconds) if seconds else moments.near(before, step))
         return self.shown.t != before
 
-    def _look_at(self, moment: Moment | None) -> None:
+    def _look_at(self, moment: HistoryEntry | None) -> None:
         if self._still is not None and moment is not None:
             self._looked_at = self._still.at(moment)
 
@@ -302,7 +302,7 @@ class Dashboard(CanvasScreen):
         """How many CPUs there are: their panel is as high as they need."""
         return len(self.shown.frame.cpus) if self.shown.frame else 0
 
-    def planned(self, width: int, height: int, strip: int) -> layout.Plan:
+    def planned(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
         """Where everything stands."""
         disks = max(1, kernel_panel.rows_of(self.controller.target))
         # two runs over each other have the room of all charts
@@ -402,7 +402,7 @@ class Dashboard(CanvasScreen):
         """Shows the newest state. While frozen only the message line lives."""
         over, stack = self.app.screen, self.app.screen_stack
         for one in stack[stack.index(self) + 1 :] if self in stack else ():
-            if isinstance(one, Painted):
+            if isinstance(one, LiveScreen):
                 one.paint()
         if self._plan is None or not self.is_current:
             return
@@ -432,7 +432,7 @@ class Dashboard(CanvasScreen):
             return AWAIT
         return FIO_LATENCY
 
-    def _paint_lines(self, plan: layout.Plan) -> None:
+    def _paint_lines(self, plan: layout.LayoutPlan) -> None:
         state, width, charset = self.shown, plan.header.width, self.charset
         if plan.header.height == 1:
             job = min(width * 11 // 20, JOB_WIDTH)
@@ -484,14 +484,14 @@ class Dashboard(CanvasScreen):
     def _cpu_numbers(self) -> list[int]:
         return sorted(self.shown.frame.cpus) if self.shown.frame else []
 
-    def _paint_panels(self, plan: layout.Plan) -> None:
+    def _paint_panels(self, plan: layout.LayoutPlan) -> None:
         state, target, charset = self.shown, self.controller.target, self.charset
         panels = self.panels
         if plan.tabbed:
             width = plan.summary.width
             panels["summary"].show([bars.summary_line(state, target, width, charset)])
             panels["tabs"].show([bars.tabs_line(self.tabs, self.tab, width, charset)])
-        scene = registry.Scene(
+        scene = registry.PanelData(
             state, target, self.controller.devices, self.topology, self.next_job, charset,
             self.frozen_at, self.turns,
         )  # fmt: skip

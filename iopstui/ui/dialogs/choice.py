@@ -12,7 +12,7 @@ from textual.widgets.option_list import Option
 
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import LIST_KEYS, Hint, Modal
-from iopstui.ui.dialogs.typed import FILTER, Typed
+from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import Charset
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ HINTS: tuple[Hint, ...] = (
 )  # fmt: skip
 
 
-class Choice(Typed, Modal["str | None"]):
+class Choice(TypeToFilter, Modal["str | None"]):
     """Gives the chosen value, or ``None``."""
 
     BINDINGS = [*LIST_KEYS]  # noqa: RUF012 (Textual's own form)

@@ -10,7 +10,7 @@ from textual.binding import Binding
 
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
-from iopstui.ui.dialogs.typed import FILTER, Typed
+from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.canvas import Canvas
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.lines import Lines
@@ -22,7 +22,7 @@ HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), FILTER, CLOSE)
 WHEEL_ROWS, LEAST_ROWS = 3, 3
 
 
-class LiveRows(Typed, Modal[None]):
+class LiveRows(TypeToFilter, Modal[None]):
     """Shows ``build(width)``, and shows it anew whenever ``paint`` is called."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)

@@ -23,7 +23,7 @@ from iopstui.ui.core.messages import Discover, Loads, MakeWatch
 from iopstui.ui.core.modal import Keys
 from iopstui.ui.dialogs import picker_rows as rows
 from iopstui.ui.dialogs.picker_rows import COLUMNS, HEAD, LIVE, Activity
-from iopstui.ui.dialogs.typed import FILTER, Typed
+from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 
 REST_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
@@ -65,7 +65,7 @@ class DevicesChanged(Message):
     """A block device has come, gone or changed."""
 
 
-class Picker(Typed, Screen["Picked | None"]):
+class Picker(TypeToFilter, Screen["Picked | None"]):
     """Gives the chosen devices and what to do with them; ``None`` to leave. ``loads`` is asked each
     second for what the disks do. ``offered`` are the actions that are possible here."""
 

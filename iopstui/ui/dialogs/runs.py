@@ -15,7 +15,7 @@ from iopstui.session.run_rows import seconds
 from iopstui.ui.core import pages
 from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
 from iopstui.ui.dashboard.overlay import Overlay
-from iopstui.ui.dialogs.typed import FILTER, Typed
+from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
@@ -28,7 +28,7 @@ LEFT = frozenset({"", "CHANGE", "ENDED"})
 MOST_CHANGE = 60
 
 
-class RunsList(Typed, Modal[None]):
+class RunsList(TypeToFilter, Modal[None]):
     """Changes ``overlay``; ``state`` is asked for what is shown now."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)

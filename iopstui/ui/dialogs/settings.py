@@ -21,7 +21,7 @@ from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
-from iopstui.ui.dialogs.typed import FILTER, Typed
+from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, WARNING, Charset
 from iopstui.ui.state.live import LiveState, gone_words
 
@@ -34,7 +34,7 @@ UNEQUAL = "the disks had different values of it, which one value can't undo; the
 NONE = "These disks have no request queue of their own, so there is nothing to set."
 
 
-class Settings(Typed, Modal[None]):
+class Settings(TypeToFilter, Modal[None]):
     """Changes a tunable with ``turn(name, value)``; the result arrives as a message of the session,
     and the newest one is shown at the bottom."""
 

@@ -39,7 +39,7 @@ HIDDEN = Box(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LayoutPlan:
     """The dashboard's regions. ``tabbed`` says that only one pane at a time is there; ``more`` are
     the panels that have no region of their own, by name."""
 
@@ -79,7 +79,7 @@ def plan(
     strip: int = 0,
     more: Mapping[str, int] | None = None,
     alone: bool = False,
-) -> Plan:
+) -> LayoutPlan:
     """The regions for a terminal of this size; ``tab`` counts where there are tabs. ``disks``
     rows stand in the kernel's panel, as far as there is room. ``strip`` rows are kept free above
     the message. ``more`` are further panels, with the rows each wants where there are no tabs.
@@ -124,7 +124,7 @@ def _with_more(
     tab: int,
     more: Mapping[str, int],
     alone: bool,
-) -> Plan:
+) -> LayoutPlan:
     if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
         found = plan(width, height, disks, cpus, tab, alone=alone)
         pane = Box(0, found.tabs.y + 1, width, _bottom(found) - found.tabs.y - 1)
@@ -159,16 +159,16 @@ def _three(first: Box, width: int) -> tuple[Box, Box, Box]:
     return replace(first, width=one), second, third
 
 
-def _bottom(found: Plan) -> int:
+def _bottom(found: LayoutPlan) -> int:
     """Where the lines at the bottom begin: the finding, unless it stands beside the runs."""
     return min(found.finding.y, found.message.y) if _own_rows(found) else found.message.y
 
 
-def _own_rows(found: Plan) -> bool:
+def _own_rows(found: LayoutPlan) -> bool:
     return found.finding.width == found.message.width and found.finding.height > 0
 
 
-def _lowered(found: Plan, by: int) -> Plan:
+def _lowered(found: LayoutPlan, by: int) -> LayoutPlan:
     """With so many rows free above the lines at the bottom."""
     return replace(
         found,
@@ -182,14 +182,14 @@ def _lower(box: Box, by: int) -> Box:
     return replace(box, y=box.y + by)
 
 
-def _tabbed(width: int, height: int, disks: int, tab: int) -> Plan:
+def _tabbed(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
     framed = large(width, height)
     finding = FINDING_ROWS if height >= TWO_LINES_FROM else 1
     finding = _finding_rows(height) if framed else finding
     top, bottom = 4, height - 2 - finding
     pane = Box(0, top, width, bottom - top)
     fio_height = min(7, pane.height - 3)
-    return Plan(
+    return LayoutPlan(
         header=Box(0, 0, width, 2),
         summary=Box(0, 2, width, 1),
         tabs=Box(0, 3, width, 1),
@@ -206,7 +206,7 @@ def _tabbed(width: int, height: int, disks: int, tab: int) -> Plan:
     )
 
 
-def _full(width: int, height: int, disks: int, cpus: int, finding: int) -> Plan:
+def _full(width: int, height: int, disks: int, cpus: int, finding: int) -> LayoutPlan:
     left = width // 2
     beside = width >= SIDE_BY_SIDE
     head = 1 if beside else 2
@@ -222,7 +222,7 @@ def _full(width: int, height: int, disks: int, cpus: int, finding: int) -> Plan:
     cpu_height = min(3 + cpu_rows, max(7, room * 2 // 5), room - CHART_ROWS)
     charts = room - cpu_height
     top = head + charts
-    return Plan(
+    return LayoutPlan(
         header=Box(0, 0, width, head),
         summary=HIDDEN,
         tabs=HIDDEN,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from iopstui import format as f
 from iopstui.events import PointFinished
-from iopstui.model.experiment.comparison import CpuShift, Tested
+from iopstui.model.experiment.comparison import CpuShift, FigureComparison
 from iopstui.model.experiment.plan import letter
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.words import CPUS_SHOWN, cpu_text, difference_text, value_text
@@ -182,7 +182,9 @@ def figures(
     return [title(name, width, charset, place_note(first, height - 1, len(rows))), *shown]
 
 
-def _figures(number: int, tested: Sequence[Tested], width: int, charset: Charset) -> Iterator[Row]:
+def _figures(
+    number: int, tested: Sequence[FigureComparison], width: int, charset: Charset
+) -> Iterator[Row]:
     name = max(12, min(NAME_WIDTH, width - 47))
     first, second = letter(0), letter(number)
     head = f" {'':{name}}{first:>8}{second:>9}  {second} against {first} (95 %)"

@@ -17,7 +17,7 @@ from textual.validation import Function
 from textual.widgets import Button, Input, RadioButton, RadioSet, Static
 
 from iopstui.errors import IopstuiError
-from iopstui.experiment.background import Ready
+from iopstui.experiment.background import PreparedExperiment
 from iopstui.experiment.setup import length_text, times_text
 from iopstui.model.experiment.plan import ASK_FROM, Plan
 from iopstui.ui.core.modal import Hint, Modal
@@ -46,11 +46,11 @@ Field = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ExperimentChoice:
     """What was begun, and the fields it was typed into; ``anew``: without what an interrupted run
     has left."""
 
-    ready: Ready
+    ready: PreparedExperiment
     anew: bool = False
     typed: Mapping[str, str] = field(default_factory=dict)
 
@@ -92,7 +92,7 @@ def filled(rows: Sequence[Field], before: Sequence[Field], typed: Mapping[str, s
     ]
 
 
-class ExperimentForm(Modal["Chosen | None"]):
+class ExperimentForm(Modal["ExperimentChoice | None"]):
     """Gives the experiment to begin, or ``None``. ``look`` examines a plan, which takes a while,
     and raises IopstuiError for what can't be."""
 
@@ -114,7 +114,7 @@ class ExperimentForm(Modal["Chosen | None"]):
         self,
         kind: str,
         rows: Sequence[Field],
-        look: Callable[[Plan], Ready],
+        look: Callable[[Plan], PreparedExperiment],
         jobs: Sequence[str],
         charset: Charset,
         stops: str = "",
@@ -126,7 +126,7 @@ class ExperimentForm(Modal["Chosen | None"]):
         self._jobs = list(jobs)
         self._stops = stops
         self._plan: Plan | None = None
-        self._ready: Ready | None = None
+        self._ready: PreparedExperiment | None = None
         self._begin = False
         self._meant: Plan | None = None
         self._timer: Timer | None = None
@@ -253,7 +253,7 @@ class ExperimentForm(Modal["Chosen | None"]):
             self._meant, self._begin = plan, False
             self._words([f"{length_text(plan)}. Enter again to confirm."], warn=True)
             return
-        self.dismiss(Chosen(ready, anew, self.typed()))
+        self.dismiss(ExperimentChoice(ready, anew, self.typed()))
 
     def action_anew(self) -> None:
         """Begin from scratch: drop what an interrupted run has measured."""
@@ -284,7 +284,9 @@ class ExperimentForm(Modal["Chosen | None"]):
             text.append("\n" + self.clean(error.hint), style="")
         self._say(text)
 
-    def _words(self, lines: Sequence[str], ready: Ready | None = None, warn: bool = False) -> None:
+    def _words(
+        self, lines: Sequence[str], ready: PreparedExperiment | None = None, warn: bool = False
+    ) -> None:
         text = Text()
         for line in lines:
             loud = warn or line.startswith(("writes: OVERWRITES", "changes:"))

@@ -9,7 +9,7 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.events import PointFinished
-from iopstui.model.experiment.curve import LOADS, Curve, within_text
+from iopstui.model.experiment.load_curve import LOADS, LoadCurve, within_text
 from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
 from iopstui.model.experiment.point import Point
 from iopstui.text import printable
@@ -25,7 +25,7 @@ MOST_DRAWN = 9
 NAME_MOST = 12
 MEAN, TAIL = "o", "^"
 LETTERS = "abcdefghi"
-PointCurve = Curve[PointFinished]
+PointCurve = LoadCurve[PointFinished]
 
 
 def _point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:

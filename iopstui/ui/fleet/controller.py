@@ -16,22 +16,27 @@ from iopstui.events import (
     StepStarted,
     TunableChanged,
 )
-from iopstui.fleet.curve import Curve
-from iopstui.fleet.hosts.settings import HostSettings, Turn, Turned, together
-from iopstui.fleet.merging.merger import Second
-from iopstui.fleet.merging.whole import ALL, frame_of_second
-from iopstui.fleet.scene import DONE, FAILED, STOPPED, natural
-from iopstui.fleet.told import (
-    Anew,
-    Begun,
+from iopstui.fleet.fleet_events import (
+    FleetMessage,
+    FleetRunFinished,
+    FleetRunStarted,
     HostColumns,
+    HostRow,
     HostSecond,
     HostSeconds,
-    Over,
-    Row,
-    Said,
+    ReplayRestarted,
     Told,
 )
+from iopstui.fleet.fleet_state import DONE, FAILED, STOPPED, natural
+from iopstui.fleet.hosts.host_tunables import (
+    HostTunableChange,
+    HostTunableResult,
+    HostTunables,
+    together,
+)
+from iopstui.fleet.merging.combined_frame import ALL, frame_of_second
+from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
@@ -55,7 +60,7 @@ class FleetRuns(Protocol):
         ...
 
     @property
-    def settings(self) -> HostSettings:
+    def settings(self) -> HostTunables:
         """The tunables of the hosts' disks."""
         ...
 
@@ -63,7 +68,7 @@ class FleetRuns(Protocol):
         """Have the hosts say what tunables they have; False if none is connected."""
         ...
 
-    def turn(self, turn: Turn) -> None:
+    def turn(self, turn: HostTunableChange) -> None:
         """Have hosts change a tunable."""
         ...
 
@@ -120,7 +125,7 @@ class FleetController:
         self.bind = False
         self.job = job
         self.overrides: dict[str, str] = {}
-        self.last: Over | None = None
+        self.last: FleetRunFinished | None = None
         self.runtime_s: int | None = None
         self.on_jump: Callable[[], None] = lambda: None
         self._watching = False
@@ -208,22 +213,22 @@ class FleetController:
                 for _, number, complete, *_, util in told.of:
                     if complete and util is not None:
                         utils.setdefault(number, []).append(util)
-            case Row():
+            case HostRow():
                 if not self._titled and told.row["event"] == "step_started":
                     self._row(told)
-            case Second():
+            case MergedSecond():
                 self._second(told)
-            case Said():
+            case FleetMessage():
                 self._sink(Notice(self._now(), told.level, told.text))
-            case Turned():
+            case HostTunableResult():
                 self._turned(told)
-            case Begun():
+            case FleetRunStarted():
                 self._begun(told)
-            case Over():
+            case FleetRunFinished():
                 self._over(told)
-            case Curve():
+            case ScalingCurve():
                 self._curve(told)
-            case Anew():
+            case ReplayRestarted():
                 self._step, self._titled, self._begun_s = 0, False, None
                 self._origin_s, self._t = None, 0.0
                 self.on_jump()
@@ -232,7 +237,7 @@ class FleetController:
         if told.complete and told.util is not None:
             self._utils.setdefault(told.number, []).append(told.util)
 
-    def _turned(self, told: Turned) -> None:
+    def _turned(self, told: HostTunableResult) -> None:
         t = self._now()
         for host, disk, before, now in told.changes:
             self._sink(TunableChanged(t, f"{host} {disk}", told.name, before, now))
@@ -247,7 +252,7 @@ class FleetController:
             words = f"{words}; {not_on}" if words else not_on
         self._sink(Notice(t, "warning" if told.failed else "info", words))
 
-    def _begun(self, told: Begun) -> None:
+    def _begun(self, told: FleetRunStarted) -> None:
         if self._origin_s is None:
             self._origin_s = told.wall_s
         self._t = max(self._t, told.wall_s - self._origin_s)
@@ -262,7 +267,7 @@ class FleetController:
         words = f"{hosts} watched" if told.watching else f"{does} {hosts}"
         self._sink(Notice(self._t, "info", words))
 
-    def _row(self, told: Row) -> None:
+    def _row(self, told: HostRow) -> None:
         row = told.row
         if row.get("phase") == "run":
             self._titled = True
@@ -279,7 +284,7 @@ class FleetController:
                 printable(str(row.get("fio_version") or "")), known,
             ))  # fmt: skip
 
-    def _second(self, told: Second) -> None:
+    def _second(self, told: MergedSecond) -> None:
         if not told.counted and not told.missing:
             return
         begin_s = told.wall_ms / 1000
@@ -312,7 +317,7 @@ class FleetController:
             return None
         return 100 * (now[1] - before[1]) / (now[0] - before[0])
 
-    def _over(self, told: Over) -> None:
+    def _over(self, told: FleetRunFinished) -> None:
         if told.between:
             return
         self.last = told
@@ -325,14 +330,14 @@ class FleetController:
             self._sink(StepFinished(t, self._step, told.code, error, told.how == STOPPED))
         self._step = 0
 
-    def _curve(self, told: Curve) -> None:
+    def _curve(self, told: ScalingCurve) -> None:
         t = self._now()
         if told.at is not None:
             words = f"sweep over hosts: point {told.at + 1} of {len(told.counts)}"
             self._sink(Notice(t, "info", words))
             return
         # of its points the last one is what was said; leaving is about all of them
-        self.last = Over(DONE, told.code, words=told.words)
+        self.last = FleetRunFinished(DONE, told.code, words=told.words)
         if told.points:
             for text in told.scaling().words():
                 self._sink(Notice(t, "info", text))

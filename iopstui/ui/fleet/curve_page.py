@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from textual import events
 from textual.binding import Binding
 
-from iopstui.fleet.curve import Curve
-from iopstui.fleet.scene import FleetScene
+from iopstui.fleet.fleet_state import FleetState
+from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import number
 from iopstui.text import printable
 from iopstui.ui.core.key import KeyHint, press
@@ -44,7 +44,7 @@ class CurvePage(CanvasScreen):
 
     def __init__(
         self,
-        scene: FleetScene,
+        scene: FleetState,
         live: Callable[[], LiveState],
         hints: Callable[[], Sequence[KeyHint]],
         where: str,
@@ -131,14 +131,14 @@ class CurvePage(CanvasScreen):
 
     # -- its lines
 
-    def _title(self, curve: Curve, width: int) -> Row:
+    def _title(self, curve: ScalingCurve, width: int) -> Row:
         line = Line(width, self._charset).add(" sweep over hosts ", BOLD)
         line.add(f" {printable(curve.job)}", BOLD)
         line.try_add((f"  hosts × {len(curve.counts)}", None))
         line.try_add((f"  on {printable(self._where)}", DIM))
         return line.done()
 
-    def _status(self, curve: Curve, width: int) -> Row:
+    def _status(self, curve: ScalingCurve, width: int) -> Row:
         charset, count = self._charset, len(curve.counts)
         done = count if curve.at is None and not curve.why else curve.at or len(curve.points)
         filled = round(bars.BAR * done / count)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iopstui import format as f
-from iopstui.fleet.curve import Curve, ScalePoint
-from iopstui.fleet.scene import IOPS, FleetScene, hosts_words
+from iopstui.fleet.fleet_state import IOPS, FleetState, hosts_words
+from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve
 from iopstui.format import counted
-from iopstui.model.experiment.scaling import Law, Scaling
+from iopstui.model.experiment.scaling import Scaling, ScalingLaw
 from iopstui.text import printable
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.rows import Column, Line, Row, Table, pad
@@ -25,7 +25,7 @@ LEAST_CHART = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredPoint:
     """A point, and the first one of its curve."""
 
     point: ScalePoint
@@ -48,7 +48,7 @@ class Measured:
         return f.number(found)
 
 
-COLUMNS: tuple[Column[Measured], ...] = (
+COLUMNS: tuple[Column[MeasuredPoint], ...] = (
     Column("IOPS", 7, lambda one: f.number(one.point.iops), style=FIO),
     Column("MiB/s", 7, lambda one: f.mib(one.point.bw), drop=2),
     Column("p50", 8, lambda one: one.p("p50"), drop=6),
@@ -67,18 +67,18 @@ class CurveView:
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
         self._chart = XYChart(charset)
-        self._of: Curve | None = None
+        self._of: ScalingCurve | None = None
         self._scaling = Scaling((), None, "")
-        self._made: tuple[int, Table[Measured], dict[int, Row]] | None = None
+        self._made: tuple[int, Table[MeasuredPoint], dict[int, Row]] | None = None
 
-    def take(self, curve: Curve) -> None:
+    def take(self, curve: ScalingCurve) -> None:
         """What is shown from now on."""
         if curve is not self._of:
             self._of, self._made = curve, None
             self._scaling = curve.scaling()
 
     @property
-    def curve(self) -> Curve:
+    def curve(self) -> ScalingCurve:
         """What is shown."""
         assert self._of is not None
         return self._of
@@ -102,11 +102,11 @@ class CurveView:
 
     # -- the table
 
-    def table(self, scene: FleetScene, width: int, height: int, top: int | None) -> list[Row]:
+    def table(self, scene: FleetState, width: int, height: int, top: int | None) -> list[Row]:
         """A row for each point; the one that runs is marked, those to come are dim."""
         curve = self.curve
         if self._made is None or self._made[0] != width:
-            made: Table[Measured] = Table(COLUMNS, LABEL, width, self._charset)
+            made: Table[MeasuredPoint] = Table(COLUMNS, LABEL, width, self._charset)
             found = {n: self._point(made, n) for n in curve.points}
             self._made = (width, made, found)
         _, made, found = self._made
@@ -119,13 +119,13 @@ class CurveView:
         note = place_note(first, height - 2, len(rows))
         return [title("points", width, self._charset, note), made.header("    hosts"), *shown]
 
-    def _point(self, made: Table[Measured], number: int) -> Row:
+    def _point(self, made: Table[MeasuredPoint], number: int) -> Row:
         curve = self.curve
         point, hosts = curve.points[number], curve.counts[number]
         part = "" if point.hosts == hosts else f"{point.hosts} of "
-        return made.row(f"{part}{hosts}".rjust(LABEL), Measured(point, curve.measured[0]))
+        return made.row(f"{part}{hosts}".rjust(LABEL), MeasuredPoint(point, curve.measured[0]))
 
-    def _other(self, number: int, scene: FleetScene, width: int, made: Table[Measured]) -> Row:
+    def _other(self, number: int, scene: FleetState, width: int, made: Table[MeasuredPoint]) -> Row:
         """One that runs, is to come, or does not count."""
         curve, runs = self.curve, self.curve.at == number
         line = Line(width, self._charset).add(">" if runs else " ", BOLD)
@@ -145,21 +145,21 @@ class CurveView:
         return self._chart.rows(spec(self.curve, self._scaling), width, height)
 
 
-def now(scene: FleetScene) -> str:
+def now(scene: FleetState) -> str:
     """How far the point is that runs."""
     if scene.running and scene.begun is not None and scene.second is not None:
         return f"{hosts_words(scene)}, {scene.number - scene.begun + 1} s"
     return hosts_words(scene) if scene.running else "begins"
 
 
-def so_far(scene: FleetScene) -> float | None:
+def so_far(scene: FleetState) -> float | None:
     """I/Os per second of the newest second of the point that runs."""
     if not scene.running or scene.begun is None:
         return None
     return scene.sums[IOPS].at(scene.number)
 
 
-def progress(curve: Curve) -> str:
+def progress(curve: ScalingCurve) -> str:
     """Which point runs, or how many there are."""
     if curve.at is None:
         ended = ", ended early" if curve.why else ""
@@ -168,7 +168,7 @@ def progress(curve: Curve) -> str:
     return f"point {curve.at + 1} of {len(curve.counts)}: {hosts}"
 
 
-def words(curve: Curve, found: Scaling) -> list[str]:
+def words(curve: ScalingCurve, found: Scaling) -> list[str]:
     """Sentences."""
     why = [printable(curve.ended)] if curve.why else []
     if not curve.points:
@@ -177,7 +177,7 @@ def words(curve: Curve, found: Scaling) -> list[str]:
     return [*found.words(), *why]
 
 
-def spec(curve: Curve, found: Scaling) -> XYSpec:
+def spec(curve: ScalingCurve, found: Scaling) -> XYSpec:
     """The chart of a curve."""
     points = sorted((float(one.hosts), one.iops) for one in curve.measured)
     axis = axis_of({*curve.counts, *(one.hosts for one in curve.measured)})
@@ -204,7 +204,7 @@ def axis_of(hosts: set[int]) -> XAxis:
     return values_axis([str(one) for one in values])[0]
 
 
-def _law(law: Law, axis: XAxis, points: Sequence[tuple[float, float]]) -> Iterator[
+def _law(law: ScalingLaw, axis: XAxis, points: Sequence[tuple[float, float]]) -> Iterator[
     tuple[float, float]
 ]:  # fmt: skip
     low, high = points[0][0], points[-1][0]

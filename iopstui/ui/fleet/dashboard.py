@@ -6,15 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iopstui import format as f
-from iopstui.fleet.scene import FAILED, LATE, LOST, MISSING, OUT, PARTLY, FleetScene, hosts_words
+from iopstui.fleet.fleet_state import (
+    FAILED,
+    LATE,
+    LOST,
+    MISSING,
+    OUT,
+    PARTLY,
+    FleetState,
+    hosts_words,
+)
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
 from iopstui.ui.dashboard import fio_panel, runs_view
-from iopstui.ui.dashboard.panels import Panel
-from iopstui.ui.dashboard.panels import Scene as PanelScene
+from iopstui.ui.dashboard.panels import Panel, PanelData
 from iopstui.ui.dashboard.screen import Dashboard
-from iopstui.ui.dialogs.typed import Typed
+from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Row, Table, message, pad, rule
@@ -41,7 +49,7 @@ KERNEL: tuple[Column[DiskRates], ...] = (
 )
 
 
-class FleetDashboard(Typed, Dashboard):
+class FleetDashboard(TypeToFilter, Dashboard):
     """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
 
     zooms = False
@@ -52,7 +60,7 @@ class FleetDashboard(Typed, Dashboard):
     )
 
     def __init__(
-        self, controller: FleetController, state: LiveState, scene: FleetScene, charset: Charset
+        self, controller: FleetController, state: LiveState, scene: FleetState, charset: Charset
     ) -> None:
         self.hosts = HostsView(charset)
         self.scene = scene
@@ -85,7 +93,7 @@ class FleetDashboard(Typed, Dashboard):
         """As many rows as the hosts want."""
         return len(self.scene.hosts)
 
-    def planned(self, width: int, height: int, strip: int) -> layout.Plan:
+    def planned(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
         """The hosts have what the charts can spare."""
         found = super().planned(width, height, strip)
         if found.tabbed or not found.cpus.height:
@@ -118,12 +126,12 @@ class FleetDashboard(Typed, Dashboard):
             line.try_add((f" (clocks ±{f.latency(spread[1] * 1e6)})", DIM))
         return line.done()
 
-    def _host_rows(self, scene: PanelScene, width: int, height: int) -> Sequence[Row]:
+    def _host_rows(self, scene: PanelData, width: int, height: int) -> Sequence[Row]:
         frame = scene.state.frame
         second = self.scene.number if frame is None or self.frozen_at is None else frame.seq
         return self.hosts.rows(self.scene, second, width, height)
 
-    def _fio_rows(self, scene: PanelScene, width: int, height: int) -> Sequence[Row]:
+    def _fio_rows(self, scene: PanelData, width: int, height: int) -> Sequence[Row]:
         if not self.fleet.watching:
             return fio_panel.rows(scene.state, width, height, scene.charset, scene.next_job)
         title = rule(width, scene.charset, ("fio", BOLD))
@@ -131,7 +139,7 @@ class FleetDashboard(Typed, Dashboard):
         return pad([title, message(width, scene.charset, words)], height, width)
 
 
-def _given(found: layout.Plan, rows: int) -> layout.Plan:
+def _given(found: layout.LayoutPlan, rows: int) -> layout.LayoutPlan:
     """``rows`` of the charts go to the hosts."""
 
     def up(box: Box) -> Box:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from iopstui.events import Event, Found, FrameReady
+from iopstui.events import Event, FindingReported, FrameReady
+from iopstui.fleet.fleet_events import HostRow, Told
+from iopstui.fleet.fleet_state import ABSENT, AWAIT, IOPS, KEPT, WAIT, HostState
 from iopstui.fleet.merging.frames import event_of, target_of
 from iopstui.fleet.merging.sums import Object
-from iopstui.fleet.scene import ABSENT, AWAIT, IOPS, KEPT, WAIT, HostLine
-from iopstui.fleet.told import Row, Told
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
-from iopstui.ui.dashboard.panels import PANELS, Panel, Scene
+from iopstui.ui.dashboard.panels import PANELS, Panel, PanelData
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Line, message, pad, rule
 from iopstui.ui.draw.rows import Row as DrawnRow
@@ -70,7 +70,7 @@ class HostView:
     is told of it."""
 
     def __init__(
-        self, line: HostLine, frame: Object | None, second: int, interval_s: float
+        self, line: HostState, frame: Object | None, second: int, interval_s: float
     ) -> None:
         self.name = line.name
         self.line = line
@@ -88,7 +88,7 @@ class HostView:
         if line.ended is not None:
             self._row(line.ended)
 
-    def _past(self, line: HostLine, frame: Object, second: int, interval_s: float) -> None:
+    def _past(self, line: HostState, frame: Object, second: int, interval_s: float) -> None:
         event = event_of(frame, self._opened)
         if event is None:
             return
@@ -107,7 +107,7 @@ class HostView:
 
     def apply(self, told: Told) -> bool:
         """Take a line of this host; False if it is another's."""
-        if not isinstance(told, Row) or told.name != self.name:
+        if not isinstance(told, HostRow) or told.name != self.name:
             return False
         self._row(told.row)
         return True
@@ -117,12 +117,12 @@ class HostView:
         match event:
             case FrameReady():
                 self._frame(event)
-            case Found(finding=found):
+            case FindingReported(finding=found):
                 times = [None if t is None else t + self._shift_s
                          for t in (found.since, found.until)]  # fmt: skip
                 # keys act on all hosts, from where they are seen
                 found = replace(found, key="", test=(), since=times[0], until=times[1])
-                self.state.apply(Found(event.t + self._shift_s, found))
+                self.state.apply(FindingReported(event.t + self._shift_s, found))
             case None:
                 return
             case _:
@@ -143,10 +143,10 @@ class HostView:
             self.state.apply(FrameReady(t, replace(frame, t=t)))
 
 
-def _cpu_rows(panel: Panel) -> Callable[[Scene, int, int], Sequence[DrawnRow]]:
+def _cpu_rows(panel: Panel) -> Callable[[PanelData, int, int], Sequence[DrawnRow]]:
     """The CPUs, or why there are none."""
 
-    def rows(scene: Scene, width: int, height: int) -> Sequence[DrawnRow]:
+    def rows(scene: PanelData, width: int, height: int) -> Sequence[DrawnRow]:
         frame = scene.state.frame
         if frame is None or frame.cpus:
             return panel.rows(scene, width, height)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iopstui.fleet.scene import IOPS, UTIL, FleetScene, HostLine, span
+from iopstui.fleet.fleet_state import IOPS, UTIL, FleetState, HostState, span
 from iopstui.format import utc
 from iopstui.text import printable
 from iopstui.ui.draw import charts, density
@@ -33,7 +33,7 @@ class HostMap:
         self._charset = charset
         self._key: object = None
         self._levels: list[_Levels] = []
-        self._groups: list[list[HostLine]] = []
+        self._groups: list[list[HostState]] = []
         self._named: tuple[object, int] = (None, 12)
         self._done = -1
         self._start = 0
@@ -49,8 +49,8 @@ class HostMap:
 
     def rows(
         self,
-        scene: FleetScene,
-        lines: Sequence[HostLine],
+        scene: FleetState,
+        lines: Sequence[HostState],
         measure: str,
         second: int,
         width: int,
@@ -78,7 +78,7 @@ class HostMap:
         found += [blank] * (room - len(found))
         return [*found, self._time(scene, label, width)]
 
-    def _names(self, lines: Sequence[HostLine], room: int) -> list[str]:
+    def _names(self, lines: Sequence[HostState], room: int) -> list[str]:
         return [span([one.name for one in group]) for group in groups(lines, room)]
 
     def _follow(self, first: int, second: int, columns: int) -> None:
@@ -86,7 +86,7 @@ class HostMap:
         step = max(1, columns // 4)
         self._start = first + max(0, (second - first - columns) // step + 1) * step
 
-    def _column(self, scene: FleetScene, measure: str, number: int) -> None:
+    def _column(self, scene: FleetState, measure: str, number: int) -> None:
         middle = scene.medians[measure].at(number)
         for group, levels in zip(self._groups, self._levels, strict=True):
             levels[number - self._start] = _level(group, measure, number, middle)
@@ -107,7 +107,7 @@ class HostMap:
             line = Line(label, self._charset).add(names[: label - 2] + "… ", BOLD)
         return (*line.done(), *charts.runs(cells))
 
-    def _time(self, scene: FleetScene, label: int, width: int) -> Row:
+    def _time(self, scene: FleetState, label: int, width: int) -> Row:
         line = Line(width, self._charset)
         second = scene.second
         interval_ms = 1000 * (second.interval_s if second is not None else 1.0)
@@ -117,14 +117,14 @@ class HostMap:
         return line.done()
 
 
-def groups(lines: Sequence[HostLine], rows: int) -> list[list[HostLine]]:
+def groups(lines: Sequence[HostState], rows: int) -> list[list[HostState]]:
     """Neighbours together, as many in each as it takes."""
     each = max(1, -(-len(lines) // max(1, rows)))
     return [list(lines[at : at + each]) for at in range(0, len(lines), each)]
 
 
 def _level(
-    group: Sequence[HostLine], measure: str, number: int, middle: float | None
+    group: Sequence[HostState], measure: str, number: int, middle: float | None
 ) -> int | None:
     """The shade of the worst; UNKNOWN if less than half of them were measured."""
     if middle is None:

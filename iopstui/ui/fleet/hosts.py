@@ -7,8 +7,7 @@ from heapq import nsmallest
 
 from iopstui import format as f
 from iopstui.errors import UsageError
-from iopstui.fleet.hosts.nodes import expand, split
-from iopstui.fleet.scene import (
+from iopstui.fleet.fleet_state import (
     ABSENT,
     AWAIT,
     BW,
@@ -25,11 +24,12 @@ from iopstui.fleet.scene import (
     RESTS,
     UTIL,
     WAIT,
-    FleetScene,
-    HostLine,
+    FleetState,
+    HostState,
     order_key,
     ordered,
 )
+from iopstui.fleet.hosts.nodes import expand, split
 from iopstui.text import printable
 from iopstui.ui.draw import charts, density
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule
@@ -79,15 +79,15 @@ class HostsView:
         self.mapped: bool | None = None
         self._charset = charset
         self._map = HostMap(charset)
-        self._listed: list[HostLine] = []
+        self._listed: list[HostState] = []
         self._name: str | None = None
-        self._sorted: tuple[object, int, list[HostLine]] = (None, 0, [])
-        self._chosen: tuple[object, list[HostLine]] = (None, [])
-        self._of: dict[str, HostLine] = {}
+        self._sorted: tuple[object, int, list[HostState]] = (None, 0, [])
+        self._chosen: tuple[object, list[HostState]] = (None, [])
+        self._of: dict[str, HostState] = {}
         self._top = 0
 
     @property
-    def under_cursor(self) -> HostLine | None:
+    def under_cursor(self) -> HostState | None:
         """The host that Enter opens."""
         return self._listed[self.cursor] if self.cursor < len(self._listed) else None
 
@@ -106,7 +106,7 @@ class HostsView:
         self.cursor = max(0, min(self.cursor + by, len(self._listed) - 1))
         self._name = self._listed[self.cursor].name if self._listed else None
 
-    def _in_order(self, lines: list[HostLine], order: str, second: int) -> list[HostLine]:
+    def _in_order(self, lines: list[HostState], order: str, second: int) -> list[HostState]:
         """Anew only every few seconds, so that a row can be read."""
         key = (id(lines), len(lines), order)
         if self._sorted[0] != key or not 0 <= second - self._sorted[1] < STANDS_S:
@@ -117,7 +117,7 @@ class HostsView:
         """Whether so many hosts are shown as a map."""
         return hosts > max(FEW, room) if self.mapped is None else self.mapped
 
-    def chosen(self, scene: FleetScene) -> list[HostLine]:
+    def chosen(self, scene: FleetState) -> list[HostState]:
         """The hosts that what was typed leaves, by name."""
         key = (len(scene.hosts), self.words)
         if key != self._chosen[0] or self._of is not scene.hosts:
@@ -126,7 +126,7 @@ class HostsView:
             self._chosen = (key, ordered(found, NAME, 0))
         return self._chosen[1]
 
-    def rows(self, scene: FleetScene, second: int, width: int, height: int) -> list[Row]:
+    def rows(self, scene: FleetState, second: int, width: int, height: int) -> list[Row]:
         """The panel, as of this second."""
         lines = self.chosen(scene)
         mapped = self.is_map(len(lines), height - 2)
@@ -140,7 +140,9 @@ class HostsView:
             return pad([title, *body], height, width)
         return pad([title, *self._both(scene, lines, second, width, height - 1)], height, width)
 
-    def _title(self, scene: FleetScene, lines: Sequence[HostLine], mapped: bool, width: int) -> Row:
+    def _title(
+        self, scene: FleetState, lines: Sequence[HostState], mapped: bool, width: int
+    ) -> Row:
         every = len(scene.hosts)
         count = f"{len(lines)} of {every}" if len(lines) < every else f"{every}"
         pieces: list[Piece] = [("hosts", BOLD), (f" {count}", None)]
@@ -164,8 +166,8 @@ class HostsView:
 
     def _list(
         self,
-        scene: FleetScene,
-        lines: Sequence[HostLine],
+        scene: FleetState,
+        lines: Sequence[HostState],
         second: int,
         width: int,
         height: int,
@@ -198,8 +200,8 @@ class HostsView:
 
     def _row(
         self,
-        one: HostLine,
-        table: Table[HostLine],
+        one: HostState,
+        table: Table[HostState],
         seconds: tuple[int, int],
         width: int,
         spare: int,
@@ -216,26 +218,26 @@ class HostsView:
             row.add("  ").add(small_line(one, *seconds, cells, top, self._charset), FIO)
         return row.done()
 
-    def _table(self, scene: FleetScene, second: int, width: int, line: bool) -> Table[HostLine]:
+    def _table(self, scene: FleetState, second: int, width: int, line: bool) -> Table[HostState]:
         names = max((len(name) for name in scene.hosts), default=0)
         label = max(LEAST_NAME, min(MOST_NAME, names + 1))
         # between two runs nothing moves: the column of p99 stays, and is empty
         fio = not scene.watching or scene.between
 
-        def now(figure: str, one: HostLine) -> float | None:
+        def now(figure: str, one: HostState) -> float | None:
             # of a run that begins nothing is known yet
             begins = scene.running and not (scene.seen or scene.between)
             waits = figure == WAIT and scene.between and scene.seen
             return None if begins or waits else one.now(figure, second)
 
         columns = [
-            Column[HostLine]("IOPS", 7, lambda one: f.number(now(IOPS, one)), style=FIO),
-            Column[HostLine]("MiB/s", 7, lambda one: f.mib(now(BW, one))),
-            Column[HostLine]("p99" if fio else "await", 8,
+            Column[HostState]("IOPS", 7, lambda one: f.number(now(IOPS, one)), style=FIO),
+            Column[HostState]("MiB/s", 7, lambda one: f.mib(now(BW, one))),
+            Column[HostState]("p99" if fio else "await", 8,
                              lambda one: f.latency(now(WAIT, one), "")),
-            Column[HostLine]("await", 8, lambda one: f.latency(now(AWAIT, one), ""), drop=2),
-            Column[HostLine]("util%", 6, lambda one: f.percent(now(UTIL, one)), drop=1),
-            Column[HostLine]("state", 9, lambda one: one.state),
+            Column[HostState]("await", 8, lambda one: f.latency(now(AWAIT, one), ""), drop=2),
+            Column[HostState]("util%", 6, lambda one: f.percent(now(UTIL, one)), drop=1),
+            Column[HostState]("state", 9, lambda one: one.state),
         ]  # fmt: skip
         if not fio:
             del columns[3]
@@ -246,7 +248,7 @@ class HostsView:
     # -- many
 
     def _both(
-        self, scene: FleetScene, lines: list[HostLine], second: int, width: int, height: int
+        self, scene: FleetState, lines: list[HostState], second: int, width: int, height: int
     ) -> list[Row]:
         """The map, and beside or below it who matters."""
         order = WORST if self.order == NAME else self.order
@@ -273,7 +275,7 @@ def _cut(row: Row, width: int) -> Row:
     return tuple(found)
 
 
-def _minute(one: HostLine, second: int) -> list[float | None]:
+def _minute(one: HostState, second: int) -> list[float | None]:
     return one.past[IOPS].between(second + 1 - MINUTE, second + 1)
 
 
@@ -286,7 +288,7 @@ def first_of_line(begun: int | None, second: int) -> int:
 
 
 def small_line(
-    one: HostLine, first: int, second: int, cells: int, top: float, charset: Charset
+    one: HostState, first: int, second: int, cells: int, top: float, charset: Charset
 ) -> str:
     """Its IOPS of a minute in so many cells, all hosts' by one scale."""
     each = -(-MINUTE // cells)
@@ -302,7 +304,7 @@ def small_line(
     return text
 
 
-def ordered_by(lines: Sequence[HostLine], order: str, second: int) -> list[HostLine]:
+def ordered_by(lines: Sequence[HostState], order: str, second: int) -> list[HostState]:
     """In this order; "worst" are those that matter first, then the others, which are by name."""
     if order != WORST:
         return ordered(lines, order, second)
@@ -311,7 +313,7 @@ def ordered_by(lines: Sequence[HostLine], order: str, second: int) -> list[HostL
     return [*first, *(one for one in lines if one.name not in names)]
 
 
-def worst(lines: Sequence[HostLine], second: int, each: int = 6) -> list[HostLine]:
+def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostState]:
     """Who is missing, then the slowest, then the oddest; each once."""
     gone = [one for one in lines if one.state in ABSENT][: 2 * each]
     here = [one for one in lines if one.state not in ABSENT]
@@ -333,7 +335,7 @@ def order_words(order: str, fio: bool) -> str:
     }[order]  # fmt: skip
 
 
-def scale_of(lines: Sequence[HostLine], second: int) -> float:
+def scale_of(lines: Sequence[HostState], second: int) -> float:
     """The top of the small lines: a round number that seldom changes."""
     return charts.nice_above(
         max((value for one in lines for value in _minute(one, second) if value), default=0.0)

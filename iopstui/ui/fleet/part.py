@@ -108,8 +108,8 @@ class FleetKeys(Part):
     def _turn(self, name: str, value: str) -> None:
         """Ask whether the hosts are to change it."""
         # here: the help of one machine's screen has these keys, too, and needs no fleet for it
-        from iopstui.fleet.hosts.settings import turn_of
-        from iopstui.fleet.scene import natural
+        from iopstui.fleet.fleet_state import natural
+        from iopstui.fleet.hosts.host_tunables import turn_of
         from iopstui.ui.fleet.question import Question, nobody
 
         runs, board = self._runs(), self._board()

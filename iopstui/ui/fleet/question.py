@@ -10,8 +10,8 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from iopstui.fleet.hosts.settings import Turn
-from iopstui.fleet.scene import natural
+from iopstui.fleet.fleet_state import natural
+from iopstui.fleet.hosts.host_tunables import HostTunableChange
 from iopstui.format import counted
 from iopstui.text import printable
 from iopstui.ui.core.key import HELP
@@ -36,7 +36,7 @@ class Question(Modal[bool]):
     size_class = "tall"
     about = "A change on many hosts: y makes it, n or Esc leaves everything as it is."
 
-    def __init__(self, turn: Turn, charset: Charset) -> None:
+    def __init__(self, turn: HostTunableChange, charset: Charset) -> None:
         hosts = counted(len(turn.hosts), "host")
         hints: tuple[Hint, ...] = (
             ("y", f"Change {hosts}", "screen.answer(True)"),
@@ -81,14 +81,14 @@ class Question(Modal[bool]):
         return made
 
 
-def title(turn: Turn) -> str:
+def title(turn: HostTunableChange) -> str:
     """What is asked for, in words."""
     befores = dict.fromkeys(one.now for _, one in turn.hosts)
     hosts = counted(len(turn.hosts), "host")
     return printable(f"{turn.name} {'/'.join(befores)} → {turn.value} on {hosts}")
 
 
-def nobody(turn: Turn) -> str:
+def nobody(turn: HostTunableChange) -> str:
     """Why there is nothing to ask."""
     if not turn.out:
         return f"{turn.name} is {turn.value} on all hosts already"

@@ -24,11 +24,11 @@ from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.fleet.curve import Curve
-    from iopstui.fleet.scene import FleetScene
+    from iopstui.fleet.fleet_state import FleetState
+    from iopstui.fleet.scaling_curve import ScalingCurve
     from iopstui.ui.fleet.controller import FleetController
     from iopstui.ui.fleet.curve_page import CurvePage
-    from iopstui.ui.fleet.sweep_form import Sweep
+    from iopstui.ui.fleet.sweep_form import HostSweepChoice
 
 HELD = "a sweep over hosts runs and must not be disturbed: x stops it"
 NO_JOB = "a sweep over hosts needs a job: iopstui fleet HOSTS --job JOB"
@@ -44,7 +44,7 @@ class SweepKeys(Part):
         self,
         port: Port,
         fleet: FleetController,
-        scene: FleetScene,
+        scene: FleetState,
         jobs: JobKeys,
         on_host: Callable[[], bool],
         watched: Callable[[], bool],
@@ -63,7 +63,7 @@ class SweepKeys(Part):
     # -- what is known
 
     @property
-    def curve(self) -> Curve | None:
+    def curve(self) -> ScalingCurve | None:
         """The sweep that runs or ran last."""
         return self._scene.curve
 
@@ -146,7 +146,7 @@ class SweepKeys(Part):
             self._begin,
         )  # fmt: skip
 
-    def _begin(self, sweep: Sweep | None) -> None:
+    def _begin(self, sweep: HostSweepChoice | None) -> None:
         if sweep is None:
             return
         seconds = {} if sweep.seconds is None else {"runtime": str(sweep.seconds)}

@@ -12,7 +12,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Button, Input, Static
 
 from iopstui.errors import IopstuiError, UsageError
-from iopstui.fleet.curve import counts_of, usual_counts
+from iopstui.fleet.scaling_curve import counts_of, usual_counts
 from iopstui.format import counted, duration
 from iopstui.model.experiment.scaling import LEAST_POINTS
 from iopstui.text import printable
@@ -28,7 +28,7 @@ FEW = f"With {LEAST_POINTS} points or more the law of scaling is fitted, and a k
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class HostSweepChoice:
     """What is to be run: how many hosts each point has; ``seconds`` is each run's, ``None``: as the
     job says."""
 
@@ -36,7 +36,7 @@ class Sweep:
     seconds: int | None = None
 
 
-class SweepForm(Modal["Sweep | None"]):
+class SweepForm(Modal["HostSweepChoice | None"]):
     """Gives the sweep to begin, or ``None``. ``hosts`` are all names in the order in which points
     take them, ``runtime`` is the job's in seconds, if it has one that is known."""
 
@@ -97,7 +97,7 @@ class SweepForm(Modal["Sweep | None"]):
         if sweep is not None:
             self.dismiss(sweep)
 
-    def _read(self) -> Sweep | None:
+    def _read(self) -> HostSweepChoice | None:
         """What the fields say; ``None`` for what can't be, which is shown."""
         try:
             typed = self.query_one("#form-hosts", Input).value.strip().removeprefix("hosts=")
@@ -109,7 +109,7 @@ class SweepForm(Modal["Sweep | None"]):
             self.query_one("#form-words", Static).update(text)
             return None
         self.query_one("#form-words", Static).update(self._words(counts, seconds))
-        return Sweep(tuple(counts), seconds)
+        return HostSweepChoice(tuple(counts), seconds)
 
     def _seconds(self) -> int | None:
         if self._runtime is None:

@@ -14,12 +14,12 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from iopstui.format import counted
-from iopstui.lesson.shelf import Offer
+from iopstui.lesson.offers import LessonOffer
 from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
-from iopstui.ui.dialogs.typed import FILTER, Typed
+from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.rows import fit
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 
@@ -30,14 +30,14 @@ NOTE, TITLE = 6, 76
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class LessonChoice:
     """A lesson; ``anew`` False: go on with it where it was left."""
 
     lesson: Lesson
     anew: bool
 
 
-class LessonList(Typed, Modal["Chosen | None"]):
+class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
     """``where`` says what the lessons work on, ``left`` is (name, place) of the one that was left
     in its middle, ``played`` what came of those that were finished, by name."""
 
@@ -56,7 +56,7 @@ class LessonList(Typed, Modal["Chosen | None"]):
 
     def __init__(
         self,
-        offers: Sequence[Offer],
+        offers: Sequence[LessonOffer],
         where: str,
         left: tuple[str, str] | None,
         played: Mapping[str, str],
@@ -112,7 +112,7 @@ class LessonList(Typed, Modal["Chosen | None"]):
         self.query_one(OptionList).highlighted = 0 if self._offers else None
         self._explain()
 
-    def _label(self, offer: Offer) -> Text:
+    def _label(self, offer: LessonOffer) -> Text:
         """Number, title, length, and what is special about it. Titles matter most."""
         lesson = offer.lesson
         number = lesson.name.partition("-")[0].lstrip("0")
@@ -122,7 +122,7 @@ class LessonList(Typed, Modal["Chosen | None"]):
         text = Text(self.charset.text(title), style=BOLD, no_wrap=True)
         return text.append(self.charset.text(beside), style="")
 
-    def _note(self, offer: Offer) -> str:
+    def _note(self, offer: LessonOffer) -> str:
         if self._left is not None and offer.lesson.name == self._left[0]:
             return "left"
         if offer.lesson.name in self._played:
@@ -143,7 +143,7 @@ class LessonList(Typed, Modal["Chosen | None"]):
         self.keys.show((*hints, READ, FILTER, CLOSE), self.filtering)
         self.query_one("#lessons-scroll", VerticalScroll).scroll_home(animate=False)
 
-    def _explanation(self, offer: Offer) -> Text:
+    def _explanation(self, offer: LessonOffer) -> Text:
         lesson = offer.lesson
         left = self._left
         text = Text().append(self.clean(lesson.title) + "\n\n", style=BOLD)
@@ -162,7 +162,7 @@ class LessonList(Typed, Modal["Chosen | None"]):
                 text.append(self.clean(words) + "\n\n", style=style)
         return text
 
-    def _chosen(self) -> Offer | None:
+    def _chosen(self) -> LessonOffer | None:
         index = self.query_one(OptionList).highlighted
         return self._offers[index] if index is not None and index < len(self._offers) else None
 
@@ -186,7 +186,7 @@ class LessonList(Typed, Modal["Chosen | None"]):
         offer = self._chosen()
         if offer is not None:
             left = self._left is not None and offer.lesson.name == self._left[0]
-            self.dismiss(Chosen(offer.lesson, anew or not left))
+            self.dismiss(LessonChoice(offer.lesson, anew or not left))
 
     def action_scroll(self, by: int) -> None:
         """Scroll the explanation."""
@@ -194,7 +194,7 @@ class LessonList(Typed, Modal["Chosen | None"]):
         scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
 
 
-def _possible(offer: Offer) -> str:
+def _possible(offer: LessonOffer) -> str:
     """What of it this target can show, and why not the rest."""
     if not offer.cannot:
         return "all of it can be shown"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.errors import IopstuiError
-from iopstui.events import Ended, Event, Mark, StepFinished, StepStarted
+from iopstui.events import Event, Mark, SessionEnded, StepFinished, StepStarted
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Part
 from iopstui.ui.core import pages
@@ -20,10 +20,10 @@ from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.lesson.shelf import Lessons
+    from iopstui.lesson.offers import Lessons
     from iopstui.model.lesson.pages import Lesson
-    from iopstui.ui.dashboard.screen import View
-    from iopstui.ui.lesson.list import Chosen
+    from iopstui.ui.dashboard.screen import ViewState
+    from iopstui.ui.lesson.list import LessonChoice
     from iopstui.ui.lesson.state import Playing
     from iopstui.ui.state.live import RunShown
 
@@ -57,7 +57,7 @@ class LessonKeys(Part):
         # what came of the lessons that were finished, by name
         self._played: dict[str, str] = {}
         # what the dashboard showed before the lesson
-        self._before: tuple[View, RunShown] | None = None
+        self._before: tuple[ViewState, RunShown] | None = None
         # what was said when the lesson was left, while settings are put back
         self._last_words = ""
 
@@ -94,7 +94,7 @@ class LessonKeys(Part):
         shown = LessonList(offers, where, place, self._played, self.port.charset)
         self.port.push(shown, self._lesson_chosen)
 
-    def _lesson_chosen(self, chosen: Chosen | None) -> None:
+    def _lesson_chosen(self, chosen: LessonChoice | None) -> None:
         if chosen is not None:
             self._begin(chosen.lesson, chosen.anew)
 
@@ -247,7 +247,7 @@ class LessonKeys(Part):
             return
         ended = playing.run.feed(event)
         match event:
-            case Ended():
+            case SessionEnded():
                 playing.run.give_up("the session has ended")
                 self.port.state.log.forget_notice()
             case StepFinished() if event.error:

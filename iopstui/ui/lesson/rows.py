@@ -8,9 +8,9 @@ from rich.cells import cell_len, chop_cells
 from rich.style import Style
 
 from iopstui.format import counted, latency, number
-from iopstui.lesson.page import READY, SKIPPED, ShownPage, Table, Verdict
+from iopstui.lesson.page import READY, SKIPPED, AnswerVerdict, ShownPage, Table
 from iopstui.model.lesson.pages import ASK
-from iopstui.model.lesson.text import Text
+from iopstui.model.lesson.text import ShownParagraph
 from iopstui.text import printable, tied, untied
 from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, SELECTED, WARNING, Charset
@@ -58,7 +58,7 @@ def folded(line: str, width: int) -> list[str]:
 
 
 def page_rows(
-    page: ShownPage, verdicts: Sequence[Verdict], fixed: bool, width: int, charset: Charset
+    page: ShownPage, verdicts: Sequence[AnswerVerdict], fixed: bool, width: int, charset: Charset
 ) -> list[Row]:
     """All of it; ``fixed``: it was read before, and what was answered stays."""
     build = _Builder(width, charset)
@@ -84,7 +84,7 @@ def page_rows(
     return build.rows
 
 
-def _paragraph(build: _Builder, block: Text, verdict: Verdict | None) -> None:
+def _paragraph(build: _Builder, block: ShownParagraph, verdict: AnswerVerdict | None) -> None:
     label: Styled = ("", None)
     if verdict is not None and verdict.correct is not None:
         label = ("Right. ", FINDING) if verdict.correct else ("Not so. ", WARNING)
@@ -132,7 +132,7 @@ class _Builder:
         for number_, line in enumerate(_styled(pieces, flow(words, width))):
             self._row([(" " * (more if number_ else first), None), *line])
 
-    def kept(self, block: Text) -> None:
+    def kept(self, block: ShownParagraph) -> None:
         """Lines as they are."""
         for line in block.text.splitlines():
             for part in folded(line, self.room - 2):
@@ -198,7 +198,7 @@ def end_page(playing: Playing) -> ShownPage:
         "Tunables that the lesson changed have their old values again, its files are removed."
     )
     total = len(run.lesson.steps)
-    blocks = tuple(Text(text) for text in words)
+    blocks = tuple(ShownParagraph(text) for text in words)
     return ShownPage(END, END, f"The end of: {run.lesson.title}", blocks, total, total)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from iopstui.lesson.page import FAILED, READY, ShownPage, Verdict
+from iopstui.lesson.page import FAILED, READY, AnswerVerdict, ShownPage
 from iopstui.lesson.player import LessonRun
-from iopstui.model.lesson.pages import RUN_STEP, Explain, Page, Run
+from iopstui.model.lesson.pages import RUN_STEP, AnswerPage, Page, RunPage
 
 END = "end"
 
@@ -71,10 +71,10 @@ class Playing:
         steps = self.run.lesson.steps
         return next((s for s in steps if (s.kind, s.name) == (page.kind, page.name)), None)
 
-    def verdicts(self, page: ShownPage) -> list[Verdict]:
+    def verdicts(self, page: ShownPage) -> list[AnswerVerdict]:
         """What the measurement says to the questions of a page."""
         step = self.step_of(page)
-        names = step.answers if isinstance(step, Explain) else ()
+        names = step.answers if isinstance(step, AnswerPage) else ()
         found = (self.run.verdict(name) for name in names)
         return [verdict for verdict in found if verdict is not None]
 
@@ -96,10 +96,10 @@ class Playing:
         self.run.stop()
 
     @property
-    def measured(self) -> Run | None:
+    def measured(self) -> RunPage | None:
         """The run that is watched, or that the page shows."""
         step = self.run.step
-        return step if isinstance(step, Run) else None
+        return step if isinstance(step, RunPage) else None
 
     @property
     def can_run(self) -> bool:

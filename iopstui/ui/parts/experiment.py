@@ -28,13 +28,13 @@ from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.experiment.background import Background, Running
-    from iopstui.ui.experiment.form import Chosen, Field
+    from iopstui.experiment.background import BackgroundExperiments, RunningExperiment
+    from iopstui.ui.experiment.form import ExperimentChoice, Field
 
 WAITS_S = 5.0
 NONE_HERE = "no experiment can be run in this session"
 
-MakeBackground = Callable[[Controller], "Background"]
+MakeBackground = Callable[[Controller], "BackgroundExperiments"]
 
 
 class ExperimentKeys(Part):
@@ -52,7 +52,7 @@ class ExperimentKeys(Part):
     ) -> None:
         super().__init__(port)
         self.background = background
-        self.under: Running | None = None
+        self.under: RunningExperiment | None = None
         self.screen: Screen[None] | None = None
         self._jobs = jobs
         self._tell = tell
@@ -191,7 +191,7 @@ class ExperimentKeys(Part):
             return
         self._open_form(kind, self.background(session), session.running or state.running)
 
-    def _open_form(self, kind: str, background: Background, runs: bool) -> None:
+    def _open_form(self, kind: str, background: BackgroundExperiments, runs: bool) -> None:
         from iopstui.ui.experiment.form import ExperimentForm, fields, filled
         from iopstui.ui.experiment.plan import DEFAULT_AXIS, options_text
 
@@ -206,7 +206,11 @@ class ExperimentKeys(Part):
         self.port.push(form, lambda chosen: self._form_filled(background, chosen, kind, rows))
 
     def _form_filled(
-        self, background: Background, chosen: Chosen | None, kind: str, rows: Sequence[Field]
+        self,
+        background: BackgroundExperiments,
+        chosen: ExperimentChoice | None,
+        kind: str,
+        rows: Sequence[Field],
     ) -> None:
         if chosen is None or self.port.session is None:
             return

@@ -131,7 +131,7 @@ class JobKeys(Part):
         """Double or halve the option, and restart a running job with it."""
         self._double(knobs.NUMJOBS, up)
 
-    def _double(self, knob: knobs.Knob, up: bool) -> None:
+    def _double(self, knob: knobs.OptionKey, up: bool) -> None:
         if self.port.session is None:
             return
         value = knobs.turned(knob, self._current(knob), up)
@@ -156,12 +156,12 @@ class JobKeys(Part):
         if value is not None:
             self._turn(knobs.BLOCK_SIZE, value)
 
-    def _current(self, knob: knobs.Knob) -> str:
+    def _current(self, knob: knobs.OptionKey) -> str:
         step = self.port.state.step
         text = next((job.text for job in self.jobs if job.name == self.job), "")
         return knobs.current(knob, self.overrides, step.title if step else "", text)
 
-    def _turn(self, knob: knobs.Knob, value: str) -> None:
+    def _turn(self, knob: knobs.OptionKey, value: str) -> None:
         """Takes the new value; a running job is restarted once the key has come to rest."""
         self.overrides[knob.option] = value
         self.turned(knob.option, f"{knob.word} {value}")

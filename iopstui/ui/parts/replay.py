@@ -16,7 +16,7 @@ REPLACED = frozenset({"freeze", "walk", "stride", "ends"})
 """Actions of the live screen that others stand in for here."""
 
 
-class Played(Protocol):
+class PlayedRecording(Protocol):
     """A recording that is played: of one session, or of many hosts."""
 
     speed: float
@@ -56,7 +56,7 @@ class Played(Protocol):
 class ReplayKeys(Part):
     """Keys that measure say that they can't; those that look work as they do live."""
 
-    def __init__(self, port: Port, session: Played) -> None:
+    def __init__(self, port: Port, session: PlayedRecording) -> None:
         super().__init__(port)
         self._session = session
 

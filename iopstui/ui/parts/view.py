@@ -173,14 +173,14 @@ class ViewKeys(Part):
         """Open the list of processes."""
         if self.port.dashboard is None:
             return
-        from iopstui.linux.counters.groups_io import GroupsIo
+        from iopstui.linux.counters.cgroup_io import CgroupIo
         from iopstui.linux.process.process_io import ProcessIo
         from iopstui.linux.roots import Roots
         from iopstui.ui.dashboard import processes_view
 
         port, charset, live = self.port, self.port.charset, self.port.live
         source = None if live is None else ProcessIo()
-        groups = None if live is None else GroupsIo(live.target.on, Roots())
+        groups = None if live is None else CgroupIo(live.target.on, Roots())
         self._list(
             "Processes",
             lambda width: processes_view.rows(

@@ -14,15 +14,15 @@ from iopstui.events import (
     Event,
     ExperimentFinished,
     FrameReady,
+    LayoutProgress,
     PointFailed,
     PointFinished,
     PointStarted,
-    Progress,
     StepStarted,
 )
 from iopstui.format import clock
-from iopstui.model.experiment.curve import (
-    Curve,
+from iopstui.model.experiment.load_curve import (
+    LoadCurve,
     conclusions,
     curves_along,
     curves_of,
@@ -34,7 +34,7 @@ from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand, lett
 from iopstui.model.experiment.point import Point, Settling
 from iopstui.model.experiment.repeated import Key, in_order, key_of, places
 from iopstui.model.experiment.sensitivity import KNOWN_FROM, so_far
-from iopstui.model.experiment.words import Results, method_text
+from iopstui.model.experiment.words import ComparisonResults, method_text
 from iopstui.text import printable
 
 SWEEP, COMPARE = "sweep", "compare"
@@ -66,7 +66,9 @@ class ExperimentState:
         self.phase = ""
         self.iops: float | None = None
         self._settling = Settling(plan.settle, plan.measure)
-        self._made: tuple[int, list[str], list[Curve[PointFinished]], Results | None] | None = None
+        self._made: (
+            tuple[int, list[str], list[LoadCurve[PointFinished]], ComparisonResults | None] | None
+        ) = None
 
     @property
     def kind(self) -> str:
@@ -121,7 +123,7 @@ class ExperimentState:
                 self.finished, self.started, self.iops = event, None, None
             case StepStarted():
                 self.phase = event.phase
-            case Progress():
+            case LayoutProgress():
                 self.phase = "layout"
 
     def _started(self, event: PointStarted) -> None:
@@ -193,11 +195,11 @@ class ExperimentState:
             return f"settling, {at:.0f} of {plan.settle:g} s"
         return f"measuring, {min(at - plan.settle, plan.measure):.0f} of {plan.measure:g} s"
 
-    def curves(self) -> list[Curve[PointFinished]]:
+    def curves(self) -> list[LoadCurve[PointFinished]]:
         """Lines of the charts: along ``axis``, one for every other combination."""
         return self._concluded()[2]
 
-    def results(self) -> Results | None:
+    def results(self) -> ComparisonResults | None:
         """What the runs of a comparison show so far; ``None`` before the first is done."""
         return self._concluded()[3]
 
@@ -227,7 +229,9 @@ class ExperimentState:
         words = f"{done} of {self.plan.repeats} repeats are complete: the result comes at the end"
         return [words, *more]
 
-    def _concluded(self) -> tuple[int, list[str], list[Curve[PointFinished]], Results | None]:
+    def _concluded(
+        self,
+    ) -> tuple[int, list[str], list[LoadCurve[PointFinished]], ComparisonResults | None]:
         """Computed again when a point, or the whole experiment, is done."""
         key = 2 * (len(self.points) + len(self.failed)) + (self.finished is not None)
         if self._made is None or self._made[0] != key:
@@ -240,7 +244,7 @@ class ExperimentState:
 
     def _swept(
         self, points: Sequence[PointFinished]
-    ) -> tuple[list[str], list[Curve[PointFinished]], None]:
+    ) -> tuple[list[str], list[LoadCurve[PointFinished]], None]:
         if not points:
             return [], [], None
         # before all points are there, a curve ends where measuring has come to
@@ -270,13 +274,13 @@ class ExperimentState:
 
     def _compared(
         self, points: Sequence[PointFinished]
-    ) -> tuple[list[str], list[Curve[PointFinished]], Results | None]:
+    ) -> tuple[list[str], list[LoadCurve[PointFinished]], ComparisonResults | None]:
         runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
         for event in points:
             runs[event.variant][event.repeat] = event.point
         if not points:
             return [], [], None
-        results = Results(self.plan, runs)
+        results = ComparisonResults(self.plan, runs)
         if self.finished is None:
             return [], [], results
         lines = list(results.verdicts())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from iopstui.events import Ceased, Found
+from iopstui.events import FindingEnded, FindingReported
 from iopstui.model.findings.evidence import Finding, ceased_words
 
 ONCE = ("moved",)
@@ -36,7 +36,7 @@ class ShownFindings:
         """Those that are kept now."""
         return ShownFindings(self.entries)
 
-    def found(self, event: Found, step: int) -> None:
+    def found(self, event: FindingReported, step: int) -> None:
         """A rule that fires again in the same run moves up; it is not listed twice."""
         rule, first = event.finding.rule, event.t
         for index, entry in enumerate(self.entries):
@@ -49,7 +49,7 @@ class ShownFindings:
         self.entries.append(FoundEntry(event.t, first, step, event.finding))
         del self.entries[:-KEPT]
 
-    def ceased(self, event: Ceased) -> bool:
+    def ceased(self, event: FindingEnded) -> bool:
         """The newest of this rule is over, and shown as that for a while; False: there is none."""
         for index in reversed(range(len(self.entries))):
             entry = self.entries[index]

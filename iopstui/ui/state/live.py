@@ -11,20 +11,20 @@ from iopstui import format as f
 from iopstui.events import (
     LAYOUT,
     RUN,
-    Ceased,
-    Ended,
     Event,
+    ExpectationChecked,
     ExperimentFinished,
     ExperimentStarted,
-    Found,
+    FindingEnded,
+    FindingReported,
     FrameReady,
-    Judged,
+    LayoutProgress,
     Mark,
     Notice,
     PointFailed,
     PointFinished,
     PointStarted,
-    Progress,
+    SessionEnded,
     SteadyState,
     StepFinished,
     StepStarted,
@@ -36,15 +36,15 @@ from iopstui.model.metrics.cpu_history import CpuHistory
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
+from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.model.metrics.stretches import Stretches
 from iopstui.session.run_rows import outcome, take, take_stretch
 from iopstui.session.tick.outcomes import FAIL, PASS, together
 from iopstui.text import printable
 from iopstui.ui.state.findings import FoundEntry, ShownFindings
 from iopstui.ui.state.log import Log, LogEntry
-from iopstui.ui.state.moments import Moment, Moments
 from iopstui.ui.state.next_run import NextRun
+from iopstui.ui.state.second_history import HistoryEntry, SecondHistory
 
 if TYPE_CHECKING:
     from iopstui.ui.state.experiment import ExperimentState
@@ -71,7 +71,7 @@ class RunShown:
     step: StepStarted | None
     finished: StepFinished | None
     fio: Frame | None
-    judged: tuple[Judged, ...]
+    judged: tuple[ExpectationChecked, ...]
     steady: SteadyState | None
 
 
@@ -85,7 +85,7 @@ class LiveState:
     device_latencies: LatencyHistory = field(default_factory=LatencyHistory)
     """The probe's."""
     runs: RunHistory = field(init=False)
-    stretches: Stretches = field(init=False)
+    stretches: MarkIntervals = field(init=False)
     """Between the marks."""
     completions: CpuHistory = field(default_factory=CpuHistory)
     """By CPU."""
@@ -94,13 +94,13 @@ class LiveState:
     frame: Frame | None = None
     fio: Frame | None = None
     step: StepStarted | None = None
-    progress: Progress | None = None
+    progress: LayoutProgress | None = None
     finished: StepFinished | None = None
     ipi: dict[int, float] = field(default_factory=dict)
     log: Log = field(default_factory=Log)
     findings: ShownFindings = field(default_factory=ShownFindings)
     next_run: NextRun = field(default_factory=NextRun)
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[ExpectationChecked] = field(default_factory=list)
     """What came of the last run's expectations; empty while one runs."""
     steady: SteadyState | None = None
     point: PointStarted | None = None
@@ -113,7 +113,7 @@ class LiveState:
     ended: bool = False
     was: dict[str, dict[str, str]] = field(default_factory=dict)
     """What changed tunables had been at first, by name and disk."""
-    moments: Moments = field(default_factory=Moments)
+    moments: SecondHistory = field(default_factory=SecondHistory)
     """The last minutes, one by one."""
     _noticed: float = -1.0
     _listed: frozenset[str] = frozenset()
@@ -123,7 +123,7 @@ class LiveState:
 
     def __post_init__(self) -> None:
         self.runs = RunHistory(self.devices)
-        self.stretches = Stretches(self.devices)
+        self.stretches = MarkIntervals(self.devices)
 
     @property
     def probed(self) -> Frame | None:
@@ -168,7 +168,7 @@ class LiveState:
         other.next_run = self.next_run.copy()
         return other
 
-    def at(self, moment: Moment) -> LiveState:
+    def at(self, moment: HistoryEntry) -> LiveState:
         """As it was in an earlier moment; charts and runs are those of now."""
         other = copy(self)
         other.frame, other.fio, other._probed = moment.frame, moment.fio, moment.probed
@@ -181,7 +181,7 @@ class LiveState:
 
     def _keep_moment(self, frame: Frame) -> None:
         self.moments.add(
-            Moment(
+            HistoryEntry(
                 frame, self.fio, self._probed, self.step, self.finished, self.progress,
                 self.steady, tuple(self.judged), self.ipi, tuple(self.findings.entries),
             )
@@ -207,13 +207,13 @@ class LiveState:
             case Notice():
                 self.log.say(event.t, event.level, event.text)
                 self._noticed = event.t
-            case Found():
+            case FindingReported():
                 self.findings.found(event, self._step)
                 self.moments.found(self.findings.entries)
-            case Ceased():
+            case FindingEnded():
                 if self.findings.ceased(event):
                     self.moments.found(self.findings.entries)
-            case Judged():
+            case ExpectationChecked():
                 self._judged(event)
             case SteadyState():
                 self.steady = event
@@ -232,11 +232,11 @@ class LiveState:
                 self.log.add(event.t, "info", words)
             case StepStarted():
                 self._started(event)
-            case Progress():
+            case LayoutProgress():
                 self.progress = event
             case StepFinished():
                 self._finished(event)
-            case Ended():
+            case SessionEnded():
                 self._ended(event)
 
     def say(self, level: str, text: str) -> None:
@@ -276,7 +276,7 @@ class LiveState:
     def _step(self) -> int:
         return self.step.step if self.step is not None else 0
 
-    def _judged(self, event: Judged) -> None:
+    def _judged(self, event: ExpectationChecked) -> None:
         self.judged.append(event)
         level, words = together([event])
         self.log.add(event.t, level, words)
@@ -408,7 +408,7 @@ class LiveState:
         words = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
         self.log.add(event.t, "info", words)
 
-    def _ended(self, event: Ended) -> None:
+    def _ended(self, event: SessionEnded) -> None:
         self.ended = True
         self.next_run.ask_no_more()
         shown = self.log.notice

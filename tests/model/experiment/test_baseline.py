@@ -26,7 +26,7 @@ from iopstui.model.experiment.baseline import (
     ratio_interval,
     spread,
 )
-from iopstui.model.experiment.expectation import Judge, Outcome, parse_expectation
+from iopstui.model.experiment.expectation import ExpectationChecker, Outcome, parse_expectation
 from iopstui.model.histogram import bucket_bounds, bucket_key
 from iopstui.session.tick.outcomes import judged_event, judged_text
 
@@ -130,7 +130,7 @@ def test_why_there_is_no_interval(path: tuple[str, ...], count: int, why: str) -
 
 def test_a_run_without_an_interval_is_not_judged() -> None:
     one = parse_expectation("iops>=95%").against(BaselineFigure(200.0, Spread(0.01, 9), "x"))
-    judge = Judge([one])
+    judge = ExpectationChecker([one])
     for number in range(3):
         judge.add(frame([100_000] * 100, number))
     (outcome,) = judge.outcomes()
@@ -153,7 +153,7 @@ def test_equal_runs_rarely_fail_on_any_figure() -> None:
         for one in run(rng, 24, 150, stalls=0.2):
             for batches in before.values():
                 batches.add(one)
-        judge = Judge([
+        judge = ExpectationChecker([
             parse_expectation(f"{name}{'>=' if name == 'iops' else '<='}100%").against(
                 BaselineFigure(batches.whole.value or 0.0, batches.spread, "x"))
             for name, batches in before.items() if batches.spread is not None
@@ -222,7 +222,7 @@ def test_a_run_against_itself_passes() -> None:
         first.add(one)
     assert first.whole.value is not None
     base = BaselineFigure(first.whole.value, first.spread, "itself")
-    judge = Judge([parse_expectation("iops>=100%").against(base)])
+    judge = ExpectationChecker([parse_expectation("iops>=100%").against(base)])
     for one in held:
         judge.add(one)
     (outcome,) = judge.outcomes()

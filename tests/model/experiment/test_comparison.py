@@ -26,7 +26,7 @@ from iopstui.model.experiment.comparison import (
 )
 from iopstui.model.experiment.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.words import Results, moved
+from iopstui.model.experiment.words import ComparisonResults, moved
 from iopstui.model.metrics.power import power
 from iopstui.output.experiment.compare import CompareCsv, CompareJson, CompareTable
 from iopstui.output.experiment.sink import JsonLines
@@ -34,7 +34,7 @@ from iopstui.output.experiment.sink import JsonLines
 
 def words(found: Runs, repeats: int = 5) -> str:
     texts = [f"iodepth={n + 1}" for n in range(len(found))]
-    return "\n".join(Results(plan(repeats, *texts), found).verdicts())
+    return "\n".join(ComparisonResults(plan(repeats, *texts), found).verdicts())
 
 
 def alarms(make: Callable[[random.Random], Runs], trials: int = 700, primary: bool = True) -> float:
@@ -197,7 +197,7 @@ def test_a_difference_in_secondary_figures_alone() -> None:
     assert "no difference in IOPS that 5 runs of each can show; in IOPS it lies between" in line
     assert "; secondary, worse: p99 +100 %" in line
     chosen = replace(plan(5, "iodepth=1", "iodepth=2"), figure="p99")
-    told = next(Results(chosen, [first, second]).verdicts())
+    told = next(ComparisonResults(chosen, [first, second]).verdicts())
     assert "): worse: p99 +100 %" in told and "no difference shown in IOPS" in told
 
 
@@ -226,7 +226,7 @@ def test_a_job_that_wanders_is_no_move_of_completions() -> None:
     assert "with B completions ran elsewhere on average (CPU 0 0 → 67 %, CPU 1 100 → 33 %)" in text
     assert "cpus_allowed in the job keeps it on the same CPUs" in text
     chosen = replace(plan(3, "iodepth=1", "iodepth=2"), options={"cpus_allowed": "0"})
-    assert "cpus_allowed" not in "".join(Results(chosen, wandered).verdicts())
+    assert "cpus_allowed" not in "".join(ComparisonResults(chosen, wandered).verdicts())
 
 
 def test_two_repeats_tell_nothing_of_single_cpus() -> None:
@@ -268,7 +268,7 @@ def test_the_table_keeps_to_80_columns(rates: tuple[float, ...]) -> None:
     table = CompareTable(chosen, out)
     for event in finished(chosen, found):
         table.point(event)
-    table.end(Results(chosen, found))
+    table.end(ComparisonResults(chosen, found))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 80, max(lines, key=len)
     assert "busiest CPU's completions" in out.getvalue()
@@ -281,7 +281,7 @@ def test_json_and_csv() -> None:
     for event in finished(chosen, found):
         sink.point(event)
         table.point(event)
-    sink.end(Results(chosen, found))
+    sink.end(ComparisonResults(chosen, found))
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [line["event"] for line in lines[:3]] == ["session", "compare", "point_finished"]
     assert sum(line["event"] == "difference" for line in lines) == 7
@@ -341,7 +341,7 @@ def test_until_a_precision_is_reached() -> None:
     first = next(
         n for n in range(2, 13) if settled([{k: r[k] for k in range(n)} for r in found], 0.02)
     )
-    results = Results(chosen, [{k: r[k] for k in range(first)} for r in found])
+    results = ComparisonResults(chosen, [{k: r[k] for k in range(first)} for r in found])
     (iops,) = [one.difference for one in results.tested[0] if one.metric.name == "IOPS"]
     assert results.settled and first >= 6 and iops is not None
     assert math.log1p(iops.high) - math.log1p(iops.low) <= 2 * math.log1p(0.02)
@@ -349,8 +349,8 @@ def test_until_a_precision_is_reached() -> None:
     assert said[-1] == f"the difference in IOPS is known to within ±2 % after {first} repeats"
     assert "interrupted" not in " ".join(said)
     noisy = [{n: point(rng, 1e5, noise=0.1) for n in range(7)} for _ in range(2)]
-    (*_, last) = Results(chosen, noisy).verdicts()
+    (*_, last) = ComparisonResults(chosen, noisy).verdicts()
     assert last.startswith("interrupted after 7 of at most 30 repeats the difference in IOPS")
     assert "noise (measured) that takes about " in last
     few = [{n: one[n] for n in range(3)} for one in noisy]
-    assert "at least 6 repeats are needed" in next(iter(Results(chosen, few).verdicts()))
+    assert "at least 6 repeats are needed" in next(iter(ComparisonResults(chosen, few).verdicts()))

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from session_frames import session, whole_frames
 
 from iopstui.errors import UsageError
-from iopstui.events import ExperimentFinished, ExperimentStarted, Judged, SteadyState
+from iopstui.events import ExpectationChecked, ExperimentFinished, ExperimentStarted, SteadyState
 from iopstui.experiment.expectations import expectations_of, sections_of
 from iopstui.model.block.target import Target
 from iopstui.model.experiment import expectation as module
 from iopstui.model.experiment.expectation import (
-    Judge,
+    ExpectationChecker,
     Outcome,
     parse_expectation,
     parse_tolerance,
@@ -36,7 +36,7 @@ from iopstui.session.tick.outcomes import (
     FAIL,
     PASS,
     UNKNOWN,
-    Verdicts,
+    OutcomeTracker,
     final_rates,
     judged_event,
     outcome_text,
@@ -295,7 +295,7 @@ def test_what_a_job_can_measure(job: str, text: str) -> None:
     assert why_not_measurable(parse_expectation(text, TREE), sections(job)) is None
 
 
-def judged(name: str, *texts: str) -> tuple[Verdicts, list[object], str]:
+def judged(name: str, *texts: str) -> tuple[OutcomeTracker, list[object], str]:
     seen: list[object] = []
 
     class Sink:
@@ -306,7 +306,7 @@ def judged(name: str, *texts: str) -> tuple[Verdicts, list[object], str]:
             pass
 
     words = io.StringIO()
-    verdicts = Verdicts([parse_expectation(text, TREE) for text in texts])
+    verdicts = OutcomeTracker([parse_expectation(text, TREE) for text in texts])
     sink = VerdictSink(Sink(), words)
     for event in session(name):
         for one in (event, *verdicts.feed(event)):
@@ -318,7 +318,7 @@ def test_verdicts_in_events_and_words() -> None:
     name = "3.42-a-randread-grp"
     iops = statuses(name)[-1].jobs[0].directions["read"].iops
     result, seen, words = judged(name, f"iops>={iops - 0.001:.3f}", "clat.p50<=1ns", "r/s>=1")
-    verdicts = [event for event in seen if isinstance(event, Judged)]
+    verdicts = [event for event in seen if isinstance(event, ExpectationChecked)]
     assert [event.passed for event in verdicts] == [True, False, True]
     assert verdicts[0].measured == pytest.approx(iops), "fio's own figure, not nearly it"
     assert verdicts[1].share == 0 and 0 < (verdicts[0].share or 0) < 1
@@ -341,7 +341,7 @@ def test_the_maximum_is_fio_own_not_a_bucket_s(name: str) -> None:
     assert part.lat_max_ns is not None and part.lat_max_ns not in (part.bins or {})
     text = f"{part.bins_of}.max<={part.lat_max_ns}ns"
     _, seen, _ = judged(name, text, f"{part.bins_of}.max<={part.lat_max_ns - 1}ns")
-    verdicts = [event for event in seen if isinstance(event, Judged)]
+    verdicts = [event for event in seen if isinstance(event, ExpectationChecked)]
     assert [event.measured for event in verdicts] == [part.lat_max_ns] * 2
     assert [event.passed for event in verdicts] == [True, False]
 
@@ -359,12 +359,12 @@ def test_a_stonewalled_job_has_no_final_rate() -> None:
     rates = final_rates(fio_summary(statuses("3.42-d-stonewall")[-1]))
     assert rates and all(path[:2] == ("fio", "jobs") for path in rates), "each job has its own"
     _, seen, _ = judged("3.42-d-stonewall", "iops>=1")
-    assert next(e for e in seen if isinstance(e, Judged)).measured is not None
+    assert next(e for e in seen if isinstance(e, ExpectationChecked)).measured is not None
 
 
 def test_json_lines_carry_the_verdict() -> None:
     out = io.StringIO()
-    sink, verdicts = JsonlSink(out, "h"), Verdicts([parse_expectation("iops>=1")])
+    sink, verdicts = JsonlSink(out, "h"), OutcomeTracker([parse_expectation("iops>=1")])
     for event in session("3.42-a-randread-grp"):
         for one in (event, *verdicts.feed(event)):
             sink.handle(one)
@@ -380,7 +380,7 @@ def test_without_expectations_the_steady_state_alone_is_told() -> None:
 
 
 def test_the_points_of_an_experiment_are_not_judged_twice() -> None:
-    verdicts = Verdicts([parse_expectation("iops>=1")])
+    verdicts = OutcomeTracker([parse_expectation("iops>=1")])
     list(verdicts.feed(ExperimentStarted(0.0, Plan(("j",)))))
     run = session("3.42-a-randread-grp")
     assert [one for event in run for one in verdicts.feed(event)] == []
@@ -416,7 +416,7 @@ def test_wrapping_keeps_the_words(words: list[str]) -> None:
 
 
 def test_several_verdicts_in_a_line_the_gravest_first() -> None:
-    def one(text: str, measured: float | None, tolerance: float = 0.0) -> Judged:
+    def one(text: str, measured: float | None, tolerance: float = 0.0) -> ExpectationChecked:
         return judged_event(
             9.0, 1, Outcome(parse_expectation(text, TREE, tolerance), measured, 0.5)
         )
@@ -448,7 +448,7 @@ def test_words_of_an_event_are_those_of_its_outcome(
 
 
 def test_judge_counts_seconds_not_frames() -> None:
-    judge = Judge([parse_expectation("iops>=1")])
+    judge = ExpectationChecker([parse_expectation("iops>=1")])
     for frame in frames("3.33-x-stall4s"):
         judge.add(frame)
     assert judge.outcomes()[0].share == pytest.approx(1)

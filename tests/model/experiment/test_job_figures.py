@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from fio_recordings import statuses
 
-from iopstui.model.experiment.expectation import Judge, parse_expectation, why_not_measurable
+from iopstui.model.experiment.expectation import (
+    ExpectationChecker,
+    parse_expectation,
+    why_not_measurable,
+)
 from iopstui.model.experiment.job_figures import job_figures
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.metrics.summary import fio_summary
@@ -21,7 +25,7 @@ def test_jobs_that_wait_for_each_other_are_judged_by_their_own_time() -> None:
         rates = sum(part["iops"] for part in row["directions"].values())
         one = parse_expectation(f"{row['name']}:iops>={rates - 1:.0f}")
         over = parse_expectation(f"{row['name']}:iops>={rates + 2:.0f}")
-        met, missed = Judge([one, over]).outcomes(final_rates(STONEWALL))
+        met, missed = ExpectationChecker([one, over]).outcomes(final_rates(STONEWALL))
         assert (met.passed, missed.passed) == (True, False)
         assert met.measured == pytest.approx(rates)
 
@@ -40,7 +44,7 @@ def test_latencies_are_fio_s_own() -> None:
     row = STONEWALL["rows"][0]
     (direction, part), *_ = row["directions"].items()
     one = parse_expectation(f"{row['name']}:{direction}.clat.p99<=1s")
-    (outcome,) = Judge([one]).outcomes(final_rates(STONEWALL))
+    (outcome,) = ExpectationChecker([one]).outcomes(final_rates(STONEWALL))
     assert outcome.measured == part["percentiles"]["p99"] and outcome.expectation.unit == "ns"
 
 

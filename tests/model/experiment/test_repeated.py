@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from lazy_scipy import stats
 
 from iopstui.events import PointFinished
-from iopstui.model.experiment.curve import conclusions, curves_of, failure_lines, points_of
 from iopstui.model.experiment.curve_credibility import other_load
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
+from iopstui.model.experiment.load_curve import conclusions, curves_of, failure_lines, points_of
 from iopstui.model.experiment.plan import Plan, expand, parse_axis
 from iopstui.model.experiment.repeated import mean_of, merged
 from iopstui.model.metrics.statistics import knee_within

@@ -7,12 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lazy_scipy import np, optimize
 
-from iopstui.model.experiment.scaling import Law, fitted, scaling
+from iopstui.model.experiment.scaling import ScalingLaw, fitted, scaling
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 
 
-def points(law: Law, counts: tuple[int, ...] = COUNTS, *off: float) -> list[tuple[int, float]]:
+def points(
+    law: ScalingLaw, counts: tuple[int, ...] = COUNTS, *off: float
+) -> list[tuple[int, float]]:
     found = [law.at(hosts) for hosts in counts]
     return [
         (hosts, value * (1 + (off[place] if off else 0.0)))
@@ -41,7 +43,7 @@ def test_no_other_curve_is_nearer(measured: list[tuple[int, float]]) -> None:
 
 @given(st.floats(1.0, 1e7), st.floats(0.0, 0.9), st.floats(1e-5, 0.1))
 def test_the_law_that_was_put_in_comes_out(rate: float, wait: float, pairs: float) -> None:
-    law = fitted(points(Law(rate, wait, pairs)))
+    law = fitted(points(ScalingLaw(rate, wait, pairs)))
     assert law is not None
     assert law.rate == pytest.approx(rate, rel=1e-6)
     assert law.contention == pytest.approx(wait, rel=1e-5, abs=1e-9)
@@ -50,7 +52,7 @@ def test_the_law_that_was_put_in_comes_out(rate: float, wait: float, pairs: floa
 
 
 def test_it_is_near_what_scipy_fits_to_noisy_points() -> None:
-    measured = points(Law(2e5, 0.03, 0.002), COUNTS, 0.01, -0.02, 0.02, -0.01, 0.0, 0.01)
+    measured = points(ScalingLaw(2e5, 0.03, 0.002), COUNTS, 0.01, -0.02, 0.02, -0.01, 0.0, 0.01)
     hosts, values = np.array(measured).T
 
     def law(n: np.ndarray, rate: float, wait: float, pairs: float) -> np.ndarray:
@@ -63,14 +65,14 @@ def test_it_is_near_what_scipy_fits_to_noisy_points() -> None:
 
 
 def test_a_knee_within_what_was_measured() -> None:
-    found = scaling(points(Law(1e5, 0.2, 0.01), COUNTS, 0.01, -0.01, 0.0, 0.01, -0.01, 0.01))
+    found = scaling(points(ScalingLaw(1e5, 0.2, 0.01), COUNTS, 0.01, -0.01, 0.0, 0.01, -0.01, 0.01))
     assert found.knee == pytest.approx(8.9, rel=0.05) and not found.beyond
     assert found.knees is not None and found.knees[0] <= found.knee <= found.knees[1]
     assert found.words()[1].startswith("knee: the most is had with")
 
 
 def test_a_knee_beyond_is_said_to_be_extrapolated() -> None:
-    found = scaling(points(Law(1e5, 0.02, 0.001), COUNTS[:5]))
+    found = scaling(points(ScalingLaw(1e5, 0.02, 0.001), COUNTS[:5]))
     assert found.beyond and found.knee == pytest.approx(31.3, rel=0.01)
     assert "extrapolated, 16 were measured" in found.words()[1]
 
@@ -81,7 +83,7 @@ def test_a_knee_beyond_is_said_to_be_extrapolated() -> None:
     # a limit that is reached at once (a cloud volume's) is no contention
     ([(1, 100), (2, 200), (4, 400), (8, 400), (16, 400)], "with 8 hosts it is off by 15 %"),
     ([(1, 100), (2, 200), (4, 400), (8, 480), (16, 500)], "but 16 had the most"),
-    (points(Law(1e5, 0.02, 0.0001), (1, 2, 4, 8, 16)), "too far from the 16"),
+    (points(ScalingLaw(1e5, 0.02, 0.0001), (1, 2, 4, 8, 16)), "too far from the 16"),
     ([(1, 100), (2, 195), (4, 350), (8, 590), (16, 700), (32, 1500)], "it is off by"),
     ([(1, 100), (2, 198), (4, 390), (8, 700)], "without one of the points"),
 ])  # fmt: skip
@@ -95,4 +97,4 @@ def test_no_knee_where_more_hosts_never_have_less() -> None:
     flat = scaling([(1, 100.0), (2, 100.0), (4, 100.0), (8, 100.0)])
     assert flat.doubt == "" and flat.knee is None
     assert flat.words()[1].endswith("never have less, and never more than 100 IOPS")
-    assert scaling(points(Law(5.0, 0.001, 0.0))).words()[1].endswith("never have less")
+    assert scaling(points(ScalingLaw(5.0, 0.001, 0.0))).words()[1].endswith("never have less")

@@ -12,7 +12,7 @@ from made_comparisons import plan, runs
 
 from iopstui.model.experiment.comparison import RESOLUTION
 from iopstui.model.experiment.sensitivity import after, before, seen, so_far
-from iopstui.model.experiment.words import Results
+from iopstui.model.experiment.words import ComparisonResults
 from iopstui.model.metrics.power import POWER, power
 
 TEXTS = ("bs=4k", "bs=8k")
@@ -78,11 +78,11 @@ def test_steps_of_a_percentile_limit_what_can_be_detected() -> None:
 
 def test_it_is_said_after_a_comparison_that_shows_nothing() -> None:
     equal = runs(random.Random(3), 5, 1000.0, 1000.0)
-    words = list(Results(plan(5, *TEXTS), equal).verdicts())
+    words = list(ComparisonResults(plan(5, *TEXTS), equal).verdicts())
     assert words[-1] == after(plan(5, *TEXTS), equal, 5)
     assert "noise (measured) this can detect" in words[-1]
     apart = runs(random.Random(3), 5, 1000.0, 2000.0)
-    assert "noise (measured)" not in " ".join(Results(plan(5, *TEXTS), apart).verdicts())
+    assert "noise (measured)" not in " ".join(ComparisonResults(plan(5, *TEXTS), apart).verdicts())
 
 
 def test_noise_that_hides_everything() -> None:

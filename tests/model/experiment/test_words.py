@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iopstui.format import MISSING
-from iopstui.model.experiment.comparison import METRICS, CpuShift
-from iopstui.model.experiment.comparison import Tested as Compared
+from iopstui.model.experiment.comparison import METRICS, CpuShift, FigureComparison
 from iopstui.model.experiment.plan import Plan, parse_variant
 from iopstui.model.experiment.words import (
     cpu_text,
@@ -25,15 +24,15 @@ AGAINST = "B (bs=8k) against A (bs=4k): "
 
 def figure(
     name: str, mean: float, low: float, high: float, p: float = SHOWN, relative: bool = True
-) -> Compared:
+) -> FigureComparison:
     metric = next(one for one in METRICS if one.name == name)
     found = Difference(mean, low, high, p, 5, relative)
-    return Compared(metric, 0.5, 0.75, found, p, name == "IOPS")
+    return FigureComparison(metric, 0.5, 0.75, found, p, name == "IOPS")
 
 
-def unknown(name: str) -> Compared:
+def unknown(name: str) -> FigureComparison:
     metric = next(one for one in METRICS if one.name == name)
-    return Compared(metric, 0.0, 0.0, None, 1.0, name == "IOPS")
+    return FigureComparison(metric, 0.0, 0.0, None, 1.0, name == "IOPS")
 
 
 def test_each_figure_has_a_name_a_unit_and_a_better_way() -> None:
@@ -75,7 +74,7 @@ TELLING = "IOPS +12.3 % (+8.0 to +16.8)"
          "of each can show"),
     ],
 )  # fmt: skip
-def test_the_verdict(found: list[Compared], went: bool, says: str) -> None:
+def test_the_verdict(found: list[FigureComparison], went: bool, says: str) -> None:
     assert verdict(PLAN, 1, found, 5, went) == AGAINST + says
 
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from iopstui.model.findings.by_curve import CLEAR, EACH_SIDE, STEP, _step, burst, cap
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
-from iopstui.model.findings.evidence import Evidence, JobShape, Steady
+from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
 from iopstui.model.means import fmean, pstdev
 
 SHAPE = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True, block_size=4096)
 LIMIT = IoLimit("/work", "io.max", "riops", 1_000)
-EIGHT = Steady(replace(SHAPE, iodepth=8), 1_000, 8e6, 4_096_000, 0.002)
+EIGHT = SteadyRun(replace(SHAPE, iodepth=8), 1_000, 8e6, 4_096_000, 0.002)
 
 
 def flat(
@@ -25,7 +25,7 @@ def flat(
     wobble: float = 0.0,
     busy: float = 30.0,
     job: float = 30.0,
-    earlier: tuple[Steady, ...] = (EIGHT,),
+    earlier: tuple[SteadyRun, ...] = (EIGHT,),
     **shape: object,
 ) -> Evidence:
     each = [iops * (1 + wobble * (-1) ** n) for n in range(10)]
@@ -75,7 +75,7 @@ def test_what_has_another_reason_is_no_limit(evidence: Evidence) -> None:
 
 
 def test_another_block_size_tells_bandwidth_from_iops() -> None:
-    small = Steady(SHAPE, 1_000, 32e6, 4_096_000, 0.002)
+    small = SteadyRun(SHAPE, 1_000, 32e6, 4_096_000, 0.002)
     wide = flat(500, earlier=(small,), block_size=8192)
     large = [replace(f, fio=fio(500, size=8192, lat_ns=32 / 500 * 1e9)) for f in wide.frames]
     found = fired(cap(replace(wide, frames=tuple(large))))
@@ -88,7 +88,7 @@ def test_another_block_size_tells_bandwidth_from_iops() -> None:
 
 @given(st.floats(100, 1e6), st.floats(100, 1e6), st.floats(1e4, 1e9), st.integers(1, 256))
 def test_a_limit_is_in_both_readings(now: float, then: float, lat: float, depth: int) -> None:
-    earlier = Steady(replace(SHAPE, iodepth=8), then, lat, then * 4096, 0.01)
+    earlier = SteadyRun(replace(SHAPE, iodepth=8), then, lat, then * 4096, 0.01)
     found = cap(flat(now, depth=depth, earlier=(earlier,)))
     if found is not None:
         assert depth >= 12 and abs(now / then - 1) <= 0.0501

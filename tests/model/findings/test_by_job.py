@@ -9,7 +9,7 @@ from iopstui.model.findings import by_job
 from iopstui.model.findings.answer import answer
 from iopstui.model.findings.by_counts import busy
 from iopstui.model.findings.conditions import Conditions, CpuState, DeviceState
-from iopstui.model.findings.evidence import Evidence, Finding, JobShape, Steady, seconds_words
+from iopstui.model.findings.evidence import Evidence, Finding, JobShape, SteadyRun, seconds_words
 from iopstui.model.findings.rules import diagnose
 
 QUIET = dict.fromkeys(range(4), 40.0)
@@ -166,7 +166,7 @@ def test_a_disk_with_time_is_not_busy(changes: dict[str, float]) -> None:
 # -- what a deciding run says
 
 
-SMALL = Steady(SYNCS, 1_000, 1e6, 4_096_000, 0.01)
+SMALL = SteadyRun(SYNCS, 1_000, 1e6, 4_096_000, 0.01)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ SMALL = Steady(SYNCS, 1_000, 1e6, 4_096_000, 0.01)
         ("numa-remote", replace(SMALL, iops=1_020), "no difference"),
     ],
 )
-def test_the_deciding_run_answers(rule: str, now: Steady, words: str) -> None:
+def test_the_deciding_run_answers(rule: str, now: SteadyRun, words: str) -> None:
     found = answer(Finding(rule, "...", test=(("bs", "8k"),)), SMALL, now)
     assert found.rule == "answer" and words in found.text and "by bs=8k" in found.text
 

@@ -15,7 +15,7 @@ from iopstui.model.findings.evidence import (
     Evidence,
     Finding,
     JobShape,
-    Steady,
+    SteadyRun,
 )
 from iopstui.model.metrics.frame import PARTIAL, RAMP
 
@@ -196,7 +196,7 @@ def saturation(
 ) -> Finding | None:
     frames = tuple(seconds(3, interval=fio(iops, lat_ns=1000 * lat_us)))
     shape = JobShape(jobs=1, iodepth=depth, engine="libaio")
-    earlier = Steady(replace(shape, iodepth=1), then[0], 1000 * then[1])
+    earlier = SteadyRun(replace(shape, iodepth=1), then[0], 1000 * then[1])
     return d.saturated(Evidence(frames, shape=shape, earlier=(earlier,)))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fio_recordings import frames, samples, statuses
 
-from iopstui.model.fio.time import io_ends_s
+from iopstui.model.fio.interval_time import io_ends_s
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import LATE, NO_FIO, FrameBuilder
 from iopstui.model.samples import RawSample

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.fio.interval import FioInterval
+from iopstui.model.fio.interval_time import repeats
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.fio.ramp import duration_s, was_reset
-from iopstui.model.fio.time import repeats
 from iopstui.model.histogram import (
     MAX_RELATIVE_ERROR,
     bucket_key,

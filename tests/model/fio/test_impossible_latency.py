@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fio_recordings import NAMES, frames, samples, statuses
 
-from iopstui.model.experiment.expectation import IMPOSSIBLE, Judge, parse_expectation
+from iopstui.model.experiment.expectation import IMPOSSIBLE, ExpectationChecker, parse_expectation
 from iopstui.model.fio.counts import most_under_way
 from iopstui.model.metrics.frame import WRONG_LATENCY, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
@@ -19,7 +19,7 @@ POLLED = "3.33-q-sqpoll"
 def test_no_expectation_is_judged_by_them() -> None:
     """clat.p99 is 3 s in a run of 3 s, at 7,000 IOPS."""
     asked = ("clat.p99<=10s", "a:read.clat.mean<=10s", "lat.mean<=10s", "iops>=1000")
-    judge = Judge([parse_expectation(one) for one in asked])
+    judge = ExpectationChecker([parse_expectation(one) for one in asked])
     for frame in frames(POLLED, JOB):
         assert WRONG_LATENCY in frame.flags
         judge.add(frame)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import END
 from iopstui.model.fio import jobfile
-from iopstui.model.fio.jobfile import Unclear, canonical
+from iopstui.model.fio.jobfile import AmbiguousLine, canonical
 
 PLAIN = """\
 # a comment stays
@@ -76,7 +76,7 @@ REPLACED = "fio would replace {} and calculate; write the number"
     ],
 )  # fmt: skip
 def test_what_is_not_clear_is_refused_with_its_line(line: str, why: str) -> None:
-    with pytest.raises(Unclear) as caught:
+    with pytest.raises(AmbiguousLine) as caught:
         canonical(f"[a]\n# two\n{line}\nrw=read\n", {})
     assert caught.value.line == 3
     assert caught.value.message == f"line 3: {line!r}: {why}"
@@ -87,7 +87,7 @@ def test_the_longest_line_and_the_longest_name() -> None:
         assert canonical(f"[a]\n{line}\n", {}).split("\n")[1] == line
     assert canonical("[a]\nd\t=\te\n", {}).split("\n")[1] == "d=e"
     line = "description=" + "x" * 1989
-    with pytest.raises(Unclear) as caught:
+    with pytest.raises(AmbiguousLine) as caught:
         canonical(f"[a]\n{line}\n", {})
     assert caught.value.message == f"line 2: {line[:30]!r}...: it is longer than 2000 bytes"
 
@@ -167,13 +167,13 @@ def test_an_option_is_replaced_under_each_of_its_names(names: str) -> None:
 
 
 def test_an_option_before_any_section_is_refused() -> None:
-    with pytest.raises(Unclear, match="before the first"):
+    with pytest.raises(AmbiguousLine, match="before the first"):
         canonical("rw=read\n[a]\n", {})
 
 
 def test_a_variable_brings_nothing_but_a_value() -> None:
     for value in ("x#y", "x;y", "a\nrw=write", "${OTHER}", "$ncpus", " x"):
-        with pytest.raises(Unclear):
+        with pytest.raises(AmbiguousLine):
             canonical("[a]\nfilename=${V}\n", {"V": value, "OTHER": "o"})
 
 
@@ -204,7 +204,7 @@ LINE = st.text(alphabet="ab[]#;=$ {}\t\r\x0b\n0x", max_size=12)
 def test_what_is_taken_means_the_same_when_read_again(text: str) -> None:
     try:
         once = canonical(text, {"a": "1"})
-    except Unclear:
+    except AmbiguousLine:
         return
     assert canonical(once, {}) == once
     for section in jobfile.sections(once):
@@ -230,7 +230,7 @@ def test_fio_understands_the_very_same(
     """What fio reports of our text is what our reader finds in it, and no more."""
     try:
         ours = canonical(text, {})
-    except Unclear:
+    except AmbiguousLine:
         return
     file = tmp_path_factory.mktemp("job") / "x.fio"
     file.write_text(ours + END)

@@ -17,7 +17,7 @@ from iopstui.model.block.tunable import TUNABLES
 from iopstui.model.lesson.figures import FACTS, RUN
 from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.formula import Value
-from iopstui.model.lesson.pages import PARTS, Explain, QuestionPage, ReportPage
+from iopstui.model.lesson.pages import PARTS, AnswerPage, QuestionPage, ReportPage
 
 SHIPPED = shipped_lessons()
 each_lesson = pytest.mark.parametrize("lesson", SHIPPED, ids=lambda lesson: lesson.name)
@@ -274,7 +274,7 @@ def test_a_shipped_lesson_is_one_that_can_be_finished(lesson: lessons.Lesson) ->
     assert lesson.source and 1 <= lesson.minutes <= 10
     assert 10 <= lesson.seconds <= 60, "one to three minutes with the reading"
     assert any(isinstance(step, QuestionPage) for step in lesson.steps)
-    answered = {n for step in lesson.steps if isinstance(step, Explain) for n in step.answers}
+    answered = {n for step in lesson.steps if isinstance(step, AnswerPage) for n in step.answers}
     assert answered == {step.name for step in lesson.steps if isinstance(step, QuestionPage)}
     for run in lesson.runs:
         assert run.look, "every run says where to look"

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from iopstui.model.lesson.figures import unit_of
 from iopstui.model.lesson.formula import FormulaError, Value
-from iopstui.model.lesson.text import FORMS, Text, parse_paragraphs, parse_template, shown, told
+from iopstui.model.lesson.text import (
+    FORMS,
+    ShownParagraph,
+    parse_paragraphs,
+    parse_template,
+    shown,
+    told,
+)
 
 KNOWN: dict[str, Value] = {
     "one.iops": 15_800.0, "one.latency": 62_900.0, "one.in_flight": 0.98, "one.bw": 64.7 * 2**20,
@@ -163,4 +170,7 @@ def test_conditions_that_are_none(block: str) -> None:
 
 def test_a_paragraph_is_flowed_unless_its_lines_are_marked() -> None:
     found, _ = told(parse_paragraphs("a\nb\n\n| c\n| d"), KNOWN.get, unit_of)
-    assert found == [Text("a b"), Text("c\nd", kept=True)] and not Text("x").kept
+    assert (
+        found == [ShownParagraph("a b"), ShownParagraph("c\nd", kept=True)]
+        and not ShownParagraph("x").kept
+    )

@@ -19,11 +19,11 @@ from iopstui.model.metrics.probe import (
     PROCESSES,
     SIZES,
     WAY,
-    Latencies,
+    LatencyStats,
     ProbeInterval,
     ProbeIntervals,
 )
-from iopstui.model.metrics.request_way import crossing, exchange, request_way
+from iopstui.model.metrics.request_path import crossing, exchange, request_way
 from iopstui.model.samples import ProbeSample, TaskCounts
 
 S = 1_000_000_000
@@ -80,7 +80,7 @@ def test_the_mean_of_the_bins_is_that_of_the_latencies(latencies: list[int]) -> 
     for one in latencies:
         key = bucket_key(one)
         bins[key] = bins.get(key, 0) + 1
-    found = Latencies.of(bins)
+    found = LatencyStats.of(bins)
     mean = sum(latencies) / len(latencies)
     assert found.mean_ns == pytest.approx(mean, rel=1 / 128, abs=1)
     assert (

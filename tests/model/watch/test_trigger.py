@@ -9,7 +9,13 @@ from session_frames import whole_frames
 from watch_frames import frame, rates, watched
 
 from iopstui.errors import UsageError
-from iopstui.model.watch.trigger import Fired, Trigger, Watcher, parse_span, parse_trigger
+from iopstui.model.watch.trigger import (
+    Trigger,
+    TriggerFired,
+    TriggerWatch,
+    parse_span,
+    parse_trigger,
+)
 
 TREE = ("vda", "vdb")
 
@@ -20,7 +26,7 @@ def parsed(text: str, probed: bool = False) -> Trigger:
 
 def fired(text: str, awaits: list[int | None]) -> list[float]:
     """The seconds at which it fires; an await of ``None``: nothing was read."""
-    watcher = Watcher(parsed(text))
+    watcher = TriggerWatch(parsed(text))
     frames = watched([rates(0 if ms is None else 10, wait_ms=ms or 0) for ms in awaits])
     return [one.t for each in frames if (one := watcher.feed(each)) is not None]
 
@@ -72,7 +78,7 @@ def test_what_is_no_trigger_is_told(text: str, words: str) -> None:
 def test_with_the_probe_its_figures_can_be_asked_for() -> None:
     found = parsed("device.read.p99>=1us for 1s", probed=True)
     assert found.path == ("device", "read", "p99")
-    watcher = Watcher(found)
+    watcher = TriggerWatch(found)
     first = next(filter(None, map(watcher.feed, whole_frames("3.33-p-mixed", probed=True))))
     assert first.value >= 1000
 
@@ -81,7 +87,7 @@ def test_several_disks_are_meant_together_but_for_util() -> None:
     found = parse_trigger("r/s>5 for 1s", TREE, TREE)
     assert found.path == ("kernel", "total", "r/s")
     both = frame(1.0, {"vda": rates(3), "vdb": rates(4)})
-    assert Watcher(found).feed(both) == Fired(found, 1.0, 1.0, 7.0)
+    assert TriggerWatch(found).feed(both) == TriggerFired(found, 1.0, 1.0, 7.0)
     with pytest.raises(UsageError, match="shares of time") as error:
         parse_trigger("util>5% for 1s", TREE, TREE)
     assert error.value.hint == "Name the device: vda.util or vdb.util"
@@ -113,7 +119,7 @@ def test_it_fires_once_while_that_lasts_and_again_after_it() -> None:
 def test_a_missing_figure_is_not_beyond_anything() -> None:
     assert fired("r_await>20ms for 2s", [30, None, 30]) == []
     assert fired("r_await<20ms for 1s", [None, None]) == []
-    watcher = Watcher(parsed("r_await>20ms for 2s"))
+    watcher = TriggerWatch(parsed("r_await>20ms for 2s"))
     gone = watched([rates(10, wait_ms=30), None, rates(10, wait_ms=30)])
     assert [watcher.feed(one) for one in gone] == [None] * 4
 
@@ -123,7 +129,7 @@ def test_no_request_in_a_second_is_a_rate_of_zero() -> None:
 
 
 def test_frames_that_are_a_little_short_add_up_to_the_time() -> None:
-    watcher = Watcher(parsed("r/s>5 for 3s"))
+    watcher = TriggerWatch(parsed("r/s>5 for 3s"))
     short = [frame(n * 0.999, {"vda": rates(10)}, 0.999) for n in (1, 2, 3)]
     assert [watcher.feed(one) is not None for one in short] == [False, False, True]
 

@@ -1,0 +1,193 @@
+"""What a fleet tells a screen, while it runs or from a recording of it: one stream, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from iopstui.fleet.hosts.host_tunables import HostTunableResult
+from iopstui.fleet.merging.compact import Compact
+from iopstui.fleet.merging.host import HostInterval, Plain
+from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.short import (
+    BW_M,
+    IOPS_M,
+    P99,
+    READ_WAIT,
+    READS,
+    WRITE_WAIT,
+    WRITES,
+    Columns,
+)
+from iopstui.fleet.merging.sums import MILLI, HostSums
+from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition
+
+Object = dict[str, Any]
+FLEET, FLEET_OVER = "fleet", "fleet_over"
+"""The lines of a recording that begin and end a run."""
+
+
+class HostSecond(NamedTuple):
+    """One host in one second, as the merger counts it: I/Os and bytes per second, ``wait_ns`` the
+    p99 (without fio the mean of the device's requests), ``await_ns`` the device's mean, ``util`` in
+    percent; ``None``: not measured. ``complete`` is False if it is left out of the totals."""
+
+    name: str
+    number: int
+    complete: bool
+    iops: float | None = None
+    bw: float | None = None
+    wait_ns: float | None = None
+    await_ns: float | None = None
+    util: float | None = None
+
+
+class HostSeconds(NamedTuple):
+    """Those of many hosts, in the order in which they came: of a thousand hosts nobody looks
+    between two seconds."""
+
+    of: tuple[HostSecond, ...]
+
+
+class HostColumns(NamedTuple):
+    """The same second of many hosts, all of which are counted: by ``names`` the figures of
+    HostSecond, in its order."""
+
+    number: int
+    names: Sequence[str]
+    figures: Sequence[Sequence[float | None]]
+
+    @property
+    def utils(self) -> Sequence[float | None]:
+        """The devices' util in percent."""
+        return self.figures[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """A line of a host's."""
+
+    name: str
+    row: Object
+
+
+@dataclass(frozen=True, slots=True)
+class HostStateChanged:
+    """How far a host is (scene.py); ``error`` is why it is over before its time."""
+
+    name: str
+    state: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetMessage:
+    """Words for people. ``level`` is "info", "warning", "error" or "mark"."""
+
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRunStarted:
+    """Run ``number`` of these ``hosts`` begins at ``wall_s`` since 1970. ``watching``: without a
+    job; ``between``: it is no run, the hosts are watched until the next one. ``place``: it is a
+    point of a sweep, on the first of all hosts."""
+
+    number: int
+    hosts: tuple[str, ...]
+    wall_s: float
+    job: str = ""
+    watching: bool = False
+    between: bool = False
+    place: SweepPosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRunFinished:
+    """The run is over. ``how`` is one of scene.py's states, ``code`` the exit code, ``said`` is for
+    the messages, ``words`` are printed when the screen is left, ``whole`` is what all hosts did.
+    ``between``: it was no run (Begun); ``said`` is why it ended by itself."""
+
+    how: str
+    code: int = 0
+    said: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    whole: HostSums | None = None
+    between: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRestarted:
+    """What follows is from another place of a recording: all that was told is void."""
+
+
+Told = (
+    ReplayRestarted | ScalingCurve | HostColumns | HostSecond | HostSeconds | HostRow
+    | HostStateChanged | FleetMessage | FleetRunStarted | FleetRunFinished | MergedSecond
+    | HostTunableResult
+)  # fmt: skip
+
+
+def host_second(name: str, slot: HostInterval, complete: bool) -> HostSecond:
+    """A host's second, from what the merger adds."""
+    own = slot.own
+    if isinstance(own, Compact) and own.fio:
+        # nearly always
+        iops_m, bw_m, p99_ns, requests, wait = own.second
+        return HostSecond(
+            name, slot.number, complete, iops_m / MILLI, bw_m / MILLI,
+            float(p99_ns) if p99_ns else None, wait * 1000 / requests if requests else None,
+            slot.util,
+        )  # fmt: skip
+    if isinstance(own, Compact):
+        kernel, total, slowest = own.kernel, None, None
+    else:
+        sums = slot.sums
+        kernel, total, slowest = sums.kernel, sums.fio.get("total"), sums.slowest
+    counts, waits = sum(kernel.counts.values()), sum(kernel.waits.values())
+    # thousandths of ms
+    await_ns = waits * 1000 / counts if counts else None
+    if total is not None:
+        p99 = float(slowest[0]) if slowest else None
+        return HostSecond(name, slot.number, complete, total.iops, total.bw, p99, await_ns,
+                          slot.util)  # fmt: skip
+    if not kernel.hosts:
+        return HostSecond(name, slot.number, False)
+    rates = kernel.rates
+    iops = (rates.get("r/s", 0) + rates.get("w/s", 0)) / MILLI
+    bw = (rates.get("rMB/s", 0) + rates.get("wMB/s", 0)) / MILLI * (1 << 20)
+    return HostSecond(name, slot.number, complete, iops, bw, await_ns, await_ns, slot.util)
+
+
+def host_seconds(ones: Iterable[Plain]) -> list[HostSecond]:
+    """The same of many hosts, all of which are counted."""
+    found, make = [], HostSecond
+    for name, number, own, util, seconds in ones:
+        if not own.first[0]:
+            # without fio
+            slot = HostInterval(name, number, own, seconds, util=util)
+            found.append(host_second(name, slot, True))
+            continue
+        iops_m, bw_m, p99_ns, requests, wait = own.second
+        found.append(make(
+            name, number, True, iops_m / MILLI, bw_m / MILLI, float(p99_ns) if p99_ns else None,
+            wait * 1000 / requests if requests else None, util,
+        ))  # fmt: skip
+    return found
+
+
+def host_columns(found: Columns) -> HostColumns:
+    """The same of columns."""
+    figures = found.figures
+    waits = map(_wait_ns, *(figures[at] for at in (READS, WRITES, READ_WAIT, WRITE_WAIT)))
+    return HostColumns(found.number, found.names, (
+        [one / MILLI for one in figures[IOPS_M]], [one / MILLI for one in figures[BW_M]],
+        [float(one) if one else None for one in figures[P99]], [*waits], found.utils,
+    ))  # fmt: skip
+
+
+def _wait_ns(reads: int, writes: int, read_wait: int, write_wait: int) -> float | None:
+    requests = reads + writes
+    return (read_wait + write_wait) * 1000 / requests if requests else None

@@ -1,0 +1,465 @@
+"""What a screen of many hosts knows of each: its last minutes, how far it is, how odd.
+
+Fed by what a fleet or a recording of one tells (told.py); no drawing, no clock. Figures of a second
+are those that the merger counts for it, so a host's values of one second and the totals are of the
+same frames.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any
+
+from iopstui.fleet.fleet_events import (
+    FleetRunFinished,
+    FleetRunStarted,
+    HostColumns,
+    HostRow,
+    HostSecond,
+    HostSeconds,
+    HostStateChanged,
+    ReplayRestarted,
+    Told,
+)
+from iopstui.fleet.hosts.clocks import apart
+from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.sums import DISK_RATES, Object
+from iopstui.fleet.scaling_curve import ScalingCurve
+from iopstui.format import counted
+from iopstui.model.means import median
+from iopstui.model.rates import MIB
+from iopstui.text import printable
+
+KEPT = 300
+"""Seconds of each host."""
+IOPS, BW, WAIT, AWAIT, UTIL = "iops", "bw", "wait", "await", "util"
+FIGURES = (IOPS, BW, WAIT, AWAIT, UTIL)
+CONNECTS, READY, RUNS, LATE, LOST, FAILED, DONE = (
+    "connects", "ready", "runs", "late", "lost", "failed", "done"
+)  # fmt: skip
+OUT, STOPPED, WATCHED, RESTS = "no part", "stopped", "watched", "rests"
+MISSING, PARTLY = "missing", "partly"
+ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
+"""Of these nothing comes now."""
+GOING = (CONNECTS, READY, RUNS, WATCHED, LATE, MISSING, PARTLY)
+MEASURED = (RUNS, WATCHED, LATE, MISSING, PARTLY)
+NO_END = "it said nothing more"
+ODD_SHARE = 0.2
+"""How much of a host's oddness is its newest second's."""
+MOST_NOTES = 60
+NOTED = ("found", "notice", "mark", "tunable_changed", "progress")
+
+
+class SecondSeries:
+    """Some figures' last ``KEPT`` seconds by their numbers; NaN where there is none. Those of one
+    second stand side by side: of a thousand hosts each lies somewhere else in memory, and finding
+    five places there took longer than anything else that is done with a host's second."""
+
+    __slots__ = ("last", "values", "width")
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.values = array("f", [math.nan]) * (KEPT * width)
+        self.last = -1
+
+    def put(self, second: int, values: Sequence[float | None]) -> None:
+        """Of a second after the last one, or the last one again."""
+        width = self.width
+        if second != self.last + 1:
+            if second < self.last:
+                return
+            nothing = array("f", [math.nan]) * width
+            for gap in range(max(self.last + 1, second - KEPT + 1), second):
+                at = gap % KEPT * width
+                self.values[at : at + width] = nothing
+        at = second % KEPT * width
+        self.values[at : at + width] = array("f", [nan_or(value) for value in values])
+        self.last = second
+
+
+def nan_or(value: float | None) -> float:
+    """NaN where there is none."""
+    return math.nan if value is None else value
+
+
+class FigureHistory:
+    """One figure's last seconds: its own, or the one at ``place`` of several."""
+
+    __slots__ = ("_of", "_place")
+
+    def __init__(self, of: SecondSeries | None = None, place: int = 0) -> None:
+        self._of = of or SecondSeries(1)
+        self._place = place
+
+    @property
+    def last(self) -> int:
+        """The newest second's number; -1: none."""
+        return self._of.last
+
+    def put(self, second: int, value: float | None) -> None:
+        """As ``SecondSeries.put``, of a figure of its own."""
+        self._of.put(second, (value,))
+
+    def at(self, second: int) -> float | None:
+        """``None``: not measured, or too long ago."""
+        of = self._of
+        if not of.last - KEPT < second <= of.last:
+            return None
+        value = of.values[second % KEPT * of.width + self._place]
+        return None if value != value else value
+
+    def between(self, first: int, after: int) -> list[float | None]:
+        """Of the seconds from ``first`` up to ``after``, which is not among them."""
+        of = self._of
+        if of.last - KEPT < first and after - 1 <= of.last:
+            width, values = of.width, of.values
+            begin, end = first % KEPT * width + self._place, after % KEPT * width + self._place
+            found: Any
+            if begin < end:
+                found = values[begin:end:width].tolist()
+            elif first < after:
+                found = (values[begin::width] + values[self._place : end : width]).tolist()
+            else:
+                found = []
+            whole = sum(found)
+            # nearly always: with a NaN among them their sum is one
+            return found if whole == whole else [None if one != one else one for one in found]
+        return [self.at(second) for second in range(first, after)]
+
+
+@dataclass(slots=True)
+class HostState:
+    """One host. ``past`` are its figures (``seconds``) by name (FIGURES): I/Os and bytes per
+    second, ``wait`` the p99 in ns (without a job the mean time of the device's requests), ``await``
+    that of the device in ns, ``util`` in percent. ``odd`` grows with how far it is from the others.
+    """
+
+    name: str
+    state: str = CONNECTS
+    error: str = ""
+    seconds: SecondSeries = field(default_factory=lambda: SecondSeries(len(FIGURES)))
+    past: dict[str, FigureHistory] = field(default_factory=dict)
+    odd: float = 0.0
+    session: Object | None = None
+    step: Object | None = None
+    ended: Object | None = None
+    notes: deque[Object] = field(default_factory=lambda: deque(maxlen=MOST_NOTES))
+    executed_ms: float | None = None
+    error_ms: float = 0.0
+    key: tuple[object, ...] = ()
+    """By which names are sorted."""
+
+    def __post_init__(self) -> None:
+        self.key = natural(self.name)
+        self.past = {name: FigureHistory(self.seconds, at) for at, name in enumerate(FIGURES)}
+
+    def now(self, figure: str, second: int) -> float | None:
+        """Its value in this second."""
+        return self.past[figure].at(second)
+
+
+class FleetState:
+    """``apply`` takes what is told, in order. ``second`` is the newest second in which anybody did
+    anything, ``begun`` the number of the first one of the run that goes on, ``first`` that of the
+    very first. ``between``: the hosts are watched between two runs, in which case a host that the
+    run has lost, or that has failed, keeps that state with its reason; ``unwatched`` is why nobody
+    is watched any more. ``seen``: a second of what goes on has come. ``curve`` is the sweep that
+    runs or ran last."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.hosts: dict[str, HostState] = {}
+        self.second: MergedSecond | None = None
+        self.begun: int | None = None
+        self.first: int | None = None
+        self.medians = {name: FigureHistory() for name in (IOPS, WAIT, UTIL)}
+        # by the seconds that are not over
+        self._open: dict[int, list[tuple[Any, ...]]] = {}
+        self.sums = {name: FigureHistory() for name in (IOPS, BW)}
+        self.running = self.watching = self.between = False
+        self.unwatched = ""
+        self.seen = False
+        self.curve: ScalingCurve | None = None
+
+    @property
+    def number(self) -> int:
+        """The newest second's; -1 while there is none."""
+        return -1 if self.second is None else self.second.number
+
+    def spread(self) -> tuple[float, float, int] | None:
+        """Between the first and the last start of fio (ms, by one clock), how wrong that can be
+        (ms), and of how many hosts; ``None``: fewer than two have begun."""
+        begun = [one for one in self.hosts.values() if one.executed_ms is not None]
+        if len(begun) < 2:
+            return None
+        return *apart([(one.executed_ms or 0.0, one.error_ms) for one in begun]), len(begun)
+
+    def counts(self) -> dict[str, int]:
+        """How many hosts are in each state."""
+        found: dict[str, int] = {}
+        for one in self.hosts.values():
+            found[one.state] = found.get(one.state, 0) + 1
+        return found
+
+    def host(self, name: str) -> HostState:
+        """A host by its name, a new one if need be."""
+        found = self.hosts.get(name)
+        if found is None:
+            found = self.hosts[name] = HostState(name)
+        return found
+
+    def apply(self, told: Told) -> None:
+        """Take in what a fleet or a recording of one tells."""
+        match told:
+            case HostColumns():
+                self._columns(told)
+            case HostSecond():
+                self._host_seconds((told,))
+            case HostSeconds():
+                self._host_seconds(told.of)
+            case HostRow():
+                self._row(self.host(told.name), told.row)
+            case MergedSecond():
+                self._second(told)
+            case HostStateChanged():
+                self._state(told)
+            case FleetRunStarted():
+                self._begun(told)
+            case ReplayRestarted():
+                self.forget()
+            case ScalingCurve():
+                self.curve = told
+            case FleetRunFinished():
+                self.running = self.between = False
+                self.unwatched = told.said[0] if told.between and told.said else ""
+                for line in self.hosts.values():
+                    if line.state == MISSING and not told.between:
+                        line.state, line.error = LOST, line.error or NO_END
+                    elif line.state in GOING:
+                        # who has failed has said so by itself
+                        line.state = STOPPED if told.how == FAILED else told.how
+
+    def _begun(self, told: FleetRunStarted) -> None:
+        self.running, self.watching, self.between = True, told.watching, told.between
+        self.unwatched, self.seen = "", False
+        if told.between:
+            # rows and small lines go on where the run has left them
+            return
+        self.begun = None
+        for line in self.hosts.values():
+            line.state, line.error = RESTS, ""
+            line.executed_ms = line.step = line.ended = None
+        for name in told.hosts:
+            self.host(name).state = CONNECTS
+
+    def _state(self, told: HostStateChanged) -> None:
+        line = self.host(told.name)
+        if self.between and (line.state not in MEASURED or told.state not in (LATE, LOST)):
+            return
+        # what a second says of who is missing is newer than what the link says
+        if told.state != RUNS or line.state not in (MISSING, PARTLY):
+            line.state, line.error = told.state, told.error
+
+    def _host_seconds(self, ones: Iterable[HostSecond]) -> None:
+        hosts, between = self.hosts, self.between
+        for told in ones:
+            # the last ones in the order of FIGURES
+            name, number, complete, *values = told
+            if not complete:
+                continue
+            here = self._open.get(number)
+            if here is None:
+                here = self._open[number] = []
+            here.append(told)
+            line = hosts.get(name) or self.host(name)
+            state = line.state
+            if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
+                line.state = self._measured
+            line.seconds.put(number, values)
+
+    def _columns(self, told: HostColumns) -> None:
+        number, names, figures = told
+        here = self._open.setdefault(number, [])
+        # as HostSecond has them
+        here += zip(names, repeat(number), repeat(True), *figures)
+        hosts, between = self.hosts, self.between
+        lines = [hosts.get(name) or self.host(name) for name in names]
+        for line in lines:
+            state = line.state
+            if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
+                line.state = self._measured
+        at, before = number % KEPT * len(FIGURES), number - 1
+        known = ([nan_or(value) for value in values] for values in figures)
+        for line, rate, moved, wait, device, util in zip(lines, *known, strict=True):
+            seconds = line.seconds
+            if seconds.last != before:
+                seconds.put(number, (rate, moved, wait, device, util))
+                continue
+            # as put does it, nearly always
+            values = seconds.values
+            values[at] = rate
+            values[at + 1] = moved
+            values[at + 2] = wait
+            values[at + 3] = device
+            values[at + 4] = util
+            seconds.last = number
+
+    def _row(self, line: HostState, row: Object) -> None:
+        kind = row["event"]
+        if kind == "session":
+            # what was noted before has the clock of another session
+            line.notes.clear()
+        if self.between and kind == "session":
+            line.session, line.step, line.ended = row, None, None
+        elif self.between and kind not in NOTED:
+            return
+        elif kind == "session":
+            line.session, line.state = row, READY
+        elif kind == "step_started":
+            line.step, line.ended = row, None
+        elif kind == "executed":
+            self._executed(line, row)
+        elif kind == "step_finished":
+            line.ended = row
+            line.error = printable(str(row.get("error") or ""))
+            line.state = FAILED if line.error else DONE
+        elif kind == "ended" and line.state != FAILED:
+            line.state = DONE
+        elif kind in NOTED:
+            line.notes.append(row)
+
+    def _executed(self, line: HostState, row: Object) -> None:
+        wall, offset, error = (row.get(name) for name in ("wall_ms", "offset_ms", "error_ms"))
+        line.state = RUNS
+        if isinstance(wall, int | float) and isinstance(offset, int | float):
+            line.executed_ms = wall - offset
+            line.error_ms = float(error) if isinstance(error, int | float) else 0.0
+
+    def _second(self, told: MergedSecond) -> None:
+        if not told.counted and not told.missing:
+            return
+        self.second, self.seen = told, True
+        self.begun = told.number if self.begun is None else self.begun
+        self.first = told.number if self.first is None else self.first
+        self._absent(told)
+        sums, whole = told.sums, told.counted == told.expected
+        total = sums.total
+        if total is not None:
+            values = {IOPS: total.iops, BW: total.bw}
+        else:
+            rates = {name: sums.kernel.rate(name) or 0.0 for name in DISK_RATES}
+            values = {IOPS: rates["r/s"] + rates["w/s"],
+                      BW: (rates["rMB/s"] + rates["wMB/s"]) * MIB}  # fmt: skip
+        for name, value in values.items():
+            self.sums[name].put(told.number, value if whole else None)
+        self._compare(told.number)
+
+    @property
+    def _measured(self) -> str:
+        """The state of a host whose seconds come."""
+        return WATCHED if self.watching else RUNS
+
+    def _absent(self, told: MergedSecond) -> None:
+        gone, partly = {*told.missing}, {*told.incomplete}
+        for line in self.hosts.values():
+            if line.state in MEASURED:
+                name, here = line.name, self._measured
+                line.state = MISSING if name in gone else PARTLY if name in partly else here
+        for name in gone:
+            self.host(name)
+
+    def _compare(self, second: int) -> None:
+        """The middle of all hosts, and how odd each is."""
+        here = self._open.pop(second, [])
+        for late in [number for number in self._open if number < second]:
+            del self._open[late]
+        names, _, _, rates, _, waits, _, utils = zip(*here, strict=True) if here else ((),) * 8
+        iops, wait = _middle(rates), _middle(waits)
+        self.medians[IOPS].put(second, iops)
+        self.medians[WAIT].put(second, wait)
+        self.medians[UTIL].put(second, _middle(utils))
+        hosts = self.hosts
+        for name, rate, waited in zip(names, rates, waits, strict=True):
+            line = hosts[name]
+            now = max(ratio_log(rate, iops), ratio_log(waited, wait))
+            line.odd += ODD_SHARE * (now - line.odd)
+
+
+def _middle(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def ratio_log(value: float | None, middle: float | None) -> float:
+    """How many doublings (or halvings) away from the middle; 0 where it can't be said."""
+    if not value or not middle or value < 0 or middle < 0:
+        return 0.0
+    return abs(math.log2(value / middle))
+
+
+def ordered(lines: Iterable[HostState], by: str, second: int) -> list[HostState]:
+    """By name, or by a figure: the slowest or the oddest first, those without it last."""
+    return sorted(lines, key=order_key(by, second))
+
+
+def order_key(by: str, second: int) -> Callable[[HostState], tuple[bool, float, object]]:
+    """What hosts are sorted by."""
+    sign = 1.0 if by in (IOPS, BW) else -1.0
+
+    def key(one: HostState) -> tuple[bool, float, object]:
+        if by == "odd":
+            return False, -one.odd, one.key
+        value = one.now(by, second) if by in FIGURES else 0.0
+        return value is None, sign * (value or 0.0), one.key
+
+    return key
+
+
+def natural(name: str) -> tuple[object, ...]:
+    """A sort key by which node2 stands before node10."""
+    parts: list[object] = []
+    digits = text = ""
+    for letter in name + "\0":
+        if letter.isdigit() and letter.isascii():
+            digits += letter
+            continue
+        if digits:
+            parts += [text, int(digits)]
+            digits = text = ""
+        text += letter
+    return (*parts, text)
+
+
+def span(names: Sequence[str]) -> str:
+    """A row of hosts in a word: "node001-067", or both ends' names."""
+    first, last = names[0], names[-1]
+    if len(names) == 1:
+        return first
+    same = 0
+    while same < min(len(first), len(last)) and first[same] == last[same]:
+        same += 1
+    while same and first[same - 1].isdigit():
+        same -= 1
+    return f"{first}-{last[same:]}" if same else f"{first}..{last}"
+
+
+def hosts_words(scene: FleetState) -> str:
+    """ "97 of 100 hosts"; before the first second how many are ready."""
+    second, every = scene.second, len(scene.hosts)
+    if not scene.running or (scene.between and not scene.seen):
+        return counted(every, "host")
+    if second is None or scene.begun is None:
+        here = [one for one in scene.hosts.values() if one.state != RESTS]
+        ready = sum(one.state != CONNECTS for one in here)
+        return f"{ready} of {counted(len(here), 'host')} ready"
+    watched = " watched" if scene.between else ""
+    expected = every if scene.between else second.expected
+    return f"{second.counted} of {counted(expected, 'host')}{watched}"

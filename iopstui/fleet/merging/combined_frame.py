@@ -1,0 +1,193 @@
+"""A second of all hosts as a frame of one session: what shows one host shows all of them.
+
+Percentiles are those of the summed histograms. What has no sum (the queue's levels, merges) is
+unknown; ``util`` is told, because it is a mean of the hosts' and not in the totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.probe_sums import ProbeSum
+from iopstui.fleet.merging.sums import DirectionSum, HostSums, KernelSum, split
+from iopstui.model import histogram
+from iopstui.model.fio.interval import DirectionInterval, FioInterval
+from iopstui.model.histogram import Bins, percentile_name
+from iopstui.model.metrics import frame as flags
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.paths import TOTAL
+from iopstui.model.metrics.probe import KINDS, LATENCY, LatencyStats, ProbeInterval, RequestStats
+from iopstui.model.rates import MIB, DiskRates
+
+ALL = "all"
+"""The name of all devices together."""
+_TOLD = (
+    flags.RAMP,
+    flags.NO_LATENCY,
+    flags.SUBMITTED,
+    flags.SOME_LATENCY,
+    flags.WRONG_LATENCY,
+)
+
+
+def frame_of_second(
+    second: MergedSecond,
+    t: float,
+    step: int,
+    util: float | None = None,
+    own_cpu: float | None = None,
+    times: tuple[int, int | None] | None = None,
+) -> Frame:
+    """``t`` is its end, in seconds of the screen's session; ``times`` how long the run has taken
+    and will still take (s; ``None``: unknown). Its ``seq`` is the second's number."""
+    sums = second.sums
+    # of a flag that only some hosts' frames have the totals say nothing
+    found = {name for name in _TOLD if second.flags.get(name, 0) >= max(1, second.counted)}
+    if second.counted < second.expected:
+        found.add(flags.SOME_HOSTS)
+    fio = _fio(sums, second.interval_s, found, times or (0, None)) if sums.fio else None
+    if fio is None:
+        found.add(flags.LATE if step else flags.NO_FIO)
+    disk = disk_of(sums.kernel, second.interval_s, util)
+    return Frame(
+        seq=second.number,
+        step=step,
+        t=t,
+        wall_ms=second.wall_ms + second.interval_s * 1000,
+        seconds=second.interval_s,
+        flags=frozenset(found),
+        fio=fio,
+        fio_age_s=None,
+        skew_ms=None,
+        disks={} if disk is None else {ALL: disk},
+        own_cpu=own_cpu,
+        opened=(ALL,),
+        probe=_probe(sums.device, second.interval_s),
+    )
+
+
+def _fio(
+    sums: HostSums, interval_s: float, found: set[str], times: tuple[int, int | None]
+) -> FioInterval:
+    parts = {name: direction_of(part) for name, part in sums.fio.items() if name != TOTAL}
+    elapsed, eta = times
+    whole = elapsed + (eta or 0)
+    bins: dict[int, int] = {}
+    for name, part in sums.fio.items():
+        if part in split(sums.fio):
+            histogram.add(bins, parts[name].bins)
+    return FioInterval(
+        seconds=interval_s,
+        directions={name: part for name, part in parts.items() if part.ios},
+        total=direction_of(sums.total or DirectionSum(), bins),
+        jobs=(),
+        iodepth_level={},
+        usr_cpu=None,
+        sys_cpu=None,
+        ctx_s=None,
+        elapsed_s=elapsed,
+        eta_s=eta,
+        progress=elapsed / whole if eta is not None and whole else None,
+        ramp=flags.RAMP in found,
+        reset=False,
+        partial=False,
+        measures_latency=flags.NO_LATENCY not in found,
+        counts_submissions=flags.SUBMITTED in found,
+        times_all=flags.SOME_LATENCY not in found,
+        latency_possible=flags.WRONG_LATENCY not in found,
+    )
+
+
+def direction_of(part: DirectionSum, bins: Mapping[int, int] | None = None) -> DirectionInterval:
+    """As a frame has it; ``bins`` are those of a total, which has none of its own."""
+    kind, main = part.main
+    known = main.numbered() if bins is None else bins
+    ranks = histogram.percentiles(known)
+    means = {name: one.mean_ns for name, one in part.latencies.items()}
+    return DirectionInterval(
+        ios=part.ios,
+        bytes=part.bytes,
+        iops=part.iops,
+        bw=part.bw,
+        slat_ns=means.get("slat"),
+        clat_ns=means.get("clat"),
+        lat_ns=means.get("lat"),
+        percentiles={percentile_name(p): value for p, value in ranks.items()},
+        max_ns=histogram.maximum(known),
+        bins=known,
+        bins_of=kind,
+    )
+
+
+def _probe(device: ProbeSum, seconds: float) -> ProbeInterval | None:
+    if not device.hosts:
+        return None
+    parts = {kind: device.part(kind) for kind in KINDS}
+    bins = {kind: part.latencies.bins for kind, part in parts.items() if part is not None}
+    return probe_of(seconds, {ALL: bins}, device.counts, device.missed)
+
+
+def probe_of(
+    seconds: float,
+    disks: Mapping[str, Mapping[str, Bins]],
+    counts: Mapping[str, int],
+    missed: float | None,
+) -> ProbeInterval:
+    """The latencies that a probe counted, by disk and direction, and what it has missed
+    (percent); it has no other part."""
+    return ProbeInterval(
+        seconds=seconds,
+        age_s=0.0,
+        parts=(LATENCY,),
+        disks={
+            disk: {
+                kind: RequestStats(seconds, LatencyStats.of(bins)) for kind, bins in kinds.items()
+            }
+            for disk, kinds in disks.items()
+        },
+        matrix={},
+        tasks=(),
+        requeued_s=None,
+        merged_s=None,
+        sequential=None,
+        missed=missed,
+        skipped=counts.get("skipped", 0),
+        lost=counts.get("lost", 0),
+        full=counts.get("full", 0),
+        busy=None,
+        run_ns=None,
+    )
+
+
+def disk_of(kernel: KernelSum, seconds: float, util: float | None) -> DiskRates | None:
+    """As a frame has it; ``None`` if no device was measured."""
+    if not kernel.hosts:
+        return None
+    row = kernel.as_object() or {}
+    return DiskRates(
+        seconds=seconds,
+        reads=row["reads"],
+        writes=row["writes"],
+        discards=None,
+        r_s=row["r/s"],
+        w_s=row["w/s"],
+        d_s=None,
+        f_s=None,
+        r_bytes_s=row["rMB/s"] * MIB,
+        w_bytes_s=row["wMB/s"] * MIB,
+        d_bytes_s=None,
+        rrqm_s=None,
+        wrqm_s=None,
+        drqm_s=None,
+        r_await=row["r_await"],
+        w_await=row["w_await"],
+        d_await=None,
+        f_await=None,
+        rareq_size=None,
+        wareq_size=None,
+        dareq_size=None,
+        aqu_sz=row["aqu-sz"],
+        util=util,
+        in_flight=round(row["in-flight"]),
+    )

@@ -1,0 +1,169 @@
+"""A sweep over hosts: its points, what they have come to so far, and which numbers of hosts make
+one. The law that is fitted through them is in model/experiment/scaling.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    EXIT_VERDICT,
+    UsageError,
+)
+from iopstui.fleet.merging.merger import Merger
+from iopstui.fleet.merging.sums import HostSums
+from iopstui.format import counted
+from iopstui.model.experiment.plan import parse_axis
+from iopstui.model.experiment.scaling import LEAST_POINTS, Scaling, scaling
+
+AXIS, STOPPED = "hosts", "stopped"
+# of a screen, on which stopping is no interruption: what failed before counts for more. Without one
+# (cli/fleet/host_sweep.py) a signal ends it, and that is its exit code whatever was before
+_WORSE = (EXIT_OK, EXIT_INTERRUPTED, EXIT_VERDICT, EXIT_JOB_FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePoint:
+    """A run on ``hosts`` hosts: what all did, and I/Os per second of each by its name. ``met``:
+    whether all expectations were (``None``: there were none)."""
+
+    hosts: int
+    sums: HostSums
+    each: Mapping[str, float] = field(default_factory=dict)
+    met: bool | None = None
+
+    @property
+    def iops(self) -> float:
+        """I/Os per second of all."""
+        total = self.sums.total
+        return total.iops if total is not None else 0.0
+
+    @property
+    def bw(self) -> float:
+        """Bytes per second of all."""
+        total = self.sums.total
+        return total.bw if total is not None else 0.0
+
+    def percentiles(self) -> Mapping[str, int]:
+        """In ns; empty without latencies."""
+        total = self.sums.total
+        return total.main[1].percentiles() if total is not None else {}
+
+    def linear(self, first: ScalePoint) -> float | None:
+        """The share that a host has of what one had at the first point; ``None``: it had
+        nothing."""
+        before = first.iops / first.hosts
+        return self.iops / self.hosts / before if before else None
+
+
+def scale_point(hosts: int, merger: Merger, met: bool | None = None) -> ScalePoint:
+    """Of a run that is over; ``met`` as in ``ScalePoint``."""
+    whole = merger.rated()
+    each = {}
+    took_part = ((name, host) for name, host in merger.hosts.items() if host.frames)
+    for name, host in sorted(took_part):
+        total = host.rated().total
+        each[name] = total.iops if total is not None else 0.0
+    return ScalePoint(hosts, whole, each, met)
+
+
+def counts_of(text: str, hosts: int) -> list[int]:
+    """How many hosts each point of ``hosts=LIST`` has, in the order in which they are run; there
+    are ``hosts``. UsageError."""
+    axis = parse_axis(text)
+    if axis.name != AXIS:
+        raise UsageError(f"A fleet's axis is hosts=, not {axis.name}=.",
+                         "Options of the job are varied on one host: iopstui sweep",
+                         )  # fmt: skip
+    found = []
+    for value in axis.values:
+        if not (value.isdecimal() and 1 <= int(value) <= hosts):
+            raise UsageError(
+                f"--axis hosts={value}: there {'is' if hosts == 1 else 'are'} "
+                f"{counted(hosts, 'host')}.",
+                f"A point has 1 to {hosts} of them: --axis hosts={usual_counts(hosts)}",
+            )
+        found.append(int(value))
+    return found
+
+
+def usual_counts(hosts: int) -> str:
+    """The values of an axis that doubles up to all of them: "1,2,4,6"; of few hosts each number,
+    so that the law can be fitted."""
+    if hosts <= LEAST_POINTS:
+        return ",".join(map(str, range(1, hosts + 1)))
+    found = [1]
+    while found[-1] * 2 < hosts:
+        found.append(found[-1] * 2)
+    return ",".join(map(str, [*found, hosts]))
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPosition:
+    """Of which point of a sweep a run is: ``counts`` are all points' hosts, ``number`` says which,
+    from 0."""
+
+    counts: tuple[int, ...]
+    number: int
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts the point has."""
+        return self.counts[self.number]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingCurve:
+    """A sweep as it stands. ``at`` is the number of the point that runs, from 0; ``None``: it is
+    over, and ``why`` says what has ended it before all points were run. ``points`` are those that
+    count, by their number, ``notes`` is what was said of those that are none. ``code`` is the exit
+    code, ``words`` are printed when the screen is left."""
+
+    job: str
+    counts: tuple[int, ...]
+    at: int | None = 0
+    points: Mapping[int, ScalePoint] = field(default_factory=dict)
+    notes: Mapping[int, str] = field(default_factory=dict)
+    why: str = ""
+    code: int = EXIT_OK
+    words: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> list[ScalePoint]:
+        """The points that count, as they were run."""
+        return [self.points[number] for number in sorted(self.points)]
+
+    @property
+    def ended(self) -> str:
+        """What has ended it, in words; "" if nothing did."""
+        return f"ended early: {self.why}" if self.why else ""
+
+    @property
+    def last(self) -> bool:
+        """Whether the last point was begun."""
+        return self.at == len(self.counts) - 1
+
+    def scaling(self) -> Scaling:
+        """What they say together."""
+        return scaling([(one.hosts, one.iops) for one in self.measured])
+
+    def after(self, point: ScalePoint | None, code: int, said: Sequence[str]) -> ScalingCurve:
+        """The same with what the point that runs came to."""
+        at = self.at or 0
+        worse = max(self.code, code, key=_badness)
+        if point is None:
+            why = said[0] if said and code != EXIT_INTERRUPTED else STOPPED
+            return replace(self, notes={**self.notes, at: why}, code=worse)
+        return replace(self, points={**self.points, at: point}, code=worse)
+
+    def over(self, why: str) -> ScalingCurve:
+        """The same when no more is run; ``why`` counts unless its last point came to its end."""
+        here = self.at in self.points or self.notes.get(self.at or 0, STOPPED) != STOPPED
+        return replace(self, at=None, why="" if self.last and here else why)
+
+
+def _badness(code: int) -> int:
+    return _WORSE.index(code) if code in _WORSE else len(_WORSE)

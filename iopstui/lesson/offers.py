@@ -1,0 +1,72 @@
+"""Lessons in a session that a screen shows: which there are, what they can show here, and starting
+one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.errors import UsageError
+from iopstui.lesson.facts import TargetFacts, surroundings
+from iopstui.lesson.library import shipped_lessons
+from iopstui.lesson.player import LessonRun
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.lesson.pages import Lesson
+
+
+@dataclass(frozen=True, slots=True)
+class LessonOffer:
+    """A lesson, and the runs of it that can't be made here, with the reasons."""
+
+    lesson: Lesson
+    cannot: Mapping[str, str]
+
+
+class Lessons:
+    """For the target of one session; ``job_target`` is ``None`` if its job names its own files,
+    ``size`` and ``destroy_data`` are those of the command line."""
+
+    def __init__(
+        self,
+        job_target: Target | None,
+        devices: Callable[[], Mapping[str, BlockDevice]],
+        size: str | None = None,
+        destroy_data: Sequence[str] = (),
+        shelf: Callable[[], Sequence[Lesson]] = shipped_lessons,
+    ) -> None:
+        self._target = job_target
+        self._devices = devices
+        self._size = size
+        self._destroy_data = tuple(destroy_data)
+        self._shelf = shelf
+
+    def offers(self) -> list[LessonOffer]:
+        """All lessons, in order. Reads files. Raises UsageError or Missing."""
+        around = self.around()
+        return [LessonOffer(one, self._run(one, around).cannot()) for one in self._shelf()]
+
+    def begin(self, lesson: Lesson) -> LessonRun:
+        """Start a lesson at its first page. Reads files. UsageError if there is no target."""
+        return self._run(lesson, self.around())
+
+    def around(self) -> TargetFacts:
+        """What is known of the target now (lesson/facts.py)."""
+        return surroundings(self._where(), self._devices(), Roots())
+
+    def _run(self, lesson: Lesson, around: TargetFacts) -> LessonRun:
+        return LessonRun(lesson, self._where(), around, self._size, self._destroy_data)
+
+    def _where(self) -> Target:
+        if self._target is None:
+            raise UsageError(
+                "The session's job names its own files, so lessons have no target.",
+                "Start one on a target: iopstui lesson NAME TARGET",
+            )
+        if self._target.several:
+            raise UsageError(
+                "A lesson needs one device, but this session has several targets.",
+                "Start it on one of them: iopstui lesson NAME TARGET",
+            )
+        return self._target

@@ -1,0 +1,69 @@
+"""Where a signal may interrupt the main thread, and where it has to wait.
+
+A KeyboardInterrupt in the middle of making a process or a directory would leave one that nobody
+knows of.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_shields = 0
+_asked = False
+_over = False
+
+
+def interrupt() -> None:
+    """For a signal's handler: KeyboardInterrupt, now or at the end of what is shielded."""
+    global _asked
+    if _over:
+        return
+    if _shields:
+        _asked = True
+    else:
+        raise KeyboardInterrupt
+
+
+def no_more() -> None:
+    """From now on ``interrupt`` does nothing: what could be broken off is over."""
+    global _over
+    _over = True
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """What is created inside is completed first. Signals interrupt only the main thread."""
+    global _shields, _asked
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _shields += 1
+    try:
+        yield
+    finally:
+        _shields -= 1
+    if _asked and not _shields:
+        _asked = False
+        raise KeyboardInterrupt
+
+
+class SignalFlag:
+    """A flag that may be set in a signal's handler. A ``threading.Event`` may not: a handler that
+    interrupts its ``set`` waits in another one for a lock that what it interrupted holds."""
+
+    def __init__(self) -> None:
+        self._there = False
+
+    def set(self) -> None:
+        """From now on it is there; from any thread, at any time."""
+        self._there = True
+
+    def clear(self) -> None:
+        """It is not there any more."""
+        self._there = False
+
+    def is_set(self) -> bool:
+        """Whether it is there."""
+        return self._there

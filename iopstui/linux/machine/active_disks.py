@@ -1,0 +1,36 @@
+"""The disks of the machine that do something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iopstui.errors import UsageError
+from iopstui.linux.counters.procfs import parse_diskstats
+from iopstui.linux.devices.target import LIST_DEVICES, device_tree
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_bytes
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, Target, TargetPath, together
+
+
+def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
+    """All whole disks that have done I/O since they are there, as one target; what lies on another
+    disk (partitions, dm, md, loop) is left out, so that each I/O counts once. UsageError if there
+    is none."""
+    counters = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
+    found = [
+        TargetPath(DEVICE, device.path, name, device_tree(name, devices, roots))
+        for name, device in devices.items()
+        if name in counters
+        and (counters[name].reads or counters[name].writes or counters[name].discards)
+        and _is_below_all(device, devices)
+    ]
+    if not found:
+        raise UsageError("No disk of this machine has done any I/O yet.", LIST_DEVICES)
+    return together(found)
+
+
+def _is_below_all(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:
+    if device.hidden or not device.size or device.disk or device.backing_file:
+        return False
+    return not any(name in devices and not devices[name].hidden for name in device.slaves)

@@ -1,0 +1,228 @@
+"""The probe by programs of iopstui's own at raw tracepoints: latencies alone, at a third of what
+bpftrace's hash maps cost, without bpftrace and without tracefs.
+
+It needs the kernel's BTF and programs with typed arguments (Linux 5.5), and disks with requests.
+The kernel compares the programs with its types when they are loaded; whether they count is compared
+with /proc/diskstats' own counters until so many requests were seen. Everything is bound to file
+descriptors: nothing stays in the kernel when the process ends, however.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from iopstui.linux.probe import bpf, counting
+from iopstui.linux.probe.availability import locked_down
+from iopstui.linux.probe.counting import CountMap, InFlightMap
+from iopstui.linux.probe.output import by_disk, fine
+from iopstui.linux.probe.programs import BpfPrograms, ProbeCost
+from iopstui.linux.probe.script import DIRECTION_AT, REGION_AT, Region
+from iopstui.linux.process.clock import Clock
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_bytes, read_int, read_text
+from iopstui.model.metrics.probe import KINDS, LATENCY, OWN
+from iopstui.model.samples import ProbeSample
+
+BTF = "kernel/btf/vmlinux"
+PARTS = (LATENCY,)
+# of a disk whose queues can't be read (a hidden path): as many as any driver has
+MOST_TAGS = 1 << 10
+MOST_SLOTS = 1 << 17
+MOST_BANKS = 8
+MOST_BANK_BYTES = 2 << 20
+# requests by which it is proven that the programs count
+ENOUGH = 1000
+LEAST = 0.9
+_NOTHING = bytes(counting.KIND_BYTES)
+
+
+class ProbeUnusable(Exception):
+    """Why these programs can't count here, in words."""
+
+
+def why_not(roots: Roots) -> str | None:
+    """Why they could not be loaded, in words; ``None`` if they could be and were."""
+    try:
+        BpfProbe((Region("", 0, 0),), 1, Clock(), roots, attach=False).close()
+    except ProbeUnusable as error:
+        return str(error)
+    return None
+
+
+class BpfProbe:
+    """See the module. It counts from its making on. Unusable if it can't."""
+
+    def __init__(
+        self, regions: Sequence[Region], begun: int, clock: Clock, roots: Roots,
+        attach: bool = True,
+    ) -> None:  # fmt: skip
+        self._regions = tuple(regions)
+        self._begun = begun
+        self._clock = clock
+        self._roots = roots
+        self._busy_s = 0.0
+        self._problem = ""
+        self._fds: list[int] = []
+        self._memory: mmap.mmap | None = None
+        self._costs: ProbeCost | None = None
+        if any(region.bios for region in regions):
+            raise ProbeUnusable("a disk without requests of its own is followed by its bios")
+        if locked_down(roots):
+            raise ProbeUnusable("the kernel is locked down (lockdown=confidentiality)")
+        try:
+            kernel = counting.kernel_of(read_bytes(roots.sys / BTF) or b"")
+            programs = self._loaded(kernel)
+            self._fds += [bpf.attached(fd) for fd in programs if attach]
+        except (ValueError, KeyError) as error:
+            self.close()
+            raise ProbeUnusable(f"this kernel's BTF lacks what is needed ({error})") from None
+        except OSError as error:
+            self.close()
+            raise ProbeUnusable(f"the kernel refuses the programs ({error.strerror})") from None
+        self._costs = ProbeCost(BpfPrograms(os.getpid(), fds=programs))
+        self._began_at = {r: self._completed(r) for r in regions if r.last is None}
+        self._unproven = dict(self._began_at)
+        self._uncounted = 0
+
+    def take(self) -> ProbeSample | None:
+        """What has been counted so far; ``None`` once it is closed."""
+        if self._memory is None or self._costs is None:
+            return None
+        began = time.thread_time()
+        # before the bins, so that nothing which ends meanwhile is taken for missing
+        done = {region: self._completed(region) for region in self._began_at}
+        now = self._clock.monotonic_ns()
+        found = self._read(self._memory, now)
+        self._busy_s += time.thread_time() - began
+        found = self._with_uncounted(self._costs.added(found, self._busy_s), done)
+        if self._unproven:
+            self._prove(found)
+        return found
+
+    def problem(self) -> str:
+        """Why its figures are not to be used; "" while nothing is known against them."""
+        return self._problem
+
+    def close(self) -> None:
+        """The kernel removes the programs. Idempotent."""
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            memory.close()
+        if self._costs is not None:
+            self._costs.close()
+        fds, self._fds = self._fds, []
+        # what runs first, then what it uses
+        for fd in reversed(fds):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def _loaded(self, kernel: counting.KernelTypes) -> list[int]:
+        devs = sorted({dev for region in self._regions for dev in region.devs})
+        slots = [self._slots(dev) for dev in devs]
+        self._bins, size = self._room()
+        self._fds.append(self._bins.fd)
+        texts = {
+            counting.ISSUE: counting.issue(kernel, slots),
+            counting.COMPLETE: counting.complete(kernel, slots, self._bins, self._regions),
+            counting.REQUEUE: counting.requeue(kernel, slots, self._bins),
+        }
+        programs = []
+        for event, text in texts.items():
+            programs.append(bpf.loaded(text, kernel.tracepoints[event], f"iops_{event[9:]}"))
+            self._fds.append(programs[-1])
+        self._memory = mmap.mmap(self._bins.fd, size, mmap.MAP_SHARED, mmap.PROT_READ)
+        return programs
+
+    def _slots(self, dev: int) -> InFlightMap:
+        place = self._roots.sys / f"dev/block/{dev >> 20}:{dev & 0xFFFFF}/mq"
+        with contextlib.suppress(OSError):
+            queues = [read_int(one / "nr_tags") or 0 for one in place.iterdir()]
+            if any(queues):
+                return self._noted(dev, max(queues), len(queues))
+        return self._noted(dev, MOST_TAGS, MOST_SLOTS // MOST_TAGS)
+
+    def _noted(self, dev: int, tags: int, queues: int) -> InFlightMap:
+        slots = min(1 << (tags * queues - 1).bit_length(), MOST_SLOTS)
+        fd = bpf.values(slots << counting.SLOT_BITS, "iops_slots")
+        self._fds.append(fd)
+        return InFlightMap(dev, fd, tags, slots - 1)
+
+    def _room(self) -> tuple[CountMap, int]:
+        """The bins, and how many bytes of the map there are to be mapped."""
+        cpus = os.cpu_count() or 1
+        regions = 1 << (len(self._regions) - 1).bit_length()
+        bank = regions << counting.REGION_BITS
+        banks = min(1 << (cpus - 1).bit_length(), MOST_BANKS)
+        while banks > 1 and banks * bank > MOST_BANK_BYTES:
+            banks >>= 1
+        size = banks * bank + counting.COUNTERS_BYTES
+        return CountMap(bpf.values(size, "iops_bins"), banks, bank.bit_length() - 1), size
+
+    def _read(self, memory: mmap.mmap, now: int) -> ProbeSample:
+        counts: dict[int, int] = {}
+        for bank in range(self._bins.banks):
+            for region in range(len(self._regions)):
+                for kind in range(len(KINDS)):
+                    at = bank << self._bins.bank_bits | region << counting.REGION_BITS
+                    at += kind * counting.KIND_BYTES
+                    part = memory[at : at + counting.KIND_BYTES]
+                    if part != _NOTHING:
+                        key = region << REGION_AT | kind << DIRECTION_AT
+                        _add(counts, key, part)
+        counters = memoryview(memory[self._bins.banks << self._bins.bank_bits :]).cast("Q")
+        return ProbeSample(
+            time_ns=now, arrived_ns=now, parts=PARTS, begun=self._begun, by=OWN,
+            device=by_disk(self._regions, counts, fine),
+            waiting=by_disk(self._regions, {}, fine), matrix={},
+            sizes=by_disk(self._regions, {}, fine), tasks=(),
+            counts={"missed": counters[counting.MISSED >> 3],
+                    "requeued": counters[counting.REQUEUED >> 3],
+                    "unpaired": 0, "merged": 0, "sequential": 0, "issued": 0, "lost": 0,
+                    "full": 0, "skipped": 0},
+        )  # fmt: skip
+
+    def _completed(self, region: Region) -> int:
+        """Requests that the disk has completed, as the kernel counts them without the probe."""
+        place = self._roots.sys / f"dev/block/{region.major}:{region.minor}/stat"
+        fields = [int(word) for word in (read_text(place) or "").split() if word.isdigit()]
+        flushes = fields[15] if len(fields) > 15 else 0
+        return sum(fields[at] for at in (0, 4, 11) if at < len(fields)) - flushes
+
+    def _with_uncounted(self, sample: ProbeSample, done: Mapping[Region, int]) -> ProbeSample:
+        """With the completions at which the kernel did not run the programs among the missed ones.
+        Under load that is up to 1 in 100, and its own count of such misses may stay at 0; the
+        disk's counters say how many there are."""
+        known = sample.counts["missed"] + sample.counts["skipped"]
+        short = 0
+        for region, now in done.items():
+            ours = sum(sum(bins.values()) for bins in sample.device[region.name].values())
+            short += max(0, now - self._began_at[region] - ours)
+        self._uncounted = max(self._uncounted, short - known)
+        missed = sample.counts["missed"] + self._uncounted
+        return replace(sample, counts={**sample.counts, "missed": missed})
+
+    def _prove(self, sample: ProbeSample) -> None:
+        """At tracepoints of another meaning than today's nothing, or not all, would be counted."""
+        missed = sample.counts["missed"] + sample.counts["skipped"]
+        for region, before in list(self._unproven.items()):
+            asked = self._completed(region) - before
+            if asked < ENOUGH:
+                continue
+            del self._unproven[region]
+            kinds = sample.device[region.name].values()
+            ours = sum(sum(bins.values()) for bins in kinds)
+            if ours + missed < LEAST * asked or missed > (1 - LEAST) * asked:
+                self._problem = (
+                    f"of {asked} requests of {region.name} its own programs counted {ours}"
+                )
+
+
+def _add(counts: dict[int, int], key: int, part: bytes) -> None:
+    for index, count in enumerate(memoryview(part).cast("Q")):
+        if count:
+            counts[key | index] = counts.get(key | index, 0) + count

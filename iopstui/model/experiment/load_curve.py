@@ -1,0 +1,285 @@
+"""What the points of a sweep say together: curves of load, their knees, Little's law."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+from iopstui.format import counted, latency, number
+from iopstui.model.experiment.curve_credibility import doubt
+from iopstui.model.experiment.expectation import Outcome
+from iopstui.model.experiment.plan import JOB, Axis, Plan
+from iopstui.model.experiment.point import LittlesLaw, Point
+from iopstui.model.experiment.repeated import little_of, merged, places
+from iopstui.model.metrics.statistics import Knee, knee, knee_within
+from iopstui.text import printable
+
+LOADS = ("iodepth", "numjobs")
+
+
+class MeasuredPoint(Protocol):
+    """One run of a sweep (events.py, PointFinished), or all runs of one point together."""
+
+    @property
+    def index(self) -> int:
+        """A run's place in the order of the runs, a point's among the points, from 0."""
+        ...
+
+    @property
+    def job(self) -> str:
+        """What was run."""
+        ...
+
+    @property
+    def repeat(self) -> int:
+        """The how many-th run of its point it is, from 0."""
+        ...
+
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """(name, value) of all that is varied."""
+        ...
+
+    @property
+    def point(self) -> Point:
+        """The figures."""
+        ...
+
+    @property
+    def little(self) -> LittlesLaw:
+        """Whether the figures agree with Little's law."""
+        ...
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What came of the expectations."""
+        ...
+
+
+One = TypeVar("One", bound=MeasuredPoint)
+
+
+class LoadCurve(Generic[One]):
+    """Points that differ in one axis alone, in its order; ``fixed`` is what they share, ``runs``
+    are those of each point."""
+
+    def __init__(
+        self,
+        axis: Axis,
+        fixed: Sequence[tuple[str, str]],
+        points: Sequence[One],
+        runs: Sequence[Sequence[One]],
+    ) -> None:
+        self.axis = axis
+        self.fixed = tuple(fixed)
+        self.points = tuple(points)
+        self.runs = tuple(map(tuple, runs))
+
+    @property
+    def bend(self) -> Knee | None:
+        """Where it bends by its figures, credible or not."""
+        if any(event.point.latency_ns is None for event in self.points):
+            return None
+        return knee([(e.point.iops, e.point.latency_ns or 0.0) for e in self.points])
+
+    @property
+    def doubt(self) -> str:
+        """Why No knee shown although the figures have one; "" if nothing speaks against it."""
+        return doubt([event.point for event in self.points], self._values()) if self.bend else ""
+
+    @property
+    def knee(self) -> Knee | None:
+        """Where it bends; ``None`` also where the curve is not credible."""
+        return None if self.doubt else self.bend
+
+    @property
+    def knee_within(self) -> tuple[int, int] | None:
+        """The first and last point that may be the knee (95 %); ``None`` without repeats."""
+        common = set.intersection(*({run.repeat for run in runs} for runs in self.runs))
+        powers = [
+            [run.point.iops / (run.point.latency_ns or 1.0) for run in runs if run.repeat in common]
+            for runs in self.runs
+        ]
+        return knee_within(powers) if self.bend is not None else None
+
+    def _values(self) -> list[str]:
+        return [f"{self.axis.name}={dict(e.settings)[self.axis.name]}" for e in self.points]
+
+
+def load_axis(plan: Plan) -> Axis | None:
+    """The axis of load: iodepth, else numjobs."""
+    return next((axis for name in LOADS for axis in plan.axes if axis.name == name), None)
+
+
+def drawn_axis(plan: Plan) -> Axis:
+    """What curves are drawn along: the load, else the first axis, else the jobs."""
+    if not plan.axes:
+        return Axis(JOB, "job", plan.jobs)
+    return load_axis(plan) or plan.axes[0]
+
+
+def runs_by_point(plan: Plan, runs: Sequence[One]) -> dict[int, list[One]]:
+    """The runs of each point, by the point's place in the plan; points in order."""
+    place = places(plan)
+    found: dict[int, list[One]] = {}
+    for run in sorted(runs, key=lambda run: run.repeat):
+        found.setdefault(place[(run.job, tuple(run.settings))], []).append(run)
+    return dict(sorted(found.items()))
+
+
+def points_of(plan: Plan, runs: Sequence[One]) -> list[One]:
+    """The points that the runs are of, in the plan's order, each of several runs as their mean;
+    ``index`` is the point's place."""
+    return [_mean(place, group) for place, group in runs_by_point(plan, runs).items()]
+
+
+def _mean(place: int, runs: Sequence[One]) -> One:
+    point = merged([run.point for run in runs])
+    law = little_of(point, [run.little for run in runs]) if len(runs) > 1 else runs[0].little
+    outcomes = tuple(_outcome(each) for each in zip(*(run.outcomes for run in runs), strict=True))
+    found = replace(cast(Any, runs[0]), index=place, point=point, little=law, outcomes=outcomes)
+    return cast(One, found)
+
+
+def _outcome(each: Sequence[Outcome]) -> Outcome:
+    """What came of one expectation over all runs of a point: judged is the mean."""
+    measured = [one.measured for one in each if one.measured is not None]
+    shares = [one.share for one in each if one.share is not None]
+    return Outcome(
+        each[0].expectation,
+        sum(measured) / len(measured) if len(measured) == len(each) else None,
+        sum(shares) / len(shares) if shares else None,
+    )
+
+
+def curves_of(plan: Plan, runs: Sequence[One]) -> list[LoadCurve[One]]:
+    """One curve along the axis of load for every other combination; none without such an axis."""
+    axis = load_axis(plan)
+    return [] if axis is None else curves_along(plan, axis, runs)
+
+
+def curves_along(plan: Plan, axis: Axis, runs: Sequence[One]) -> list[LoadCurve[One]]:
+    """The points as curves along one axis: numbers of load rising, other values as given."""
+    groups: dict[tuple[tuple[str, str], ...], list[tuple[One, list[One]]]] = {}
+    for place, own in runs_by_point(plan, runs).items():
+        fixed = tuple(one for one in own[0].settings if one[0] != axis.name)
+        groups.setdefault(fixed, []).append((_mean(place, own), own))
+    order = sorted(axis.values, key=int) if axis.name in LOADS else list(axis.values)
+    found = []
+    for fixed, group in groups.items():
+        group.sort(key=lambda one: order.index(dict(one[0].settings)[axis.name]))
+        found.append(LoadCurve(axis, fixed, [one for one, _ in group], [own for _, own in group]))
+    return found
+
+
+def curve_text(curve: LoadCurve[One]) -> str:
+    """The knee in words, or why none is claimed; "" if there is none."""
+    fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
+    if curve.doubt:
+        return f"No knee shown{' with ' + fixed if fixed else ''}: {curve.doubt}"
+    found = curve.knee
+    if found is None:
+        return ""
+    at = curve.points[found.index]
+    name = f"{curve.axis.name}={dict(at.settings)[curve.axis.name]}"
+    text = f"knee{' with ' + fixed if fixed else ''}: "
+    figures = f"{number(at.point.iops)} IOPS at {latency(at.point.latency_ns)}{_between(curve)}"
+    if found.edge == "last":
+        return text + (
+            f"not reached: up to {name} ({figures}) throughput grows faster than latency. "
+            "Try larger values."
+        )
+    last = curve.points[-1].point
+    more = f"up to {dict(curve.points[-1].settings)[curve.axis.name]} IOPS changed by "
+    more += f"{100 * (last.iops / at.point.iops - 1):+.0f} % and latency grows "
+    more += f"{(last.latency_ns or 0) / (at.point.latency_ns or 1):.1f}-fold"
+    if found.edge == "first":
+        return text + f"at or below {name} ({figures}), the first point; {more}"
+    return text + f"{name} ({figures}), best ratio of throughput to latency; {more}"
+
+
+def _between(curve: LoadCurve[One]) -> str:
+    """Which other points may be the knee; "" where that isn't known or is this one alone."""
+    within = curve.knee_within
+    if within is None:
+        return ""
+    first, last = (dict(curve.points[index].settings)[curve.axis.name] for index in within)
+    if first == last:
+        return ", no other in these runs"
+    return f"; within {first} to {last}, 95 %"
+
+
+def within_text(within: tuple[float, float] | None, show: Callable[[float], str]) -> str:
+    """An interval, "12.1k-13.4k"; "" if there is none."""
+    return "" if within is None else "-".join(show(value).replace(" ", "") for value in within)
+
+
+def little_lines(points: Sequence[MeasuredPoint]) -> Iterator[str]:
+    """Whether N = X * R held, and why not where it did not."""
+    known = [event for event in points if event.little.holds is not None]
+    if not known:
+        return
+    bad = [event for event in known if not event.little.holds]
+    yield (
+        f"Little's law, N = X*R (I/Os in flight = IOPS x mean latency): {len(known) - len(bad)} of "
+        f"{counted(len(known), 'point')} within 10 % of the requested depth x jobs"
+        + ("" if not bad else " (the others are marked with !)")
+    )
+    reasons: dict[str, list[MeasuredPoint]] = {}
+    for event in bad:
+        reasons.setdefault(event.little.why, []).append(event)
+    for why, events in reasons.items():
+        numbers = ", ".join(f"#{event.index + 1}" for event in events[:8])
+        more = f" and {len(events) - 8} more" if len(events) > 8 else ""
+        yield f"  {numbers}{more}: {why}"
+
+
+class FailedPoint(Protocol):
+    """A run that failed (events.py, PointFailed)."""
+
+    @property
+    def job(self) -> str:
+        """What was run."""
+        ...
+
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """(name, value) of all that is varied."""
+        ...
+
+    @property
+    def error(self) -> str:
+        """Why, in one sentence."""
+        ...
+
+
+def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
+    """Which points failed, and why, a line for each reason."""
+    place = places(plan)
+    reasons: dict[str, list[int]] = {}
+    for one in failed:
+        known = reasons.setdefault(one.error, [])
+        number = place[(one.job, tuple(one.settings))] + 1
+        known += [number] if number not in known else []
+    return [
+        f"failed: {', '.join(f'#{number}' for number in sorted(numbers))}: {why}"
+        for why, numbers in reasons.items()
+    ]
+
+
+def conclusions(points: Sequence[MeasuredPoint], curves: Sequence[LoadCurve[One]]) -> list[str]:
+    """What the whole sweep says, in sentences; ``points`` as ``points_of`` gives them."""
+    lines = [text for text in map(curve_text, curves) if text]
+    lines += little_lines(points)
+    unsteady = [f"#{event.index + 1}" for event in points if event.point.steady is False]
+    if unsteady:
+        lines.append(
+            f"not in steady state (SNIA's rule, within the measured seconds): "
+            f"{', '.join(unsteady[:12])}{' ...' if len(unsteady) > 12 else ''}; measure longer"
+        )
+    judged = [event.outcomes for event in points if event.outcomes]
+    if judged:
+        passed = sum(all(one.passed for one in outcomes) for outcomes in judged)
+        lines.append(f"expectations: {passed} of {counted(len(judged), 'point')} met all of theirs")
+    return lines

@@ -1,0 +1,62 @@
+"""When what was found is over: a cause has ceased once its rule has not fired for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from iopstui.model.findings.evidence import Finding
+
+CEASES_AFTER_S = 10.0
+"""A rule that fires again within so many measured seconds goes on: of a load that comes and goes by
+the second each pause would else be an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedFinding:
+    """A finding that holds no more, as it was said last, and the seconds of the session from its
+    first to the last in which its rule fired."""
+
+    finding: Finding
+    since: float
+    until: float
+
+
+@dataclass(slots=True)
+class _ActiveFinding:
+    finding: Finding
+    since: float
+    until: float
+    quiet_s: float = 0.0
+
+
+class ActiveFindings:
+    """Which of the findings that were said hold. Rules are known by their names."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, _ActiveFinding] = {}
+
+    def said(self, finding: Finding, t: float) -> None:
+        """It was said at second ``t``, for the first time or again."""
+        held = self._held.get(finding.rule)
+        if held is not None:
+            held.finding = finding
+            return
+        since = t if finding.since is None else finding.since
+        self._held[finding.rule] = _ActiveFinding(finding, since, max(since, t))
+
+    def feed(self, t: float, seconds: float, firing: Collection[str]) -> Iterator[EndedFinding]:
+        """``seconds`` were measured up to ``t``, and these rules fire on them: what is over now,
+        once. Seconds in which nothing was measured say nothing, and don't count."""
+        for rule, held in list(self._held.items()):
+            if rule in firing:
+                held.until, held.quiet_s = max(held.until, t), 0.0
+                continue
+            held.quiet_s += seconds
+            if held.quiet_s >= CEASES_AFTER_S:
+                del self._held[rule]
+                yield EndedFinding(held.finding, held.since, held.until)
+
+    def forget(self) -> None:
+        """Other seconds follow (a run begins, or is over): what held before has no end in them."""
+        self._held.clear()

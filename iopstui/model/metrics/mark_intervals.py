@@ -1,0 +1,169 @@
+"""The stretches between marks, with what was measured in each: the story that marks tell.
+
+A pure fold, like the runs (run_history.py): the same calls give the same stretches, live or from a
+recording.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from iopstui.model import histogram
+from iopstui.model.histogram_columns import BinsTotal
+from iopstui.model.metrics.frame import RAMP, Frame
+
+BEGIN = "from the beginning"
+RESTART_S = 5.0
+"""A run that begins so soon behind a mark is what the mark tells of."""
+MOST_KEPT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class MarkInterval:
+    """From ``start`` to ``end`` (seconds of the session), called by the mark at its beginning. It
+    ends with what was measured: with its job, if one ran, though nothing follows for minutes.
+    ``seconds`` of it were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, else,
+    where no job ran (``by_fio`` False), the device's; ``p99_ns`` is of all latencies of fio in one
+    histogram. What was not measured is ``None``."""
+
+    start: float
+    end: float
+    text: str
+    by_fio: bool
+    seconds: float
+    iops: float | None
+    bw: float | None
+    p99_ns: float | None
+
+
+@dataclass
+class _IntervalSum:
+    seconds: float = 0.0
+    ios: float = 0.0
+    bytes: float = 0.0
+
+    def add(self, seconds: float, iops: float | None, bw: float | None) -> None:
+        if seconds > 0 and iops is not None:
+            self.seconds += seconds
+            self.ios += iops * seconds
+            self.bytes += (bw or 0.0) * seconds
+
+    def join(self, later: _IntervalSum) -> None:
+        self.seconds += later.seconds
+        self.ios += later.ios
+        self.bytes += later.bytes
+
+
+@dataclass
+class IntervalFigures:
+    """What was measured in a stretch, or in a part of it: of fio and of the devices together, to
+    the last second of either."""
+
+    end: float = 0.0
+    fio_end: float = 0.0
+    fio: _IntervalSum = field(default_factory=_IntervalSum)
+    device: _IntervalSum = field(default_factory=_IntervalSum)
+    bins: BinsTotal = field(default_factory=BinsTotal)
+
+    def add(self, frame: Frame, devices: Sequence[str]) -> None:
+        """One more interval; those of fio's ramp do not count."""
+        if RAMP in frame.flags:
+            return
+        fio, self.end = frame.fio, frame.t
+        disk = frame.together(devices)
+        if disk is not None:
+            self.device.add(disk.seconds, disk.ios_s, disk.bytes_s)
+        if fio is not None:
+            self.fio_end = frame.t
+            self.fio.add(fio.seconds or 0.0, fio.total.iops, fio.total.bw)
+            self.bins.add(fio.total.bins)
+
+    def join(self, later: IntervalFigures) -> None:
+        """Add what was measured in the intervals that follow."""
+        self.end = later.end or self.end
+        self.fio_end = later.fio_end or self.fio_end
+        self.fio.join(later.fio)
+        self.device.join(later.device)
+        self.bins.add(later.bins.bins)
+
+
+def middle(frame: Frame) -> float:
+    """The middle of what was measured: a frame counts to the stretch in which that is."""
+    seconds = frame.fio.seconds if frame.fio is not None else frame.seconds
+    return frame.t - (seconds or 0.0) / 2
+
+
+@dataclass
+class _OpenInterval:
+    start: float
+    text: str
+    measured: IntervalFigures = field(default_factory=IntervalFigures)
+
+    @property
+    def worked(self) -> bool:
+        return bool(self.measured.fio.seconds or self.measured.device.seconds)
+
+    def stretch(self) -> MarkInterval | None:
+        own = self.measured
+        by_fio = own.fio.seconds > 0
+        found = own.fio if by_fio else own.device
+        if not found.seconds:
+            return None
+        p99 = histogram.percentiles(own.bins.bins, (99.0,)).get(99.0)
+        mean, bw = found.ios / found.seconds, found.bytes / found.seconds
+        end = max(self.start, own.fio_end if by_fio else own.end)
+        return MarkInterval(self.start, end, self.text, by_fio, found.seconds, mean, bw, p99)
+
+
+class MarkIntervals:
+    """Takes marks, starts of runs and frames in order; ``devices`` are those that jobs work on."""
+
+    def __init__(self, devices: Sequence[str] = ()) -> None:
+        self._devices = tuple(devices)
+        self._over: deque[MarkInterval] = deque(maxlen=MOST_KEPT)
+        self._now = _OpenInterval(0.0, BEGIN)
+        self.marked = False
+        """Whether there was a mark at all."""
+
+    def copy(self) -> MarkIntervals:
+        """As they are now; what is taken in later does not change them."""
+        return deepcopy(self)
+
+    def mark(self, t: float, text: str) -> None:
+        """A mark: another stretch begins."""
+        self.marked = True
+        self._begin(t, text)
+
+    def started(self, t: float, text: str) -> None:
+        """A run begins. Right behind a mark the stretch is that of the mark, and what the run
+        before still did belongs to neither."""
+        now = self._now
+        if now.text != BEGIN and t - now.start <= RESTART_S:
+            self._now = _OpenInterval(t, now.text)
+        elif now.worked:
+            self._begin(t, text)
+
+    def _begin(self, t: float, text: str) -> None:
+        found = self._now.stretch()
+        if found is not None:
+            self._over.append(found)
+        self._now = _OpenInterval(t, text)
+
+    def frame(self, frame: Frame) -> None:
+        """One more interval; one that began before the mark says nothing of what is behind it."""
+        if middle(frame) >= self._now.start:
+            self._now.measured.add(frame, self._devices)
+
+    def several(self, later: IntervalFigures, first: float) -> None:
+        """Several intervals; ``first``: the earliest of their middles."""
+        if first >= self._now.start:
+            self._now.measured.join(later)
+
+    @property
+    def all(self) -> list[MarkInterval]:
+        """Those in which something was measured, the oldest first, with the one that goes on."""
+        now = self._now.stretch()
+        return [*self._over, *([now] if now is not None else [])]

@@ -1,0 +1,132 @@
+"""The way of a request, in means that add up, and who completes for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui import format as units
+from iopstui.model.block.topology import Topology
+from iopstui.model.metrics.frame import Frame
+
+# how far the requests may be from fio's I/Os for their means to be of the same I/Os
+SAME_IOS = 0.05
+FEW_CPUS = 16
+
+Matrix = Mapping[int, Mapping[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPath:
+    """Means in ns of one second. ``lat_ns`` is fio's (slat + clat); ``waiting_ns`` from the
+    request's allocation to its issue, ``device_ns`` from there to its completion; ``rest_ns`` what
+    is left: the program's side, before and after. ``why_not`` says why there is no rest."""
+
+    waiting_ns: float
+    device_ns: float
+    lat_ns: float | None
+    slat_ns: float | None
+    clat_ns: float | None
+    rest_ns: float | None
+    why_not: str = ""
+
+
+def request_way(frame: Frame) -> RequestPath | None:
+    """Of all requests of the devices that the jobs work on; ``None`` without the probe's part
+    ``way``, or where nothing was completed."""
+    found = frame.probe.together(frame.opened) if frame.probe is not None else None
+    if found is None or found.waiting is None or found.device.mean_ns is None:
+        return None
+    waiting, device = found.waiting.mean_ns or 0.0, found.device.mean_ns
+    total = frame.fio.total if frame.fio is not None else None
+    if total is None:
+        return RequestPath(waiting, device, None, None, None, None, "no job of ours runs")
+    lat = total.lat_ns if total.lat_ns is not None else total.clat_ns
+    why = _apart(found.iops, total.iops)
+    if lat is None:
+        why = "the job measures no latency"
+    elif not why and lat < waiting + device:
+        why = "the job's seconds and the kernel's differ too much for it"
+    rest = None if why or lat is None else lat - waiting - device
+    return RequestPath(waiting, device, lat, total.slat_ns, total.clat_ns, rest, why)
+
+
+def _apart(requests: float | None, ios: float | None) -> str:
+    if not requests or not ios:
+        return "nothing to compare with"
+    if requests > ios * (1 + SAME_IOS):
+        return "the disk has more requests than the job has I/Os: split ones, or another program's"
+    if requests < ios * (1 - SAME_IOS):
+        return "the disk has fewer requests than the job has I/Os: merged ones, or a cache's"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionMatrix:
+    """Completed requests per second between groups of CPUs: ``rates[row][column]`` from those of
+    ``names[row]``, which allocated them, to those of ``names[column]``, which completed them.
+    ``of`` says what the groups are: "CPU", "CPUs of a cache" or "NUMA node"."""
+
+    of: str
+    names: tuple[str, ...]
+    rates: tuple[tuple[float, ...], ...]
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return sum(map(sum, self.rates))
+
+    @property
+    def diagonal(self) -> float | None:
+        """The part (0..1) that stayed where it came from; ``None`` of nothing."""
+        total = self.total
+        return sum(row[n] for n, row in enumerate(self.rates)) / total if total else None
+
+
+def exchange(matrix: Matrix, topology: Topology, most: int = FEW_CPUS) -> CompletionMatrix:
+    """The matrix of single CPUs where they are at most ``most``, else of what they share."""
+    cpus = sorted({*matrix, *(cpu for row in matrix.values() for cpu in row)})
+    if len(cpus) <= most:
+        return _summed("CPU", [(str(cpu), (cpu,)) for cpu in cpus], matrix)
+    for of, groups in _groupings(topology, cpus):
+        if 1 < len(groups) <= most:
+            return _summed(of, groups, matrix)
+    return _summed("CPU", [("all", tuple(cpus))], matrix)
+
+
+def _groupings(
+    topology: Topology, cpus: Sequence[int]
+) -> list[tuple[str, list[tuple[str, tuple[int, ...]]]]]:
+    """From small groups to large ones."""
+    caches = [(units.ranges(domain.cpus), domain.cpus) for domain in topology.domains(cpus)]
+    nodes: dict[int, list[int]] = {}
+    for cpu in cpus:
+        if cpu in topology.nodes:
+            nodes.setdefault(topology.nodes[cpu], []).append(cpu)
+    by_node = [(f"node {node}", tuple(members)) for node, members in sorted(nodes.items())]
+    return [("CPUs of a cache", caches), ("NUMA node", by_node)]
+
+
+def crossing(matrix: Matrix, group_of: Mapping[int, int]) -> float | None:
+    """The part (0..1) of the requests that were completed in another group than they were
+    allocated in; ``None`` of nothing."""
+    total = crossed = 0.0
+    for submitter, row in matrix.items():
+        for completer, rate in row.items():
+            if submitter in group_of and completer in group_of:
+                total += rate
+                crossed += rate if group_of[submitter] != group_of[completer] else 0.0
+    return crossed / total if total else None
+
+
+def _summed(
+    of: str, groups: Sequence[tuple[str, tuple[int, ...]]], matrix: Matrix
+) -> CompletionMatrix:
+    rates = tuple(
+        tuple(
+            sum(matrix.get(one, {}).get(other, 0.0) for one in rows for other in columns)
+            for _, columns in groups
+        )
+        for _, rows in groups
+    )
+    return CompletionMatrix(of, tuple(name for name, _ in groups), rates)

@@ -1,0 +1,72 @@
+"""A request after a first look at its job file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import Refused
+from iopstui.fio.fence import NONE, fence_kind
+from iopstui.fio.inspect import Fio, JobFacts
+from iopstui.fio.job_text import check_section_names, check_streams, number
+from iopstui.fio.library import is_shipped
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import Target
+from iopstui.model.fio import jobfile
+from iopstui.preflight.inspection import inspected
+from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.request import JobRequest
+
+ROWS_BEFORE_GROUPING = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedRequest:
+    """One request after a first look: the job file ``path`` with its ``text``, and the options that
+    are changed in it. ``where`` is ``None`` if the job names its own files."""
+
+    request: JobRequest
+    where: Target | None
+    path: Path
+    text: str
+    overrides: Mapping[str, str]
+    fio: Fio
+    private: Path
+    roots: Roots
+
+    @property
+    def label(self) -> str:
+        """What the job is called on the screen."""
+        return self.path.stem if self.path.suffix == ".fio" else self.path.name
+
+    def inspected(self, text: str, cwd: Path) -> JobFacts:
+        """How fio reads a job; UsageError if it is not a job, Refused for what no job may do."""
+        label = f"the job file {self.path}"
+        facts = inspected(self.fio, self.private, text, label, cwd)
+        check_section_names(text, facts)
+        check_streams(facts)
+        return facts
+
+
+def accept(asked: ExaminedRequest, prepared: Prepared) -> None:
+    """Refused where only iopstui's own checks would stand between the user's job file
+    and everybody's files."""
+    if fence_kind() != NONE or asked.request.no_fence or is_shipped(asked.path):
+        return
+    if prepared.makes_files:
+        raise Refused(
+            f"The job file {asked.path} writes, and this kernel cannot restrict fio to its "
+            "files (no Landlock, no namespaces).",
+            "If you trust it: --no-fence. `iopstui doctor` shows what is missing.",
+        )
+
+
+def grouped(text: str, overrides: Mapping[str, str]) -> dict[str, str]:
+    """One row for all clones of a job: a document for 64 rows would cost fio 40 ms a second."""
+    wanted = dict(overrides)
+    jobs = jobfile.effective(jobfile.changed(text, overrides))
+    rows = sum(number(job.options.get("numjobs")) for job in jobs)
+    if (len(jobs) == 1 and rows > 1) or rows > ROWS_BEFORE_GROUPING:
+        wanted.setdefault("group_reporting", "1")
+    return wanted

@@ -1,0 +1,31 @@
+"""fio's last document, which it may write twice: as its last periodic document, and as its final
+one.
+
+Only the second says how long the jobs ran; before fio 3.30 the runtime of the first goes on after
+their end. So the first is taken for the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iopstui.model.fio.interval_time import repeats
+from iopstui.model.samples import FioStatus
+from iopstui.session.fio.fio_run import HOLD_S, NewDocument
+
+
+def said_again(status: FioStatus, before: FioStatus) -> bool:
+    """True if fio repeats at once what it said ``before``."""
+    return status.timestamp_ms - before.timestamp_ms < HOLD_S * 1000 and repeats(status, before)
+
+
+def once(documents: Sequence[NewDocument]) -> list[NewDocument]:
+    """The documents without those repeated after the last job has ended."""
+    found: list[NewDocument] = []
+    for news in documents:
+        if found and found[-1].maybe_final and said_again(news.status, found[-1].status):
+            found.pop()
+            news = replace(news, again=True)
+        found.append(news)
+    return found

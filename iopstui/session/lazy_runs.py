@@ -1,0 +1,110 @@
+"""The runs of a session, read from disk with the first one that is asked for.
+
+Preparing a job and following fio is half of the program: who only looks at a disk needs none of it,
+and the first frame of the screen does not wait for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from iopstui.errors import EXIT_OK
+from iopstui.linux.counters.signal_flag import SignalFlag
+
+if TYPE_CHECKING:
+    from iopstui.preflight.request import JobRequest
+    from iopstui.session.fio.fio_run import FioRun
+    from iopstui.session.runs import Runs
+    from iopstui.session.start_signal import StartSignal
+
+
+class LazyRuns:
+    """As ``Runs``, which it is given the arguments of; until ``request`` nothing runs."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._arguments = arguments
+        self._runs: Runs | None = None
+        self.given_up = SignalFlag()
+
+    def request(self, request: JobRequest) -> None:
+        """Run this job; a running one is stopped first."""
+        if self._runs is None:
+            from iopstui.session.runs import Runs
+
+            self._runs = Runs(*(*self._arguments, self.given_up))
+        self._runs.request(request)
+
+    @property
+    def run(self) -> FioRun | None:
+        """The running job's fio."""
+        return self._runs.run if self._runs is not None else None
+
+    @property
+    def began_ns(self) -> int | None:
+        """When the running one began to measure."""
+        return self._runs.began_ns if self._runs is not None else None
+
+    @property
+    def exit_code(self) -> int:
+        """The last run's."""
+        return self._runs.exit_code if self._runs is not None else EXIT_OK
+
+    @property
+    def left_behind(self) -> str:
+        """What hangs in the kernel, in words."""
+        return self._runs.left_behind if self._runs is not None else ""
+
+    @property
+    def ending(self) -> bool:
+        """Whether a run is there that has to end."""
+        return self._runs is not None and self._runs.ending
+
+    def lay_out(self) -> None:
+        """Go on with the run that has said what it would lay out."""
+        if self._runs is not None:
+            self._runs.lay_out()
+
+    def go(self, word: StartSignal) -> None:
+        """Start the run that is held."""
+        if self._runs is not None:
+            self._runs.go(word)
+
+    def stop(self, hard: bool = False) -> None:
+        """Stop the running job; ``hard``: without its last document."""
+        if self._runs is not None:
+            self._runs.stop(hard)
+        else:
+            self.given_up.clear()
+
+    def fds(self) -> tuple[int, ...]:
+        """What to wait on for news."""
+        return self._runs.fds() if self._runs is not None else ()
+
+    def patience_s(self) -> float | None:
+        """The longest time to wait for them; ``None`` without a run."""
+        return self._runs.patience_s() if self._runs is not None else None
+
+    def follow(self) -> None:
+        """Take what fio has written."""
+        if self._runs is not None:
+            self._runs.follow()
+
+    def progress(self) -> None:
+        """Tell how far the run is."""
+        if self._runs is not None:
+            self._runs.progress()
+
+    def end_steady(self) -> None:
+        """Stop the running job if it has become steady and is to end then."""
+        if self._runs is not None:
+            self._runs.end_steady()
+
+    def leave_behind(self) -> None:
+        """Give up a fio that does not end."""
+        if self._runs is not None:
+            self._runs.leave_behind()
+
+    def close(self) -> None:
+        """Whatever is left of a run is ended."""
+        if self._runs is not None:
+            self._runs.close()

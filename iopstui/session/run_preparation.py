@@ -1,0 +1,108 @@
+"""Before a run: its job is examined, what it may write is counted, its scratch is made."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from iopstui import events
+from iopstui.errors import JobFailed
+from iopstui.fio.inspect import Fio
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.private import private_directory, remove
+from iopstui.linux.roots import Roots
+from iopstui.model.block import target as kinds
+from iopstui.model.block.target import Target
+from iopstui.preflight.job import prepare
+from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.request import JobRequest
+from iopstui.session.fio.session_scratch import SessionScratch
+from iopstui.session.fio.write_budget import WriteBudget
+from iopstui.session.tick.context import Context
+
+LONG_S = 5.0
+
+
+class RunPreparation:
+    """``job_target`` is the target handed to jobs; ``None`` if they name their own files.
+    ``keep_scratch``: scratch files stay for the next run that needs the same."""
+
+    def __init__(
+        self, context: Context, job_target: Target | None, budget: WriteBudget, keep_scratch: bool
+    ) -> None:
+        self._context = context
+        self._job_target = job_target
+        self._budget = budget
+        self._privates: list[Path] = []
+        directories = job_target is not None and job_target.kind == kinds.DIRECTORY
+        self.scratch = SessionScratch(
+            [Path(place.path) for place in job_target.places]
+            if keep_scratch and job_target is not None and directories
+            else ()
+        )
+
+    def prepared(self, request: JobRequest, fio: Fio) -> Prepared:
+        """The job, ready to be started. Raises IopstuiError; then nothing is left of it."""
+        try:
+            with self._told_if_long():
+                found = self.scratch.prepared(request, lambda asked: self._prepare(asked, fio))
+            self._within_budget(found)
+            return found
+        finally:
+            self._remove_privates()
+
+    def close(self) -> None:
+        """Remove what is kept for other runs."""
+        self.scratch.close()
+        self._remove_privates()
+
+    def _prepare(self, request: JobRequest, fio: Fio) -> Prepared:
+        context = self._context
+        return prepare(
+            request, self._job_target, fio, self._private(), context.devices, context.roots
+        )
+
+    def _private(self) -> Path:
+        path = private_directory()
+        self._privates.append(path)
+        return path
+
+    def _remove_privates(self) -> None:
+        while self._privates:
+            remove(self._privates.pop())
+
+    def _within_budget(self, prepared: Prepared) -> None:
+        """Say what it may write. Raises JobFailed for a run that would go beyond the budget."""
+        layout = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
+        why = self._budget.why_not(layout)
+        if why:
+            prepared.close()
+            raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
+        words = self._budget.foresee(prepared, layout, self._context.devices)
+        if self._budget.tell:
+            self._context.notice("info", words)
+
+    @contextmanager
+    def _told_if_long(self) -> Iterator[None]:
+        """Report preflight that takes long: a job may have hundreds of thousands of files."""
+        context = self._context
+        words = "still checking the job and its files"
+        timer = threading.Timer(
+            LONG_S, lambda: context.tell(events.Notice(context.now(), "info", words))
+        )
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def engage(prepared: Prepared, roots: Roots) -> None:
+    """Have the write guard look again, right before fio starts. Raises IopstuiError."""
+    guard = prepared.guard
+    if guard is not None:
+        # reading all devices takes as long as loading thirty of our files
+        guard.engage(read_devices(roots) if guard.looks else {})

@@ -1,0 +1,54 @@
+"""How long a run that shows nothing is waited for: while files are laid out, and until fio's first
+document."""
+
+from __future__ import annotations
+
+from iopstui import events
+from iopstui.events import RUN
+from iopstui.fio.layout import OFFLOAD_STALLED, SILENT, STALLED, StallDetector
+from iopstui.session.fio.fio_run import FioRun
+from iopstui.session.tick.context import Context
+
+
+class StallTimeouts:
+    """With one run."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._stall = StallDetector()
+        self._look_again = 0.0
+        self._silence_told = False
+
+    def begin_phase(self) -> None:
+        """What was seen of another phase says nothing of this one."""
+        self._stall = StallDetector()
+
+    def lay_out(self, run: FioRun, step: int) -> None:
+        """Report how far laying out files has come; end a run in which nothing moves."""
+        now = self._context.now()
+        # thousands of files take a while to be looked at
+        if now < self._look_again:
+            return
+        work = run.work()
+        self._look_again = now + 20 * (self._context.now() - now)
+        self._context.emit(
+            events.LayoutProgress(
+                now, step, "laying out the scratch file", work.done, run.prepared.layout_bytes
+            )
+        )
+        if self._stall.feed(now, work):
+            run.failure = STALLED
+            run.stop(hard=True)
+
+    def first_word(self, run: FioRun) -> None:
+        """End a run that has no chance of success; warn of one that may have."""
+        if run.last is not None or self._silence_told or run.phase != RUN:
+            return
+        if not self._stall.feed(self._context.now(), run.work()):
+            return
+        self._silence_told = True
+        if "io_submit_mode=offload" in run.prepared.text.replace(" ", ""):
+            run.failure = OFFLOAD_STALLED
+            run.stop(hard=True)
+        else:
+            self._context.warn(SILENT)

@@ -1,0 +1,54 @@
+"""A run that is ready and waits for the word to start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iopstui import events
+from iopstui.preflight.prepared import Prepared
+from iopstui.session.tick.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class StartSignal:
+    """Start at ``at_ns`` (CLOCK_MONOTONIC). ``offset_ms`` is by how much this machine's clock is
+    ahead of that of who says so, ``error_ms`` how wrong that can be (``None``: not compared)."""
+
+    at_ns: int
+    offset_ms: float | None = None
+    error_ms: float | None = None
+
+
+def planned(context: Context, step: int, prepared: Prepared) -> events.RunPlanned:
+    """The event that says what is to be laid out where. Files that a job names itself are not in
+    it: fio alone knows how long it would make them."""
+    made = prepared.scratch.paths if prepared.scratch is not None else ()
+    wanted = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
+    layout = {str(path): wanted // len(made) for path in made}
+    return events.RunPlanned(context.now(), step, layout)
+
+
+def armed(context: Context, step: int, prepared: Prepared) -> events.RunReady:
+    """The event that says so."""
+    made = tuple(f"{path}/" for path in map(str, prepared.made))
+    writes = () if prepared.read_only else tuple(
+        name for name in prepared.files if not name.startswith(made)
+    )  # fmt: skip
+    return events.RunReady(context.now(), step, writes if prepared.scratch is None else ())
+
+
+def executed(
+    context: Context, step: int, word: StartSignal, monotonic_ns: int
+) -> events.FioExecuted:
+    """The event that says when fio was executed."""
+    now_ns = context.clock.monotonic_ns()
+    ago_ms = (now_ns - monotonic_ns) / 1e6
+    return events.FioExecuted(
+        context.now() - ago_ms / 1e3,
+        step,
+        context.clock.wall_ms() - ago_ms,
+        monotonic_ns,
+        (monotonic_ns - word.at_ns) / 1e6,
+        word.offset_ms,
+        word.error_ms,
+    )

@@ -1,0 +1,138 @@
+"""Changes the tunables of the disks under a session's target, reports it, and restores them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from iopstui import events
+from iopstui.errors import IopstuiError, UsageError
+from iopstui.linux.machine.topology import online_cpus
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.tunable import TunableRequest, irq_of, why_rq_affinity_cannot_matter
+from iopstui.safety.tunable_states import queued_disks
+from iopstui.safety.tunables import AppliedChange, Tunables, read_tunable, why_not
+from iopstui.session.tick.context import Context
+from iopstui.session.tick.sampling import Sampling
+
+
+class TunableChanges:
+    """``requests`` are those of the command line. Used in the session's thread alone."""
+
+    def __init__(
+        self, context: Context, sampling: Sampling, requests: Sequence[TunableRequest]
+    ) -> None:
+        self._context = context
+        self._sampling = sampling
+        self._tunables = Tunables(context.roots)
+        self._requests = list(requests)
+
+    def first(self) -> None:
+        """Set the tunables of the command line before the first run."""
+        now = [knob for knob in self._requests if knob.after_s is None]
+        self._requests = [knob for knob in self._requests if knob.after_s is not None]
+        for knob in now:
+            self.turn(knob.name, knob.value)
+
+    def of_run(self, knobs: Sequence[tuple[str, str]]) -> None:
+        """Set a run's own tunables, as far as they are not in force already."""
+        for name, value in knobs:
+            disks = self._disks(name)
+            if any(read_tunable(disk, name, self._context.roots) != value for disk in disks):
+                self.turn(name, value)
+
+    def again(self, settings: Sequence[tuple[str, str]]) -> None:
+        """Set them again after an experiment; a refusal becomes a Notice."""
+        for one in settings:
+            try:
+                self.of_run([one])
+            except IopstuiError as error:
+                self._context.notice("error", f"{error.message} {error.hint}".strip())
+
+    @property
+    def wait(self) -> bool:
+        """Whether some are to be set later in a run."""
+        return bool(self._requests)
+
+    def due(self, began_ns: int | None) -> None:
+        """Set the tunables that are due this long after a run began."""
+        if began_ns is None or not self._requests:
+            return
+        seconds = (self._context.clock.monotonic_ns() - began_ns) / 1e9
+        due = [knob for knob in self._requests if (knob.after_s or 0.0) <= seconds]
+        self._requests = [knob for knob in self._requests if knob not in due]
+        for knob in sorted(due, key=lambda knob: knob.after_s or 0.0):
+            self.turn_or_tell(knob.name, knob.value)
+
+    def turn_or_tell(self, name: str, value: str) -> IopstuiError | None:
+        """Change a tunable; a refusal becomes a Notice, and is what is given back."""
+        try:
+            self.turn(name, value)
+        except IopstuiError as error:
+            self._context.notice("error", f"{error.message} {error.hint}".strip())
+            return error
+        return None
+
+    def turn(self, name: str, value: str) -> None:
+        """Change a tunable on every disk that has it. Raises UsageError, Refused or Missing."""
+        context, disks = self._context, self._disks(name)
+        # all disks or none, as far as that can be known beforehand
+        for refusal in (why_not(device, name, context.roots) for device in disks[1:]):
+            if refusal is not None:
+                raise refusal
+        changes: list[AppliedChange] = []
+        for device in disks:
+            cannot = why_rq_affinity_cannot_matter(device, online_cpus(context.roots))
+            if name == "rq_affinity" and cannot is not None:
+                context.warn(f"rq_affinity moves nothing on {device.name}: {cannot}")
+            try:
+                changes.append(self._tunables.set(device, name, value))
+            except IopstuiError:
+                self._take_back(changes, disks)
+                raise
+            self._tell(changes, value)
+        names = ", ".join(device.name for device in disks)
+        before = "/".join(dict.fromkeys(change.before for change in changes))
+        if len(disks) > 1:
+            context.notice("info", f"{name} {before} → {changes[0].now} on all of them: {names}")
+        if any(change.before != change.now for change in changes):
+            self._sampling.tunable_turned(names, name, before, changes[0].now)
+
+    def _tell(self, changes: Sequence[AppliedChange], value: str) -> None:
+        """The last of these changes; disks that do the same have one mark."""
+        context, change = self._context, changes[-1]
+        context.look_again()
+        now, name = context.now(), change.name
+        context.emit(events.TunableChanged(now, change.device, name, change.before, change.now))
+        if all((one.before, one.now) != (change.before, change.now) for one in changes[:-1]):
+            context.emit(events.Mark(now, f"{name} {change.before} → {change.now}"))
+        if change.adjusted:
+            context.notice("info", f"the kernel made {change.now} of {name}={value}")
+
+    def _take_back(self, changes: Sequence[AppliedChange], disks: Sequence[BlockDevice]) -> None:
+        """One disk refused: the others go back to what they had, or they would differ."""
+        for change, device in zip(changes, disks, strict=False):
+            with contextlib.suppress(IopstuiError):
+                self._tell([self._tunables.set(device, change.name, change.before)], change.before)
+
+    def _disks(self, name: str) -> list[BlockDevice]:
+        target = self._context.target
+        disks, irq = queued_disks(target, self._context.devices), irq_of(name)
+        if not disks:
+            what = ", ".join(target.on) or target.path
+            raise UsageError(
+                f"{name} can't be changed: {what} has no device with a request queue under it."
+            )
+        # the first disk's refusal tells which interrupts there are
+        return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
+
+    def put_back(self) -> None:
+        """Restore everything; what can't be restored is reported."""
+        if self._tunables.changed:
+            failed = self._tunables.restore()
+            for problem in failed:
+                self._context.notice("error", problem)
+            if self._tunables.gone:
+                self._context.notice("info", "the device is gone, and so are its changed tunables")
+            elif not failed:
+                self._context.notice("info", "all changed tunables are restored")

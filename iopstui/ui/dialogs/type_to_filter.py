@@ -1,0 +1,74 @@
+"""Narrowing a list by typing: the same in every list that has no field of its own.
+
+A letter that is no key of the list begins it; "/" does, too, and then every letter is text. Esc
+drops the words, Backspace the last letter.
+"""
+
+from __future__ import annotations
+
+from textual import events
+from textual.screen import Screen
+
+MOST = 40
+FILTER = ("/", "Filter", "")
+"""The key, for the line of keys."""
+
+
+class TypeToFilter:
+    """Mixed into a screen in front of its own class. ``narrow`` is called when the words change."""
+
+    words = ""
+    letters_filter = True
+    """Whether a letter that is no key begins it, as / does."""
+    _typing = False
+
+    def narrow(self) -> None:
+        """Show what has all of the words."""
+        raise NotImplementedError
+
+    @property
+    def filtering(self) -> str:
+        """What was typed, for the line of keys; "" while nothing is."""
+        return f"filter: {self.words}▏" if self._typing else ""
+
+    def has(self, *texts: str) -> bool:
+        """Whether the ``texts`` together have all of the words, in capitals or not."""
+        text = " ".join(texts).lower()
+        return all(word in text for word in self.words.lower().split())
+
+    def on_key(self, event: events.Key) -> None:
+        """Take what is text, before it is looked up among the keys."""
+        assert isinstance(self, Screen)
+        if event.key == "escape" and self._typing:
+            self._narrow_to("", False)
+        elif event.key == "backspace" and self._typing:
+            self._narrow_to(self.words[:-1], len(self.words) > 1)
+        elif event.is_printable and event.character and self._is_text(event.key, event.character):
+            begins = not self._typing and event.character == "/"
+            self._narrow_to((self.words + ("" if begins else event.character))[:MOST], True)
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+    def _is_text(self, key: str, character: str) -> bool:
+        if self._typing or character == "/":
+            # a blank in front of all words parts nothing, and may be a key
+            return bool(self.words) or character != " "
+        assert isinstance(self, Screen)
+        return (
+            self.letters_filter
+            and character != " "
+            and key not in self._bindings.key_to_bindings
+            and key not in OURS
+        )
+
+    def _narrow_to(self, words: str, typing: bool) -> None:
+        changed = (words, typing) != (self.words, self._typing)
+        self.words, self._typing = words, typing
+        if changed:
+            self.narrow()
+
+
+OURS = frozenset({"question_mark", "S"})
+"""Keys that work on every screen."""

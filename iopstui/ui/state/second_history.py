@@ -1,0 +1,111 @@
+"""The last minutes, second by second: what the panes showed, to go back to while frozen.
+
+Nothing is copied for it: a moment keeps the frame and the few things that stood beside it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from iopstui.events import (
+    ExpectationChecked,
+    LayoutProgress,
+    SteadyState,
+    StepFinished,
+    StepStarted,
+)
+from iopstui.model.metrics.frame import Frame
+
+if TYPE_CHECKING:
+    from iopstui.ui.state.findings import FoundEntry
+
+MOST, LEAST = 300, 60
+CPU_SECONDS = 10_000
+"""A frame has a row for each CPU: on a large machine fewer are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """What was known when ``frame`` had come."""
+
+    frame: Frame
+    fio: Frame | None
+    probed: Frame | None
+    step: StepStarted | None
+    finished: StepFinished | None
+    progress: LayoutProgress | None
+    steady: SteadyState | None
+    judged: tuple[ExpectationChecked, ...]
+    ipi: Mapping[int, float]
+    findings: tuple[FoundEntry, ...]
+
+    @property
+    def t(self) -> float:
+        """Seconds of the session."""
+        return self.frame.t
+
+
+class SecondHistory:
+    """In order of time, the oldest forgotten first."""
+
+    def __init__(self, kept: Sequence[HistoryEntry] = ()) -> None:
+        self._kept = deque(kept)
+        # the newest frames that were made small, so that each is made so once
+        self._small: dict[int, tuple[Frame, Frame]] = {}
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[HistoryEntry]:
+        return iter(self._kept)
+
+    def copy(self) -> SecondHistory:
+        """Those that are kept now."""
+        return SecondHistory(tuple(self._kept))
+
+    def add(self, moment: HistoryEntry) -> None:
+        """One more, the newest."""
+        wanted = (moment.frame, moment.fio)
+        self._small = {id(one): self._made(one) for one in wanted if one is not None}
+        frame, fio = (self._small[id(one)][1] if one is not None else None for one in wanted)
+        assert frame is not None
+        self._kept.append(replace(moment, frame=frame, fio=fio))
+        most = max(LEAST, min(MOST, CPU_SECONDS // max(1, len(moment.frame.cpus))))
+        while len(self._kept) > most:
+            self._kept.popleft()
+
+    def _made(self, frame: Frame) -> tuple[Frame, Frame]:
+        known = self._small.get(id(frame))
+        return known if known is not None and known[0] is frame else (frame, small(frame))
+
+    def found(self, findings: Sequence[FoundEntry]) -> None:
+        """What holds is found a little after the newest frame has come."""
+        if self._kept:
+            self._kept[-1] = replace(self._kept[-1], findings=tuple(findings))
+
+    def near(self, t: float, step: int) -> HistoryEntry | None:
+        """From the newest that is not after ``t``, ``step`` moments on or back, as far as there
+        are; ``None`` if there is none at all."""
+        if not self._kept:
+            return None
+        here = max(0, sum(one.t <= t for one in self._kept) - 1)
+        return self._kept[min(len(self._kept) - 1, max(0, here + step))]
+
+    def at(self, t: float) -> HistoryEntry | None:
+        """The one whose interval ``t`` lies in: the first that is not before it, else the last."""
+        after = (one for one in self._kept if one.t >= t)
+        return next(after, self._kept[-1] if self._kept else None)
+
+
+def small(frame: Frame) -> Frame:
+    """Without fio's histograms, which are most of a frame: panels show its percentiles, and the
+    heat map has a history of its own."""
+    fio = frame.fio
+    if fio is None:
+        return frame
+    directions = {name: replace(one, bins={}) for name, one in fio.directions.items()}
+    total = replace(fio.total, bins={})
+    return replace(frame, fio=replace(fio, directions=directions, total=total))

@@ -1,0 +1,132 @@
+"""Tunables of many hosts' disks: who is asked, what came of it, what later sessions set again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.errors import UsageError
+from iopstui.fleet.hosts import host_tunables as s
+from iopstui.fleet.hosts.host_tunables import (
+    HostTunable,
+    HostTunableResult,
+    HostTunables,
+    states_in,
+    turn_of,
+)
+from iopstui.safety.tunable_states import TunableState
+
+ALL = ("none", "mq-deadline", "bfq")
+ODD = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+    | st.lists(st.text(max_size=3), max_size=3) | st.dictionaries(st.text(max_size=3), st.none())
+)  # fmt: skip
+
+
+def state(now: str = "none", **more: Any) -> TunableState:
+    return TunableState("scheduler", "the I/O scheduler", now, ALL, ", ".join(ALL), **more)
+
+
+def heard(settings: HostTunables, host: str, disk: str, *states: TunableState) -> None:
+    settings.heard(host, {"event": "tunables", "states": s.states_object(states, disk)})
+
+
+def three() -> HostTunables:
+    """a and b can, c has it already, d lacks bfq, e may not, f has no scheduler."""
+    settings = HostTunables()
+    heard(settings, "a", "sda", state())
+    heard(settings, "b", "md0", state(each=(("sdb", "none"), ("sdc", "mq-deadline"))))
+    heard(settings, "c", "sda", state("bfq"))
+    heard(settings, "d", "vda", TunableState("scheduler", "", "none", ("none",), "none"))
+    heard(settings, "e", "sda", state(refused="Changing scheduler of sda needs root."))
+    heard(settings, "f", "sda", TunableState("nomerges", "", "0", ("0", "1", "2"), "0, 1, 2"))
+    return settings
+
+
+def test_those_who_can_are_asked_and_the_others_are_named_with_the_reason() -> None:
+    settings = three()
+    turn = turn_of("abcdefg", settings.known, "scheduler", "bfq")
+    assert [(host, one.each) for host, one in turn.hosts] == [
+        ("a", (("sda", "none"),)), ("b", (("sdb", "none"), ("sdc", "mq-deadline")))
+    ]  # fmt: skip
+    assert turn.same == ("c",)
+    assert turn.out == (
+        ("d", "vda takes none"), ("e", "Changing scheduler of sda needs root."),
+        ("f", "its disk has no scheduler"), ("g", s.NOT_THERE),
+    )  # fmt: skip
+    with pytest.raises(UsageError, match="takes 0, 1, 2"):
+        turn_of("a", settings.known, "rq_affinity", "7")
+
+
+def test_all_hosts_are_one_list() -> None:
+    found = {one.name: one for one in s.together(three().known)}
+    scheduler = found["scheduler"]
+    assert scheduler.now == "none/mq-deadline/bfq" and scheduler.values == ALL
+    assert scheduler.each[:3] == (("a sda", "none"), ("b sdb", "none"), ("b sdc", "mq-deadline"))
+    # one host that refuses keeps nobody else from it
+    assert not scheduler.refused and set(found) == {"scheduler", "nomerges"}
+    alone = HostTunables()
+    heard(alone, "e", "sda", state(refused="It needs root."))
+    assert s.together(alone.known)[0].refused == "e: It needs root."
+
+
+def answer(number: int, *each: list[str], error: str = "") -> dict[str, Any]:
+    return {"event": "turned", "id": number, "each": [*each], "error": error, "hint": ""}
+
+
+def test_a_change_that_fails_on_one_host_names_it_and_the_others_are_set_again_later() -> None:
+    settings = three()
+    turn = turn_of("ab", settings.known, "scheduler", "bfq")
+    order = settings.ask(turn)
+    assert order == {"op": "turn", "id": 1, "name": "scheduler", "value": "bfq"}
+    settings.heard("b", answer(1, ["sdb", "none", "none"], error="The kernel refuses it."))
+    settings.heard("x", answer(1, ["sda", "none", "bfq"]))
+    assert settings.over() is None and settings.busy
+    settings.heard("a", answer(1, ["sda", "none", "bfq"]))
+    found = HostTunableResult("scheduler", "bfq", (("a", "sda", "none", "bfq"),),
+                   (("b", "The kernel refuses it."),))  # fmt: skip
+    assert settings.over() == found and found.hosts == ("a",)
+    assert settings.over() is None and not settings.busy
+    assert settings.words("a") == [["scheduler", "bfq"]] and settings.words("b") == []
+    # undone: nothing is to be set again
+    settings.ask(turn_of("a", settings.known, "scheduler", "mq-deadline"))
+    settings.heard("a", answer(2, ["sda", "bfq", "none"]))
+    assert settings.words("a") == []
+
+
+def test_who_does_not_answer_is_said_to_when_its_session_ends_or_it_is_gone() -> None:
+    settings = three()
+    settings.ask(turn_of("ab", settings.known, "scheduler", "bfq"))
+    assert settings.over(["c"]) is None
+    settings.heard("a", answer(1, ["sda", "none", "bfq"]))
+    found = settings.over(["b"])
+    assert found is not None and found.failed == (("b", s.NO_ANSWER),)
+    settings.ask(turn_of("b", settings.known, "scheduler", "bfq"))
+    settings.begin()
+    found = settings.over()
+    assert found is not None and found.failed == (("b", s.NO_ANSWER),) and settings.known == {}
+
+
+@given(ODD, ODD, ODD)
+def test_whatever_a_host_says_is_understood_or_left_out(one: Any, two: Any, three: Any) -> None:
+    settings = HostTunables()
+    row = {"name": one, "values": two, "each": three, "meaning": two, "takes": three}
+    for states in (one, [two], [row], [{**row, "name": "x", "each": [["sda", one]]}]):
+        settings.heard("a", {"event": "tunables", "states": states})
+        for found in settings.known["a"].values():
+            assert found.each and all(isinstance(word, str) for pair in found.each for word in pair)
+    known = {"nomerges": HostTunable("nomerges", "", "", (), (("sda", "0"),))}
+    settings.ask(turn_of("a", {"a": known}, "nomerges", "2"))
+    settings.heard("a", {"event": "turned", "id": one, "each": two, "error": three})
+    settings.heard("a", {"event": "turned", "id": 1, "each": two, "error": three})
+    assert settings.over() is not None
+
+
+def test_interrupts_are_each_machine_s_own() -> None:
+    irq = TunableState("irq/30", "", "0-3", (), "a CPU list")
+    assert [one for one in states_in({"states": s.states_object([irq, state()], "sda")})] == [
+        "scheduler"
+    ]  # fmt: skip

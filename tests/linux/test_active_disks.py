@@ -1,0 +1,62 @@
+"""Which disks are watched where none is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iopstui.errors import UsageError
+from iopstui.linux.machine.active_disks import active_disks
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+
+
+def disk(name: str, kind: str = "disk") -> BlockDevice:
+    return BlockDevice(name, f"/dev/{name}", 8, 0, kind, 1 << 30)
+
+
+DEVICES = {
+    one.name: one
+    for one in (
+        disk("sda"),
+        disk("sdb"),
+        replace(disk("sda1", "partition"), disk="sda"),
+        replace(disk("loop0", "loop"), backing_file="/srv/image"),
+        disk("ram0", "ram"),
+        disk("zram0", "zram"),
+        replace(disk("dm-0", "dm"), slaves=("sda1",)),
+        replace(disk("nvme0c0n1", "nvme"), hidden=True),
+        replace(disk("nvme0n1", "nvme"), slaves=("nvme0c0n1",)),
+        replace(disk("sr0"), size=0),
+    )
+}
+
+
+def roots(tmp_path: Path, **reads: int) -> Roots:
+    """Those that have done so many reads; the others have a row of zeros."""
+    lines = [
+        f"   8       0 {name} {reads.get(name.replace('-', '_'), 0)} 0 8 1 0 0 0 0 0 1 1"
+        for name in DEVICES
+    ]
+    (tmp_path / "diskstats").write_text("\n".join(lines) + "\n")
+    return Roots(proc=tmp_path)
+
+
+def test_those_that_have_done_something_and_lie_on_no_other(tmp_path: Path) -> None:
+    busy = dict.fromkeys((name.replace("-", "_") for name in DEVICES), 7)
+    found = active_disks(DEVICES, roots(tmp_path, **busy))
+    assert found.on == found.opened == ("sda", "sdb", "ram0", "zram0", "nvme0n1")
+
+
+def test_what_has_never_done_anything_is_left_out(tmp_path: Path) -> None:
+    found = active_disks(DEVICES, roots(tmp_path, sdb=1, sda1=1))
+    assert (found.on, found.path, found.several) == (("sdb",), "/dev/sdb", False)
+
+
+def test_where_none_has_that_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="has done any I/O yet"):
+        active_disks(DEVICES, roots(tmp_path))
+    with pytest.raises(UsageError, match="has done any I/O yet"):
+        active_disks({}, Roots(proc=tmp_path / "nowhere"))

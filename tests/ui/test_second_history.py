@@ -1,0 +1,157 @@
+"""Frozen: one second in all panes, and walking back and forth in time."""
+
+from __future__ import annotations
+
+import ui_fakes as fakes
+from evidence_frames import frame
+from test_app import WIDE, make, running, screen_text, settle, shows
+
+from iopstui import format as f
+from iopstui.events import FindingReported, FrameReady
+from iopstui.model.findings.evidence import Finding
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.dialogs.live_rows import LiveRows
+from iopstui.ui.draw.chart import TimeWindow
+from iopstui.ui.state.live import LiveState
+from iopstui.ui.state.second_history import MOST, SecondHistory
+
+
+def told(seconds: int) -> LiveState:
+    state = LiveState(("nvme0n1",))
+    for t in range(1, seconds + 1):
+        state.apply(FrameReady(float(t), frame(t=float(t))))
+    return state
+
+
+def times(moments: SecondHistory) -> list[float]:
+    return [one.t for one in moments]
+
+
+def test_only_the_last_minutes_are_kept() -> None:
+    kept = times(told(MOST + 7).moments)
+    assert kept == [float(t) for t in range(8, MOST + 8)]
+
+
+def test_moments_are_found_by_steps_and_by_time() -> None:
+    moments = told(30).moments
+    steps = [(15.0, 0), (15.4, 1), (15.0, -99), (15.0, 99)]
+    found = [moments.near(t, step) for t, step in steps]
+    assert [one.t for one in found if one is not None] == [15.0, 16.0, 1.0, 30.0]
+    by_time = [moments.at(t) for t in (5.0, 5.2, -1e9, 1e9)]
+    assert [one.t for one in by_time if one is not None] == [5.0, 6.0, 1.0, 30.0]
+    assert SecondHistory().near(1.0, 0) is None and SecondHistory().at(1.0) is None
+
+
+def test_the_histograms_are_not_kept_and_the_percentiles_are() -> None:
+    fake, state = fakes.FakeController(), LiveState(("nvme0n1",))
+    fake.start(state.apply)
+    fake.run_job("mixed-4k", {})
+    fake.tick(3)
+    whole, last = state.frame, state.moments.near(3.0, 0)
+    assert whole is not None and whole.fio is not None and whole.fio.total.bins
+    assert last is not None and last.frame.fio is not None and last.fio is last.frame
+    assert not last.frame.fio.total.bins and not last.frame.fio.directions["read"].bins
+    assert last.frame.fio.total.percentiles == whole.fio.total.percentiles
+
+
+def test_a_copy_stays_as_it_was() -> None:
+    state = told(5)
+    still = state.still()
+    state.apply(FrameReady(6.0, frame(t=6.0)))
+    state.apply(FindingReported(6.0, Finding("one-cpu", "CPU 1 alone completes", "")))
+    state.say("info", "frozen")
+    state.next_run.turn("iodepth", "iodepth 64")
+    assert times(still.moments) == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert not still.current_findings() and state.current_findings()
+    assert still.visible_notice() is None and not still.next_run.pending
+
+
+def test_the_window_reaches_back_and_follows_again() -> None:
+    window = TimeWindow(start=100.0, dot_s=1.0)
+    window.reach(130.0, 80)
+    assert window.start == 100.0
+    window.reach(60.0, 80)
+    assert window.start < 60.0 < window.start + 80
+    assert window.follow(170.0, 80) and window.start < 170.0 < window.start + 80
+
+
+def iops_at(app: IopstuiApp) -> str:
+    found = app.dashboard and app.dashboard.shown.fio
+    assert found and found.fio
+    return f.number(found.fio.total.iops)
+
+
+async def test_all_panes_show_the_second_that_is_walked_to() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot, 20)
+        assert app.dashboard is not None
+        then = {t: round(app.dashboard.state.moments.near(float(t), 0).frame.fio.total.iops)  # type: ignore[union-attr]
+                for t in (8, 19)}  # fmt: skip
+        await pilot.press("left")
+        await settle(pilot)
+        assert app.dashboard.frozen_at == 19.0 and shows(app, "FROZEN at 0:19")
+        assert "┃" in screen_text(app)
+        newer = [app.dashboard.panels[name].text() for name in ("fio", "kernel", "cpus")]
+        await pilot.press("pageup", "left")
+        fake.tick(5)
+        await settle(pilot)
+        assert app.dashboard.frozen_at == 8.0
+        assert shows(app, "FROZEN at 0:08") and shows(app, "0:17 ago")
+        assert round(app.dashboard.shown.fio.fio.total.iops) == then[8] != then[19]  # type: ignore[union-attr]
+        assert shows(app, f"⠒⠒ fio {iops_at(app)}")
+        older = [app.dashboard.panels[name].text() for name in ("fio", "kernel", "cpus")]
+        assert older[0] != newer[0]
+        # no further than to the ends, and what was measured meanwhile is not among them
+        await pilot.press("end", "right")
+        await settle(pilot)
+        assert app.dashboard.frozen_at == 20.0 and shows(app, "second at which it was frozen")
+        await pilot.press("home", "left")
+        await settle(pilot)
+        assert app.dashboard.frozen_at == 1.0 and shows(app, "oldest that is kept")
+        await pilot.press("space")
+        await settle(pilot)
+        assert not shows(app, "FROZEN") and "┃" not in screen_text(app)
+        assert app.dashboard.shown.t == 25.0
+
+
+async def test_the_finding_is_that_of_the_second_that_is_walked_to() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot, 4)
+        fake.sink(FindingReported(4.0, Finding("first", "CPU 1 is full", since=2.0, until=4.0)))
+        fake.tick(3)
+        fake.sink(
+            FindingReported(7.0, Finding("then", "iodepth is not reached", since=5.0, until=7.0))
+        )
+        fake.tick(2)
+        await settle(pilot)
+        seen = []
+        for keys in (("left",), ("left", "left", "left"), ("home",), ("end",)):
+            await pilot.press(*keys)
+            await settle(pilot)
+            seen.append(app.dashboard and app.dashboard.panels["finding"].text())
+        newest, earlier, oldest, end = (str(one) for one in seen)
+        assert "(0:05-0:07)" in newest and "iodepth is not reached" in newest and "1 of 2" in newest
+        assert "(0:02-0:04)" in earlier and "CPU 1 is full" in earlier and "1 of" not in earlier
+        assert "No problems detected" in oldest and end == newest
+
+
+async def test_lists_show_the_frozen_second_too_and_right_says_that_it_is_now() -> None:
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake = await running(app, pilot, 6)
+        await pilot.press("right")
+        await settle(pilot)
+        assert app.dashboard is not None and app.dashboard.frozen_at is None
+        assert shows(app, "this is now")
+        await pilot.press("h", "left", "left")
+        await settle(pilot)
+        await pilot.press("o")
+        await settle(pilot)
+        listed = app.screen
+        assert isinstance(listed, LiveRows)
+        before = listed.body.text().rstrip()
+        fake.tick(4)
+        await settle(pilot)
+        assert listed.body.text().rstrip() == before
