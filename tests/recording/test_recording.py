@@ -61,7 +61,8 @@ def test_everything_else_comes_back_in_its_place(path: Path) -> None:
     with Recording(path) as recording:
         kinds = [type(record).__name__ for record in recording.records()]
         assert kinds[:6] == [
-            "EventRecord", "SampleRecord", "EventRecord", "EventRecord", "EventRecord", "SampleRecord",
+            "EventRecord", "SampleRecord", "EventRecord",
+            "EventRecord", "EventRecord", "SampleRecord",
         ]  # fmt: skip
         assert recording.header.target == made.TARGET
 
