@@ -89,7 +89,7 @@ class FioExecuted:
 
 @dataclass(frozen=True, slots=True)
 class LayoutProgress:
-    """Work before the first frame of a step (laying out the scratch file). Sizes in bytes."""
+    """Work before the first frame of a step (creating the scratch file). Sizes in bytes."""
 
     kind: ClassVar[str] = "progress"
 

@@ -53,7 +53,7 @@ def _format(text: str) -> str:
 
 def _one_of(text: str, allowed: tuple[str, ...]) -> str:
     if text not in allowed:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(allowed)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(allowed)}")
     return text
 
 
@@ -155,9 +155,9 @@ def read_config() -> Config:
     except (FileNotFoundError, NotADirectoryError):
         return Config(path)
     except UnicodeDecodeError:
-        return Config(path, problems=((0, "it is not read, because it is not UTF-8"),))
+        return Config(path, problems=((0, "ignored: the file is not UTF-8"),))
     except OSError as error:
-        return Config(path, problems=((0, f"it is not read: {error.strerror or error}"),))
+        return Config(path, problems=((0, f"ignored: {error.strerror or error}"),))
     from iopstui.cli.flat_toml import parse
 
     return checked(path, parse(text))
@@ -175,7 +175,7 @@ def _text(path: Path) -> str:
         if os.geteuid() == 0:
             if info.st_uid != 0 or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
                 raise PermissionError(
-                    "root only reads files that root owns and nobody else can write"
+                    "root reads only files that root owns and nobody else can write"
                 )
             check_place(path)
         data = file.read(MOST + 1)
@@ -242,7 +242,7 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
     """The value as the command line's option has it. ValueError, in words."""
     never = NEVER.get(entry.key.replace("_", "-").lower())
     if never is not None:
-        raise ValueError(f"{never} is never read from a file: give it with each command")
+        raise ValueError(f"{never} is not allowed in the configuration; give it with each command")
     if entry.key and entry.key not in KEYS:
         import difflib
 
@@ -252,7 +252,7 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
     if entry.value is None:
         raise ValueError(f"{entry.key}: {entry.problem}" if entry.key else entry.problem)
     if entry.key in before:
-        raise ValueError(f"{entry.key} stands in line {before[entry.key].line} already")
+        raise ValueError(f"{entry.key} is already set in line {before[entry.key].line}")
     key = KEYS[entry.key]
     if not _is(entry.value, key.kind):
         wanted = {

@@ -41,8 +41,9 @@ def parse(text: str) -> list[Entry]:
     for number, line in enumerate(text.split("\n"), 1):
         content = line.strip(" \t\r")
         if content.startswith("["):
-            return [*found, Entry(number, "", None, "tables ([...]) mean nothing here, and what"
-                                  " follows one is not read")]  # fmt: skip
+            return [*found, Entry(number, "", None, "tables ([...]) are not supported; "
+                                                    "everything after one is "
+                                                    "ignored")]  # fmt: skip
         if content and not content.startswith("#"):
             found.append(_entry(number, content))
     return found
@@ -51,7 +52,7 @@ def parse(text: str) -> list[Entry]:
 def _entry(number: int, content: str) -> Entry:
     match = _KEY.fullmatch(content)
     if match is None:
-        return Entry(number, "", None, 'a line has the form  key = "text"  or  key = number')
+        return Entry(number, "", None, 'expected  key = "text"  or  key = number')
     key = next(group for group in match.groups()[:3] if group is not None)
     try:
         return Entry(number, key, _value(match[4]))
@@ -71,10 +72,10 @@ def _value(text: str) -> Value:
             continue
         rest = text[match.end() :].strip(" \t")
         if rest and not rest.startswith("#"):
-            raise ValueError(f"{rest!r} stands behind the value")
+            raise ValueError(f"unexpected text after the value: {rest!r}")
         found: Value = meaning(match)
         return found
-    raise ValueError('the value is neither a text in quotes ("...", on one line) nor a number')
+    raise ValueError('the value must be a number or a text in quotes ("...", on one line)')
 
 
 def _unescaped(text: str) -> str:
@@ -86,5 +87,5 @@ def _character(escape: str) -> str:
         return _ESCAPED[escape]
     code = int(escape[1:], 16) if len(escape) > 1 else -1
     if not 0 <= code < 0x110000 or 0xD800 <= code < 0xE000:
-        raise ValueError(f"\\{escape} is not an escape of a text")
+        raise ValueError(f"\\{escape} is not a known escape")
     return chr(code)

@@ -127,8 +127,8 @@ def refuse_theme(arguments: argparse.Namespace) -> None:
     """UsageError for colours of a screen that --format leaves away."""
     if arguments.format is not None and getattr(arguments, "theme_named", False):
         raise UsageError(
-            f"--theme {arguments.theme} is for the screen, and with --format there is none.",
-            "Leave one of the two away.",
+            f"--theme {arguments.theme} needs the screen, but --format replaces the screen.",
+            "Use one of the two.",
         )
 
 

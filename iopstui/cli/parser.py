@@ -85,7 +85,7 @@ class Parser(argparse.ArgumentParser):
         import os
 
         if word.startswith("-"):
-            advice = f"the command comes first: iopstui live {word} ..."
+            advice = f"the command must come first: iopstui live {word} ..."
             self._leave(f"there is no option {word} before a command", advice)
         if "/" in word or os.path.exists(word):
             self._leave(f"{word!r} is not a command", f"to look at it: iopstui live {word}")

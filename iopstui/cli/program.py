@@ -157,7 +157,7 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
     command: Command = arguments.command
     if not writable:
         raise UsageError(
-            "Standard output is closed, so no result could be shown.",
+            "Standard output is closed, so iopstui cannot show any result.",
             "If only the exit code matters: iopstui ... > /dev/null",
         )
     if not command.anywhere:
@@ -172,7 +172,8 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
 def _require_proc() -> None:
     """Without it nobody knows what is mounted, which programs run, or what a device does."""
     if not os.path.exists("/proc/self/mountinfo"):
-        raise Missing("/proc is not mounted, so this machine's devices and programs can't be seen.",
+        raise Missing("/proc is not mounted, so iopstui cannot see this machine's devices and "
+                      "programs.",
                       "Mount it (root): mount -t proc proc /proc")  # fmt: skip
 
 
@@ -181,8 +182,8 @@ def _require_current_directory() -> None:
         os.getcwd()
     except OSError as error:
         raise UsageError(
-            f"The current directory can't be determined ({error.strerror}); has it been removed?",
-            "Go to one that exists: cd ~",
+            f"Cannot determine the current directory ({error.strerror}); has it been removed?",
+            "Change to one that exists: cd ~",
         ) from error
 
 
@@ -218,7 +219,7 @@ def complain(error: IopstuiError) -> None:
 
 def _output_lost(error: OSError) -> int:
     streams.drop()
-    print(f"iopstui: standard output can't be written: {error.strerror}.", file=sys.stderr)
+    print(f"iopstui: cannot write to standard output: {error.strerror}.", file=sys.stderr)
     return EXIT_JOB_FAILED
 
 

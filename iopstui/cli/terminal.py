@@ -81,7 +81,7 @@ def answering(expect: Sequence[str]) -> Iterator[None]:
     except BrokenPipeError as error:
         if not expect:
             raise
-        words = "Standard output was closed by its reader before --expect was judged."
+        words = "The reader of standard output closed it before --expect was checked."
         raise Interrupted(words) from error
 
 

@@ -91,7 +91,7 @@ def probe_parts(text: str) -> tuple[str, ...]:
     unknown = sorted(asked - {*PARTS, "all"})
     if unknown:
         raise ArgumentTypeError(
-            f"{unknown[0]!r} is no part of the probe; there are {', '.join(PARTS)}, and all"
+            f"{unknown[0]!r} is not a part of the probe; the parts are {', '.join(PARTS)}, and all"
         )
     return tuple(part for part in PARTS if part in asked or "all" in asked or part == LATENCY)
 

@@ -67,12 +67,13 @@ def held_against(expected: Sequence[Expectation], file: str | None) -> tuple[Exp
     if file is None:
         if relative:
             raise UsageError(
-                f"--expect {relative[0].text!r}: a share of what? There is no baseline.",
+                f"--expect {relative[0].text!r} is a share of a baseline, but there is no "
+                "baseline.",
                 "Name an earlier run: --baseline FILE",
             )
         return tuple(expected)
     if not relative:
-        raise UsageError("--baseline is given, and no --expect is held against it.",
+        raise UsageError("--baseline is given, but no --expect compares with it.",
                          "Write it as a share: --expect 'iops>=95%'")  # fmt: skip
     for one in relative:
         _check_interval(one)
@@ -94,7 +95,7 @@ def _check_interval(one: Expectation) -> None:
         why, other = WHY_NO_MAX, f"Use {coarser(one.name)}"
     else:
         return
-    raise UsageError(f"--expect {one.text!r} can't be held against a baseline: {why}.",
+    raise UsageError(f"--expect {one.text!r} cannot be compared with a baseline: {why}.",
                      f"{other}, or give an absolute limit.")  # fmt: skip
 
 
@@ -108,12 +109,12 @@ def _against(one: Expectation, run: _BaselineRun, name: str) -> Expectation:
     base = run.base(one.path, name)
     if base is None or base.value <= 0:
         what = "0 there" if base is not None else "not in it"
-        raise UsageError(f"--expect {one.text!r}: the baseline {printable(name)} can't be held "
-                         f"against, {'.'.join(one.path[1:])} is {what}.")  # fmt: skip
+        raise UsageError(f"--expect {one.text!r} cannot be checked: {'.'.join(one.path[1:])} "
+                         f"is {what} in the baseline {printable(name)}.")  # fmt: skip
     why = run.why(one.path)
     if why:
         raise UsageError(
-            f"--expect {one.text!r} can't be held against {printable(name)}: {why}.",
+            f"--expect {one.text!r} cannot be compared with {printable(name)}: {why}.",
             f"Record a longer baseline, e.g. --set runtime=60{instead(one.name)}.",
         )
     return one.against(base)
@@ -124,12 +125,12 @@ def _read(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
     if kind == JSON:
         return _of_result(path, paths)
     if kind == LOG:
-        raise UsageError(f"{printable(str(path))} is a log of fio, which is no baseline: its final "
-                         "figures are missing.", HOW)  # fmt: skip
+        raise UsageError(f"{printable(str(path))} is a fio log. It lacks fio's final figures, "
+                         "so it cannot be a baseline.", HOW)  # fmt: skip
     if not os.path.exists(path):
-        raise UsageError(f"There is no file {printable(str(path))} to be the baseline.", HOW)
+        raise UsageError(f"The baseline file {printable(str(path))} does not exist.", HOW)
     if kind != RECORDING:
-        raise UsageError(f"{printable(str(path))} is no baseline.", HOW)
+        raise UsageError(f"{printable(str(path))} cannot be a baseline.", HOW)
     return _of_recording(path, paths)
 
 
@@ -144,16 +145,16 @@ def _of_recording(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
         for event in replayed(recording):
             match event:
                 case events.ExperimentStarted():
-                    raise UsageError(f"{printable(str(path))} holds a sweep or a comparison: which "
-                                     "of its runs would be the baseline?", HOW)  # fmt: skip
+                    raise UsageError(f"{printable(str(path))} holds a sweep or a comparison. "
+                                     "A baseline needs a single run.", HOW)  # fmt: skip
                 case events.FrameReady() if event.frame.step:
                     runs.setdefault(event.frame.step, _begun(paths)).add(event.frame)
                 case events.StepFinished() if event.summary:
                     run = runs.setdefault(event.step, _begun(paths))
                     run.final = final_rates(event.summary)
     if len(runs) != 1:
-        raise UsageError(f"{printable(str(path))} holds {len(runs) or 'no'} runs: a baseline holds "
-                         "one.", HOW)  # fmt: skip
+        raise UsageError(f"{printable(str(path))} holds {len(runs) or 'no'} runs. A baseline "
+                         "needs exactly one.", HOW)  # fmt: skip
     return next(iter(runs.values()))
 
 

@@ -49,7 +49,7 @@ def expectations_of(
         wrong = [why for why in whys if why is not None]
         if wrong:
             where = " at some of the points" if len(wrong) < len(whys) else ""
-            raise UsageError(f"--expect {text!r} can't be judged{where}: {wrong[0]}.",
+            raise UsageError(f"--expect {text!r} cannot be checked{where}: {wrong[0]}.",
                              _mend(wrong[0], varied))  # fmt: skip
         found.append(one)
     return tuple(found)
@@ -67,9 +67,9 @@ def _check_cpu(text: str, one: Expectation) -> None:
 def _mend(why: str, varied: Collection[str]) -> str:
     for name in varied:
         if f"({name}=" in why:
-            return f"Leave that value out of --axis {name}, or expect something else."
+            return f"Remove that value from --axis {name}, or expect something else."
     if "gtod_reduce" in why:
-        return "Add --set gtod_reduce=0, or expect something of the kernel's r_await or w_await."
+        return "Add --set gtod_reduce=0, or use the kernel's r_await or w_await."
     for option in ("lat_percentiles", "unified_rw_reporting"):
         if f"{option}=1" in why:
             return f"Add --set {option}=1"

@@ -126,7 +126,7 @@ def _check_stages(job: str, text: str) -> None:
             raise UsageError(
                 f"The stages of {job} run one after another (stonewall), so a run has no "
                 "single result to plot or compare.",
-                "Put the stage to measure into its own job file.",
+                "Put the stage to measure into a job file of its own.",
             )
 
 
@@ -136,7 +136,7 @@ def _check_logs(job: str, text: str) -> None:
             if name in section.options:
                 raise UsageError(
                     f"{job} writes a log file ({name}=), and every run would overwrite it.",
-                    "Take that out of the job file; `iopstui run` runs it once, with its log.",
+                    "Remove it from the job file, or use `iopstui run`, which runs the job once.",
                 )
 
 
@@ -148,7 +148,7 @@ def _check_again(job: str, prepared: Prepared, destroy_data: Sequence[str]) -> N
     left = sorted({os.path.realpath(name) for name in prepared.files} - meant)
     if left:
         raise Refused(
-            f"{job} makes {printable(left[0])}, and its second run would overwrite that.",
+            f"{job} creates {printable(left[0])}, and its second run would overwrite that file.",
             f"To allow that: --destroy-data {printable(left[0])}",
         )
 

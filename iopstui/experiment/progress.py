@@ -61,11 +61,11 @@ class ProgressFile:
         head = _object(lines[0])
         if head.get("iopstui") != "experiment":
             raise UsageError(f"{self.path} is not a state file of iopstui.",
-                             "Name another with --state.")  # fmt: skip
+                             "Choose another file with --state.")  # fmt: skip
         if head.get("version") != VERSION or head.get("key") != self.key:
             raise UsageError(
                 f"{self.path} holds another experiment (its job, axes, times or target differ).",
-                "Name another file with --state, or remove this one.",
+                "Choose another file with --state, or remove this one.",
             )
         with contextlib.suppress(TypeError, ValueError):
             self.made = float(head.get("made", self.made))
@@ -110,7 +110,7 @@ class ProgressFile:
                 os.fsync(file.fileno())
         except OSError as error:
             raise UsageError(f"Can't write {self.path}: {error.strerror}.",
-                             "Name another file with --state.") from error  # fmt: skip
+                             "Choose another file with --state.") from error  # fmt: skip
         self._begun = True
 
     def remove(self) -> None:

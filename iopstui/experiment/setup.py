@@ -127,8 +127,8 @@ def _check_device(
         own = own_target(job, devices, roots)
         if own is not None and set(own.on) != set(target.on):
             raise UsageError(
-                f"The job {job} works on {', '.join(own.on) or own.path}, but what is measured is "
-                f"{', '.join(target.on) or target.path}.",
+                f"The job {job} uses {', '.join(own.on) or own.path}, but the measured device "
+                f"is {', '.join(target.on) or target.path}.",
                 "Name a common TARGET on the command line.",
             )
 
@@ -162,7 +162,7 @@ def dry_run(setup: ExperimentSetup, state: ProgressFile | None) -> Iterator[str]
         yield f"  {step.index + 1:>3}  {printable(step.label)}{kept}"
     yield from effects(setup)
     if state is not None:
-        yield f"progress: {printable(str(state.path))},, until the last point is done"
+        yield f"progress: {printable(str(state.path))}, until the last point is done"
 
 
 def job_lines(setup: ExperimentSetup, form: bool = False) -> Iterator[str]:
@@ -173,7 +173,7 @@ def job_lines(setup: ExperimentSetup, form: bool = False) -> Iterator[str]:
     if setup.plan.seed is not None:
         what = "order within each repeat" if setup.plan.variants else "order of the points"
         how = f'"by chance {setup.plan.seed}"' if form else f"--seed {setup.plan.seed}"
-        told = "" if form and setup.plan.variants else f"; {how} gives it again"
+        told = "" if form and setup.plan.variants else f"; {how} repeats it"
         yield f"{what}: by chance{told}"
     if setup.plan.variants:
         yield before(setup.plan, setup.spread)

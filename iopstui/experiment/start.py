@@ -78,9 +78,9 @@ def expectations_at_every_point(run: RunOptions, setup: ExperimentSetup) -> tupl
         if one.of_job or one.part is not None:
             what = "one job" if one.of_job else "a baseline"
             raise UsageError(
-                f"--expect {one.text!r} is about {what}: the points of a sweep are judged by what "
-                "all jobs did in the measured seconds.",
-                "Judge one run that way: iopstui run --expect",
+                f"--expect {one.text!r} is about {what}, but the points of a sweep are "
+                "checked by the totals of all jobs in the measured seconds.",
+                "To check a single run: iopstui run --expect",
             )
     return found
 
@@ -103,7 +103,7 @@ def kept_progress(
         return None
     if found.changed and not options.fresh:
         raise UsageError(
-            f"An interrupted run of this {_NOUNS[setup.kind]} can't go on: {found.changed}.",
+            f"An interrupted run of this {_NOUNS[setup.kind]} cannot continue: {found.changed}.",
             f"--fresh starts over; earlier results: {found.path}.",
         )
     if options.fresh and not options.dry_run:

@@ -161,11 +161,9 @@ class Grants:
         info = os.fstat(fd)
         link = stat.S_ISLNK(info.st_mode)
         if examined and (link or (info.st_dev, info.st_ino, info.st_rdev) != examined):
-            raise FenceError(errno.ESTALE, f"{path} is not the file it was before")
+            raise FenceError(errno.ESTALE, f"{path} was replaced by another file")
         if not examined and (not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid()):
-            raise FenceError(
-                errno.ESTALE, f"{path} is not the directory that was made for this run"
-            )
+            raise FenceError(errno.ESTALE, f"{path} is not the directory created for this run")
         return fd
 
     def close(self) -> None:
@@ -190,7 +188,7 @@ def _limit(fsize: int | None) -> None:
 def _landlocked(spec: Spec, grants: Grants) -> None:
     abi = landlock_abi()
     if abi == 0:
-        raise FenceError(errno.ENOSYS, "this kernel has no Landlock (any more)")
+        raise FenceError(errno.ENOSYS, "this kernel has no Landlock")
     write = WRITE_FILE | READ_FILE | (TRUNCATE if abi >= 3 else 0)
     below = write | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG
     handled = struct.pack("=Q", below | MAKE_OTHER | EXECUTE)
@@ -234,7 +232,7 @@ def _landlock(number: int, *arguments: int | bytes | None) -> int:
 
 def _checked(answer: int) -> int:
     if answer < 0:
-        raise FenceError(-answer, f"it can't be fenced in ({os.strerror(-answer)})")
+        raise FenceError(-answer, f"the kernel refuses the sandbox ({os.strerror(-answer)})")
     return answer
 
 

@@ -178,7 +178,7 @@ def start(command: list[str], private: str, fence: Fence) -> int:
         if os.getppid() not in (parent, 0):
             os._exit(125)
         if trouble:
-            raise OSError(1, f"no fence can be put up around it ({trouble})")
+            raise OSError(1, f"cannot set up the sandbox for it ({trouble})")
         fence.enter()
         os.execvp(command[0], command)
     except OSError as error:

@@ -98,11 +98,11 @@ def find_fio(path: str | None = None) -> Fio:
     found = which(wanted)
     if found is None and os.path.exists(wanted) and os.path.dirname(wanted):
         raise Missing(f"{wanted} is not an executable program.",
-                      f"See what it is: ls -lL {wanted}; IOPSTUI_FIO names another fio",
+                      f"Check it: ls -lL {wanted}. To use another fio: IOPSTUI_FIO=/path/to/fio",
                       )  # fmt: skip
     if found is None:
         if wanted in (path, FIO):
-            raise Missing(f"{wanted} was not found. iopstui needs it to measure.",
+            raise Missing(f"{wanted} was not found. iopstui needs it to run jobs.",
                           INSTALL_HINT)  # fmt: skip
         raise Missing(f"{wanted}, which IOPSTUI_FIO names, was not found.",
                       "To use the fio in PATH: unset IOPSTUI_FIO")  # fmt: skip
@@ -123,7 +123,8 @@ def _version(found: str, file: tuple[int, int, int]) -> Fio:
                       "ulimit -a")  # fmt: skip
     if match is None:
         said = banner or complaint(answer.stderr.split("\n")) or "nothing"
-        raise Missing(f"{found} did not print a fio version but: {printable(said[:200])}.",
+        raise Missing(f"{found} is not fio. Instead of a version it printed: "
+                      f"{printable(said[:200])}.",
                       INSTALL_HINT)  # fmt: skip
     version = int(match[1]), int(match[2])
     if version < OLDEST:
@@ -255,8 +256,9 @@ def _why_not(program: str, error: OSError) -> tuple[str, str]:
     """Why it can't be started, and what to do: of a script that is there execve(2) says that it is
     not where its interpreter is not."""
     if error.errno == errno.ENOENT and os.path.exists(program):
-        return ("it exists, but the interpreter or loader that it names does not",
-                f"See what it names: head -1 {program}; IOPSTUI_FIO names another fio")  # fmt: skip
+        return ("its interpreter or loader does not exist",
+                f"Check its first line: head -1 {program}. To use another fio: "
+                "IOPSTUI_FIO=/path/to/fio")  # fmt: skip
     return error.strerror or str(error), INSTALL_HINT
 
 
@@ -281,7 +283,7 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
             return process.communicate(timeout=LOOK_S)
         except subprocess.TimeoutExpired as so_far:
             if len(so_far.output or b"") + len(so_far.stderr or b"") > LONGEST_ANSWER:
-                raise Missing(f"{name} prints without end.", hint) from None
+                raise Missing(f"{name} does not stop printing.", hint) from None
             given_up = getattr(_of_this_thread, "given_up", None)
             if given_up is not None and given_up.is_set():
                 raise Interrupted(f"{name} has not answered yet.") from None

@@ -16,7 +16,7 @@ _PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 
 
 def check_cpus(text: str, label: str, roots: Roots | None = None) -> None:
-    """UsageError if a job is to run on a CPU that is not there, or on one that is no number."""
+    """UsageError if a job is to run on a CPU that is not there, or on one that is not a number."""
     online = set(online_cpus(roots or Roots()))
     for section in effective(text):
         for name in OPTIONS:
@@ -29,8 +29,8 @@ def _check(asked: str, value: str, online: set[int]) -> None:
     for part in re.split(r"[,:]", value.replace(" ", "")):
         match = _PART.fullmatch(part)
         if match is None:
-            raise UsageError(f"{asked}: {printable(part)!r} is no CPU.",
-                             "CPUs are given as 0,2 or 0-3.")  # fmt: skip
+            raise UsageError(f"{asked}: {printable(part)!r} is not a CPU.",
+                             "Write CPUs as 0,2 or 0-3.")  # fmt: skip
         first, last = int(match[1]), int(match[2] or match[1])
         missing = next((cpu for cpu in range(first, last + 1) if cpu not in online), None)
         if online and missing is not None:

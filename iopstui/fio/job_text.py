@@ -28,21 +28,21 @@ def read_job(path: Path) -> str:
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            raise UsageError(f"Not a regular file: {path}")
+            raise UsageError(f"{path} is not a regular file.")
         if info.st_size > MAX_JOB_FILE:
-            raise UsageError(f"Too large for a fio job file ({info.st_size} bytes): {path}")
+            raise UsageError(f"{path} is too large for a fio job file ({info.st_size} bytes).")
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{error.strerror}: the job file {path} can't be read.") from error
     if not data.strip():
-        raise UsageError(f"The job file is empty: {path}",
-                         "Choose one of `iopstui jobs`, or write at least one [name] section.",
+        raise UsageError(f"The job file {path} is empty.",
+                         "Choose a job from `iopstui jobs`, or add at least one [name] section.",
                          )  # fmt: skip
     if b"\0" in data:
-        raise UsageError(f"Not a fio job file (binary data): {path}")
+        raise UsageError(f"{path} is not a fio job file (it contains binary data).")
     if data.startswith(codecs.BOM_UTF8):
         raise UsageError(
-            f"The job file starts with a byte order mark, which fio does not understand: {path}",
+            f"The job file {path} starts with a byte order mark, which fio does not understand.",
             f"Remove it: sed -i '1s/^\\xEF\\xBB\\xBF//' {shlex.quote(str(path))}",
         )
     text = data.decode("utf-8", "surrogateescape")
@@ -51,7 +51,7 @@ def read_job(path: Path) -> str:
     except jobfile.AmbiguousLine as error:
         raise UsageError(
             f"The job file is not accepted: {error.message} (in {path}).",
-            "Rewrite the line so that it has one meaning, or run the file with fio.",
+            "Rewrite that line without ambiguity, or run the file with fio itself.",
         ) from error
 
 
@@ -126,7 +126,7 @@ def escaped(path: str) -> str:
         why = "fio reads a backslash before a colon as an escape"
     if why:
         raise UsageError(
-            f"{printable(path)} can't be named in a job file: {why}.",
+            f"{printable(path)} cannot be used in a job file: {why}.",
             "Create a symbolic link with a plain name and use that.",
         )
     return path.replace(":", "\\:")
@@ -200,8 +200,8 @@ def check_directories(text: str, cwd: Path) -> None:
     for directory in _directories(text, cwd):
         if not os.path.isdir(directory):
             raise UsageError(
-                f"The job works in the directory {directory}, which does not exist.",
-                "Create it, or name another place: iopstui run TARGET --job ...",
+                f"The job uses the directory {directory}, which does not exist.",
+                "Create it, or choose another target: iopstui run TARGET --job ...",
             )
 
 

@@ -95,13 +95,13 @@ class StallDetector:
 
 
 STALLED = (
-    f"fio does not finish creating the job's files. For {IDLE_S:.0f} s it has written nothing and "
-    "computed nothing, as `fio --create_only=1` does with some options; name files that exist "
-    "already, or leave out options until it does"
+    "fio does not finish creating the job's files: it has written nothing and used no CPU "
+    f"for {IDLE_S:.0f} s. `fio --create_only=1` hangs like this with some options. Use files "
+    "that exist already, or remove options until it works"
 )
 OFFLOAD_STALLED = (
-    f"fio hangs: for {IDLE_S:.0f} s it has done nothing and given no figures, as "
-    "fio alone does with io_submit_mode=offload here; avoid it with --set io_submit_mode=inline"
+    f"fio hangs: no figures and no CPU use for {IDLE_S:.0f} s. fio itself hangs like this "
+    "with io_submit_mode=offload here; use --set io_submit_mode=inline"
 )
 SILENT = (
     f"for {IDLE_S:.0f} s fio has given no figures and hardly worked; a job that waits long "

@@ -27,8 +27,7 @@ def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
             value = expand(job.options.get(name, "")).strip()
             if value.startswith("-"):
                 raise UsageError(
-                    f"{name}={printable(value)} is negative: fio would take it for a time that "
-                    "never ends.",
+                    f"{name}={printable(value)} is negative, which fio takes for an endless time.",
                     f"Give a time from 0 up, for example {name}=10",
                 )
         _refuse_long_pause(job)
@@ -37,7 +36,7 @@ def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
     for name, wanted in (_of_depth(jobs), _of_lock(jobs)):
         if wanted > memory:
             raise UsageError(
-                f"{name} would take {size(wanted)} of memory, and this machine has {size(memory)}.",
+                f"{name} would need {size(wanted)} of memory, but this machine has {size(memory)}.",
                 "Give a smaller value.",
             )
 
@@ -49,8 +48,8 @@ def _refuse_long_pause(job: Section) -> None:
     run = duration_s(told)
     if pause and run and pause > run:
         raise UsageError(
-            f"thinktime={printable(text)} is longer than runtime={printable(told)}: fio ends only "
-            "after such a pause.",
+            f"thinktime={printable(text)} is longer than runtime={printable(told)}: fio ends "
+            "only after that pause.",
             "Give a shorter thinktime (a bare number is in µs) or a longer runtime.",
         )
 

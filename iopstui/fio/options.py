@@ -40,7 +40,7 @@ def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
     only. What depends on the rest of the job is not seen here."""
     if name in PLACES:
         raise UsageError(
-            f"{name}= conflicts with the target: both say where the job runs.",
+            f"{name}= conflicts with the target. Both set where the job runs.",
             f"Another {PLACES[name]}: d, or iopstui live TARGET",
         )
     known = known_options(fio, engine)

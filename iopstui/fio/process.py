@@ -125,7 +125,7 @@ class FioProcess:
             self._release()
             # a limit of this shell or machine, as where fio is asked for its options (inspect.py)
             raise Missing(
-                f"Can't start {sys.executable}, which guards fio: {error.strerror}.",
+                f"Cannot start {sys.executable}, which guards fio: {error.strerror}.",
                 mend(error, ""),
             ) from error
         assert self._guard.stdout is not None and self._guard.stdin is not None

@@ -60,8 +60,8 @@ LEAST_AHEAD_S = 0.3
 # what one host can have us say
 MOST_TOLD = 20
 SMALLER = "Give a smaller --size, or another TARGET."
-APART = ("They are equal in size and in free space, and nothing shows that they are several: if "
-         "they are, say --assume-apart. Or give a smaller --size.")  # fmt: skip
+APART = ("They have the same size and free space, so they may be one file system. If they are "
+         "separate: --assume-apart. Otherwise use a smaller --size.")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Fleet:
             except OSError as error:
                 program = printable(words[0])
                 raise JobFailed(
-                    f"The connection to {node.name} can't be begun: {program}: {error.strerror}.",
+                    f"Cannot connect to {node.name}: {program}: {error.strerror}.",
                     f"Is {program} installed? Are there enough descriptors (ulimit -n)?",
                 ) from error
             self.members[node.name] = member
@@ -244,13 +244,15 @@ class Fleet:
         if self.stopped:
             raise Interrupted("Nothing was started.")
         disks = {one.name: one.disks for one in self.members.values() if one.state == ARMED}
-        self._refuse(conflicts(disks), "A disk that several hosts see is written by one at most.")
+        self._refuse(
+            conflicts(disks), "If several hosts share a disk, only one of them may write to it."
+        )
         self._enough()
         for words in several_names({n: one.boot for n, one in self.members.items() if n in disks}):
             self._voices.say(words)
         for one in self.members.values():
             if one.state == OVER:
-                self._voices.say(f"{one.name} takes no part: {one.error}")
+                self._voices.say(f"{one.name} is left out: {one.error}")
 
     def _not_all(self, out: Sequence[Member]) -> IopstuiError:
         for one in out:
@@ -259,7 +261,7 @@ class Fleet:
         codes = {one.exit_code for one in out}
         code = EXIT_REFUSED if EXIT_REFUSED in codes else max(codes)
         armed = len(self.members) - len(out)
-        hint = "--min-hosts N starts those that are, if they are N at least." if armed else ""
+        hint = "To start with fewer hosts: --min-hosts N" if armed else ""
         if any("iopstui with sudo" in one.hint for one in out):
             hint += " " * bool(hint) + "--sudo runs all of them as root."
         return error_of(
@@ -292,7 +294,7 @@ class Fleet:
                 give_up = time.monotonic() + END_WITHIN_S
             if self._hard or (give_up is not None and time.monotonic() > give_up):
                 for one in self._there():
-                    one.give_up("it was not seen to stop")
+                    one.give_up("it may not have stopped")
                 return
             if self.stopped and self._all_over():
                 return
@@ -418,7 +420,7 @@ class Fleet:
     def _left_out(self, name: str, error: MalformedRow) -> None:
         member = self.members[name]
         member.broken += 1
-        self._once(member, f"a row of it is left out, and those like it: {error}")
+        self._once(member, f"skipping rows of it such as this one: {error}")
 
     def _look_after(self, member: Member) -> None:
         """Who is late, lost or failed, or has no probe, is told once."""
@@ -426,16 +428,16 @@ class Fleet:
             self._once(member, f"no percentiles of its device: {member.no_probe}")
         if member.state != OVER and member.state != LAUNCHED:
             if member.silent_s > GONE_S:
-                member.give_up(f"it has said nothing for {GONE_S:g} s")
+                member.give_up(f"no data for {GONE_S:g} s")
             elif member.silent_s > LATE_S and not member.late:
                 member.late = True
-                self._voices.say(f"{member.name} is late: it has said nothing for {LATE_S:g} s")
+                self._voices.say(f"{member.name} is late: no data for {LATE_S:g} s")
         elif member.state == LAUNCHED and member.silent_s > self._terms.greet_within_s:
             said = printable(member.link.last_words)
             member.give_up(
-                f"it can't be reached within {self._terms.greet_within_s:g} s"
+                f"no connection within {self._terms.greet_within_s:g} s"
                 f"{f': {said}' if said else ''}",
-                "--connect-timeout TIME waits longer.",
+                "To wait longer: --connect-timeout TIME",
             )
         if member.compared_for_s > COMPARE_WITHIN_S:
             # it says something, but no time: it would be waited for without an end
@@ -444,7 +446,7 @@ class Fleet:
         if member.state == ARMED and (member.told_s or 0.0) > START_WITHIN_S:
             # it answers, so it would be waited for without an end
             member.stop()
-            member.give_up(f"it was told to start, and did not within {START_WITHIN_S:g} s")
+            member.give_up(f"it did not start within {START_WITHIN_S:g} s of the order")
         if member.state == OVER and member.error:
             if member.lost:
                 self._merger.lose(member.name)

@@ -48,7 +48,7 @@ ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
 """Of these nothing comes now."""
 GOING = (CONNECTS, READY, RUNS, WATCHED, LATE, MISSING, PARTLY)
 MEASURED = (RUNS, WATCHED, LATE, MISSING, PARTLY)
-NO_END = "it said nothing more"
+NO_END = "it gave no reason"
 ODD_SHARE = 0.2
 """How much of a host's oddness is its newest second's."""
 MOST_NOTES = 60

@@ -42,7 +42,7 @@ FED = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
 LEAST_S, MOST_S = 0.01, 3600.0
 """A second's length can't be another one."""
-NO_MORE = "no more of it is recorded"
+NO_MORE = "the recording has no more of it"
 LONGEST_PAUSE_S = 5.0
 """Of a recording in which nobody says anything is not waited for."""
 
@@ -100,12 +100,14 @@ class FleetReplay:
                 names[name] = None
                 walls = [min([wall, *walls]), max([wall, *walls])]
         if not walls:
-            raise UsageError("No line of this recording is a host's second: nothing to replay.")
+            raise UsageError(
+                "This recording contains no seconds of hosts, so there is nothing to replay."
+            )
         self.hosts = [*names]
         self._first_s, self._last_s = walls
         twice = sum(once.repeated.values())
         if twice:
-            self._unsaid = f"{counted(twice, 'second')} of hosts came twice: each is played once"
+            self._unsaid = f"{counted(twice, 'second')} of hosts are duplicate; each is played once"
 
     # -- where it is: what ReplayKeys ask for
 
@@ -376,7 +378,7 @@ class _Player:
         except MalformedRow as error:
             if name not in self._broken:
                 self._broken.add(name)
-                self._tell(FleetMessage("warning", f"{name}: a row is left out: {error}"))
+                self._tell(FleetMessage("warning", f"{name}: row skipped: {error}"))
         until = (self._first_s + self._last - CLOSE_AFTER_S) / merger.interval_s
         self._seconds(merger.closed(int(until) - 1))
 
@@ -401,7 +403,7 @@ class _Player:
         words = over.get("said")
         said = tuple(str(one) for one in words) if isinstance(words, list) else ()
         if not over and merger.lost:
-            said = (f"the recording ends without the end of {counted(len(merger.lost), 'host')}",)
+            said = (f"the recording ends before the end of {counted(len(merger.lost), 'host')}",)
         self._point(merger, code, said)
         self._tell(FleetRunFinished(
             how if how in (DONE, FAILED, STOPPED) else DONE,

@@ -75,8 +75,8 @@ def counts_of(text: str, hosts: int) -> list[int]:
     are ``hosts``. UsageError."""
     axis = parse_axis(text)
     if axis.name != AXIS:
-        raise UsageError(f"A fleet's axis is hosts=, not {axis.name}=.",
-                         "Options of the job are varied on one host: iopstui sweep",
+        raise UsageError(f"A fleet sweep varies hosts=, not {axis.name}=.",
+                         "To vary job options, use one host: iopstui sweep",
                          )  # fmt: skip
     found = []
     for value in axis.values:

@@ -52,7 +52,7 @@ from iopstui.safety.crash import crash_sentence
 Object = dict[str, Any]
 STATES_EVERY_S = 0.5
 MOST_REASONS = 2
-CRASHED = "a fault of iopstui's own"
+CRASHED = "an internal error of iopstui"
 REST_S = 0.7
 """After a run, before the hosts are watched: keys that ask for another one need not wait."""
 

@@ -19,7 +19,7 @@ def check_runs(lesson: LessonRun, runs: tuple[RunPage, ...]) -> Iterator[str]:
     try:
         fio = find_fio()
     except Missing as error:
-        yield f"the options of its runs are not checked: {error.message}"
+        yield f"the options of its runs were not checked: {error.message}"
         return
     private = private_directory()
     try:

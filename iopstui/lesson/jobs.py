@@ -67,7 +67,7 @@ class LessonJobs:
                 unknown = ", ".join(
                     n for n in sorted(template.names) if self._known.lookup(n) is None
                 )
-                raise UsageError(f"{name} can't be set: {unknown} is not known here.")
+                raise UsageError(f"Cannot set {name}: {unknown} is unknown here.")
             yield name, value
 
     def found_knobs(self) -> tuple[tuple[str, str], ...]:

@@ -27,10 +27,10 @@ def load_lesson(path: Path) -> Lesson:
     """Read a lesson file. UsageError if it is not a lesson."""
     try:
         if not path.is_file():
-            raise UsageError(f"{path} is not a file, so it can't be a lesson.")
+            raise UsageError(f"{path} is not a file.")
         data = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"Can't read the lesson {path}: {error.strerror}.") from error
+        raise UsageError(f"Cannot read the lesson {path}: {error.strerror}.") from error
     if len(data) > LARGEST:
         raise UsageError(f"{path} is too large for a lesson ({len(data)} bytes).")
     try:
@@ -57,7 +57,7 @@ def find_lesson(name: str) -> Lesson:
     if found is None and name and "\0" not in name and os.path.exists(name):
         found = Path(name)
     if found is None:
-        raise UsageError(f"There is neither a lesson nor a file called {name!r}.", _advice(name))
+        raise UsageError(f"No lesson or file is called {name!r}.", _advice(name))
     return load_lesson(found)
 
 

@@ -53,7 +53,7 @@ def explain(job: ShippedJob, width: int) -> str:
     writes = (
         "yes: on a block device only with --destroy-data repeating the device"
         if job.writes
-        else "no: fio is run with --readonly"
+        else "no: fio runs with --readonly"
     )
     rows = (
         ("Measures", job.measures),

@@ -58,7 +58,7 @@ def replay_headless(name: str, kind: str) -> int:
         finally:
             sink.close()
     if not shown:
-        raise UsageError(f"The recording {printable(name)} is empty: nothing to replay.")
+        raise UsageError(f"The recording {printable(name)} is empty.")
     return EXIT_OK
 
 

@@ -65,7 +65,7 @@ class ProgressShare:
         self._first: LayoutProgress | None = None
 
     def words(self, event: LayoutProgress) -> str:
-        """ "laying out the scratch file: 43 %, 28 MiB of 64 MiB, 0:03 left"."""
+        """ "creating the scratch file: 43 %, 28 MiB of 64 MiB, 0:03 left"."""
         first = self._first
         if first is None or event.step != first.step or event.done < first.done:
             first = self._first = event

@@ -69,25 +69,24 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     held = f"{hold} {ios}, {moved}: "
     if not found.final:
         return held + (
-            "not checked. fio was killed before it could count to the end: in its last report "
-            f"before that it had begun {counted(found.ios, 'I/O')}, some of which were under way."
+            "not checked. fio was killed before its final count; its last report had "
+            f"{counted(found.ios, 'I/O')} issued, some still in flight."
         )
     if not found.counted:
         return held + (
-            "not checked. fio does not say how many I/Os there are before it ends, and block sizes "
-            "vary."
+            "not checked. fio reports the number of I/Os only at its end, and block sizes vary."
         )
     if found.verdict == UNCHECKED:
         return held + (
-            "not checked. fio does not say how many I/Os completed here; the frames are made of "
-            "its submissions, which leaves no other counter to compare them with."
+            "not checked. fio does not report completed I/Os here. The frames count "
+            "submissions, and there is no other counter to compare with."
         )
     if found.verdict == EXACT:
         if found.bytes is not None:
             return held + "exactly fio's count."
         why = "block sizes vary" if found.sizes_kept else "the recording has no block size"
         if not found.stated_bytes:
-            why = "these I/Os move none"
+            why = "these I/Os move no data"
         return f"{hold} {ios}: exactly fio's count. Their {moved} are not checked: {why}."
     said = f"fio counted {counted(found.ios, 'I/O')}"
     if found.bytes is not None:
@@ -98,7 +97,7 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     if found.failed:
         words += " The missing part had not completed when the job failed."
     if not found.own_mean:
-        words += " fio's own mean IOPS do not agree with its count either."
+        words += " fio's own mean IOPS do not match its count either."
     return words
 
 
@@ -116,13 +115,13 @@ def probe_text(total: ProbeTotal) -> str:
         ranks = ", ".join(f"{n} {latency(device.percentiles.get(n))}" for n in _SHOWN)
         text = f"{kind} {device.ios} requests: mean {latency(device.mean_ns)}, {ranks}"
         if waiting is not None:
-            text += f"; before their issue they waited {latency(waiting.mean_ns)} on average"
+            text += f"; before that they waited {latency(waiting.mean_ns)} on average"
         lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
     missing = 100 * total.missed / (total.missed + counted_ios) if counted_ios else 0.0
     if lines and missing >= SHOWN_MISSING:
         lines.append(f"  {missing:.2f} % of the requests are not in these figures")
     if lines and total.doubtful:
-        lines.append("  incomplete: requests were missed (missed, lost, full of the frames)")
+        lines.append("  incomplete: requests were missed (missed, lost, full in the frames)")
     return "\n".join(lines)
 
 

@@ -38,12 +38,12 @@ _WORDS = (
 _EXPLAINED = (
     (
         flags.NO_LATENCY,
-        "this job measures no latency (gtod_reduce, disable_clat, io_submit_mode=offload ...): "
-        "those columns stay empty",
+        "this job measures no latency (gtod_reduce, disable_clat, io_submit_mode=offload ...), "
+        "so those columns are empty",
     ),
     (
         flags.SOME_LATENCY,
-        "latencies cover only some I/Os: not all sections of the job measure them",
+        "latencies cover only some I/Os, because not all sections of the job measure them",
     ),
     (
         flags.SUBMITTED,

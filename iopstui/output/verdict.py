@@ -39,7 +39,7 @@ class VerdictSink:
     def _tell(self, steady: SteadyState) -> None:
         if steady.steady is None and not self.judged:
             return  # too short a run: nobody asked
-        what = "the time the time until the interruption" if self._interrupted else "the whole run"
+        what = "the time until the interruption" if self._interrupted else "the whole run"
         lines = [f"Expectations for {what}:"] if self.judged else []
         lines += [wrapped(judged_text(judged), 2, 8) for judged in self.judged]
         lines.append(wrapped(steady.text, 0, 2))

@@ -21,7 +21,7 @@ def watch_summary(totals: WatchTotals) -> str:
 def _lines(totals: WatchTotals) -> Iterator[str]:
     gaps = "no gaps"
     if totals.gap_s:
-        gaps = f"{totals.gap_s:.1f} s of it are gaps, without a sample of their own"
+        gaps = f"{totals.gap_s:.1f} s of it are gaps without samples"
     yield f"watched for {units.clock(totals.watched_s)}, {gaps}"
     yield from _disks(totals)
     for text, times in totals.fired.items():

@@ -114,8 +114,9 @@ def _raw_reading(roots: Roots) -> Check | None:
         return Check("raw reading", OK, "block devices can be opened")
     told = [f"{path} ({error.strerror})" for path, error in why.items()]
     more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
-    return Check("raw reading", LACKS, f"{', '.join(told[:MOST_TOLD])}{more} can't be opened; "
-                 "files and directories work", _opened_by(why))  # fmt: skip
+    return Check("raw reading", LACKS, f"{', '.join(told[:MOST_TOLD])}{more} cannot be "
+                                       "opened; files and directories "
+                                       "work", _opened_by(why))  # fmt: skip
 
 
 def _opened_by(why: Mapping[str, OSError]) -> str:
@@ -126,8 +127,8 @@ def _opened_by(why: Mapping[str, OSError]) -> str:
     for path, error in why.items():
         if error.errno == errno.ENOENT:
             return (
-                f"In a container: give it the device (docker run --device={printable(path)}) or "
-                "all of /dev (-v /dev:/dev --privileged)"
+                f"In a container: pass it the device (docker run --device={printable(path)}) "
+                "or all of /dev (-v /dev:/dev --privileged)"
             )
     return "See: iopstui devices"
 
@@ -146,10 +147,10 @@ def _direct(roots: Roots) -> Check:
     here = Path.cwd()
     if not os.access(here, os.W_OK):
         return Check("scratch files", LACKS, f"{here} is not writable: no scratch file here",
-                     "Name a directory: iopstui run DIRECTORY ...")  # fmt: skip
+                     "Use a directory: iopstui run DIRECTORY ...")  # fmt: skip
     if not supports_direct(here):
         return Check("scratch files", LACKS, f"{here} has no O_DIRECT (direct=1)",
-                     "Name a directory on a disk")  # fmt: skip
+                     "Choose a directory on a disk")  # fmt: skip
     free = shutil.disk_usage(here).free >> 20
     return Check("scratch files", OK, f"{here}: O_DIRECT works, {free} MiB free")
 
@@ -157,7 +158,7 @@ def _direct(roots: Roots) -> Check:
 def _udev(roots: Roots) -> Check:
     if (roots.run / "udev/control").exists():
         return Check("udev", OK, "running")
-    return Check("udev", OK, "not running: names and serials come from /sys")
+    return Check("udev", OK, "not running; names and serials come from /sys instead")
 
 
 def _terminal(roots: Roots) -> Check:
@@ -172,10 +173,12 @@ def _terminal(roots: Roots) -> Check:
 def _fence(roots: Roots) -> Check:
     kind = fence_kind()
     if kind == LANDLOCK:
-        return Check("fence", OK, f"Landlock {landlock_abi()}: fio opens only what it may")
+        return Check(
+            "fence", OK, f"Landlock {landlock_abi()}: fio can open only what it is granted"
+        )
     if kind == NAMESPACE:
         return Check("fence", OK, "namespaces: everything else is read-only for fio (no "
-                                  "Landlock: needs Linux 5.13, lsm=landlock,...)")  # fmt: skip
+                                  "Landlock: it needs Linux 5.13, lsm=landlock,...)")  # fmt: skip
     return Check("fence", LACKS, "no Landlock, no namespaces: your own writing job files are "
                                  "refused without --no-fence",
                  "Linux 5.13 or newer with lsm=landlock,...; or: sudo iopstui ...")  # fmt: skip
@@ -184,15 +187,15 @@ def _fence(roots: Roots) -> Check:
 def _probe(roots: Roots) -> Check:
     reason, own = why_not(roots), own_why_not(roots)
     if reason is None and own is None:
-        return Check("probe", OK, f"latencies: own BPF programs; the rest: "
-                     f"{PROGRAM} (--probe)")  # fmt: skip
+        return Check("probe", OK, f"--probe works: own BPF programs for latencies, {PROGRAM} "
+                                  "for the rest")  # fmt: skip
     if reason is None:
-        return Check("probe", OK, f"{PROGRAM} can count inside the kernel (--probe); programs of "
-                     f"its own, which cost less, can't: {own}")  # fmt: skip
+        return Check("probe", OK, f"{PROGRAM} --probe works with {PROGRAM}. iopstui's own "
+                                  f"programs, which cost less, do not: {own}")  # fmt: skip
     if own is None:
-        return Check("probe", LACKS, f"{reason[0]}: programs of its own count the device's "
-                     "latencies (--probe), but nothing more", reason[1])  # fmt: skip
-    return Check("probe", LACKS, f"{reason[0]}: the device's own latencies are not shown",
+        return Check("probe", LACKS, f"{reason[0]}: --probe can measure only device latencies "
+                                     "(with own BPF programs)", reason[1])  # fmt: skip
+    return Check("probe", LACKS, f"{reason[0]}: no device latencies",
                  reason[1])  # fmt: skip
 
 

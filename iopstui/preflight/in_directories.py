@@ -63,8 +63,8 @@ def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
     for path in places if any(direct(job) for job in jobs) else ():
         if not scratch.supports_direct(path):
             raise UsageError(
-                f"The file system of {path.parent} can't do O_DIRECT, which the job asks for.",
-                "Name a directory on a disk, or measure the page cache with --set direct=0",
+                f"The file system of {path.parent} has no O_DIRECT, which the job needs.",
+                "Choose a directory on a disk, or measure the page cache with --set direct=0",
             )
     room = scratch.room_for_all([path.parent for path in places]) + made.used_bytes()
     sizes = scratch_sizes(jobs, facts.sections, request.size, room, request.share, len(places))
@@ -99,9 +99,9 @@ def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, 
     own = number(job.options.get("nrfiles"))
     if own > 1:
         raise UsageError(
-            f"[{printable(job.name)}] has nrfiles={own}, so its files can't be spread over several "
-            "directories.",
-            "Name one directory, or add --set nrfiles=1",
+            f"[{printable(job.name)}] has nrfiles={own}, so its files cannot be spread over "
+            "several directories.",
+            "Give one directory, or add --set nrfiles=1",
         )
     return {"nrfiles": str(count), "filename_format": job_rules.spread_format(index)}
 

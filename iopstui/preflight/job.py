@@ -44,8 +44,8 @@ def prepare(
     placed = {"filename", "directory"} & overrides.keys()
     if where is not None and placed:
         raise UsageError(
-            f"--set {placed.pop()}= conflicts with the target: both say where the job runs.",
-            "Give the place as TARGET only: iopstui run TARGET --job ...",
+            f"--set {placed.pop()}= conflicts with the target. Both set where the job runs.",
+            "Use only TARGET: iopstui run TARGET --job ...",
         )
     refuse_odd_values(jobfile.effective(jobfile.changed(text, overrides)), read_memory(roots))
     binding = bound(text, overrides, where, devices) if request.bind else None
@@ -74,7 +74,7 @@ def check_place(path: Path, text: str, where: Target | None) -> None:
     if where is None and (is_shipped(path) or not names_its_files(text)):
         raise UsageError(
             f"The job {path.name} names no files, and there is no target.",
-            "Name a TARGET, or choose a job that names its files.",
+            "Give a TARGET, or choose a job that names its files.",
         )
 
 

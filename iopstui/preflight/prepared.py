@@ -120,12 +120,12 @@ class Prepared:
         for place in self.made:
             with contextlib.suppress(UsageError):
                 if scratch.room_for(place) == 0:
-                    return f"only 5 % of the file system of {place.parent} is still free"
+                    return f"the file system of {place.parent} has only 5 % free space left"
         if self.scratch is not None and self.layout_bytes is not None:
             used, most = self.scratch.used_bytes(), self.layout_bytes + SLACK
             if used > most:
                 return (
-                    f"its scratch files grew to {used >> 20} MiB, {most >> 20} were planned; "
+                    f"its scratch files grew to {used >> 20} MiB instead of {most >> 20}; "
                     "the job creates more or longer files than it declares (offset=, "
                     "nrfiles= ...)"
                 )

@@ -33,8 +33,8 @@ def bound(
     if binding is None:
         what = ", ".join(where.on) if where is not None and where.on else "this target"
         raise UsageError(
-            f"Jobs can't be bound to hardware queues: {what} has no visible hardware queue.",
-            "Run it without --bind queues; `iopstui devices` shows each device's queues.",
+            f"Cannot bind jobs to hardware queues: {what} has no visible hardware queue.",
+            "Remove --bind queues. `iopstui devices` shows each device's queues.",
         )
     other = [device.name for device in found if _cpus_of(device) != _cpus_of(found[0])]
     if other:

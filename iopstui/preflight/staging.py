@@ -106,10 +106,11 @@ class Staging:
             except FileNotFoundError:
                 continue  # fio has not made it
             except FileExistsError:
-                said.append(f"{printable(wanted)} was created by another program in the meantime "
-                            "and is left alone; the job's own file is removed")  # fmt: skip
+                said.append(f"{printable(wanted)} was created by another program in the "
+                            "meantime and is not touched; the job's own file is "
+                            "removed")  # fmt: skip
             except OSError as error:
-                said.append(f"{printable(wanted)} can't be created: {error.strerror}")
+                said.append(f"cannot create {printable(wanted)}: {error.strerror}")
         return [*said, *self._replaced()]
 
     def _replaced(self) -> Iterator[str]:
@@ -117,15 +118,15 @@ class Staging:
         for meant, staged in self._links.items():
             if os.path.lexists(staged) and not os.path.islink(staged):
                 yield (
-                    f"{printable(meant)} is smaller than the job needs and is left alone, because "
-                    "an existing file is never extended"
+                    f"{printable(meant)} is smaller than the job needs, and iopstui never "
+                    "extends an existing file"
                 )
 
     def check(self) -> None:
         """Raises Refused if the files are not those that the job means."""
         for why in (*self.publish(), *self._missing()):
             raise Refused(f"The job is not run: {why}.",
-                          "Name another file, or give a smaller size=.")  # fmt: skip
+                          "Choose another file, or use a smaller size=.")  # fmt: skip
 
     def _missing(self) -> Iterator[str]:
         for wanted in self._new:
@@ -196,16 +197,17 @@ class Staging:
     def _symlink(self, path: str, staged: str) -> None:
         if not os.path.exists(path):
             raise UsageError(
-                f"The job works on {printable(path)}, a symbolic link whose target does not exist.",
+                f"The job uses {printable(path)}, a symbolic link whose target does not exist.",
                 "Remove the link, or name the file itself.",
             )
         try:
             os.symlink(os.path.realpath(path), staged)
         except OSError as error:
             raise UsageError(
-                f"{printable(path)} exists, other files of the job don't, and those can't "
-                f"be created separately: the file system has no symbolic links ({error.strerror}).",
-                "Create the missing ones first, or name all of them with filename=.",
+                f"{printable(path)} exists but other files of the job do not. iopstui cannot "
+                "create those separately, because the file system has no symbolic links "
+                f"({error.strerror}).",
+                "Create the missing files first, or list all files with filename=.",
             ) from error
         self._links.setdefault(path, staged)
 
@@ -227,8 +229,8 @@ def _made(parent: str) -> _StagingDirectory:
         above = os.open(parent, flags)
     except OSError as error:
         raise UsageError(
-            f"The job works in the directory {printable(parent)}, which does not exist.",
-            "Create it, or name another place: iopstui run TARGET --job ...",
+            f"The job uses the directory {printable(parent)}, which does not exist.",
+            "Create it, or choose another target: iopstui run TARGET --job ...",
         ) from error
     try:
         return _StagingDirectory(make_scratch(Path(parent)), above)

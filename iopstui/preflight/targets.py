@@ -69,8 +69,8 @@ def choose_watched(
     except NoSuchFile as error:
         raise UsageError(
             error.message,
-            f"Name a disk (iopstui devices), or {printable(str(error.directory))}, which stands "
-            "for the disk it is on.",
+            f"Name a disk (iopstui devices), or {printable(str(error.directory))}to watch the "
+            "disk it is on.",
         ) from error
     except MixedKinds as error:
         raise UsageError(
@@ -81,7 +81,7 @@ def choose_watched(
     if not target.on:
         raise UsageError(
             f"Nothing to watch at {printable(target.path)}: {target.no_device}.",
-            "Name a disk: iopstui devices. Without TARGET all of them are watched.",
+            "Choose a disk (iopstui devices), or give no TARGET to watch all disks.",
         )
     return target
 
@@ -89,8 +89,8 @@ def choose_watched(
 def _name_the_disks(found: Sequence[Target]) -> str:
     disks = dict.fromkeys(name for one in found for name in one.on)
     if not all(one.on for one in found):
-        return "Name disks alone: iopstui devices."
-    return f"Name the disks: iopstui watch {printable(' '.join(disks))}"
+        return "Give only disks. List: iopstui devices"
+    return f"Give the disks: iopstui watch {printable(' '.join(disks))}"
 
 
 def choose_common_targets(
@@ -100,6 +100,6 @@ def choose_common_targets(
     different files."""
     chosen = [choose_targets(texts, job, devices, roots) for job in jobs]
     if any(one != chosen[0] for one in chosen):
-        raise UsageError("The jobs name different files. They need a common target.",
-                         "Name it as TARGET: a device, a file or a directory.")  # fmt: skip
+        raise UsageError("The jobs use different files. They need a common target.",
+                         "Give a TARGET: a device, a file or a directory.")  # fmt: skip
     return chosen[0]

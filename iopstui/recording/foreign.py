@@ -24,7 +24,7 @@ LARGEST = 512 << 20
 MANY_PARTS, LEAST_OF_PART = 1_000_000, 32
 """Of so many objects and lists in fio's JSON each takes so many bytes at least, by far."""
 ALL_CLIENTS = "All clients"
-AGAIN = "Have fio write JSON: fio --output-format=json+ --output=RESULT.json JOB.fio"
+AGAIN = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
 _JSON = re.compile(rb'\{\s*"fio version"')
 _NORMAL = re.compile(rb"^(?:\d;)?fio-\d[\w.\-]*(?:;|\s*$)", re.MULTILINE)
 _SAID = re.compile(r"(?:<[^>]{1,80}> )?fio: ")
@@ -103,16 +103,16 @@ def read_result(path: Path) -> FioResult:
     """fio's JSON, with whatever stands around it. UsageError if there is none that is whole."""
     try:
         if path.stat().st_size > LARGEST:
-            raise UsageError(f"{_name(path)} is larger than {LARGEST >> 20} MiB, which no result "
-                             "of fio is.")  # fmt: skip
+            raise UsageError(f"{_name(path)} is larger than {LARGEST >> 20} MiB, too large "
+                             "for a fio result.")  # fmt: skip
         content = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{_name(path)} can't be read: {error.strerror}.") from error
+        raise UsageError(f"Cannot read {_name(path)}: {error.strerror}.") from error
     parts = content.count(b"{") + content.count(b"[")
     if parts > MANY_PARTS and parts * LEAST_OF_PART > len(content):
         # Python makes a hundred bytes of each
-        raise UsageError(f"{_name(path)} has {parts} parts without content, which no result of "
-                         "fio has.")  # fmt: skip
+        raise UsageError(f"{_name(path)} has {parts} empty parts, so it is not a fio "
+                         "result.")  # fmt: skip
     framer = Framer()
     items = [*framer.feed(content), *framer.close()]
     documents = [item.data for item in items if isinstance(item, Document)]
@@ -122,7 +122,7 @@ def read_result(path: Path) -> FioResult:
              if (status := parse_status(data)) is not None and status.jobs]  # fmt: skip
     if not known:
         raise UsageError(
-            f"{_name(path)} holds no whole JSON document of fio: it was cut off, or fio ended "
+            f"{_name(path)} contains no complete fio JSON. It was cut off, or fio ended "
             "before it measured anything." + _first_word(items), AGAIN,
         )  # fmt: skip
     last = known[-1][0]
@@ -191,9 +191,9 @@ def named_log(path: Path) -> LogFile:
     name = log_name(path.name)
     if name is None:
         raise UsageError(
-            f"{_name(path)} looks like a log of fio, but its name does not say of what: latencies, "
-            "IOPS and bandwidth are written alike.",
-            "Give it the name that fio gives: NAME_clat.1.log, NAME_lat.1.log, NAME_slat.1.log, "
+            f"{_name(path)} looks like a fio log, but its name does not tell whether it holds "
+            "latencies, IOPS or bandwidth.",
+            "Use fio's file name: NAME_clat.1.log, NAME_lat.1.log, NAME_slat.1.log, "
             "NAME_iops.1.log or NAME_bw.1.log",
         )
     return LogFile(path, name)
@@ -205,7 +205,7 @@ def read_log_file(file: LogFile) -> LogFile:
         with open(file.path, encoding="utf-8", errors="replace") as lines:
             file.log = read_log(file.name.kind, lines)
     except OSError as error:
-        raise UsageError(f"{_name(file.path)} can't be read: {error.strerror}.") from error
+        raise UsageError(f"Cannot read {_name(file.path)}: {error.strerror}.") from error
     return file
 
 
@@ -218,8 +218,7 @@ def refuse_result(path: Path, kind: str) -> UsageError:
         LOG: ("a log of fio", f"iopstui report {name}"),
     }.get(kind, ("the output of a fio run", AGAIN))
     return UsageError(
-        f"{name} is {what[0]}, not something to measure: a job would read or write it as if it "
-        "were a disk.",
+        f"{name} is {what[0]}, not a target: a job would read or overwrite it.",
         f"Open it with: {what[1]}" if kind != NORMAL else what[1],
     )
 

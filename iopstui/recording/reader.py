@@ -24,7 +24,7 @@ from iopstui.recording.partial_samples import WITHOUT, PartialSamples, Without
 from iopstui.text import printable
 
 OLDEST_SCHEMA = 1
-HOW = "A recording is made with: iopstui run --job JOB --record FILE"
+HOW = "To make a recording: iopstui run --job JOB --record FILE"
 DEMO = "demo"
 LATEST_S = 1e9
 LATEST_NS = 1 << 63
@@ -225,13 +225,13 @@ class Recording:
 
     def _damaged(self, place: int, why: object) -> None:
         self.damage = (
-            f"the recording is damaged or cut off: from byte {place} on it can't be read ({why})"
+            f"the recording is damaged or cut off: it cannot be read from byte {place} on ({why})"
         )
 
     def _followed(self, place: int) -> None:
         """Files were put behind each other (cat a b > c)."""
         self.damage = (
-            f"another recording begins at byte {place} and is not in this; to read it, too: "
+            f"another recording begins at byte {place}; to read that one: "
             f"tail -c +{place + 1} {shlex.quote(_name(self.path))} > OTHER.iops"
         )
 
@@ -317,20 +317,20 @@ def _open(path: Path) -> BinaryIO:
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            raise UsageError(f"{_name(path)} is not a file, so it is not a recording.", HOW)
+            raise UsageError(f"{_name(path)} is not a file.", HOW)
         return open(path, "rb")
     except FileNotFoundError as error:
         raise UsageError(
-            f"There is no recording {_name(path)}.",
+            f"The recording {_name(path)} does not exist.",
             "The included demo: iopstui replay demo",
         ) from error
     except PermissionError as error:
         raise Missing(
-            f"The recording {_name(path)} can't be read: only its owner may.",
+            f"Cannot read the recording {_name(path)}: permission denied.",
             f"sudo chown $USER {_name(path)}",
         ) from error
     except OSError as error:
-        raise UsageError(f"Can't read the recording {_name(path)}: {error.strerror}.") from error
+        raise UsageError(f"Cannot read the recording {_name(path)}: {error.strerror}.") from error
 
 
 def _check_magic(file: BinaryIO, path: Path) -> None:
@@ -344,20 +344,20 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
             raise UsageError(
                 f"{_name(path)} was recorded by a newer iopstui (format {version}; this one "
                 f"reads up to {form.SCHEMA}).",
-                "Replay it with that version, or update this one.",
+                "Use that version, or update this one.",
             )
         if version >= OLDEST_SCHEMA:
             return
     if form.MAGIC.startswith(line):
         raise UsageError(f"The recording {_name(path)} was cut off before its first sample.", HOW)
     if line.startswith(b'{"event":'):
-        raise UsageError(f"{_name(path)} holds JSON lines, not a recording.", HOW)
+        raise UsageError(f"{_name(path)} contains JSON lines, not a recording.", HOW)
     raise UsageError(f"{_name(path)} is not a recording of iopstui.", HOW)
 
 
 def _unreadable(path: Path, error: BaseException) -> UsageError:
     return UsageError(
-        f"The recording {_name(path)} is damaged right at its beginning: "
+        f"The recording {_name(path)} is damaged at its beginning: "
         f"{printable(str(error)) or type(error).__name__}."
     )
 
@@ -366,7 +366,7 @@ def unbelievable(paths: Sequence[Path], error: BaseException) -> UsageError:
     """The error for an impossible figure in one of these recordings: not iopstui's writing."""
     names = ", ".join(map(_name, paths))
     words = printable(str(error) if isinstance(error, ImpossibleFigure) else repr(error))
-    return UsageError(f"{names}: it holds impossible figures ({words}).")
+    return UsageError(f"{names}: it contains impossible figures ({words}).")
 
 
 def _name(path: Path) -> str:

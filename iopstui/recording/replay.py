@@ -21,7 +21,7 @@ from iopstui.safety.tunable_states import TunableState, queued_disks
 LOOKBACK = 900
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 SLOWEST, FASTEST = 0.1, 1000.0
-ONE_RECORDING = "{} does nothing in a recording"
+ONE_RECORDING = "{} is not available in a recording"
 
 Sink = Callable[[events.Event], None]
 
@@ -96,7 +96,7 @@ def replayed(recording: Recording, fold: ReplayFold | None = None) -> Iterator[e
 
 
 BEGINS_WITHIN = (
-    "the recording starts in the middle of a run, so fio's final figures cover more than it shows"
+    "the recording starts during a run, so fio's final figures cover more than the recording"
 )
 
 
@@ -123,7 +123,7 @@ class ReplaySession:
         try:
             self._index: RecordingIndex = self._recording.index()
             if not self._index.samples:
-                raise UsageError(f"The recording {path} is empty: nothing to replay.")
+                raise UsageError(f"The recording {path} is empty.")
         except BaseException:
             self._recording.close()
             raise
@@ -309,7 +309,7 @@ class ReplaySession:
 
     def _last_words(self) -> str:
         words = how_it_ends(self._recording, self._index.whole)
-        return words or "end of the recording; space plays it again"
+        return words or "end of the recording; space: play again"
 
     def _wait_until(self, record: Record | None) -> float | None:
         """Waits for this record's time. Returns a jump's goal as soon as one is asked for."""

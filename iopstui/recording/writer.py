@@ -64,7 +64,7 @@ class Recorder:
         if self.problem:
             return
         if self._queue.qsize() >= MOST_WAITING:
-            self.problem = f"{self.path} can't be written fast enough"
+            self.problem = f"{self.path} cannot be written fast enough"
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
@@ -84,7 +84,7 @@ class Recorder:
             return
         self._thread.join(CLOSE_WITHIN_S)
         if self._thread.is_alive() and not self.problem:
-            self.problem = f"{self.path} can't be written fast enough"
+            self.problem = f"{self.path} cannot be written fast enough"
 
     def finished(self, within_s: float) -> bool:
         """Wait until it has ended by itself; False if it still writes."""
@@ -176,13 +176,13 @@ def _create(path: Path) -> int:
         return os.open(path, flags, stat.S_IRUSR | stat.S_IWUSR)
     except FileExistsError as error:
         raise UsageError(
-            f"{printable(str(path))} exists. A recording never overwrites a file.",
-            "Choose another name, or remove the file first.",
+            f"{printable(str(path))} exists already. --record does not overwrite files.",
+            "Choose another name, or remove the file.",
         ) from error
     except OSError as error:
         raise UsageError(
-            f"The recording {printable(str(path))} can't be created: {error.strerror}.",
-            "Name a file in a directory you can write to: --record /tmp/run.iops",
+            f"The recording cannot create {printable(str(path))}: {error.strerror}.",
+            "Choose a directory you can write to: --record /tmp/run.iops",
         ) from error
 
 

@@ -137,11 +137,11 @@ def ending(one: Experiment) -> str:
     finished, total = one.finished, one.plan.points
     what = f"{one.plan.unit}s"
     if finished is None:
-        return f"the recording ends within it: {len(one.points)} of {total} {what} are there"
+        return f"the recording ends before it: {len(one.points)} of {total} {what}"
     if finished.error:
         return f"failed after {len(one.points)} of {total} {what}: {printable(finished.error)}"
     if finished.interrupted or (len(one.points) + finished.failed < total and not finished.enough):
-        return f"interrupted: {len(one.points)} of {total} {what} are measured"
+        return f"interrupted: {len(one.points)} of {total} {what} measured"
     return ""
 
 

@@ -49,7 +49,7 @@ def experiment_html(story: Story, one: Experiment) -> list[str]:
     parts += [f"<pre>{escape(grid)}</pre>"] if grid else []
     verdicts = words.judged(one)
     if verdicts:
-        parts += ["<details><summary>the outcomes at each point</summary>", *bullets(verdicts),
+        parts += ["<details><summary>Checks at each point</summary>", *bullets(verdicts),
                   "</details>"]  # fmt: skip
     return parts
 
@@ -106,7 +106,7 @@ def _hockey_stick(
             lines.append(XYCurve("p99", "p99", [(x, y or 0.0) for x, y in tails]))
     latencies = [y for line in lines for y in line.ys()]
     return xy_chart(
-        f"latency against IOPS, logarithmic; the numbers are {name}{more}",
+        f"Latency against IOPS (logarithmic); numbers: {name}{more}",
         scaled(rates, units.number), logarithmic(latencies), units.latency, lines,
     )  # fmt: skip
 
@@ -136,11 +136,11 @@ def _compare_charts(story: Story, one: Experiment) -> list[str]:
     tails = [y for curve in latencies for _, y in curve.points]
     return [
         xy_chart(
-            "IOPS of every run over its seconds", scaled(linear([length]), lambda s: f"{s:g} s"),
-            linear(rates), units.number, seconds, [(one.plan.settle, "measured from here")],
+            "IOPS of every run over time", scaled(linear([length]), lambda s: f"{s:g} s"),
+            linear(rates), units.number, seconds, [(one.plan.settle, "measurement begins")],
         ),
         xy_chart(
-            "latency percentiles of every run, logarithmic", places(PERCENTILES),
+            "Latency percentiles of every run (logarithmic)", places(PERCENTILES),
             logarithmic(tails), units.latency, latencies,
         ),
     ]  # fmt: skip

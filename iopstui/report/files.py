@@ -61,18 +61,19 @@ def _check_place(name: str, recordings: Sequence[Path]) -> None:
     # os.path: a place that can't be examined gives its error when it is written
     if os.path.isdir(out):
         inside = printable(str(out / f"report{out.suffix or '.html'}"))
-        raise UsageError(f"{printable(str(out))} is a directory.", f"Name a file in it: {inside}")
+        raise UsageError(f"{printable(str(out))} is a directory.", f"Give a file name: {inside}")
     if name.endswith("/"):
         raise UsageError(f"{printable(name)} names a directory, by the / at its end.",
                          f"Name a file: {printable(str(out))}")  # fmt: skip
     if not os.path.isdir(out.parent):
         raise UsageError(f"The report's directory {printable(str(out.parent))} does not exist.")
     if _is_no_file(out):
-        raise UsageError(f"{printable(str(out))} is not a file, and a report would take its place.",
+        raise UsageError(f"{printable(str(out))} is not a file and cannot be overwritten by a "
+                         "report.",
                          "For standard output: -o -")  # fmt: skip
     if os.path.exists(out) and any(os.path.exists(r) and out.samefile(r) for r in recordings):
-        raise UsageError(f"{printable(str(out))} is the input itself. A report never "
-                         "overwrites it.", "Choose another name.")  # fmt: skip
+        raise UsageError(f"{printable(str(out))} is the input. A report does not overwrite "
+                         "it.", "Choose another name.")  # fmt: skip
 
 
 def _is_no_file(out: Path) -> bool:
@@ -113,7 +114,7 @@ def kind_of(out: str | None) -> str:
     names = either(found.suffixes[0] for found in FORMATS.values())
     raise UsageError(
         f"The name {printable(out)} has no suffix for a report format.",
-        f"Name it {names}, or add --format.",
+        f"Use {names}, or add --format.",
     )
 
 
@@ -144,11 +145,11 @@ def _chosen(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
     chosen = FORMATS[kind]
     found = sources(paths)
     if len(found) > chosen.most and chosen.most > 1:
-        raise UsageError(f"A report covers {chosen.most} recordings at most, not {len(found)}.")
+        raise UsageError(f"A report covers at most {chosen.most} recordings, not {len(found)}.")
     if len(found) > chosen.most:
         others = either(found.name for found in FORMATS.values() if found.most > chosen.most)
         raise UsageError(
-            f"{called(kind)} holds one recording's rows, not those of {len(found)}.",
+            f"{called(kind)} holds the rows of one recording, not of {len(found)}.",
             f"Make one for each, or choose {others}.",
         )
     return found, chosen
@@ -170,8 +171,8 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             raise
     except OSError as error:
         raise UsageError(
-            f"The report {printable(str(path))} can't be written: {error.strerror}.",
-            "Name a file in a directory with room that you can write to: "
+            f"Cannot write the report {printable(str(path))}: {error.strerror}.",
+            "Choose a directory with free space that you can write to: "
             f"-o /tmp/report{printable(path.suffix)}",
         ) from error
 

@@ -26,8 +26,10 @@ from iopstui.report.sources import Source
 from iopstui.report.story import Story, take_block, take_row
 from iopstui.text import printable
 
-UNNAMED = "a place that the file does not name"
-ONE_WORD = "There is one document, the whole run: no seconds that its figures could be checked by."
+UNNAMED = "a target that the file does not name"
+ONE_WORD = (
+    "The file has one document for the whole run, so there are no seconds to check it against."
+)
 
 
 def gather_foreign(source: Source, redact: bool = False) -> Story:
@@ -94,7 +96,7 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
     summary = fio_summary(final)
     _fill_means(summary, result.document)
     failed = [row["name"] for row in summary["rows"] if row["error"]]
-    error = "; ".join(result.said) or (f"fio says of {', '.join(failed)} that they failed" if failed
+    error = "; ".join(result.said) or (f"fio reports failed jobs: {', '.join(failed)}" if failed
                                        else "")  # fmt: skip
     names = ", ".join(dict.fromkeys(job.name for job in final.jobs))
     run.started = events.StepStarted(0.0, 1, names, _title(final), (), True, "run", final.version)
@@ -209,7 +211,7 @@ def _of_what(result: FioResult | None, logs: Logs) -> Iterator[str]:
         kinds = sorted({log.kind for log in logs.logs if log.lines and log.averaged == averaged})
         if kinds:
             yield f"fio's logs of {', '.join(kinds)}, " + (
-                "averages of windows" if averaged else "every I/O"
+                "averages over time windows" if averaged else "every I/O"
             )
 
 
@@ -227,21 +229,21 @@ def _lacks(
     if files and not logs.bins_of:
         yield (
             "latencies of single I/Os: "
-            + (f"the logs of {logs.mean_of} hold means of windows, of which no percentile can be "
-               "made (without log_avg_msec they hold every I/O)" if logs.mean_of
-               else "no log of them is here (write_lat_log)")
+            + (f"the logs of {logs.mean_of} hold averages over time windows, which give no "
+               "percentiles (without log_avg_msec they hold every I/O)" if logs.mean_of
+               else "no such log (write_lat_log)")
         )  # fmt: skip
     if len({file.name.job for file in files}) > 1:
-        yield "when the jobs began: each job's log counts from its own beginning"
+        yield "when the jobs began: each log counts from its own job's start"
     for file in files:
         if file.log.odd:
-            yield f"{named(file)}: {file.log.odd} lines are no lines of such a log"
+            yield f"{named(file)}: {file.log.odd} lines are not lines of such a log"
         if not file.log.lines:
             yield f"{named(file)}: it is empty"
     if result is None and not any(log.kind == "bw" or log.seconds for log in logs.logs):
-        yield "the bandwidth: no log of it is here (write_bw_log)"
+        yield "bandwidth: no such log (write_bw_log)"
     if result is None and not any(log.kind == "iops" or log.seconds for log in logs.logs):
-        yield "the IOPS: no log of them is here (write_iops_log)"
+        yield "IOPS: no such log (write_iops_log)"
 
 
 def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
@@ -249,12 +251,11 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
     if not timed:
         yield "latency: not measured by the jobs (gtod_reduce, disable_clat)"
     elif not result.plus:
-        yield ("histograms, and so percentiles of all I/Os together: --output-format=json+ has "
-               "them")  # fmt: skip
+        yield ("histograms and combined percentiles: use --output-format=json+")  # fmt: skip
     if len(result.statuses) == 1 and not logs.logs:
         yield ("changes over time: use --status-interval=1 or logs (write_lat_log)")  # fmt: skip
     if result.broken:
-        yield f"{result.broken} of the file's documents, which are cut off or damaged"
+        yield f"{result.broken} documents of the file, which are cut off or damaged"
     if not result.options:
         yield "the jobs' options"
 

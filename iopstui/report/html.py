@@ -125,7 +125,7 @@ def _runs(story: Story) -> list[str]:
         parts += [f"<p>{escape(words.bound(run))}</p>"] if words.bound(run) else []
     if story.foreign:
         return [*parts, *_histograms(story)]
-    parts.append("<p>The device over each run, and the run's latencies from all its frames:</p>")
+    parts.append("<p>Device figures and latencies of each run, from all its frames:</p>")
     parts.append(
         table(words.DEVICE_HEAD, list(words.device_rows(story.header.target, story.runs)), left=1)
     )
@@ -165,7 +165,7 @@ def _settings(story: Story) -> list[str]:
     for device in story.devices:
         parts.append(f"<h3>{escape(printable(device.name))}</h3>")
         parts.append(pairs(words.device_facts(device)))
-    return parts or ["<p>No block device could be seen under the target.</p>"]
+    return parts or ["<p>No block device is visible under the target.</p>"]
 
 
 def _repeat(story: Story, run: Run) -> list[str]:
@@ -174,7 +174,7 @@ def _repeat(story: Story, run: Run) -> list[str]:
     if again:
         parts.append(f"<pre>{escape(again)}</pre>")
     if run.started is not None and run.started.command:
-        parts.append("<p>fio was run as:</p>")
+        parts.append("<p>fio command:</p>")
         parts.append(f"<pre>{escape(repeating.command(run))}</pre>")
     if run.asked is not None and run.asked.text:
         text = escape(words.block(run.asked.text))

@@ -74,7 +74,7 @@ def _story(story: Story) -> Iterator[str]:
     if story.foreign:
         yield from _histogram(story)
     elif story.runs:
-        yield from ("The device over each run, and the run's latencies from all its frames:", "")
+        yield from ("Device figures and latencies of each run, from all its frames:", "")
         yield from table(words.DEVICE_HEAD, words.device_rows(story.header.target, story.runs))
         yield ""
     yield from _list("Findings", words.findings(story))
@@ -170,6 +170,6 @@ def _repeat(story: Story, run: Run) -> Iterator[str]:
     if again:
         yield from (*fenced(again), "")
     if run.started is not None:
-        yield from ("fio was run as", "", *fenced(repeating.command(run)), "")
+        yield from ("fio command:", "", *fenced(repeating.command(run)), "")
     if run.asked is not None:
-        yield from ("with this job file:", "", *fenced(words.block(run.asked.text)), "")
+        yield from ("Job file:", "", *fenced(words.block(run.asked.text)), "")

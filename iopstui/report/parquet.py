@@ -24,8 +24,8 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
     if not source.recorded:
         name = printable(str(source.path))
         raise UsageError(
-            f"Parquet holds the seconds of a recording, and {name} is a result of fio.",
-            f"As CSV it can be had: iopstui report {name} -o {source.path.stem}.csv",
+            f"Parquet holds the seconds of a recording, but {name} is a fio result.",
+            f"For CSV: iopstui report {name} -o {source.path.stem}.csv",
         )
     with opened(source.path, redact) as recording:
         recording.only_needed(ROWS_WITHOUT)

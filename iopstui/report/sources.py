@@ -52,13 +52,14 @@ def sources(paths: Sequence[Path]) -> list[Source]:
         kind = kind_of_file(path)
         if kind == NORMAL:
             raise UsageError(
-                f"{printable(str(path))} is fio's normal output, which lacks most data.", AGAIN,
+                f"{printable(str(path))} is fio's normal output, which lacks most of the "
+                "data.", AGAIN,
             )  # fmt: skip
         if path.name.endswith(".log") and "_hist" in path.name:
             raise UsageError(
-                f"{printable(str(path))} is a log of histograms (write_hist_log=), which is not "
-                "read.",
-                "Logs of latencies hold more (write_lat_log=), JSON the histogram the whole "
+                f"{printable(str(path))} is a histogram log (write_hist_log=), which iopstui "
+                "does not read.",
+                "Use latency logs (write_lat_log=), or JSON with the histogram of the whole "
                 "run: --output-format=json+",
             )
         if kind == LOG:

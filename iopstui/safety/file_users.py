@@ -32,13 +32,13 @@ class FileUsers:
         any overlay."""
         files = {identity(info), *self._own_overlays.files(real)}
         users = [
-            f"{one.loop.name} is made of it"
+            f"{one.loop.name} uses it"
             for one in self._loops
             if one.files & files or self._could_be(one, real, info)
         ]
         names, swapped = self._swaps
         if real in names or files & swapped:
-            users.append("it is swap space")
+            users.append("it is used as swap")
         return [*users, *self._writers.of_file(real, files)]
 
     @cached_property

@@ -52,8 +52,8 @@ def _state_path() -> Path:
             return Path(base) / "iopstui"
     own = _home()
     if not own:
-        raise FileNotFoundError(errno.ENOENT, "this user has no home directory of its own, and "
-                                "XDG_STATE_HOME names none")  # fmt: skip
+        raise FileNotFoundError(errno.ENOENT, "this user has no home directory, and "
+                                              "XDG_STATE_HOME is not set")  # fmt: skip
     return Path(own) / "iopstui"
 
 

@@ -22,7 +22,7 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
             import shlex
 
             where = shlex.quote(str(scratch.path))
-            failed.append(f"{scratch.path} can't be removed: {sudo}rm -r {where}")
+            failed.append(f"cannot remove {scratch.path}: {sudo}rm -r {where}")
         elif existed:
             done.append(f"{scratch.path} is removed")
     for directory in abandoned_directories():

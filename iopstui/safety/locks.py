@@ -88,8 +88,8 @@ def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
                 return
         if time.monotonic() > until:
             raise Refused(
-                f"No second job is started on {printable(path)}: {holder(fd, roots)}.",
-                "Two at once would measure each other. Wait for it to end, or watch without a job: "
+                f"Cannot start a second job on {printable(path)}: {holder(fd, roots)}.",
+                "Two jobs at once would disturb each other. Wait, or watch without a job: "
                 f"iopstui live {printable(path)}",
             )
         time.sleep(_POLL_S)
@@ -127,7 +127,7 @@ def _holder_pid(fd: int, roots: Roots) -> str:
 def _named(pid: str, roots: Roots) -> str:
     name, ours = _identified(pid, roots)
     if not name:
-        return "an iopstui that has ended has left a job that is being stopped"
+        return "a job left by an earlier iopstui is being stopped"
     if ours:
         return f"another iopstui (pid {pid}) runs one on it"
     return f"{printable(name)} (pid {pid}) has locked it"
@@ -147,8 +147,7 @@ def _no_right(path: str, error: OSError, right: str) -> IopstuiError:
     shown = printable(path)
     if error.errno in (errno.EACCES, errno.EPERM):
         return Missing(
-            f"The job needs the right to {right} {shown}, which is missing (watching without a "
-            "job works).",
+            f"The job needs permission to {right} {shown} (watching without a job works).",
             how_to_open(path),
         )
-    return Refused(f"{shown} can't be opened: {error.strerror}.", "See: iopstui devices")
+    return Refused(f"Cannot open {shown}: {error.strerror}.", "See: iopstui devices")

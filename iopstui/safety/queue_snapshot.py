@@ -123,8 +123,8 @@ class QueueSnapshot:
             told = now(path)
         except (OSError, ValueError):
             return (
-                f"{self.device}: {name} was {printable(value)} and can't be restored: {path} is "
-                "not there any more"
+                f"{self.device}: {name} was {printable(value)} and cannot be restored: {path} "
+                "no longer exists"
             )
         return not_restored(self.device, name, told, value, path, error)
 

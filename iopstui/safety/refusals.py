@@ -69,7 +69,7 @@ def write_reasons(
     """
     found = devices.get(device)
     if found is None:
-        return WriteVerdict(path or device, in_use=("the kernel has no such device (any more)",))
+        return WriteVerdict(path or device, in_use=("the device no longer exists",))
     node = path or found.path
     backings = read_backings(devices, roots)
     stack = Stack(devices, backings)
@@ -117,7 +117,7 @@ def check_write(
     if verdict.in_use:
         more = "; ".join(verdict.carries)
         raise Refused(
-            f"{path} is not written, because it is in use: {'; '.join(verdict.in_use)}."
+            f"Refusing to write to {path}: it is in use: {'; '.join(verdict.in_use)}."
             + (f" Also: {more}." if more else ""),
             _CHOOSE_ANOTHER,
         )
@@ -148,19 +148,19 @@ def check_file_write(
     info = opened or _stat(path)
     if info is None:
         if os.path.lexists(path):
-            _check_word(real, destroy_data, f"{shown} exists; a job that writes would overwrite "
-                        "it.", None, where)  # fmt: skip
+            _check_word(real, destroy_data, f"{shown} exists; the job would overwrite "
+                                            "it.", None, where)  # fmt: skip
         return WriteVerdict(path)
     if not stat.S_ISREG(info.st_mode):
-        raise Refused(f"{shown} is not written: it is no ordinary file.")
+        raise Refused(f"Refusing to write to {shown}: it is not a regular file.")
     why = (users or FileUsers(devices or {}, where)).of(real, info)
     if why:
         raise Refused(
-            f"{shown} is not written, because it is in use: {'; '.join(why)}.",
+            f"Refusing to write to {shown}: it is in use: {'; '.join(why)}.",
             "There is no override. Detach it first (losetup -d, swapoff), end the program that has "
             "it open, or name another file.",
         )
-    _check_word(real, destroy_data, f"{shown} exists; a job that writes would overwrite it.", info,
+    _check_word(real, destroy_data, f"{shown} exists; the job would overwrite it.", info,
                 where)  # fmt: skip
     return WriteVerdict(path)
 
@@ -187,7 +187,7 @@ class ExclusiveHold:
         try:
             opened, named = os.fstat(self.fd).st_rdev, os.stat(self._path).st_rdev
         except OSError as error:
-            raise self._changed(f"its device node can't be examined ({error.strerror})") from error
+            raise self._changed(f"its device node cannot be examined ({error.strerror})") from error
         expected = os.makedev(self._device.major, self._device.minor)
         if opened != expected or named != expected:
             raise self._changed("its device node belongs to another device now")
@@ -203,7 +203,8 @@ class ExclusiveHold:
 
     def _changed(self, why: str) -> Refused:
         return Refused(
-            f"{printable(self._path)} is not written: {why}.", "Look again with: iopstui devices"
+            f"Refusing to write to {printable(self._path)}: {why}.",
+            "Look again with: iopstui devices",
         )
 
 
@@ -218,10 +219,10 @@ def hold(path: str, device: BlockDevice, roots: Roots) -> Iterator[ExclusiveHold
         fd = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         why = _why_not_opened(error)
-        raise Refused(f"{printable(path)} is not written: {why}.", _CHOOSE_ANOTHER) from error
+        raise Refused(f"Refusing to write to {printable(path)}: {why}.", _CHOOSE_ANOTHER) from error
     try:
         if not stat.S_ISBLK(os.fstat(fd).st_mode):
-            raise Refused(f"{printable(path)} is not written: it is not a block device.")
+            raise Refused(f"Refusing to write to {printable(path)}: it is not a block device.")
         held = ExclusiveHold(fd, path, device, roots)
         held.verify()
         yield held
@@ -250,8 +251,8 @@ def _check_word(
     if not words:
         raise Refused(
             what,
-            "A job that only reads may run (randread-4k). If nothing on it is needed, repeat its "
-            f"path: --destroy-data {shown}",
+            "Use a job that only reads (randread-4k), or, if nothing on it is needed, repeat "
+            f"its path: --destroy-data {shown}",
         )
     # a tree of fixtures has other devices than those that its paths name here
     bound = bind(words) if roots.real or info is not None else [Word(w, w) for w in words]
@@ -259,8 +260,9 @@ def _check_word(
         return
     if any(os.path.isabs(word.text) and os.path.realpath(word.text) == path for word in bound):
         raise Refused(
-            f"{shown} is not written: it is not what --destroy-data named when iopstui read it.",
-            "Another file or device has taken that name. Look at it, then start again.",
+            f"Refusing to write to {shown}: it is not the file or device that --destroy-data "
+            "named.",
+            "Another file or device has that name now. Check it, then start again.",
         )
     raise Refused(
         f"--destroy-data names {' and '.join(map(_quoted, words))}, "
@@ -281,14 +283,12 @@ def _quoted(text: str) -> str:
 
 
 def _what_goes(verdict: WriteVerdict, path: str) -> str:
-    doubt = f" Whether another program writes to it is not known: {verdict.unseen}."
+    doubt = f" Another program may be writing to it: {verdict.unseen}."
     doubt = doubt if verdict.unseen else ""
     if verdict.carries:
         reasons = "; ".join(verdict.carries)
-        return f"A job that writes destroys what is on {path}: {reasons}.{doubt}"
-    return (
-        f"{path} is a raw device that seems blank; a job that writes destroys what is on it.{doubt}"
-    )
+        return f"The job would destroy the data on {path}: {reasons}.{doubt}"
+    return f"{path} is a raw device that seems empty; the job would destroy any data on it.{doubt}"
 
 
 def _open_by(
@@ -380,7 +380,7 @@ def _exclusive(node: str, device: BlockDevice) -> Iterator[str]:
         info = os.fstat(fd)
         number = (os.major(info.st_rdev), os.minor(info.st_rdev))
         if not stat.S_ISBLK(info.st_mode) or number != (device.major, device.minor):
-            yield f"{printable(node)} is not the node of {device.name} any more"
+            yield f"{printable(node)} is no longer the node of {device.name}"
     finally:
         os.close(fd)
 
@@ -388,7 +388,7 @@ def _exclusive(node: str, device: BlockDevice) -> Iterator[str]:
 def _why_not_opened(error: OSError) -> str:
     if error.errno == errno.EBUSY:
         return "it is held exclusively by the kernel or another program"
-    return f"it can't be opened to make sure that it is unused ({error.strerror or error})"
+    return f"it cannot be opened to check that it is unused ({error.strerror or error})"
 
 
 def _carries(
@@ -405,7 +405,7 @@ def _carries(
         signatures = read_signatures(path)
         carries += [f"{name} carries {what}" for what in signatures.found]
         if signatures.error:
-            carries.append(f"what {name} carries can't be read ({signatures.error})")
+            carries.append(f"the content of {name} cannot be read ({signatures.error})")
         if _is_zfs(signatures) and (roots.sys / "module/zfs").is_dir():
             in_use.append(f"{name} is a ZFS pool member, and ZFS is loaded")
     return carries, in_use

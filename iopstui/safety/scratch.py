@@ -83,8 +83,8 @@ class Scratch:
 def left_behind() -> list[str]:
     """Directories that could not be removed and are still there, a sentence each."""
     return [
-        f"{printable(str(path))} can't be removed: its directory allows no change any more. Allow "
-        "it, then: iopstui doctor"
+        f"cannot remove {printable(str(path))}: its directory is append-only or "
+        "immutable now. Change that, then: iopstui doctor"
         for path in dict.fromkeys(_LEFT)
         if os.path.lexists(path)
     ]
@@ -118,7 +118,9 @@ def make_scratches(directories: Sequence[Path]) -> Scratch:
         for one in made:
             one.close()
         if isinstance(error, OSError):
-            raise UsageError(f"Can't create a link in {made[0].path}: {error.strerror}.") from error
+            raise UsageError(
+                f"Cannot create a link in {made[0].path}: {error.strerror}."
+            ) from error
         raise
     return Scratch(made[0].path, made[0].note, tuple(made), made[0].fd)
 
@@ -129,15 +131,15 @@ def make_scratch(directory: Path) -> Scratch:
     if flag := keeps_all(directory):
         kind = "immutable" if flag == "i" else "append-only"
         raise UsageError(
-            f"No scratch file is made in {directory}: it is {kind}, so the file could not be "
-            "removed afterwards.",
-            f"Name another directory, or: chattr -{flag} {shlex.quote(str(directory))}",
+            f"Refusing to create a scratch file in {directory}: the directory is {kind}, so "
+            "the file could not be removed.",
+            f"Choose another directory, or: chattr -{flag} {shlex.quote(str(directory))}",
         )
     if kernel := kernel_file_system(directory):
         raise UsageError(
-            f"No scratch file is made in {directory}: it is a directory of {kernel}, by which the "
-            "kernel is told what to do.",
-            "Name a directory you can write to, or a block device: iopstui run TARGET ...",
+            f"Refusing to create a scratch file in {directory}: it belongs to a kernel file "
+            f"system ({kernel}).",
+            "Choose a directory you can write to, or a block device: iopstui run TARGET ...",
         )
     try:
         path = new_directory(directory, PREFIX)
@@ -146,8 +148,8 @@ def make_scratch(directory: Path) -> Scratch:
         if path is not None:
             with contextlib.suppress(OSError):
                 path.rmdir()
-        hint = "Name a directory you can write to, or a block device: iopstui run TARGET ..."
-        raise UsageError(f"Can't create a scratch file in {directory}: {error.strerror}.",
+        hint = "Choose a directory you can write to, or a block device: iopstui run TARGET ..."
+        raise UsageError(f"Cannot create a scratch file in {directory}: {error.strerror}.",
                          mend(error, hint)) from error  # fmt: skip
     note = None
     # without a state directory only the crash of both processes at once leaves the file
@@ -189,8 +191,8 @@ def room_for(directory: Path) -> int:
         space = os.statvfs(directory)
     except OSError as error:
         raise UsageError(
-            f"The free space of {directory} can't be determined: {error.strerror}.",
-            "Name a directory you can write to, or a block device: iopstui run TARGET ...",
+            f"Cannot determine the free space of {directory}: {error.strerror}.",
+            "Choose a directory you can write to, or a block device: iopstui run TARGET ...",
         ) from error
     spare = space.f_bavail * space.f_frsize - int(KEEP_FREE * space.f_blocks * space.f_frsize)
     return max(0, spare)

@@ -72,8 +72,8 @@ def scratch_sizes(
         if size * shares > room:
             files_of = f"{counted(shares * spread, 'scratch file')} of {wanted}"
             raise UsageError(
-                f"{files_of} would take {_mib(size * shares)} MiB, "
-                f"but only {_mib(room)} MiB may be used here (5 % of the file system stays free).",
+                f"{files_of} would need {_mib(size * shares)} MiB, but only {_mib(room)} MiB "
+                "may be used here (5 % of the file system stays free).",
                 "Give a smaller --size or another directory.",
             )
         return [_from_offset(job, size, size, spread) for job in jobs]
@@ -81,9 +81,9 @@ def scratch_sizes(
     largest = spread * max((largest_block(job) for job in jobs), default=4096)
     if share < max(SMALLEST // shares, largest):
         raise UsageError(
-            f"Only {_mib(room)} MiB may be used on this file system (5 % of it stays free), "
-            "too little for a scratch file.",
-            "Name a directory on another disk: iopstui run DIRECTORY ...",
+            f"This file system has only {_mib(room)} MiB to use (5 % of it stays free), too "
+            "little for a scratch file.",
+            "Choose a directory on another disk: iopstui run DIRECTORY ...",
         )
     return [_share(job, min(share, most or share), largest, spread) for job in jobs]
 
@@ -149,8 +149,8 @@ def _from_offset(job: Section, size: int, least: int, spread: int) -> int:
     left = size - skipped
     if skipped and left < min(least, largest_block(job) * spread):
         raise UsageError(
-            f"[{printable(job.name)}] begins at {_mib(skipped)} MiB of each scratch file "
-            f"(offset=), and a scratch file has {_mib(size)} MiB here.",
+            f"[{printable(job.name)}] starts at {_mib(skipped)} MiB of each scratch file "
+            f"(offset=), but scratch files have only {_mib(size)} MiB here.",
             "Give a larger --size, or a smaller offset=",
         )
     return left

@@ -115,9 +115,9 @@ class Tunables:
         path = tunable_path(device, name, self._roots)
         before = read_tunable(device, name, self._roots)
         if before is None and not path.parents[1].exists():
-            raise UsageError(f"{device.name} is gone: the kernel doesn't list it any more.")
+            raise UsageError(f"{device.name} has disappeared from the kernel any more.")
         if before is None:
-            raise UsageError(f"{device.name} has no {name}: {path} can't be read.")
+            raise UsageError(f"{device.name} has no {name}: cannot read {path}.")
         if not os.access(path, os.W_OK):
             raise _no_right(device, name, path, value)
         self._remember(device, name, before, path)
@@ -130,8 +130,8 @@ class Tunables:
         self._keep_others(name, found, path.parent, others)
         if found == before and value != before:
             raise UsageError(
-                f"The kernel took {name}={printable(value)} for {device.name} without an error, "
-                f"but left it at {printable(found)}."
+                f"The kernel accepted {name}={printable(value)} for {device.name}, but left "
+                f"it at {printable(found)}."
             )
         return AppliedChange(device.name, name, before, value, found)
 
@@ -179,7 +179,8 @@ class Tunables:
             for one in entries:
                 self._changed.pop(one, None)
             raise Missing(
-                f"{name} is not changed, because its present value can't be saved first: {error}.",
+                f"{name} cannot be changed, because its present value cannot be saved first: "
+                f"{error}.",
                 "Set XDG_STATE_HOME to a directory of yours.",
             ) from error
 
@@ -224,13 +225,13 @@ def _locked(directory: Path, what: str, roots: Roots) -> int | None:
             return None
         if ours:
             raise UsageError(
-                f"{what}: {who} changes settings of that queue, and restores them when it ends.",
+                f"{what}: {who} has changed settings of that queue and restores them when it ends.",
                 "Quit that one first.",
             ) from error
         raise UsageError(
-            f"{what}: {who} has locked {directory}. Only a program that changes "
-            "settings of that queue has a reason to.",
-            f"Find out which it is, and end it: sudo fuser -v {directory}",
+            f"{what}: {who} has locked {directory}, as programs do that change settings of "
+            "that queue.",
+            f"To find that program: sudo fuser -v {directory}",
         ) from error
     except BaseException:
         os.close(fd)
@@ -362,11 +363,11 @@ def _no_right(device: BlockDevice, name: str, path: Path, value: str) -> Iopstui
         mode = 0
     if irq_of(name) is not None and not mode & 0o222:
         return UsageError(
-            f"The kernel manages interrupt {irq_of(name)} itself: its CPUs can't be chosen."
+            f"The kernel manages interrupt {irq_of(name)} itself, so its CPUs cannot be changed."
         )
     if os.geteuid() == 0:
         return Missing(
-            f"{name} of {device.name} can't be changed: {path} is not writable here.",
+            f"{name} of {device.name} cannot be changed: {path} is not writable here.",
             "In a container or with a read-only /sys: run iopstui on the host.",
         )
     return Missing(
@@ -379,12 +380,12 @@ def _refusal(
     device: BlockDevice, name: str, value: str, path: Path, error: OSError
 ) -> IopstuiError:
     if error.errno in (errno.EACCES, errno.EROFS):
-        return Missing(f"{path} can't be written: {error.strerror}.",
+        return Missing(f"Cannot write {path}: {error.strerror}.",
                        "In a container or with a read-only /sys: run iopstui on the host.",
                        )  # fmt: skip
     if irq_of(name) is not None and error.errno in (errno.EPERM, errno.EIO):
         return UsageError(
-            f"The kernel manages interrupt {irq_of(name)} itself: its CPUs can't be chosen."
+            f"The kernel manages interrupt {irq_of(name)} itself, so its CPUs cannot be changed."
         )
     tunable = TUNABLES.get(name)
     allowed = f" It takes {', '.join(tunable.values)}." if tunable and tunable.values else ""

@@ -122,7 +122,7 @@ class WriteGuard:
             raise self._unclear(path, error) from error
 
     def _unclear(self, path: str, error: OSError) -> Refused:
-        return Refused(f"{printable(path)} can't be examined: {error.strerror}.")
+        return Refused(f"Cannot examine {printable(path)}: {error.strerror}.")
 
     def _grant(self, path: str, opened: os.stat_result) -> Grant:
         """Grant exactly the file that is locked: while it is open its number names nothing else."""
@@ -133,7 +133,7 @@ class WriteGuard:
         examined = self._examined.get(path, _identity(opened))
         if not (found.device, found.inode, found.number) == _identity(opened) == examined:
             raise Refused(
-                f"{printable(path)} was replaced by another file while it was examined.",
+                f"{printable(path)} was replaced by another file during the check.",
                 "Try again.",
             )
         return found
@@ -195,7 +195,7 @@ class WriteGuard:
         fd = lock(target.path, self._roots)
         self._keep(fd)
         if kind := kernel_file_system(fd):
-            raise Refused(f"{printable(target.path)} is a file of {kind}: no job works on it.")
+            raise Refused(f"{printable(target.path)} is a file of {kind}, which no job may use.")
         return os.fstat(fd)
 
     def _lock_node(self, device: BlockDevice, *, shared: bool = False, besides: str = "") -> None:
@@ -251,8 +251,8 @@ class WriteGuard:
             raise self._unclear(target.path, error) from error
         if verdict.unseen:
             self.doubts[target.path] = (
-                f"whether another program has {printable(target.path)} open for writing is not "
-                f"known: {verdict.unseen}"
+                f"another program may have {printable(target.path)} open for writing: "
+                f"{verdict.unseen}"
             )
 
 

@@ -342,7 +342,7 @@ class LiveSession:
             continue  # it is busy: there are many files to remove
         if self._thread.is_alive() and not self.left_behind:
             self._hangs = (
-                "A system call hangs, waiting for the device. To undo what is left: iopstui doctor"
+                "A system call hangs, waiting for the device. To clean up later: iopstui doctor"
             )
 
     def _join(self, thread: threading.Thread) -> bool:

@@ -62,8 +62,8 @@ class OwnCpus:
         impossible = self._cpus - affinity.allowed()
         if impossible:
             raise UsageError(
-                f"iopstui may not run on CPU {ranges(impossible)}, "
-                f"only on {ranges(affinity.allowed())}."
+                f"iopstui cannot run on CPU {ranges(impossible)}, only on "
+                f"{ranges(affinity.allowed())}."
             )
 
     def begin(self) -> str:

@@ -88,7 +88,7 @@ class RunPreparation:
     def _told_if_long(self) -> Iterator[None]:
         """Report preflight that takes long: a job may have hundreds of thousands of files."""
         context = self._context
-        words = "still checking the job and its files"
+        words = "checking the job and its files"
         timer = threading.Timer(
             LONG_S, lambda: context.tell(events.Notice(context.now(), "info", words))
         )

@@ -33,7 +33,7 @@ class StallTimeouts:
         self._look_again = now + 20 * (self._context.now() - now)
         self._context.emit(
             events.LayoutProgress(
-                now, step, "laying out the scratch file", work.done, run.prepared.layout_bytes
+                now, step, "creating the scratch file", work.done, run.prepared.layout_bytes
             )
         )
         if self._stall.feed(now, work):

@@ -84,7 +84,7 @@ class TunableChanges:
         for device in disks:
             cannot = why_rq_affinity_cannot_matter(device, online_cpus(context.roots))
             if name == "rq_affinity" and cannot is not None:
-                context.warn(f"rq_affinity moves nothing on {device.name}: {cannot}")
+                context.warn(f"rq_affinity has no effect on {device.name}: {cannot}")
             try:
                 changes.append(self._tunables.set(device, name, value))
             except IopstuiError:
@@ -107,7 +107,7 @@ class TunableChanges:
         if all((one.before, one.now) != (change.before, change.now) for one in changes[:-1]):
             context.emit(events.Mark(now, f"{name} {change.before} → {change.now}"))
         if change.adjusted:
-            context.notice("info", f"the kernel made {change.now} of {name}={value}")
+            context.notice("info", f"the kernel changed {name}={value} to {change.now}")
 
     def _take_back(self, changes: Sequence[AppliedChange], disks: Sequence[BlockDevice]) -> None:
         """One disk refused: the others go back to what they had, or they would differ."""
@@ -120,9 +120,7 @@ class TunableChanges:
         disks, irq = queued_disks(target, self._context.devices), irq_of(name)
         if not disks:
             what = ", ".join(target.on) or target.path
-            raise UsageError(
-                f"{name} can't be changed: {what} has no device with a request queue under it."
-            )
+            raise UsageError(f"Cannot change {name}: {what} has no device with a request queue.")
         # the first disk's refusal tells which interrupts there are
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
 
@@ -133,6 +131,6 @@ class TunableChanges:
             for problem in failed:
                 self._context.notice("error", problem)
             if self._tunables.gone:
-                self._context.notice("info", "the device is gone, and so are its changed tunables")
+                self._context.notice("info", "the device is gone, and its changed tunables with it")
             elif not failed:
-                self._context.notice("info", "all changed tunables are restored")
+                self._context.notice("info", "all changed tunables restored")

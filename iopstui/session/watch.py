@@ -89,7 +89,7 @@ class Watch:
                 self._lost += 1
                 return
             if self._lost:
-                words = f"{self._lost} frames were not read in time and are left out here"
+                words = f"{self._lost} frames were not read in time and are skipped here"
                 self.events.put(Notice(event.t, "warning", words))
                 self._lost = 0
         self.events.put(event)

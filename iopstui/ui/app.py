@@ -317,7 +317,7 @@ class IopstuiApp(KeysInOrder):
         session, why = self.controller, self._why()
         if session is not None:
             if session.running:
-                self.port.say("info", "stopping fio, then leaving")
+                self.port.say("info", "stopping fio, then quitting")
             self.experiments.end()
             await asyncio.to_thread(session.close)
             await asyncio.to_thread(self.experiments.wait)

@@ -34,7 +34,7 @@ class Session:
     def close(self) -> None:
         self.closed += 1
         if self.closed == 1:
-            self._events.put(Notice(1, "info", "all changed tunables are restored"))
+            self._events.put(Notice(1, "info", "all changed tunables restored"))
             self._events.put(Notice(1, "error", "rq_affinity could not be put back"))
 
 

@@ -224,7 +224,7 @@ def test_which_fio_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     monkeypatch.setenv("IOPSTUI_FIO", own)
     fio_inspect._version.cache_clear()
     assert find_fio() == Fio(own, (3, 36), "fio-3.36")
-    nothing = "none-such was not found. iopstui needs it to measure.", INSTALL
+    nothing = "none-such was not found. iopstui needs it to run jobs.", INSTALL
     wrong = (
         "none-such, which IOPSTUI_FIO names, was not found.",
         "To use the fio in PATH: unset IOPSTUI_FIO",

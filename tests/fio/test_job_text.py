@@ -48,21 +48,21 @@ def facts(*sections: SectionFiles) -> JobFacts:
 def test_files_that_are_no_job(tmp_path: Path) -> None:
     file = tmp_path / "j.fio"
     assert refused(file) == (f"No such file or directory: the job file {file} can't be read.", "")
-    assert refused(tmp_path) == (f"Not a regular file: {tmp_path}", "")
+    assert refused(tmp_path) == (f"{tmp_path} is not a regular file.", "")
     nothing = (
-        f"The job file is empty: {file}",
-        "Choose one of `iopstui jobs`, or write at least one [name] section.",
+        f"The job file {file} is empty.",
+        "Choose a job from `iopstui jobs`, or add at least one [name] section.",
     )
     for text in ("", " \n\t\n"):
         file.write_text(text)
         assert refused(file) == nothing
     file.write_bytes(b"[a]\n\0")
-    assert refused(file) == (f"Not a fio job file (binary data): {file}", "")
+    assert refused(file) == (f"{file} is not a fio job file (it contains binary data).", "")
     file.write_text("[a]\nrw=read\n[global\n")
     assert refused(file) == (
         "The job file is not accepted: line 3: '[global': a section is [name], alone on its line "
         f"(in {file}).",
-        "Rewrite the line so that it has one meaning, or run the file with fio.",
+        "Rewrite that line without ambiguity, or run the file with fio itself.",
     )
 
 
@@ -150,7 +150,7 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
         check_directories("[a]\ndirectory=none\n", tmp_path)
     assert said(caught.value) == (
         f"The job works in the directory {tmp_path}/none, which does not exist.",
-        "Create it, or name another place: iopstui run TARGET --job ...",
+        "Create it, or choose another target: iopstui run TARGET --job ...",
     )
 
 
@@ -165,7 +165,7 @@ def test_names_with_colons() -> None:
     ):
         with pytest.raises(UsageError) as caught:
             joined(paths)
-        assert said(caught.value) == (f"{shown} can't be named in a job file: {why}.", advice)
+        assert said(caught.value) == (f"{shown} cannot be used in a job file: {why}.", advice)
 
 
 @pytest.mark.parametrize(

@@ -22,15 +22,13 @@ def refused(*options: str, memory: int | None = 8 * GIB) -> str:
     "option", ["runtime=-5", "timeout=-1s", "ramp_time=-1", "startdelay=-5", "thinktime=-1"]
 )
 def test_a_time_below_zero(option: str) -> None:
-    assert refused(option) == (
-        f"{option} is negative: fio would take it for a time that never ends."
-    )
+    assert refused(option) == (f"{option} is negative, which fio takes for an endless time.")
 
 
 @pytest.mark.parametrize("pause", ["1h", "3000001", "4s"])
 def test_a_pause_that_outlasts_the_runtime(pause: str) -> None:
     assert refused("runtime=3", f"thinktime={pause}") == (
-        f"thinktime={pause} is longer than runtime=3: fio ends only after such a pause."
+        f"thinktime={pause} is longer than runtime=3: fio ends only after that pause."
     )
 
 

@@ -108,7 +108,7 @@ def test_without_n_the_histogram_counts() -> None:
         clat_ns={**CLAT, "N": None} | {"mean": 2.5}, slat_ns={"mean": 0.0, "max": 0},
         lat_ns={"mean": 0.0, "max": 1},
     )  # fmt: skip
-    assert old.clat == LatencySum(2.5, 0), "an N that is no number counts nothing"
+    assert old.clat == LatencySum(2.5, 0), "an N that is not a number counts nothing"
     bare = {name: value for name, value in CLAT.items() if name != "N"}
     old = direction(clat_ns=bare, slat_ns={"mean": 0.0, "max": 0}, lat_ns={"mean": 0.0, "max": 1})
     assert (old.clat, old.slat, old.lat) == (LatencySum(7.5, 9), None, LatencySum(0.0, 9))

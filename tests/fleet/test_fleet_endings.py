@@ -85,7 +85,7 @@ def test_a_launcher_that_waits_in_a_queue_is_waited_for_and_then_given_up(
     assert queued.error == (
         "it can't be reached within 2 s: srun: job 7 queued and waiting for resources"
     )
-    assert queued.hint == "--connect-timeout TIME waits longer."
+    assert queued.hint == "To wait longer: --connect-timeout TIME"
     assert certified(ran.merger).finished == 1
 
 

@@ -221,7 +221,7 @@ def test_lines_with_odd_ends_and_times_are_still_put_in_order() -> None:
     other = [("g", {"event": "z", "wall_ms": 7.0})]
     found = list(several([read, other], told.append))
     assert [row["event"] for _, row in found] == ["x"] * 5 + ["z"]
-    assert told == ["f: lines that are no JSON objects are left out"]
+    assert told == ["f: skipping lines that are not JSON objects"]
 
 
 BEGIN = {"op": "begin", "arguments": ["/srv"], "job": "randread-4k", "host": "a"}

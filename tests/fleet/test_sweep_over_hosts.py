@@ -139,7 +139,7 @@ def test_a_fault_at_a_later_point_is_said() -> None:
     swept = Swept([counts(1), ZeroDivisionError("ours")])
     swept.session.sweep((1, 2, 3), "one", {})
     over = swept.over()
-    assert over.why == "a fault of iopstui's own" and [*over.points] == [0]
+    assert over.why == "an internal error of iopstui" and [*over.points] == [0]
     swept.session.close()
 
 

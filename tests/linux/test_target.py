@@ -128,14 +128,14 @@ def test_an_empty_device_is_no_target(tree: Tree, nodes: dict[str, int]) -> None
     tree.disk("loop0", VIRTUAL, "7:0", 0)
     path = node(tree, nodes, "loop0", 7, 0)
     assert said(refused(str(path), tree)) == (
-        f"{path} has no size: nothing is attached to it or in it.", LIST_DEVICES
+        f"{path} has no size: nothing is attached, or no medium is inserted.", LIST_DEVICES
     )  # fmt: skip
 
 
 def test_a_node_the_kernel_has_no_device_for(tree: Tree, nodes: dict[str, int]) -> None:
     path = node(tree, nodes, "old", 77, 7)
     assert said(refused(str(path), tree)) == (
-        f"{path} is a node of block device 77:7, which the kernel doesn't have.", LIST_DEVICES
+        f"{path} is a node of block device 77:7, which the kernel does not have.", LIST_DEVICES
     )  # fmt: skip
 
 
@@ -163,8 +163,8 @@ def test_a_hidden_path_names_its_head(tree: Tree) -> None:
 
 def test_a_mistyped_device_is_told_before_fio_makes_a_file(tree: Tree) -> None:
     assert said(refused(str(tree.roots.dev / "vdz"), tree)) == (
-        f"{tree.roots.dev}/vdz does not exist: there is no such device "
-        "(fio would quietly create an ordinary file of that name).",
+        f"{tree.roots.dev}/vdz does not exist. (fio would silently create a regular file with "
+        "that name.)",
         LIST_DEVICES,
     )
     assert not (tree.roots.dev / "vdz").exists()
@@ -176,7 +176,7 @@ def test_close_names_are_offered(tree: Tree) -> None:
     tree.disk("vdac", VIRTUAL, "254:32", 0)
     tree.disk("vdad", VIRTUAL, "254:48", hidden="1")
     roots = replace(tree.roots, dev=Path("/dev"))
-    told = "Did you mean {}? See what there is with: iopstui devices"
+    told = "Did you mean {}? List: iopstui devices"
     for name, hint in (
         ("vdaa", told.format("/dev/vda or /dev/vdab")), ("nvme9n1", LIST_DEVICES),
     ):  # fmt: skip
@@ -189,8 +189,9 @@ def test_a_file_fio_left_among_the_devices(tree: Tree) -> None:
     (tree.roots.dev / "vdz").write_text("")
     path = tree.roots.dev / "vdz"
     assert said(refused(str(path), tree)) == (
-        f"{path} is an ordinary file among the devices: a mistyped fio command leaves such files.",
-        f"Look at it, then remove it: rm {path}",
+        f"{path} is a regular file in a device directory. A mistyped fio command leaves such "
+        "files.",
+        f"Check it, then remove it: rm {path}",
     )
 
 
@@ -206,7 +207,7 @@ def test_dev_shm_is_a_place_for_files(tree: Tree) -> None:
 @pytest.mark.parametrize("text", ["", "a\0b"])
 def test_no_name_at_all(tree: Tree, text: str) -> None:
     assert said(refused(text, tree)) == (
-        "The target's name is empty or holds a NUL byte.", LIST_DEVICES
+        "The target's name is empty or contains a NUL byte.", LIST_DEVICES
     )  # fmt: skip
 
 
@@ -224,7 +225,7 @@ def test_a_missing_file_in_a_directory_that_exists(tree: Tree, tmp_path: Path) -
 def test_a_dangling_link(tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     told = refused("link", tree, tmp_path).message
-    assert told == f"link is a symbolic link to {tmp_path}/nowhere, which doesn't exist."
+    assert told == f"link is a symbolic link to {tmp_path}/nowhere, which does not exist."
 
 
 def test_a_link_in_a_circle(tree: Tree, tmp_path: Path) -> None:
@@ -264,7 +265,7 @@ def test_what_cannot_be_read(tree: Tree, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "access", lambda path, right: not right & lacking)
     for name in ("secret", "listed"):
         told = refused(name, tree, tmp_path).message
-        assert told == f"{tmp_path / name} can't be read by this user: permission denied."
+        assert told == f"Cannot read {tmp_path / name}: permission denied."
         assert resolve_target(name, tmp_path, tree.roots, {}, to_read=False).kind
     lacking = os.X_OK
     assert resolve_target("secret", tmp_path, tree.roots, {}).kind == FILE
@@ -279,8 +280,9 @@ def test_how_a_closed_device_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert how_to_open("/dev/vda") == (
-        "Even root may not, so a container's device rules or a security module forbid it: run "
-        "iopstui on the host, or give the container the device (docker run --device=/dev/vda)"
+        "Even root is refused, so a container's device rules or a security module forbid it. "
+        "Run iopstui on the host, or give the container the device (docker run "
+        "--device=/dev/vda)"
     )
 
 
@@ -320,7 +322,7 @@ def test_a_file_system_in_memory_has_no_device(tree: Tree, tmp_path: Path) -> No
     assert found.no_device == "tmpfs keeps files in memory: no block device"
 
 
-_AWAY = "{} files are on another machine: no block device here"
+_AWAY = "{} files are on another machine: no local block device"
 _MEMORY = "{} keeps files in memory: no block device"
 _OWN = "{} spreads files over disks of its own: no single block device"
 
@@ -340,7 +342,7 @@ def test_every_file_system_gets_a_reason(fstypes: str, why: str) -> None:
     for fstype in fstypes.split():
         entry = parse_mountinfo(f"2 1 0:25 / / rw - {fstype} src rw\n")[0]
         assert why_no_device(entry) == why.format(fstype)
-    assert why_no_device(None) == "the mount it is on can't be seen"
+    assert why_no_device(None) == "its mount is not visible"
 
 
 def test_the_latest_of_stacked_mounts_counts() -> None:
@@ -437,8 +439,8 @@ def test_a_device_named_twice_is_refused(tree: Tree, nodes: dict[str, int]) -> N
     twice, same = all_refused([sdb, sdb], tree, tree.base), all_refused(
         [sdb, str(link)], tree, tree.base
     )  # fmt: skip
-    assert said(twice) == (f"{sdb} is named twice.", "Name it once.")
-    assert said(same) == (f"{sdb} and {link} are the same device.", "Name it once.")
+    assert said(twice) == (f"{sdb} is given twice.", "Give it once.")
+    assert said(same) == (f"{sdb} and {link} are the same device.", "Give it once.")
 
 
 def test_a_disk_and_its_partition_are_refused(tree: Tree, nodes: dict[str, int]) -> None:
@@ -447,17 +449,17 @@ def test_a_disk_and_its_partition_are_refused(tree: Tree, nodes: dict[str, int])
         assert said(all_refused(pair, tree, tree.base)) == (
             "sda1 lies on sda, and both are named: what the first does the second does, too, so "
             "neither their sum nor either of them would say what was measured.",
-            "Name one of them.",
+            "Give only one of them.",
         )
 
 
 def test_different_kinds_are_refused(tree: Tree, nodes: dict[str, int]) -> None:
     *_, sdb = two_disks(tree, nodes)
     assert said(all_refused([sdb, str(tree.base)], tree, tree.base)) == (
-        f"{sdb} is a device and {tree.base} a directory: a job uses all targets alike, and they "
-        "differ in how much of them it may use (a device whole, a file as far as it goes, in a "
-        "directory a scratch file).",
-        "Name several devices, several files, or several directories.",
+        f"{sdb} is a device and {tree.base} a directory: targets of different kinds cannot be "
+        "mixed, because a job may use a whole device, a file up to its size, and a scratch "
+        "file in a directory.",
+        "Give only devices, only files, or only directories.",
     )
 
 

@@ -206,7 +206,7 @@ def test_the_bytes_of_ios_that_move_none_are_not_checked() -> None:
     row["block_size"] = None
     counted._ios[0], counted._bytes[0] = 20, 0
     text = reconciliation(summary, counted)
-    assert text.endswith("Their 0 bytes are not checked: these I/Os move none.")
+    assert text.endswith("Their 0 bytes are not checked: these I/Os move no data.")
 
 
 def test_bytes_of_several_sizes_are_said_not_to_be_checked() -> None:

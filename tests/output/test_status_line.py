@@ -48,7 +48,7 @@ class Terminal(io.StringIO):
 
 
 def laying_out(t: float, done: int, total: int | None = 64 * MIB) -> LayoutProgress:
-    return LayoutProgress(t, 1, "laying out the scratch file", done, total)
+    return LayoutProgress(t, 1, "creating the scratch file", done, total)
 
 
 FRAME = next(one for one in whole_frames(NAMES[0]) if one.fio is not None)
@@ -108,7 +108,7 @@ def test_control_characters_do_nothing() -> None:
 
 def test_the_time_that_laying_out_takes_is_that_of_its_pace() -> None:
     share = ProgressShare()
-    words = "laying out the scratch file"
+    words = "creating the scratch file"
     assert share.words(laying_out(5.0, 0)) == f"{words}: 0 %, 0 B of 64 MiB"
     assert share.words(laying_out(7.0, 16 * MIB)) == f"{words}: 25 %, 16 MiB of 64 MiB, 0:06 left"
     assert share.words(laying_out(13.0, 64 * MIB)).endswith("100 %, 64 MiB of 64 MiB, 0:00 left")
@@ -123,7 +123,7 @@ def test_laying_out_is_drawn_over_on_a_terminal() -> None:
     for tenth in range(11):
         narrator.handle(laying_out(tenth, tenth * MIB, 10 * MIB))
     assert stream.shown() == [
-        "[0:10] laying out the scratch file: 100 %, 10 MiB of 10 MiB, 0:00 left"
+        "[0:10] creating the scratch file: 100 %, 10 MiB of 10 MiB, 0:00 left"
     ]
     narrator.handle(Notice(11, "info", "hello"))
     assert stream.shown() == ["[0:11] hello", ""]
@@ -136,7 +136,7 @@ def test_laying_out_is_a_line_for_each_tenth_in_a_file() -> None:
         narrator.handle(laying_out(step, step * MIB, 40 * MIB))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 11 and "\r" not in stream.getvalue()
-    assert lines[1] == "[0:04] laying out the scratch file: 4 MiB of 40 MiB"
+    assert lines[1] == "[0:04] creating the scratch file: 4 MiB of 40 MiB"
 
 
 def test_what_a_run_says_of_itself() -> None:

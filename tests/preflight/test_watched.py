@@ -38,8 +38,8 @@ def test_a_watch_of_mixed_kinds_is_told_which_disks_they_are(
         choose_watched(("/dev/sda", "/srv"), {}, Roots())
     assert watch.value.message.startswith(f"{kinds}: targets watched")
     assert "job" not in watch.value.message and "scratch" not in watch.value.message
-    assert watch.value.hint == "Name the disks: iopstui watch sda sdb"
+    assert watch.value.hint == "Give the disks: iopstui watch sda sdb"
     found[1] = Target("directory", "/run", None, no_device="it is in memory")
     with pytest.raises(UsageError) as nowhere:
         choose_watched(("/dev/sda", "/run"), {}, Roots())
-    assert nowhere.value.hint == "Name disks alone: iopstui devices."
+    assert nowhere.value.hint == "Give only disks. List: iopstui devices"

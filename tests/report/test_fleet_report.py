@@ -183,14 +183,14 @@ def test_what_is_not_in_a_table_is_said_beside_it(
     for out in ("x.csv", "x.parquet"):
         assert report([str(path)], str(tmp_path / out)) == 0
         told = capsys.readouterr().err
-        assert "left out: 1 line that no iopstui writes" in told and "not read: lines" in told
+        assert "left out: 1 line that iopstui does not write" in told and "not read: lines" in told
         assert "no end seen: b" in told
         assert report([str(path)], str(tmp_path / out), redact=True) == 0
         assert "no end seen: host 2" in capsys.readouterr().err
     assert "not read" in rendered([path], "md")
     path.write_text(text + text)
     rendered([path], "csv")
-    assert "counted once: 7 seconds of hosts that came twice" in capsys.readouterr().err
+    assert "counted once: 7 seconds of hosts that are duplicate" in capsys.readouterr().err
     # the starts of the copy are none of their own
     assert "within 4.5 ms on 2 hosts" in rendered([path], "md")
 

@@ -104,7 +104,8 @@ def test_fio_s_figures_frames_and_how_to_repeat_it_are_there(path: Path) -> None
     assert "SECRET" not in body
     titles = [e.get("aria-label", "") for e in root.iter("svg")]
     assert [t.split(",")[0].split(":")[0] for t in titles] == [
-        "IOPS", "latency of all I/Os", "latency", "CPU", "requests under way at the device (aqu-sz)"
+        "IOPS", "latency of all I/Os", "latency", "CPU", "Requests in flight at the device "
+                                                         "(aqu-sz)"
     ]  # fmt: skip
 
 

@@ -248,8 +248,8 @@ def test_a_comparison_s_page_has_the_differences_and_both_over_each_other(path: 
     ):  # fmt: skip
         assert there in body, there
     titles = [e.get("aria-label", "") for e in root.iter("svg")]
-    assert titles[:2] == ["IOPS of every run over its seconds",
-                          "latency percentiles of every run, logarithmic"]  # fmt: skip
+    assert titles[:2] == ["IOPS of every run over time",
+                          "Latency percentiles of every run (logarithmic)"]  # fmt: skip
     second = list(root.iter("svg"))[1]
     lines = [p.get("class") for p in second.iter("path") if "line" in p.get("class", "")]
     assert lines.count("line fio") == lines.count("line device") == 4, "three runs and the legend"

@@ -55,7 +55,7 @@ def test_the_process_that_has_locked_it(tree: Tree, file: int) -> None:
     )
     assert holder(file, tree.roots) == other
     tree.proc("locks", "1: FLOCK\n" + line(file))
-    ended = "an iopstui that has ended has left a job that is being stopped"
+    ended = "a job left by an earlier iopstui is being stopped"
     assert holder(file, tree.roots) == ended
     tree.proc("77/comm", "dd\x1b\n")
     tree.proc("77/cmdline", "dd\0if=iopstui\0of=/my/iopstui-copy/x\0")
@@ -78,7 +78,7 @@ def test_a_lock_that_somebody_has_is_waited_for_a_second(
         f"No second job is started on {path}: another program has locked it."
     )
     assert caught.value.hint == (
-        "Two at once would measure each other. Wait for it to end, or watch without a job: "
+        "Two jobs at once would disturb each other. Wait, or watch without a job: "
         f"iopstui live {path}"
     )
     assert 1.0 <= sum(patience) < 1.2 and max(patience) < 0.1

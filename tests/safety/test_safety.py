@@ -202,7 +202,7 @@ def test_paths_of_one_multipath_disk_are_no_two_disks(tree: Tree, blank: object)
 
 
 def test_a_device_that_is_gone(tree: Tree, blank: object) -> None:
-    gone = ("the kernel has no such device (any more)",)
+    gone = ("the device no longer exists",)
     assert verdict(tree, "vdz") == WriteVerdict("vdz", in_use=gone)
     assert write_reasons("vdz", {}, tree.roots, path="/dev/x") == WriteVerdict(
         "/dev/x", in_use=gone
@@ -240,7 +240,7 @@ def test_a_node_that_can_t_be_opened(tree: Tree, tmp_path: Path) -> None:
     node = str(tmp_path / "none")
     found = write_reasons("vdb", devices, tree.roots, path=node)
     assert found.in_use == (
-        "it can't be opened to make sure that it is unused (No such file or directory)",
+        "it cannot be opened to check that it is unused (No such file or directory)",
     )
 
 
@@ -298,7 +298,7 @@ def test_a_node_that_is_something_else(tree: Tree, tmp_path: Path) -> None:
     assert found.in_use == (f"{node} is not the node of vdb any more",)
     with pytest.raises(Refused) as caught, hold(str(node), devices["vdb"], tree.roots):
         pytest.fail("held")
-    assert caught.value.message == f"{node} is not written: it is not a block device."
+    assert caught.value.message == f"Refusing to write to {node}: it is not a block device."
 
 
 def test_programs_that_have_it_open_for_writing(tree: Tree) -> None:
@@ -323,7 +323,7 @@ def test_a_directory_passes_and_a_file_needs_its_path(tree: Tree, tmp_path: Path
     target = Target(FILE, str(path), None)
     with pytest.raises(Refused) as caught:
         check_write(target, {}, tree.roots, None)
-    told = f"{path} exists; a job that writes would overwrite it."
+    told = f"{path} exists; the job would overwrite it."
     assert said(caught.value) == (told, WRITE_HINT + str(path))
     with pytest.raises(Refused, match="names"):
         check_write(target, {}, tree.roots, str(tmp_path / "other"))
@@ -347,12 +347,12 @@ def test_a_file_in_use_has_no_override(tree: Tree, tmp_path: Path) -> None:
     tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file=str(image))
     tree.proc("swaps", f"Filename Type\n{swap} file 1 0 -2\n")
     devices = read_devices(tree.roots)
-    made = "loop0 is made of it"
-    for path, why in ((image, made), (other_name, made), (swap, "it is swap space")):
+    made = "loop0 uses it"
+    for path, why in ((image, made), (other_name, made), (swap, "it is used as swap")):
         with pytest.raises(Refused) as caught:
             check_file_write(str(path), str(path), devices, tree.roots)
         assert said(caught.value) == (
-            f"{path} is not written, because it is in use: {why}.",
+            f"Refusing to write to {path}: it is in use: {why}.",
             "There is no override. Detach it first (losetup -d, swapoff), end the program that has "
             "it open, or name another file.",
         )
@@ -372,10 +372,10 @@ def test_what_a_loop_device_is_made_of_is_asked_of_the_kernel(
     made_of = Backing((os.major(info.st_dev), os.minor(info.st_dev)), info.st_ino)
     monkeypatch.setattr(loop, "read_backing", lambda node, number: made_of)
     check_file_write(str(image), str(image), devices, tree.roots)
-    with pytest.raises(Refused, match="loop0 is made of it"):
+    with pytest.raises(Refused, match="loop0 uses it"):
         check_file_write(str(kept), str(kept), devices, tree.roots)
     monkeypatch.setattr(loop, "read_backing", lambda node, number: None)
-    with pytest.raises(Refused, match="loop0 is made of it"):
+    with pytest.raises(Refused, match="loop0 uses it"):
         check_file_write(str(image), str(image), devices, tree.roots)
 
 

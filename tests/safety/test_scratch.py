@@ -17,7 +17,7 @@ from iopstui.safety import journal, leftovers, scratch
 from iopstui.safety.leftovers import clean_up, clean_up_and_say
 from iopstui.safety.scratch import Scratch, make_scratch, make_scratches, room_for, room_for_all
 
-ANOTHER = "Name a directory you can write to, or a block device: iopstui run TARGET ..."
+ANOTHER = "Choose a directory you can write to, or a block device: iopstui run TARGET ..."
 
 
 @pytest.fixture
@@ -186,4 +186,4 @@ def test_what_can_t_be_removed_is_said_with_the_command(
             patched.setattr(leftovers, "restore_abandoned", lambda roots: (["d"], ["f"]))
             patched.setattr(leftovers, "abandoned", lambda: iter([Scratch(path, None)]))
             command = f"{sudo}rm -r '{path}'"
-            assert clean_up(tree.roots) == (["d"], ["f", f"{path} can't be removed: {command}"])
+            assert clean_up(tree.roots) == (["d"], ["f", f"cannot remove {path}: {command}"])

@@ -191,7 +191,7 @@ def test_root_in_a_container_without_a_writable_sys(
         with pytest.raises(Missing) as error:
             Tunables(tree.roots).set(disk, "rq_affinity", "2")
     path = queue(tree, "rq_affinity")
-    told = f"rq_affinity of vda can't be changed: {path} is not writable here."
+    told = f"rq_affinity of vda cannot be changed: {path} is not writable here."
     assert (error.value.message, error.value.hint) == (told, HOST)
 
 
@@ -226,7 +226,7 @@ def test_a_partition_has_its_disk_s_queue(tree: Tree, kernel: list[Kernel]) -> N
 
 def test_a_setting_of_a_disk_that_is_gone(tree: Tree, disk: BlockDevice) -> None:
     (tree.roots.sys / "block/vda").unlink()
-    with pytest.raises(UsageError, match="vda is gone: the kernel doesn't list it any more"):
+    with pytest.raises(UsageError, match="vda has disappeared from the kernel any more"):
         Tunables(tree.roots).set(disk, "rq_affinity", "2")
 
 

@@ -151,5 +151,5 @@ def test_a_full_place_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     over = to_its_end(FioRun(Fio("/bin/true", (3, 33), "fio-3.33"), job(tmp_path),
                              private, 1.0, lambda: None))  # fmt: skip
     assert over.error.startswith(
-        f"fio's figures could not be written: there is no room left in {places[-1].parent}"
+        f"fio's figures could not be written: no space left in {places[-1].parent}"
     )

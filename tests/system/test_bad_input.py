@@ -138,4 +138,4 @@ def test_a_current_directory_that_is_gone(words: tuple[str, ...], tmp_path: Path
         timeout=60,
     )  # fmt: skip
     assert done.returncode == 2
-    assert done.stderr.startswith("iopstui: The current directory can't be determined")
+    assert done.stderr.startswith("iopstui: Cannot determine the current directory")

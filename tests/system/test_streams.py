@@ -67,7 +67,7 @@ def test_a_closed_standard_output_is_told_before_anything_is_done(name: str, her
 def test_help_into_a_closed_standard_output(name: str, here: Path) -> None:
     done = shell('"$@" >&-', name, here)
     assert done.returncode == 1
-    assert done.stderr == "iopstui: standard output can't be written: Bad file descriptor.\n"
+    assert done.stderr == "iopstui: cannot write to standard output: Bad file descriptor.\n"
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
@@ -75,7 +75,7 @@ def test_a_full_standard_output_is_told(name: str, here: Path) -> None:
     done = shell('"$@" > /dev/full', name, here)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last == "iopstui: standard output can't be written: No space left on device."
+    assert last == "iopstui: cannot write to standard output: No space left on device."
     assert done.stderr.count(last) == 1
 
 

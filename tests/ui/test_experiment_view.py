@@ -482,8 +482,8 @@ async def test_a_comparison_shows_seconds_runs_figures_and_the_verdict() -> None
         under.end(8)
         await pilot.pause()
         text = screen_text(pilot.app)  # type: ignore[arg-type]
-        assert "A: iodepth=1" in text and "│ measured from here" in text
-        chart = text.split("── runs")[0].split("measured from here")[1]
+        assert "A: iodepth=1" in text and "│ measurement begins" in text
+        chart = text.split("── runs")[0].split("measurement begins")[1]
         assert chart.count("A") >= 5 and chart.count("B") >= 5
         assert "B against A (95 %)" in text and "against A (iodepth=1): at least 5 repeats" in text
         assert "CPU 0 pays" not in text, "4 repeats claim nothing"

@@ -360,7 +360,7 @@ async def test_what_is_in_a_recording_twice_is_played_once() -> None:
     said = [one for one in told[1] if isinstance(one, FleetMessage)]
     frames = sum(row["event"] == "frame" for _, row in rows)
     assert [one.text for one in said] == [
-        f"{frames} seconds of hosts came twice: each is played once"
+        f"{frames} seconds of hosts are duplicate; each is played once"
     ]
     assert [one for one in told[1] if one not in said] == told[0]
 

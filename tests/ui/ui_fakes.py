@@ -223,9 +223,7 @@ class FakeController:
         self.sink(Notice(self.second, level, text))
 
     def progress(self, done: int, total: int) -> None:
-        self.sink(
-            LayoutProgress(self.second, self.step, "laying out the scratch file", done, total)
-        )
+        self.sink(LayoutProgress(self.second, self.step, "creating the scratch file", done, total))
 
     def switch_probe(self, parts: Sequence[str]) -> None:
         self.calls.append(("probe", tuple(parts)))

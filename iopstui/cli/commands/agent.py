@@ -7,7 +7,7 @@ import argparse
 from iopstui.cli.command import Command
 
 EPILOG = """\
-Nobody types this: `iopstui fleet` starts it on each host. It listens on no port and leaves no
+`iopstui fleet` starts this on each host; you never need to. It listens on no port and leaves no
 process. When the one who started it says nothing for 5 s, fio is stopped, and settings and files
 are put back.
 """

@@ -82,15 +82,17 @@ def _repeats(arguments: argparse.Namespace) -> int:
     """Of each variant; with --until at most. UsageError for options that don't go together."""
     if arguments.until is None:
         if arguments.max_repeats is not None:
-            raise UsageError("--max-repeats is the end of --until, which isn't given.",
+            raise UsageError("--max-repeats limits --until, which is missing.",
                              "For a fixed number: --repeats N; or add --until 2%")  # fmt: skip
         return int(arguments.repeats or REPEATS)
     if arguments.repeats is not None:
-        raise UsageError("--until ends by itself, so that --repeats says nothing.",
-                         "Give --max-repeats N for the most.")  # fmt: skip
+        raise UsageError("--until decides the number of repeats, so --repeats has no effect.",
+                         "To limit the repeats: --max-repeats N")  # fmt: skip
     most = int(arguments.max_repeats or MOST_REPEATS)
     if most < LEAST:
-        raise UsageError(f"--until takes {LEAST} repeats at least; --max-repeats {most} is less.")
+        raise UsageError(
+            f"--until needs at least {LEAST} repeats; --max-repeats {most} is too few."
+        )
     return most
 
 

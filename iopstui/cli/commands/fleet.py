@@ -12,7 +12,7 @@ EPILOG = """\
 HOSTS: node[01-40], user@host:port, several of them with commas, ^FILE, @GROUP (of ClusterShell's,
 with it also sets less other ones: '@db!db3'). They are reached through the system's ssh, as its
 configuration says; no password is asked for.
-python3 (3.10) and fio (3.1) are needed there, iopstui is brought along if it isn't there.
+Each host needs python3 (3.10) and fio (3.1); iopstui is copied there if it is missing.
 
 TARGET and all options of the job are those of `iopstui run`, for every host alike. A device is only
 written with --destroy-data HOST:PATH for each host, PATH in /dev/disk/by-id; each host refuses what

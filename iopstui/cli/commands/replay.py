@@ -50,7 +50,7 @@ def _fleet(arguments: argparse.Namespace) -> int:
     """That of many hosts."""
     if arguments.format:
         raise UsageError(
-            "The lines of many hosts are added up by another command.",
+            "Use `iopstui merge` to add up the lines of many hosts.",
             f"iopstui merge {printable(arguments.file)} --format {arguments.format}",
         )
     require_terminal(f"iopstui merge {printable(arguments.file)}")

@@ -50,8 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     job = arguments.job if arguments.diskspd is None else None
     options = with_expectations(run_options(arguments, job), arguments)
     if options.precondition and arguments.hold:
-        raise UsageError("--hold starts fio at a word, and --precondition takes its own time.",
-                         "Run the job precondition before.")  # fmt: skip
+        raise UsageError("--hold waits to start fio together with other machines, but "
+                         "--precondition takes a different time on each.",
+                         "Run the job `precondition` first, without --hold.")  # fmt: skip
     options = replace(options, hold=arguments.hold)
     if arguments.diskspd is not None:
         from iopstui.cli.runs.diskspd import run_diskspd

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     triggers = tuple(arguments.trigger)
     around = arguments.before is not None or arguments.after is not None
     if around and not (triggers and arguments.record):
-        raise UsageError("--before and --after say what is recorded around a firing.",
+        raise UsageError("--before and --after set how much is recorded around a trigger.",
                          "They need --trigger and --record.")  # fmt: skip
     options = RunOptions(
         targets=tuple(arguments.target),

@@ -226,7 +226,7 @@ class Agent:
 
     def _gone(self, why: str) -> None:
         self._why = why
-        print(f"iopstui agent: {why}: everything is stopped", file=sys.stderr)
+        print(f"iopstui agent: {why}: everything stopped", file=sys.stderr)
         self._begin.put(None)
         if self._session is not None:
             self._stop(self._session)
@@ -256,7 +256,7 @@ def _values(session: LiveSession, name: str) -> dict[str, str]:
 def serve(read: Read) -> int:
     """The exit code. ``read`` reads the command lines that it is told."""
     if sys.stdin.isatty():
-        raise UsageError("The agent is told what to do on standard input, by iopstui fleet.",
+        raise UsageError("The agent takes its orders from iopstui fleet, on standard input.",
                          "For one host: iopstui run --hold")  # fmt: skip
     return Agent(read).serve()
 

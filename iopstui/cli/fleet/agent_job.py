@@ -86,12 +86,14 @@ def _parsed(words: list[str], job: str | None, read: Read) -> RunOptions:
         with contextlib.redirect_stdout(sys.stderr):
             arguments = read(line)
     except SystemExit as error:
-        raise UsageError("The options are not those of iopstui " + command + ".") from error
+        raise UsageError(
+            "The options are not from the same version: iopstui " + command + "."
+        ) from error
     if job is None:
         return RunOptions(targets=tuple(arguments.target), interval_s=arguments.interval,
                           own_cpus=(), probe=probe_parts(arguments))  # fmt: skip
     options = run_options(arguments, job)
     if options.precondition:
-        raise UsageError("--precondition is not for several machines at once.",
-                         "Run the job precondition on them before.")  # fmt: skip
+        raise UsageError("--precondition cannot be used with several machines at once.",
+                         "Run the job `precondition` on each of them first.")  # fmt: skip
     return options

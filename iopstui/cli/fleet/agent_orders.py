@@ -42,7 +42,7 @@ class AgentOrders:
         self._probe = ["--probe"] * arguments.probe
         self._destroy = _destroyed(arguments.destroy_data, nodes)
         if arguments.job is None and self._destroy:
-            raise UsageError("--destroy-data is for a job, and there is no --job.")
+            raise UsageError("--destroy-data needs a --job.")
 
     def of(self, node: Node) -> Object:
         """What ``node`` is told to do."""
@@ -95,13 +95,14 @@ def _destroyed(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, list[st
         path = f"/{path}"
         if not slash or host not in names:
             raise UsageError(
-                f"--destroy-data {printable(text)!r} names no host of these and a path on it.",
+                f"--destroy-data {printable(text)!r} does not name one of these hosts and a path "
+                "on it.",
                 f"For each host: --destroy-data {nodes[0].name}:{BY_ID}...",
             )
         if path.startswith("/dev/") and not path.startswith(BY_ID):
             raise UsageError(
-                f"--destroy-data {printable(text)!r}: such a name means another disk on another "
-                "host, or after its next start.",
+                f"--destroy-data {printable(text)!r}: such a name can mean another disk on "
+                "another host, or after a reboot.",
                 f"Name it as {BY_ID}... (on the host: ls -l {BY_ID})",
             )
         found.setdefault(host, []).append(path)
@@ -118,7 +119,7 @@ def launch_words(node: Node, launcher: str, bring: bool, sudo: bool) -> list[str
             raise UsageError(f"--launcher {launcher!r}: {error}.") from error
         if not words:
             example = "--launcher 'kubectl exec -i {host} -- sh -c'"
-            raise UsageError(f"--launcher {launcher!r} names no command.", f"Such as: {example}")
+            raise UsageError(f"--launcher {launcher!r} is not a command.", f"Such as: {example}")
         return [word.replace("{host}", node.host) for word in words] + [remote]
     port = ["-p", str(node.port)] if node.port is not None else []
     user = f"{node.user}@" if node.user is not None else ""
@@ -129,5 +130,5 @@ def kept(name: str) -> Path:
     """The file of --record. UsageError if it exists."""
     path = Path(name)
     if os.path.exists(path):
-        raise UsageError(f"{printable(name)} exists already.", "--record never overwrites a file.")
+        raise UsageError(f"{printable(name)} exists already.", "--record does not overwrite files.")
     return path

@@ -41,7 +41,9 @@ _WORSE = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
 def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
     """How many hosts each point has, in the order in which they are run. UsageError."""
     if len(arguments.axis) > 1:
-        raise UsageError("A fleet has one axis.", "For example: --axis hosts=1,2,4..32")
+        raise UsageError(
+            "A fleet sweep has only the axis hosts.", "For example: --axis hosts=1,2,4..32"
+        )
     found = counts_of(arguments.axis[0], hosts)
     if arguments.job is None:
         raise UsageError("--axis hosts= needs a --job.")
@@ -104,7 +106,7 @@ class _HostSweep:
         job = self._arguments.job
         self._keep(fleet_object(FleetRunStarted(self._number, names, time.time(), job, place=place),
                                 self._arguments.interval))  # fmt: skip
-        code, said = EXIT_JOB_FAILED, ["it did not come to its end"]
+        code, said = EXIT_JOB_FAILED, ["it did not finish"]
         try:
             code, said, point = self._run(hosts)
         except IopstuiError as error:

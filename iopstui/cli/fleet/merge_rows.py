@@ -44,13 +44,13 @@ def merge_files(
     seen = any(host.frames for host in merger.hosts.values())
     if not (seen or merger.merged or merger.below):
         raise UsageError(
-            "There is not a single frame in what was given to merge.",
-            "JSON lines are made by: iopstui run --job JOB --format jsonl",
+            "The input to merge contains no frames.",
+            "To create JSON lines: iopstui run --job JOB --format jsonl",
         )
     sink.end(merger)
     _tell(merger)
     for host, count in once.repeated.items():
-        say(f"{host}: {count} of its seconds came twice, and are counted once")
+        say(f"{host}: {count} duplicate seconds, counted once")
     return EXIT_OK
 
 
@@ -65,7 +65,7 @@ def _different(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path,
         except OSError:
             same = file  # it can't be read, which is said where it is
         if same in found:
-            say(f"{file} is the same file as {found[same][0]}, and is counted once")
+            say(f"{file} is the same file as {found[same][0]}, counted once")
         found.setdefault(same, (file, str(label)))
     return list(found.values())
 
@@ -88,16 +88,18 @@ def _feed(merger: Merger, name: str, row: dict[str, object]) -> None:
     except MalformedRow as error:
         if name not in _broken:
             _broken.add(name)
-            say(f"{name}: a row is left out, and those like it: {error}")
+            say(f"{name}: skipping rows such as this one: {error}")
 
 
 def _tell(merger: Merger) -> None:
     for name, host in merger.hosts.items():
         if host.too_long * 2 > host.frames:
-            say(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a row's second; "
-                "name their length with --interval")  # fmt: skip
+            say(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a row; set "
+                "--interval to that length")  # fmt: skip
         if host.jumped_ms:
-            say(f"{name}: its clock was set by {host.jumped_ms / 1000:+.1f} s meanwhile; its "
-                "seconds go on by its monotonic clock")  # fmt: skip
+            say(f"{name}: its clock jumped by {host.jumped_ms / 1000:+.1f} s; its monotonic "
+                "clock is used from then on")  # fmt: skip
     for name, count in merger.late.items():
-        say(f"{name}: {count} of its seconds came too late for their rows; they are in the whole")
+        say(
+            f"{name}: {count} of its seconds came too late for their rows; they count in the totals"
+        )

@@ -47,7 +47,7 @@ class RecordFile:
             self._file: TextIO | None = path.open("x", encoding="ascii")
         except OSError as error:
             raise UsageError(f"--record {printable(str(path))}: {error.strerror}.",
-                             "Name a new file in a directory that you can write to.",
+                             "Choose a new file in a directory you can write to.",
                              ) from error  # fmt: skip
 
     def row(self, row: dict[str, Any]) -> None:

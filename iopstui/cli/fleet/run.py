@@ -41,7 +41,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
     if not 1 <= least <= len(nodes):
         raise UsageError(f"--min-hosts {least}: there are {len(nodes)} hosts.")
     if arguments.job is None and (expected or arguments.set or arguments.size):
-        raise UsageError("Without --job nothing runs: --expect, --set and --size are for a job.")
+        raise UsageError("--expect, --set and --size need a --job.")
     _need_probe(arguments, expected)
     _allow(len(nodes))
     young, *older = gc.get_threshold()
@@ -85,7 +85,7 @@ def _need_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectati
     named += [(f"--abort {text!r}", AbortCondition(text).path) for text in arguments.abort]
     for asked, path in named:
         if path[0] == DEVICE and not arguments.probe:
-            raise UsageError(f"{asked}: the device's own latencies are counted with --probe alone.")
+            raise UsageError(f"{asked}: device latencies need --probe.")
 
 
 def _allow(hosts: int) -> None:

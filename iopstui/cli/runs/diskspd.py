@@ -37,8 +37,8 @@ def _place(found: Translation) -> tuple[str, ...]:
     if found.creates is not None:
         places = {os.path.dirname(target) or "." for target in found.targets}
         if len(places) > 1:
-            raise UsageError("The DISKSPD command makes files in several directories.",
-                             "Name one as TARGET: iopstui run DIRECTORY --diskspd ...",
+            raise UsageError("The DISKSPD command creates files in several directories.",
+                             "Choose one as TARGET: iopstui run DIRECTORY --diskspd ...",
                              )  # fmt: skip
         return (places.pop(),)
     return found.targets if len(found.targets) == 1 else ()

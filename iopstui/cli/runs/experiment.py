@@ -43,7 +43,7 @@ def run_experiment(options: ExperimentOptions) -> int:
     if options.dry_run:
         if first:
             place = checked(options.run, setup.devices)[0].path
-            put(f"first of all: {place} is written twice (--precondition)", sys.stdout)
+            put(f"first: writes {place} twice (--precondition)", sys.stdout)
         for line in dry_run(setup, progress):
             put(line, sys.stdout)
         return EXIT_OK
@@ -72,8 +72,8 @@ def run_experiment(options: ExperimentOptions) -> int:
     if progress is not None:
         progress.remove()
     if runner.failed:
-        say(f"{counted(len(runner.failed), 'run')} of {runner.plan.points} failed; the others are "
-            "measured")  # fmt: skip
+        say(f"{counted(len(runner.failed), 'run')} of {runner.plan.points} failed; the others "
+            "were measured")  # fmt: skip
         return EXIT_JOB_FAILED
     points = sink.points if setup.plan.variants else points_of(setup.plan, sink.points)
     return _judged(points)
@@ -94,8 +94,8 @@ def _judged(points: Sequence[PointFinished]) -> int:
     outcomes = [one for event in points for one in event.outcomes]
     for one in outcomes:
         if one.measured is None:
-            raise UsageError(f"--expect {one.expectation.text!r} can't be judged: "
-                             "a point has no such figure.")  # fmt: skip
+            raise UsageError(f"--expect {one.expectation.text!r} cannot be checked: the "
+                             "points have no such figure.")  # fmt: skip
     return EXIT_OK if all(one.passed for one in outcomes) else EXIT_VERDICT
 
 

@@ -128,15 +128,15 @@ def _judged(sink: VerdictSink) -> int:
     for judged in sink.judged:
         if judged.measured is None:
             raise UsageError(
-                f"--expect {judged.expectation!r} can't be judged: the run has no such figure.",
-                "See what it measures with --format jsonl.",
+                f"--expect {judged.expectation!r} cannot be checked: the run has no such figure.",
+                "To see what it measures: --format jsonl",
             )
         if judged.passed is None:
             from iopstui.experiment.baseline import instead
 
             name = judged.expectation.partition(judged.op)[0].strip()
             raise UsageError(
-                f"--expect {judged.expectation!r} can't be judged: {judged.why}.",
+                f"--expect {judged.expectation!r} cannot be checked: {judged.why}.",
                 f"Run longer, e.g. --set runtime=60{instead(name)}.",
             )
     return EXIT_OK if all(judged.passed for judged in sink.judged) else EXIT_VERDICT

@@ -46,7 +46,7 @@ def preconditioned(options: RunOptions) -> RunOptions:
         targets=options.targets, size=options.size, destroy_data=options.destroy_data,
         write_budget=options.write_budget, own_cpus=options.own_cpus, nice=options.nice,
     )  # fmt: skip
-    say(f"preconditioning: {target.path} is written twice before the measurement")
+    say(f"preconditioning: writing {target.path} twice before the measurement")
     session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
     words = Narrator(sys.stderr, measured=False)
     finished = run_to_the_end(session, JOB, {}, StatusSink(words, sys.stderr))
@@ -73,9 +73,9 @@ def checked(
     target, job_target = choose_targets(options.targets, JOB, devices, Roots())
     if target.kind == kinds.DIRECTORY:
         raise UsageError(
-            f"--precondition is for a device or a file: {target.path} is a directory, and a run's "
-            "scratch files in it are new ones.",
-            "Name the device, and once more with --destroy-data.",
+            f"--precondition needs a device or a file. {target.path} is a directory, where "
+            "each run creates new scratch files.",
+            "Give the device as TARGET and repeat it with --destroy-data.",
         )
     # 0: not known, and told later
     asked = (part_bytes(options.size or "100%", _size(one, devices)) for one in target.places)

@@ -59,7 +59,7 @@ class Conversation:
         for line in lines_of(self._fd):
             order = order_in(line)
             if order is None:
-                self.over("what comes on standard input is no order")
+                self.over("standard input is not a valid order")
                 return
             if order["op"] == "ping":
                 self._beat = time.monotonic()

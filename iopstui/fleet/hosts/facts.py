@@ -71,7 +71,7 @@ def conflicts(hosts: Mapping[str, Sequence[Object]]) -> Iterator[str]:
 
 def _others(writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]]) -> Iterator[str]:
     same = printable(str(disk["wwid"]))
-    what = f"{writer} is to overwrite {printable(str(disk['writes']))} ({same})"
+    what = f"{writer} would overwrite {printable(str(disk['writes']))} ({same})"
     for name, disks in hosts.items():
         for other in disks if name != writer else ():
             if other.get("wwid") != disk["wwid"]:
@@ -95,6 +95,6 @@ def several_names(boots: Mapping[str, str]) -> Iterator[str]:
             more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
             who = f"{', '.join(found[:NAMED])}{more}"
             yield (
-                f"{who} are one machine under {len(found)} names: a disk of it is counted in the "
-                "kernel's totals once for each name that works on it"
+                f"{who} are one machine under {len(found)} names, so its disk is counted once "
+                "per name in the kernel's totals"
             )

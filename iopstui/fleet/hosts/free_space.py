@@ -125,6 +125,6 @@ def too_full(hosts: Mapping[str, Sequence[SpaceNeed]], surely: bool = True) -> I
             share = "share" if surely else "may share"
             what = known[0] if len(known) == 1 else f"one file system ({', '.join(known[:NAMED])})"
             yield (
-                f"{who} {share} {what}: together they would lay out {size(wanted)} "
-                f"there, and {size(room)} may be used (5 % stay free)"
+                f"{who} {share} {what}: together they would create {size(wanted)} of files "
+                f"there, but only {size(room)} may be used (5 % stays free)"
             )

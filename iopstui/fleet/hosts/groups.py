@@ -35,11 +35,11 @@ def hosts_of(text: str, expand: Callable[[str], list[str]], most: int) -> list[s
                 raise UsageError(f"{printable(group)} is not the name of a group.")
             if not [*islice(ask(group), 1)]:
                 raise UsageError(f"ClusterShell knows no host in the group {printable(group)}.",
-                                 "Which groups it knows: nodeset --list-all")  # fmt: skip
+                                 "To list its groups: nodeset --list-all")  # fmt: skip
     found = [*islice(ask(text), most + 1)]
     if not found:
         raise UsageError(f"There is no host in {printable(text)!r}.",
-                         f"Which there are: nodeset -e '{printable(text)}'")  # fmt: skip
+                         f"To list them: nodeset -e '{printable(text)}'")  # fmt: skip
     return found
 
 
@@ -67,13 +67,11 @@ def _program(text: str) -> Iterable[str]:
         raise Missing(f"{printable(text)} is for ClusterShell, which is not installed here.",
                       HINT) from error  # fmt: skip
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
-        raise Missing(f"ClusterShell's command nodeset can't be asked: {error}.", HINT) from error
+        raise Missing(f"Cannot run ClusterShell's command nodeset: {error}.", HINT) from error
     if done.returncode:
         raise _refused(text, done.stderr)
     return done.stdout.split()
 
 
 def _refused(text: str, why: str) -> UsageError:
-    return UsageError(
-        f"ClusterShell can't make hosts of {printable(text)}: {printable(why.strip())}"
-    )
+    return UsageError(f"ClusterShell cannot expand {printable(text)}: {printable(why.strip())}")

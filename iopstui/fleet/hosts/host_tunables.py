@@ -22,8 +22,8 @@ Object = dict[str, Any]
 WITHIN_S = 5.0
 """After which a host that has not answered is said to have changed nothing."""
 MOST_TUNABLES, MOST_DISKS, LONGEST = 64, 256, 400
-NO_ANSWER = "it has not answered; what it may have changed it restores when its session ends"
-NOT_THERE = "it is not connected, or has not said what its disks have"
+NO_ANSWER = "no answer; it restores its changes when its session ends"
+NOT_THERE = "it is not connected, or has not sent its settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class HostTunables:
         each, error = _pairs(row.get("each"), 3), _word(row.get("error"))
         if error or not each:
             hint = _word(row.get("hint"))
-            asked.failed.append((host, f"{error} {hint}".strip() or "it does not say why"))
+            asked.failed.append((host, f"{error} {hint}".strip() or "no reason given"))
             return
         asked.changes += [(host, disk, before, now) for disk, before, now in each]
         self._keep(host, asked.turn, each)

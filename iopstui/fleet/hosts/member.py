@@ -188,8 +188,8 @@ class Member:
             return
         if row.get("iopstui") != __version__:
             there = _words(row, "iopstui")
-            self.fail(f"it has iopstui {there}, here it is {__version__}",
-                      "--bring takes this one along.")  # fmt: skip
+            self.fail(f"it has iopstui {there}, this machine has {__version__}",
+                      "To copy this version there: --bring")  # fmt: skip
             return
         self.state = GREETED
         self._compared_ns = time.monotonic_ns()
@@ -248,7 +248,7 @@ class Member:
     def _refuse_garbage(self, weight: int = 1) -> None:
         self.broken += weight
         if self.broken >= MOST_BROKEN and self.state != OVER:
-            self.fail("it sends what is no answer of an agent", code=EXIT_JOB_FAILED)
+            self.fail("it sends something that is not an agent's answer", code=EXIT_JOB_FAILED)
             self.link.kill()
 
     def _cut(self) -> None:

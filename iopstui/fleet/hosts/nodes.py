@@ -52,13 +52,13 @@ def nodes_of(text: str) -> list[Node]:
             found.append(_node(name))
             if len(found) > MOST:
                 raise UsageError(f"There are more than {MOST} hosts.",
-                                 "Beyond that mergers are put in a tree: iopstui merge",
+                                 "For more, merge groups of hosts first: iopstui merge",
                                  )  # fmt: skip
     if not found:
-        raise UsageError("No host is named.", "For example: iopstui fleet node[01-04] --job JOB")
+        raise UsageError("No hosts are given.", "For example: iopstui fleet node[01-04] --job JOB")
     twice, times = Counter(node.name for node in found).most_common(1)[0]
     if times > 1:
-        raise UsageError(f"The host {twice} is named twice.", "Name every host once.")
+        raise UsageError(f"The host {twice} is given twice.", "Give every host once.")
     return found
 
 
@@ -67,7 +67,7 @@ def _words(text: str) -> list[str]:
     if not _OPERATORS.search(text):
         return split(text)
     if _FILE.search(text):
-        raise UsageError(f"{printable(text)!r}: a hosts' file is in no set with ! & ^ * or ?.")
+        raise UsageError(f"{printable(text)!r}: a hosts file cannot be combined with ! & ^ * or ?.")
     return [",".join(text.split())]
 
 
@@ -81,7 +81,7 @@ def split(text: str) -> list[str]:
         else:
             words[-1] += letter
     if depth:
-        raise UsageError(f"{printable(text)!r} has a bracket that is not closed.")
+        raise UsageError(f"{printable(text)!r} has an unclosed bracket.")
     return [word for word in words if word]
 
 
@@ -118,8 +118,8 @@ def _numbers(word: str, part: str) -> Iterator[str]:
     first, last, step = match[1], match[2] or match[1], int(match[3] or 1)
     padded = first if int(last) == 0 else first + " " + last
     if len(first) != len(last) and re.search(r"\b0[0-9]", padded):
-        raise UsageError(f"{part!r} in {printable(word[:40])!r} has numbers of several lengths.",
-                         "Numbers that begin with 0 are as long as the others: 001-100",
+        raise UsageError(f"{part!r} in {printable(word[:40])!r} has numbers of different lengths.",
+                         "Numbers with leading zeros need the same length: 001-100",
                          )  # fmt: skip
     if int(last) < int(first) or step < 1 or int(last) - int(first) > MOST * step:
         raise UsageError(f"{part!r} in {printable(word)!r} is not a range of at most {MOST}.")
@@ -132,22 +132,25 @@ def _of_file(path: Path) -> Iterator[str]:
         with path.open() as file:
             text = file.read(LONGEST_FILE + 1)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise UsageError(f"The hosts' file {printable(str(path))} can't be read: {why}.") from error
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise UsageError(f"Cannot read the hosts file {printable(str(path))}: {why}.") from error
     if len(text) > LONGEST_FILE:
-        raise UsageError(f"The hosts' file {printable(str(path))} is longer than "
+        raise UsageError(f"The hosts file {printable(str(path))} is longer than "
                          f"{LONGEST_FILE >> 20} MiB.")  # fmt: skip
     for line in text.splitlines():
         for word in _words(line.partition("#")[0]):
             if word.startswith("^"):
-                raise UsageError(f"The hosts' file {printable(str(path))} names another file.")
+                raise UsageError(
+                    f"The hosts file {printable(str(path))} refers to another hosts file, which "
+                    "is not supported."
+                )
             yield from _expanded(word)
 
 
 def _of_clustershell(text: str) -> list[str]:
     """What is no list of ours: a group, or a set less another one."""
     if re.search(r"[\[\]]", _BRACKETS.sub("", text)):
-        raise UsageError(f"{printable(text[:LONGEST_NAME])!r} has brackets that hold no ranges.")
+        raise UsageError(f"{printable(text[:LONGEST_NAME])!r} has brackets without ranges.")
     for word in re.split(r"[,!&^]+", _BRACKETS.sub(lambda match: match[0].replace(",", " "), text)):
         # no set that would take all memory gets there
         expand(word.replace(" ", ","))
@@ -157,8 +160,8 @@ def _of_clustershell(text: str) -> list[str]:
 def _node(name: str) -> Node:
     match = _NODE.fullmatch(name) if len(name) <= LONGEST_NAME else None
     if match is None or not 0 < int(match["port"] or 1) <= 65535:
-        raise UsageError(f"{printable(name[:LONGEST_NAME])!r} is not a host's name.",
-                         "Hosts are named as node1, user@node1 or user@node1:2222.")  # fmt: skip
+        raise UsageError(f"{printable(name[:LONGEST_NAME])!r} is not a host name.",
+                         "Write hosts as node1, user@node1 or user@node1:2222.")  # fmt: skip
     port = int(match["port"]) if match["port"] else None
     host = match["host"].strip("[]")
     # several ports of one host are several hosts (tunnels)

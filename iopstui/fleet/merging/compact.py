@@ -110,7 +110,7 @@ class Compact:
     def __init__(self, text: object, device: ProbeSum | None = None) -> None:
         self.device = device
         if type(text) is not str or len(text) > LONGEST:
-            raise MalformedRow("its sums are no text of a frame's")
+            raise MalformedRow("its sums are not valid text")
         try:
             data = unhexlify(text)
             self.first: tuple[int, ...] = _FIRST.unpack_from(data, HEAD.size)
@@ -126,7 +126,7 @@ class Compact:
                 raise ValueError
             self.fields = from_bytes(fields, "little")
         except (ValueError, IndexError, struct.error) as error:
-            raise MalformedRow("its sums are none of a frame's") from error
+            raise MalformedRow("its sums are not a frame's") from error
 
     @property
     def fio(self) -> bool:

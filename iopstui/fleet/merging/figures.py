@@ -99,8 +99,7 @@ def wanted(text: str, tolerance: float) -> FleetExpectation:
     _check(f"--expect {text!r}", found.path)
     if found.part is not None:
         raise UsageError(
-            f"--expect {text!r} is a share of a baseline, and the totals of many hosts can't be "
-            "compared with one.",
+            f"--expect {text!r} is a share of a baseline, which is not available for many hosts.",
             "Give an absolute limit, e.g. --expect 'iops>=95k'.",
         )
     return FleetExpectation(text.strip(), each, found)
@@ -108,9 +107,9 @@ def wanted(text: str, tolerance: float) -> FleetExpectation:
 
 def _check(asked: str, path: Sequence[str]) -> None:
     if not _known(path):
-        raise UsageError(f"{asked}: the totals of many hosts don't have this figure.",
-                         "They have iops, bw and latencies: read.clat.p99, write.iops ..., with "
-                         "--probe device.read.p99.")  # fmt: skip
+        raise UsageError(f"{asked}: not available for many hosts.",
+                         "Available: iops, bw and latencies: read.clat.p99, write.iops ..., "
+                         "with --probe device.read.p99.")  # fmt: skip
 
 
 class AbortCondition:

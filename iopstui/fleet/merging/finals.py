@@ -105,7 +105,7 @@ def _of_row(row: Any) -> tuple[int, int, bool]:
     """Completions by another counter than the frames', the block size (0: several), and whether
     there is such a counter."""
     if not isinstance(row, dict):
-        raise MalformedRow("a summary's row is no object")
+        raise MalformedRow("a summary's row is not an object")
     parts = part_of(row, "directions")
     names = [name for name in parts if name != MIXED] or [*parts]
     found = [part_of(parts, name) for name in names]

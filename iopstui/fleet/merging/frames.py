@@ -63,7 +63,7 @@ def target_of(session: Object | None) -> Target:
     device = row.get("device") or (devices[0] if devices else None)
     name = None if device is None else printable(str(device))
     kind = DEVICE if path.startswith("/dev/") and not path.startswith("/dev/shm") else DIRECTORY
-    no_device = "" if name else "no block device is named in its lines"
+    no_device = "" if name else "its lines name no block device"
     return Target(kind, path, name, devices or ((name,) if name else ()), no_device)
 
 
@@ -92,7 +92,7 @@ def _check(value: Any, name: str = "") -> None:
         for part in value:
             _check(part, name)
     elif isinstance(value, str) and name not in TEXTS:
-        raise TypeError(f"{name} is no number")
+        raise TypeError(f"{name} is not a number")
 
 
 def _event(made: type, row: Mapping[str, Any]) -> Event:

@@ -329,7 +329,7 @@ class HostSeconds:
         if not (0 <= wall < LATEST_S * 1000 and abs(t) < LATEST_S):
             raise MalformedRow("a frame has an impossible time")
         if self._newest_t is not None and t <= self._newest_t:
-            raise MalformedRow("a frame came twice, or behind a later one")
+            raise MalformedRow("a frame is duplicate or out of order")
         origin = wall - t * 1000
         if self._origin_ms is None:
             self._origin_ms = origin

@@ -128,8 +128,8 @@ class Merger:
         if name not in self.hosts:
             if len(self.hosts) >= MOST_HOSTS:
                 raise UsageError(f"There are more than {MOST_HOSTS} hosts.",
-                                 "Merge a part of them at a time, and then what comes of it: "
-                                 "iopstui merge")  # fmt: skip
+                                 "Merge them in parts, then merge the results: iopstui "
+                                 "merge")  # fmt: skip
             self.hosts[name] = HostSeconds(name, self.interval_s, self._keep_bins)
         return self.hosts[name]
 
@@ -230,7 +230,7 @@ class Merger:
             if row["schema"] != SCHEMA:
                 self._foreign.add(name)
         if name in self._foreign:
-            raise MalformedRow(f"it is of another schema than {SCHEMA}, by another iopstui")
+            raise MalformedRow(f"its schema is not {SCHEMA}; it is from another version of iopstui")
 
     def _begin(self, name: str, merged: bool) -> None:
         """It is known before its first frame, so that no second is closed without it."""
@@ -318,7 +318,7 @@ class Merger:
 
     def _total(self, name: str, row: Mapping[str, Any]) -> None:
         if row.get("interval_s") != self.interval_s:
-            raise MalformedRow("its seconds are of another length")
+            raise MalformedRow("its intervals have a different length")
         number = whole(row.get("second"))
         if number * self.interval_s >= LATEST_S:
             raise MalformedRow("its second is impossible")
@@ -455,5 +455,5 @@ def _names(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or len(value) > MOST_NAMES:
-        raise MalformedRow("names of hosts are no list")
+        raise MalformedRow("the host names are not a list")
     return tuple(str(one) for one in value)

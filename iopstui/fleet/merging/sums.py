@@ -41,7 +41,7 @@ AWAITS = (("r_await", "reads"), ("w_await", "writes"))
 
 
 class MalformedRow(ValueError):
-    """A row that no iopstui writes."""
+    """A row that iopstui does not write."""
 
 
 def whole(value: Any, scale: int = 1) -> int:
@@ -54,7 +54,7 @@ def whole(value: Any, scale: int = 1) -> int:
             return value
         raise MalformedRow("a figure is impossible")
     if type(value) not in (int, float):
-        raise MalformedRow("a figure is no number")
+        raise MalformedRow("a figure is not a number")
     try:
         found: int = round(value * scale)
     except (OverflowError, ValueError) as error:
@@ -70,7 +70,7 @@ def part_of(row: Any, name: str) -> Mapping[str, Any]:
     if type(found) is dict:
         return found
     if found is not None:
-        raise MalformedRow(f"{name} is no object")
+        raise MalformedRow(f"{name} is not an object")
     return {}
 
 
@@ -89,7 +89,7 @@ def _bins(row: Mapping[str, Any]) -> int:
             raise MalformedRow("a histogram has impossible counts")
         return pack(found)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise MalformedRow("a histogram is none of fio's") from error
+        raise MalformedRow("a histogram does not have fio's buckets") from error
 
 
 @dataclass(slots=True)
@@ -339,7 +339,7 @@ def _device(row: Mapping[str, Any], us: int) -> ProbeSum:
         part = part_of(row, kind)
         ios, packed = whole(part.get("ios")), _bins(part)
         if packed % _ALL_FIELDS != ios:
-            raise MalformedRow("a device's histogram is not of its requests")
+            raise MalformedRow("a device's histogram does not match its requests")
         if ios:
             device.parts[kind] = ProbeDirectionSum(ios, 0, packed)
     return device

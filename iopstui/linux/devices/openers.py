@@ -98,9 +98,9 @@ def unseen(roots: Roots) -> str:
     """Why some programs that have a device open may be invisible; "" if none is."""
     try:
         if os.readlink(roots.proc / "self/ns/pid") != _INITIAL_PIDS:
-            return "this is a container, and the programs outside of it can't be seen"
+            return "programs outside this container are not visible"
     except OSError:
-        return "which programs run can't be seen"
+        return "running programs are not visible"
     closed = sum(
         1
         for pid in list_names(roots.proc)

@@ -43,15 +43,15 @@ class MixedKinds(UsageError):
 
     def __init__(self, kinds: str, found: Sequence[Target]) -> None:
         super().__init__(
-            f"{kinds}: a job uses all targets alike, and they differ in how much of them it may "
-            "use (a device whole, a file as far as it goes, in a directory a scratch file).",
-            "Name several devices, several files, or several directories.",
+            f"{kinds}: targets of different kinds cannot be mixed, because a job may use a "
+            "whole device, a file up to its size, and a scratch file in a directory.",
+            "Give only devices, only files, or only directories.",
         )
         self.kinds = kinds
         self.found = found
 
 
-LIST_DEVICES = "See what there is with: iopstui devices"
+LIST_DEVICES = "List: iopstui devices"
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre"})
 _WRONG_KINDS = (
@@ -74,7 +74,7 @@ def resolve_target(
     if text is None:
         text = str(cwd)
     if not text or "\0" in text:
-        raise UsageError("The target's name is empty or holds a NUL byte.", LIST_DEVICES)
+        raise UsageError("The target's name is empty or contains a NUL byte.", LIST_DEVICES)
     given = cwd / text
     info = _stat(given)
     if info is None:
@@ -89,9 +89,9 @@ def resolve_target(
     named = _stat(path)
     if named is None or not os.path.samestat(info, named):
         raise UsageError(
-            f"{_say(text)} leads to {_say(path)}, which is not that file: it has no name "
-            "any more, or names change just now.",
-            "Name a file that has a name.",
+            f"{_say(text)} leads to {_say(path)}, which is a different file. The file was "
+            "deleted or is being renamed.",
+            "Give the path of an existing file.",
         )
     if stat.S_ISBLK(info.st_mode):
         return _device_target(path, info, roots, devices, to_read)
@@ -120,10 +120,9 @@ def resolve_targets(
     if target.nested is not None:
         top, below = target.nested
         raise UsageError(
-            f"{printable(top)} lies on {printable(below)}, and both are named: what the first "
-            "does the second does, too, so neither their sum nor either of them would say what "
-            "was measured.",
-            "Name one of them.",
+            f"{printable(top)} lies on {printable(below)}, and both are given. Each I/O would "
+            "count on both, so no total would be right.",
+            "Give only one of them.",
         )
     return target
 
@@ -143,9 +142,9 @@ def _check_different(texts: Sequence[str], found: Sequence[Target]) -> None:
         key = one.device if one.kind == DEVICE else _identity(one.path)
         if key in known:
             if known[key] == text:
-                raise UsageError(f"{_say(text)} is named twice.", "Name it once.")
+                raise UsageError(f"{_say(text)} is given twice.", "Give it once.")
             raise UsageError(
-                f"{_say(known[key])} and {_say(text)} are the same {one.kind}.", "Name it once."
+                f"{_say(known[key])} and {_say(text)} are the same {one.kind}.", "Give it once."
             )
         known[key] = text
 
@@ -216,14 +215,14 @@ def mount_of(
 def why_no_device(entry: MountEntry | None) -> str:
     """Why a file system shows no block device, in words."""
     if entry is None:
-        return "the mount it is on can't be seen"
+        return "its mount is not visible"
     kind = printable(entry.fstype)
     if kind in _IN_MEMORY:
         return f"{kind} keeps files in memory: no block device"
     if kind in _REMOTE:
-        return f"{kind} files are on another machine: no block device here"
+        return f"{kind} files are on another machine: no local block device"
     if kind == "overlay":
-        return "overlay stacks other file systems: the disk under it can't be seen from here"
+        return "overlay stacks other file systems: the disk below is not visible from here"
     if kind in ("zfs", "bcachefs"):
         return f"{kind} spreads files over disks of its own: no single block device"
     if kind.startswith("fuse"):
@@ -238,7 +237,7 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
     except OSError as error:
         why = error.strerror or str(error)
-        raise UsageError(f"{_say(path)} can't be examined: {why}.") from error
+        raise UsageError(f"Cannot examine {_say(path)}: {why}.") from error
 
 
 def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Path:
@@ -253,12 +252,12 @@ def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Pat
     given = Path(os.path.realpath(given))
     if _is_device_place(given, roots):
         raise UsageError(
-            f"{_say(given)} does not exist: there is no such device "
-            "(fio would quietly create an ordinary file of that name).",
+            f"{_say(given)} does not exist. (fio would silently create a regular file with "
+            "that name.)",
             _did_you_mean(given, devices),
         )
     if is_link:
-        raise UsageError(f"{_say(text)} is a symbolic link to {_say(given)}, which doesn't exist.")
+        raise UsageError(f"{_say(text)} is a symbolic link to {_say(given)}, which does not exist.")
     if os.path.isdir(given.parent):
         raise NoSuchFile(f"{_say(given)} does not exist.", given.parent)
     raise UsageError(f"{_say(given)} does not exist, nor does the directory {_say(given.parent)}.")
@@ -287,12 +286,13 @@ def _device_target(
     if name is None:
         number = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}"
         raise UsageError(
-            f"{_say(path)} is a node of block device {number}, which the kernel doesn't have.",
+            f"{_say(path)} is a node of block device {number}, which the kernel does not have.",
             LIST_DEVICES,
         )
     if devices[name].size == 0:
         raise UsageError(
-            f"{_say(path)} has no size: nothing is attached to it or in it.", LIST_DEVICES
+            f"{_say(path)} has no size: nothing is attached, or no medium is inserted.",
+            LIST_DEVICES,
         )
     if to_read:
         _try_device(path)
@@ -307,7 +307,7 @@ def _try_device(path: Path) -> None:
     error = why_closed(str(path))
     if error is not None:
         raise UsageError(
-            f"{_say(path)} can't be opened for reading ({error.strerror}).",
+            f"Cannot open {_say(path)} for reading: {error.strerror}.",
             how_to_open(str(path)) if error.errno in NO_RIGHT else LIST_DEVICES,
         )
 
@@ -315,7 +315,7 @@ def _try_device(path: Path) -> None:
 def _check_rights(path: Path, info: os.stat_result) -> None:
     right = os.R_OK | (os.X_OK if stat.S_ISDIR(info.st_mode) else 0)
     if not os.access(path, right):
-        raise UsageError(f"{_say(path)} can't be read by this user: permission denied.")
+        raise UsageError(f"Cannot read {_say(path)}: permission denied.")
 
 
 def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Devices) -> Target:
@@ -345,8 +345,7 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
     kind = "" if stat.S_ISDIR(info.st_mode) else kernel_file_system(path)
     if kind:
         raise UsageError(
-            f"{_say(path)} is a file of {kind}, by which the kernel is told what to do: nobody's "
-            "data.",
+            f"{_say(path)} is a control file of the kernel ({kind}), not data.",
             LIST_DEVICES,
         )
     if not stat.S_ISREG(info.st_mode) and not stat.S_ISDIR(info.st_mode):
@@ -354,9 +353,9 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
                          LIST_DEVICES)  # fmt: skip
     if stat.S_ISREG(info.st_mode) and _is_device_place(path, roots):
         raise UsageError(
-            f"{_say(path)} is an ordinary file among the devices: a mistyped fio command "
+            f"{_say(path)} is a regular file in a device directory. A mistyped fio command "
             "leaves such files.",
-            f"Look at it, then remove it: rm {_say(path)}",
+            f"Check it, then remove it: rm {_say(path)}",
         )
 
 

@@ -28,7 +28,7 @@ def why_not(
         return "bpftrace is not installed", "sudo apt-get install bpftrace, or dnf, zypper, pacman"
     if locked_down(roots):
         return (
-            "the kernel is locked down (lockdown=confidentiality) and loads no BPF programs",
+            "the kernel is locked down (lockdown=confidentiality) and does not load BPF programs",
             "boot without lockdown=confidentiality",
         )
     if tracefs(roots) is None:

@@ -45,7 +45,7 @@ def private_directory() -> Path:
         except OSError as error:
             refused.append(f"{place} ({error.strerror or error})")
     raise Missing(
-        f"There is no place for iopstui's own files (the job file, what fio says): "
+        f"No usable directory for iopstui's own files (job file, fio's output): "
         f"{', '.join(refused)}.",
         f"Make room in {SHARED_MEMORY}, or name a directory: "
         'XDG_RUNTIME_DIR="$(mktemp -d -p DIRECTORY)" iopstui ...',
@@ -102,8 +102,8 @@ def opened_file(private: Path, name: str, *, write: bool = False) -> int:
 def no_room(private: Path, error: OSError) -> Missing:
     """The error for a file there that can't be written."""
     return Missing(
-        f"iopstui's own files (the job file, what fio says) can't be written in "
-        f"{private.parent}: {error.strerror or error}.",
+        f"Cannot write iopstui's own files (job file, fio's output) in {private.parent}: "
+        f"{error.strerror or error}.",
         mend(error, f"Make room in {private.parent}."),
     )
 

@@ -58,4 +58,4 @@ def temporary_directory() -> str:
     for path in (*filter(None, named), "/tmp", "/var/tmp", "/usr/tmp", os.curdir):
         if os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK):
             return os.path.abspath(path)
-    raise FileNotFoundError("no directory for temporary files can be written")
+    raise FileNotFoundError("no writable directory for temporary files")

@@ -31,6 +31,7 @@ def how_to_open(path: str) -> str:
             f"ls -lL {shown}"
         )
     return (
-        "Even root may not, so a container's device rules or a security module forbid it: "
-        f"run iopstui on the host, or give the container the device (docker run --device={shown})"
+        "Even root is refused, so a container's device rules or a security module forbid it. "
+        "Run iopstui on the host, or give the container the device (docker run "
+        f"--device={shown})"
     )

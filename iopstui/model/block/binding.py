@@ -63,8 +63,7 @@ def _notes(
     queues = len({hctx for _, hctx in order})
     if jobs > len(order):
         notes.append(
-            f"{jobs} jobs on {len(order)} CPUs: fio starts over with the first CPU, so some "
-            "CPUs run several jobs"
+            f"{jobs} jobs on {len(order)} CPUs: fio wraps around, so some CPUs run several jobs"
         )
     if jobs > queues:
         notes.append(
@@ -76,7 +75,7 @@ def _notes(
         notes.append("some CPUs are in the lists of several queues (read or poll queues)")
     absent = sorted(set(named) - set(usable))
     if absent:
-        notes.append(f"left out, because offline or not allowed: CPU {_listed(absent)}")
+        notes.append(f"not used (offline or not allowed): CPU  {_listed(absent)}")
     return notes
 
 

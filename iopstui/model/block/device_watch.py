@@ -33,8 +33,8 @@ class DeviceWatch:
         self._seen |= raw.kernel.disks.keys()
         if not gone:
             return ""
-        plural = "are gone: the kernel doesn't list them" if len(gone) > 1 else (
-            "is gone: the kernel doesn't list it")  # fmt: skip
+        plural = "have disappeared from the kernel" if len(gone) > 1 else (
+            "has disappeared from the kernel")  # fmt: skip
         return f"{', '.join(gone)} {plural} any more"
 
     def _moves_nothing(self, fio: FioStatus | None) -> str:
@@ -53,8 +53,8 @@ class DeviceWatch:
             return ""
         what = " or ".join(self._devices) or "the device"
         return (
-            f"{what} has failed or is gone: fio counts {max(issued, completed)} I/Os that moved "
-            "no byte"
+            f"{what} has failed or was removed: fio counts {max(issued, completed)} I/Os "
+            "without data"
         )
 
 

@@ -46,7 +46,7 @@ def _reasons(name: str, stack: Stack) -> Iterator[str]:
             yield from _part_of(lower, other, stack)
         elif other in stack.same_file(lower):
             file = printable(stack.devices[lower].backing_file or "")
-            yield f"{other} is made of the same file, {file}"
+            yield f"{other} uses the same file, {file}"
         yield from _held(stack.devices[other])
         for child in stack.on(other):
             yield from _part_of(other, child, stack)

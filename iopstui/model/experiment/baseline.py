@@ -108,15 +108,15 @@ class BatchMeans:
             return WHY_NO_MAX
         if self.frames < FEWEST:
             measured = "1 interval was" if self.frames == 1 else f"{self.frames} intervals were"
-            return f"{measured} measured, a 95 % confidence interval needs at least {FEWEST}"
+            return f"only {measured} intervals; a 95 % confidence interval needs at least {FEWEST}"
         if self.whole.percent is not None:
             return "too few I/Os are this slow for a 95 % confidence interval"
         return "the figure is 0"
 
 
 WHY_NO_MAX = (
-    "the maximum is a single I/O and has no confidence interval, so a gate on it would fail runs "
-    "that do not differ"
+    "the maximum is a single I/O and has no confidence interval, so a check of it would fail "
+    "for equal runs"
 )
 
 

@@ -177,8 +177,8 @@ def _field(asked: str, name: str, tree: Sequence[str], opened: Sequence[str]) ->
             return known[prefix + name]
     if not tree and any(field.path[-1] == name.rpartition(".")[2] for field in _disk_fields()):
         raise UsageError(
-            f"{asked} can't be measured: no block device can be seen under the target.",
-            "fio's own figures can: iops, bw, clat.mean, clat.p99 ...",
+            f"{asked} cannot be measured: no block device is visible under the target.",
+            "Use one of fio's figures: iops, bw, clat.mean, clat.p99 ...",
         )
     short = {_short(one, prefixes) for one in known}
     import difflib
@@ -186,7 +186,7 @@ def _field(asked: str, name: str, tree: Sequence[str], opened: Sequence[str]) ->
     near = difflib.get_close_matches(name.lower(), sorted(short), n=3, cutoff=0.5)
     near = [one for one in short if one.lower() == name.lower()] or near
     raise UsageError(
-        f"No figure of a whole run is called {name!r}: {asked} can't be measured.",
+        f"{asked} cannot be measured: no figure of a whole run is called {name!r}.",
         (f"Did you mean {' or '.join(near)}? " if near else "") + "List: iopstui fields",
     )
 
@@ -197,9 +197,9 @@ def _check_sum(asked: str, field: Field, tree: Sequence[str], opened: Sequence[s
         return
     if opened and field.path[-1] != "util":
         return
-    why = "every device has its own, and shares of time don't add up"
+    why = "every device has its own, and shares of time cannot be added"
     if not opened:
-        why = "the devices have no sum, because one lies on another"
+        why = "the devices have no total, because one lies on another"
     names = " or ".join(f"{name}.{field.path[-1]}" for name in (opened or tree)[:3])
     raise UsageError(f"{asked}: {why}.", f"Name the device: {names}")
 
@@ -237,8 +237,9 @@ def _value(asked: str, name: str, value: str, field: Field) -> float:
     if match is not None and "mib" in units and _BITS.fullmatch(match[2]):
         number, prefix = float(match[1]), match[2][:-1]
         raise UsageError(
-            f"{asked}: {value} is {_BITS_NAMES[prefix[0]]}bits, and {name} is counted in bytes.",
-            f"So many bits are {number / 8:g}{prefix}B/s; for bytes: {number:g}{prefix}B/s",
+            f"{asked}: {value} is {_BITS_NAMES[prefix[0]]}bits, but {name} is in bytes.",
+            f"As bytes that is {number / 8:g}{prefix}B/s. If you meant bytes: "
+            f"{number:g}{prefix}B/s",
         )
     factor = units.get(match[2].lower()) if match else None
     if match is None or factor is None:
@@ -261,7 +262,7 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
         return why_no_job_figure(path, jobs)
     direction, kind = path[1], path[2]
     if direction == "mixed" and not any("unified_rw_reporting" in job.options for job in jobs):
-        return "fio only counts reads and writes as one with unified_rw_reporting=1"
+        return "only with unified_rw_reporting=1 does fio count reads and writes as one"
     if direction in ("read", "write", "trim") and not any(_does(job, direction) for job in jobs):
         return f"the job does no {direction}s"
     if kind not in ("slat", "clat", "lat"):

@@ -36,9 +36,9 @@ def job_field(asked: str, job: str, name: str) -> Field:
     if parts[0] not in (*DIRECTIONS, "total") or not (rate or (latency and parts[0] != "total")):
         near = difflib.get_close_matches(name.lower(), NAMES, n=2, cutoff=0.5)
         raise UsageError(
-            f"{asked}: fio's report says no {name!r} of a single job.",
+            f"{asked}: fio's report has no {name!r} for a single job.",
             (f"Did you mean {job}:{f' or {job}:'.join(near)}? " if near else "")
-            + f"There are: {', '.join(NAMES)}; without a job's name all fields of iopstui fields",
+            + f"Available: {', '.join(NAMES)}. Without a job's name: all of `iopstui fields`",
         )
     known = BY_ID[".".join(("fio", *parts))]
     return replace(known, path=("fio", JOBS, job, *parts))
@@ -50,7 +50,7 @@ def why_no_job_figure(path: Sequence[str], jobs: Sequence[Section]) -> str | Non
     if path[2] not in names:
         near = difflib.get_close_matches(path[2], names, n=1, cutoff=0.4)
         told = near[0] if near else ", ".join(dict.fromkeys(names))
-        return f"the job file has no job {path[2]!r}; there is {told}"
+        return f"the job file has no job {path[2]!r}, only {told}"
     untimed = {
         name
         for one, name in zip(jobs, names, strict=True)

@@ -29,8 +29,8 @@ IOPS = "IOPS"
 
 # the experiment itself says how long it measures, and the target where
 _NOT_AN_AXIS = {
-    **dict.fromkeys(("runtime", "timeout", "time_based"), "--settle and --measure say how long"),
-    **dict.fromkeys(("filename", "directory"), "the target says where"),
+    **dict.fromkeys(("runtime", "timeout", "time_based"), "--settle and --measure set the time"),
+    **dict.fromkeys(("filename", "directory"), "the target sets the place"),
     **dict.fromkeys(("stonewall", "wait_for_previous"), "all jobs of a point run at once"),
 }
 _COUNTS = {"iodepth", "numjobs", "nrfiles"}
@@ -234,7 +234,7 @@ def check_name(name: str, label: str) -> None:
     """UsageError for a name that an experiment does not vary."""
     for one in names_of(name):
         if one in _NOT_AN_AXIS:
-            raise UsageError(f"{label}: {name} can't be chosen here, {_NOT_AN_AXIS[one]}.")
+            raise UsageError(f"{label}: {name} cannot be varied, because {_NOT_AN_AXIS[one]}.")
 
 
 def check_value(name: str, value: str, label: str) -> None:
@@ -262,7 +262,7 @@ def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
     for axis in axes:
         names = names_of(axis.name)
         if names & seen:
-            raise UsageError(f"There are two axes for {axis.name}.", "Join their lists in one.")
+            raise UsageError(f"{axis.name} has two axes.", "Combine their values in one --axis.")
         if names & set(options):
             raise UsageError(f"{axis.name} is both an axis and set with --set.")
         seen |= names
@@ -353,7 +353,7 @@ def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
     found = [one for one in candidates if one and one[-1] == last]
     if len(found) == 2 and list(found[0]) != list(found[1]):
         raise UsageError(
-            f"--axis {text!r} may count or multiply: it is not clear what .. stands for.",
+            f"--axis {text!r} is ambiguous: .. may count or double.",
             "Write one more value before it: 1,2,3..8 counts, 1,2,4..8 doubles.",
         )
     if not found:

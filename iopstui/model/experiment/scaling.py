@@ -137,13 +137,13 @@ class Scaling:
     def words(self) -> list[str]:
         """Sentences."""
         if self.law is None:
-            return [f"no scaling law fitted: {self.doubt}"]
+            return [f"no scaling law fits: {self.doubt}"]
         law = self.law
         worst = max(map(abs, law.residuals(self.points)))
         found = [
-            f"law of scaling (USL): one host {number(law.rate)} IOPS, contention σ "
-            f"{100 * law.contention:.3g} %, coherency κ {100 * law.coherency:.3g} %; its curve is "
-            f"off by {100 * worst:.2g} % at most"
+            f"scaling law (USL): one host {number(law.rate)} IOPS, contention σ "
+            f"{100 * law.contention:.3g} %, coherency κ {100 * law.coherency:.3g} %; largest "
+            f"deviation {100 * worst:.2g} %"
         ]
         if self.doubt:
             return [*found, f"No knee shown: {self.doubt}"]
@@ -162,17 +162,17 @@ class Scaling:
         law = self.law
         assert law is not None
         if self.knee is None:
-            return f"no knee: by this curve more hosts never have less{self._limit()}"
+            return f"no knee: by this curve, throughput never falls with more hosts{self._limit()}"
         low, high = self.knees or (self.knee, self.knee)
-        between = f" ({low:.3g} to {high:.3g} without any one of the points)"
+        between = f" ({low:.3g} to {high:.3g} leaving out any one point)"
         if self.beyond:
             return (
-                f"by this curve the most would be had with {self.knee:.3g} hosts{between}: that is "
-                f"extrapolated, {self.most} were measured"
+                f"by this curve the maximum is at {self.knee:.3g} hosts{between} "
+                f"(extrapolated; {self.most} were measured)"
             )
         return (
-            f"knee: the most is had with {self.knee:.3g} hosts{between}, "
-            f"{number(law.at(self.knee))} IOPS; more have less"
+            f"knee: maximum at {self.knee:.3g} hosts{between}, {number(law.at(self.knee))} "
+            "IOPS; it falls with more hosts"
         )
 
 
@@ -182,10 +182,10 @@ def scaling(points: Points) -> Scaling:
     if len(known) < LEAST_POINTS:
         there = "is" if len(known) == 1 else "are"
         have = f"there {there} {counted(len(known), 'point')}"
-        return Scaling(known, None, f"it needs {LEAST_POINTS} points, and {have}")
+        return Scaling(known, None, f"it needs {LEAST_POINTS} points, but {have}")
     law = fitted(known)
     if law is None:
-        return Scaling(known, None, "no curve of this kind goes through the points")
+        return Scaling(known, None, "no curve of this kind fits the points")
     off = law.residuals(known)
     worst = max(range(len(known)), key=lambda place: abs(off[place]))
     if abs(off[worst]) > WORST:
@@ -205,24 +205,23 @@ def _with_knees(known: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scalin
     if law.knee is None:
         return Scaling(known, law, "")
     if len(found) < len(knees):
-        return Scaling(known, law, "without one of the points the curve has none")
+        return Scaling(known, law, "without one of the points the curve has no knee")
     if law.knee > TWICE * known[-1][0]:
         return Scaling(
             known, law,
-            f"by the curve it would be at {law.knee:.3g} hosts, too far from the {known[-1][0]} "
-            "that were measured",
+            f"the curve puts it at {law.knee:.3g} hosts, too far from the {known[-1][0]} that "
+            "were measured",
         )  # fmt: skip
     best = max(known, key=lambda one: one[1])[0]
     if law.knee < known[-1][0] == best:
         return Scaling(
             known, law,
-            f"by the curve it would be at {law.knee:.3g} hosts, but {best} had the most",
+            f"the curve puts it at {law.knee:.3g} hosts, but {best} hosts had the most IOPS",
         )  # fmt: skip
     low, high = min(found), max(found)
     if high > TWICE * low:
         return Scaling(
             known, law,
-            f"without one of the points it would be at {low:.3g} hosts, without another one at "
-            f"{high:.3g}",
+            f"it moves between {low:.3g} and {high:.3g} hosts if one point is left out",
         )  # fmt: skip
     return Scaling(known, law, "", (low, high))

@@ -28,15 +28,15 @@ MOVED = 0.05
 ELSEWHERE = 0.2
 CPU_PER_IO = "CPU per I/O"
 _METHOD = (
-    "whole runs of the same repeat are compared in pairs; intervals: 95 %, {test}; * = shown at 5 "
-    "%, where {figure} is tested by itself and the others, which are secondary, are corrected for "
-    "their number (Holm); columns: geometric means"
+    "runs of the same repeat are compared in pairs; intervals: 95 %, {test}; * = significant at "
+    "5 %: {figure} by itself, the other figures corrected for their number (Holm); columns: "
+    "geometric means"
 )
 
 
 def method_text(plan: Plan) -> str:
     """How the differences were found."""
-    looked = "t with a mixture of effects, valid after whichever repeat one stops (Lai, 1976)"
+    looked = "t with a mixture of effects, valid whenever you stop (Lai, 1976)"
     test = "paired t" if plan.until is None else looked
     return _METHOD.format(test=test, figure=plan.figure)
 
@@ -79,8 +79,8 @@ class ComparisonResults:
             yield from filter(None, [after(self.plan, self.runs, self.complete)])
         if self.complete < self.plan.repeats:
             yield (
-                f"interrupted after {self.complete} of {self.plan.repeats} repeats: that is not "
-                "enough of what was planned; take it as a hint and run it again"
+                f"interrupted after {self.complete} of {self.plan.repeats} repeats, too few "
+                "for a verdict. Treat this as a hint and run it again"
             )
 
 
@@ -98,7 +98,7 @@ def verdict(
             measured = f"; measured: {primary.metric.name} {_change(primary)}"
         return printable(f"{name}{TOO_FEW}{measured}")
     shown = [one for one in tested if one.shown]
-    none = f" that {runs} runs of each can show"
+    none = f" that {runs} runs of each can detect"
     if not shown:
         what = "completions run elsewhere, but " if went else ""
         of = " in IOPS, latency or CPU time" if went else ""
@@ -216,8 +216,8 @@ def _payer_unknown(tested: Sequence[FigureComparison], shifts: Sequence[CpuShift
         f"CPU {s.cpu} {s.load[0]:.0f} → {s.load[1]:.0f} %" for s in shifts[:CPUS_SHOWN]
     )
     yield (
-        f"which CPU pays for it can't be determined: no load differs by more than it does from "
-        f"run to run ({loads}); cpus_allowed in the job keeps it on the same CPUs"
+        "cannot tell which CPU pays for it: no load differs by more than its noise from run "
+        f"to run ({loads}); cpus_allowed in the job keeps it on the same CPUs"
     )
 
 

@@ -251,7 +251,7 @@ def _probe_fields() -> Iterator[Field]:
     for name, unit, meaning in (
         ("seconds", "s", "interval of these rates, by the kernel's clock"),
         ("age_s", "s", "before the frame's end that they were read"),
-        ("requeues/s", "1/s", "requests that the driver gave back, to be issued again"),
+        ("requeues/s", "1/s", "requests that the driver returned, to be issued again"),
         ("merges/s", "1/s", "I/Os that were merged into requests (part sizes)"),
         ("sequential", "%", "of the requests, issued where the one before on this disk ended "
          "(part sizes)"),

@@ -67,8 +67,8 @@ class Exports:
             file.write(text_format(self.families()))
         except OSError as error:
             raise UsageError(
-                f"--textfile {printable(name)} can't be written ({error.strerror}).",
-                "Name a file in a directory that you may write to.",
+                f"Cannot write --textfile {printable(name)}: {error.strerror}.",
+                "Choose a directory you can write to.",
             ) from error
 
     @property
@@ -131,5 +131,5 @@ class Exports:
         except OSError as error:
             # once: the next second says the same
             if not self._failed and self._tell is not None:
-                self._tell(f"--textfile can't be written ({error.strerror}); measuring goes on")
+                self._tell(f"cannot write --textfile ({error.strerror}); measuring continues")
             self._failed = True

@@ -40,8 +40,8 @@ class Listener:
             self._server = _Server((LOOPBACK, port), handler)
         except OSError as error:
             raise UsageError(
-                f"Port {port} of {LOOPBACK} can't be listened on ({error.strerror}).",
-                "Any free port: --openmetrics-listen 0",
+                f"Cannot listen on port {port} of {LOOPBACK} ({error.strerror}).",
+                "For any free port: --openmetrics-listen 0",
             ) from error
         self._thread = threading.Thread(
             target=self._server.serve_forever, name="openmetrics", daemon=True

@@ -45,10 +45,10 @@ PREFIX = "iopstui_"
 Grown = Callable[[DiskRates], "float | None"]
 
 COUNTERS = {
-    "frames": "intervals that were measured",
-    "runs": "fio runs that were begun",
-    "runs_failed": "fio runs that failed",
-    "findings": "findings that were said, by rule",
+    "frames": "measured intervals",
+    "runs": "started fio runs",
+    "runs_failed": "failed fio runs",
+    "findings": "findings, by rule",
     "own_cpu_seconds": "CPU time of iopstui itself",
     "fio_ios": "I/Os that fio completed, its ramp included",
     "fio_bytes": "bytes that fio completed, its ramp included",
@@ -58,8 +58,8 @@ COUNTERS = {
     "disk_read_bytes": "bytes read",
     "disk_written_bytes": "bytes written",
     "disk_discarded_bytes": "bytes discarded",
-    "disk_read_time_seconds": "what all read requests waited together, queueing included",
-    "disk_write_time_seconds": "what all write requests waited together, queueing included",
+    "disk_read_time_seconds": "total time of all read requests, queueing included",
+    "disk_write_time_seconds": "total time of all write requests, queueing included",
     "disk_io_time_seconds": "time with at least one request in flight",
     "disk_io_time_weighted_seconds": "the same, times the requests in flight",
 }
@@ -70,7 +70,7 @@ HISTOGRAMS = {
 }
 GAUGES = {
     "fio_percentile_seconds": "of fio's latencies in the newest interval",
-    "fio_progress_ratio": "how far fio's run is, as fio says",
+    "fio_progress_ratio": "progress of the run, as reported by fio",
     "fio_failed_rows": "rows of fio's report that have an error",
     "disk_in_flight": "requests in flight at the end of the newest interval",
     "throttled_ratio": "of the time, a cgroup's CPU limit stopped iopstui and fio",
@@ -150,7 +150,7 @@ class Metrics:
     def families(self) -> Iterator[Family]:
         """All that is known, in one order."""
         about = labels(version=__version__, host=self._host, target=printable(self._target))
-        yield Family("iopstui", INFO, "what is measured, and by which version",
+        yield Family("iopstui", INFO, "what is measured, and the version",
                      [Sample("", about, 1)])  # fmt: skip
         yield _gauge("up", "1 while it measures", {(): float(not self._over)})
         if self._newest is not None:

@@ -34,8 +34,8 @@ class Textfile:
         shown = printable(path)
         if not self._name.endswith(SUFFIX) or "\0" in path:
             raise UsageError(
-                f"--textfile {shown} does not end in {SUFFIX}: node_exporter would not read it.",
-                f"Name it so: --textfile {shown or 'iopstui'}{SUFFIX}",
+                f"--textfile {shown} does not end in {SUFFIX}, so node_exporter would not read it.",
+                f"For example: --textfile {shown or 'iopstui'}{SUFFIX}",
             )
         self._directory = self._opened(shown)
         try:
@@ -50,8 +50,8 @@ class Textfile:
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise UsageError(
-                f"--textfile {shown}: its directory can't be opened ({why}).",
-                "Name the one that node_exporter reads (its --collector.textfile.directory).",
+                f"--textfile {shown}: cannot open its directory ({why}).",
+                "Use the directory that node_exporter reads (its --collector.textfile.directory).",
             ) from error
 
     def _check(self, shown: str) -> None:
@@ -63,7 +63,7 @@ class Textfile:
         except OSError as error:
             why = "it is a link" if error.errno == errno.ELOOP else error.strerror
             raise UsageError(
-                f"--textfile {shown} is there and can't be replaced: {why}.", "Name another file."
+                f"--textfile {shown} exists and cannot be replaced: {why}.", "Choose another file."
             ) from error
         try:
             # of a directory or a pipe nothing is read
@@ -71,8 +71,8 @@ class Textfile:
         finally:
             os.close(fd)
         if not ours:
-            raise UsageError(f"--textfile {shown} is there, and iopstui has not written it.",
-                             "Name another file, or remove it.")  # fmt: skip
+            raise UsageError(f"--textfile {shown} exists and was not written by iopstui.",
+                             "Choose another file, or remove it.")  # fmt: skip
 
     def write(self, text: str) -> None:
         """Put ``text`` in the place of what is there. OSError; then what was there still is."""

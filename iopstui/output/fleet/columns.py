@@ -38,9 +38,9 @@ def head_columns() -> Iterator[Column]:
     yield Column("utc", TIME, meaning="the same as date and time (UTC)")
     yield Column("interval_s", unit="s", meaning="the second's length")
     yield Column("expected", WHOLE, meaning="hosts that take part in it")
-    yield Column("counted", WHOLE, meaning="hosts of which all of it was measured")
-    yield Column("missing", WORDS, meaning="hosts that say nothing of it")
-    yield Column("incomplete", WORDS, meaning="hosts of which less than 80 % of it was measured")
+    yield Column("counted", WHOLE, meaning="hosts that were measured for the whole second")
+    yield Column("missing", WORDS, meaning="hosts without data for this second")
+    yield Column("incomplete", WORDS, meaning="hosts that were measured for less than 80 % of it")
 
 
 def head_cells(second: MergedSecond) -> list[object]:
@@ -59,7 +59,7 @@ def figure_columns() -> Iterator[Column]:
             yield like(f"fio.{part}.{name}", f"fio.{part}.{kind}{name}")
     for name in _OF_KERNEL:
         yield like(f"kernel.{name}", f"kernel.{TOTAL}.{name}")
-    yield Column("device.hosts", WHOLE, source="probe", meaning="hosts whose probe counted")
+    yield Column("device.hosts", WHOLE, source="probe", meaning="hosts with a running probe")
     for part in _DEVICE_PARTS:
         for name in _OF_DEVICE:
             yield like(f"device.{part}.{name}", f"{DEVICE}.{part}.{name}")

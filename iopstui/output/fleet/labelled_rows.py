@@ -42,7 +42,7 @@ def line_rows(stream: BinaryIO, label: str, say: Say) -> Iterator[Labelled]:
         if row is None:
             if line.strip() and label not in told:
                 told.add(label)
-                say(f"{label}: lines that are no JSON objects are left out")
+                say(f"{label}: skipping lines that are not JSON objects")
             continue
         host = row.get("host")
         yield (printable(host) if isinstance(host, str) else "") or label, row
@@ -81,7 +81,7 @@ def file_rows(path: Path, label: str, say: Say) -> Iterator[Labelled]:
                     yield (label or name), row
                 return
     except OSError as error:
-        raise UsageError(f"{printable(str(path))} can't be read: {error.strerror}.") from error
+        raise UsageError(f"Cannot read {printable(str(path))}: {error.strerror}.") from error
     yield from recording_rows(path, label)
 
 

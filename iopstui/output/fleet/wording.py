@@ -71,14 +71,14 @@ def ending(found: MergeCertificate) -> Iterator[str]:
 
 
 def _certificate(found: MergeCertificate) -> str:
-    held = f"their frames hold {found.ios} I/Os, {found.bytes} bytes: "
+    held = f"Frames: {found.ios} I/Os, {found.bytes} bytes: "
     if found.exact == found.hosts:
         if found.fio_bytes is None:
             return held + "the I/Os are exactly the sum of fio's counts on all of them."
         return held + "exactly the sum of fio's counts on all of them."
     words = f"exactly fio's count on {found.exact} of {found.hosts}"
     if found.differs:
-        words += f"; another one on {some(found.differs)}"
+        words += f"; different on {some(found.differs)}"
         if found.ramp:
             where = "" if found.ramp == found.differs else f" on {some(found.ramp)}"
             words += f" (the difference{where} {RAMP_WORDS})"

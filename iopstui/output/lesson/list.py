@@ -28,15 +28,15 @@ def list_lessons(
         ending = "" if lesson.minutes == 1 else "s"
         length = f"about {lesson.minutes:g} minute{ending}, {lesson.seconds:.0f} s of it measuring"
         if not cannot:
-            yield from flowed(f"{length}; everything works here", "    ")
+            yield from flowed(f"{length}; everything can be measured here", "    ")
         else:
             some = f"{runs - len(cannot)} of {counted(runs, 'run')}"
             what = "no run" if len(cannot) == runs else some
             why = " ".join(dict.fromkeys(one for one in cannot.values() if one))
-            yield from flowed(f"{length}; {what} can be made here: {why}", "    ")
+            yield from flowed(f"{length}; {what} possible here: {why}", "    ")
     yield ""
     yield f"(here: {printable(target.path)} on {target.device or 'no block device'})"
-    yield "Play one: iopstui lesson NAME [TARGET]  (NAME: its number, its name or a file)"
+    yield "Start one: iopstui lesson NAME [TARGET]  (NAME: number, name or file)"
 
 
 def list_figures() -> Iterator[str]:

@@ -26,7 +26,7 @@ def page_lines(page: ShownPage) -> list[str]:
     """A page as lines of text."""
     lines = ["", f"======== {page.number} of {page.total}: {printable(page.title)}", ""]
     if page.state == SKIPPED:
-        lines += ["  Not shown here:"]
+        lines += ["  Not available here:"]
     for block in page.blocks:
         lines += [*_block_lines(block), ""]
     for letter, text in page.choices:

@@ -63,7 +63,7 @@ def charts(story: Story, scales: Scales) -> list[str]:
     marks = [(mark.t - story.zero, mark.text) for mark in story.marks]
     drawn = [
         *(_foreign(story, scales, times) if story.foreign else _first(story, scales, times, marks)),
-        heat("latency, every I/O: the stronger the colour, the more of that moment's I/Os",
+        heat("Latency of every I/O (stronger colour: more I/Os)",
              story.heat.cells, scales.rows, HEAT_COLUMNS, HEAT_ROWS_PER_DECADE, units.latency,
              times, marks, own_times(story)),
         *([_histogram(run) for run in story.runs] if story.foreign
@@ -82,11 +82,11 @@ Marks = Sequence[tuple[float, str]]
 def _first(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str]:
     device = _device(story)
     return [
-        chart("IOPS: fio's, and the device's own count",
+        chart("IOPS: fio and device",
               [Curve("fio", "fio", _points(story, "fio")),
                Curve(device, "device", _points(story, "device"))],
               scales.iops, units.number, times, marks),
-        chart("latency of all I/Os, logarithmic: " + _bins_of(story),
+        chart("Latency of all I/Os (logarithmic): " + _bins_of(story),
               [Curve(name, style, _points(story, name, top=name != "p50"))
                for name, style in LATENCIES],
               scales.latency, units.latency, times, marks),
@@ -103,12 +103,12 @@ def _bins_of(story: Story) -> str:
 
 def _kernel(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str]:
     return [
-        chart("CPU, percent of one: time not idle and not waiting, and fio's own use",
+        chart("CPU load and fio's CPU use (percent of one CPU)",
               [Curve("busiest", "p999", _points(story, "busiest", top=True)),
                Curve("all, mean", "fio", _points(story, "busy")),
                Curve("fio jobs", "p50", _points(story, "job_cpu"))],
               scales.cpu, units.percent, times, marks),
-        chart("requests under way at the device (aqu-sz)",
+        chart("Requests in flight at the device (aqu-sz)",
               [Curve(_device(story), "device", _points(story, "aqu-sz"))],
               scales.queue, units.number, times, marks),
     ]  # fmt: skip
@@ -119,10 +119,10 @@ def _foreign(story: Story, scales: Scales, times: Times) -> list[str]:
     latencies = [
         Curve(name, style, _points(story, name, top=name != "p50")) for name, style in LATENCIES
     ]
-    title = "latency of all I/Os, logarithmic: " + _bins_of(story)
+    title = "Latency of all I/Os (logarithmic): " + _bins_of(story)
     if not _values([story], [name for name, _ in LATENCIES]):
         latencies = [Curve("mean", "fio", _points(story, "mean"))]
-        title = "mean latency, logarithmic: no percentiles can be made of averages"
+        title = "Mean latency (logarithmic); averages give no percentiles"
     kinds = [
         ("IOPS", [Curve("fio", "fio", _points(story, "fio"))], scales.iops, units.number),
         ("MiB/s", [Curve("fio", "fio", _points(story, "bw"))], scales.speed, units.mib),
@@ -152,5 +152,5 @@ def _histogram(run: Run) -> str:
         return ""
     axis = scaled(logarithmic(keys), units.latency)
     scale = linear([y for curve in curves for _, y in curve.points])
-    title = f"histogram of {run.bins_of}: percent of all I/Os in each twentieth of a power of ten"
+    title = f"Histogram of {run.bins_of}: percent of all I/Os, 20 bins per factor of ten"
     return xy_chart(title, axis, scale, units.percent, curves)

@@ -23,9 +23,9 @@ def charts(story: FleetStory) -> list[str]:
         *_of_fio(story, times),
         *_of_kernels(story, times),
         *_hosts(story, times),
-        _heat("latency, every I/O of all hosts: the stronger the colour, the more of that "
-              "moment's I/Os", story, story.heat, times),
-        _heat("the devices' own latency, by the probes: the stronger the colour, the more requests",
+        _heat("Latency of every I/O of all hosts (stronger colour: more "
+              "I/Os)", story, story.heat, times),
+        _heat("Device latency from the probes (stronger colour: more requests)",
               story, story.device_heat, times),
     ]  # fmt: skip
 
@@ -48,11 +48,11 @@ def _values(curves: list[Curve]) -> list[float]:
 def _of_fio(story: FleetStory, times: Times) -> Iterator[str]:
     both = _curves(story, (("read", "fio"), ("write", "device")), lambda row: row.rates)
     rates = [one for one in both if _values([one])]
-    yield chart("IOPS of all hosts that are counted", rates, linear(_values(rates)), units.number,
+    yield chart("IOPS of all counted hosts", rates, linear(_values(rates)), units.number,
                 times)  # fmt: skip
     ranks = _curves(story, RANKS, lambda row: row.latencies)
     if _values(ranks):
-        yield chart("latency of all I/Os of all hosts, logarithmic", ranks,
+        yield chart("Latency of all I/Os of all hosts (logarithmic)", ranks,
                     logarithmic(_values(ranks)), units.latency, times)  # fmt: skip
     moved = _curves(story, (("all", "fio"),),
                     lambda row: {"all": row.bw / MIB if row.bw is not None else None})  # fmt: skip
@@ -64,22 +64,22 @@ def _of_kernels(story: FleetStory, times: Times) -> Iterator[str]:
     if all(row.kernel["r/s"] is None for row in story.seconds):
         return
     done = _curves(story, (("r/s", "fio"), ("w/s", "device")), lambda row: row.kernel)
-    yield chart("requests per second at the devices of all hosts: the kernels' own count", done,
+    yield chart("Requests per second at the devices of all hosts (kernel)", done,
                 linear(_values(done)), units.number, times)  # fmt: skip
     waiting = _curves(story, (("aqu-sz", "device"),), lambda row: row.kernel)
-    yield chart("requests under way at the devices of all hosts (aqu-sz)", waiting,
+    yield chart("Requests in flight at the devices of all hosts (aqu-sz)", waiting,
                 linear(_values(waiting)), units.number, times)  # fmt: skip
     if any(row.util for row in story.seconds):
         busy = _curves(story, (("highest", "p999"), ("middle", "fio")), lambda row: row.util)
         top = 100.0 if max(_values(busy), default=0.0) <= 100 else None
-        yield chart("util of the hosts' devices, percent: the highest, and the middle one", busy,
+        yield chart("util of the hosts' devices (percent): highest and median", busy,
                     linear(_values(busy), top), units.percent, times)  # fmt: skip
 
 
 def _hosts(story: FleetStory, times: Times) -> Iterator[str]:
     counted = _curves(story, (("hosts", "fio"),), lambda row: {"hosts": float(row.counted)})
     top = linear([float(row.expected) for row in story.seconds])
-    yield chart("hosts that are counted", counted, top, units.number, times)
+    yield chart("Counted hosts", counted, top, units.number, times)
 
 
 def _heat(title: str, story: FleetStory, found: FleetHeat, times: Times) -> str:

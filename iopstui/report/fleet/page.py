@@ -42,8 +42,8 @@ def put_fleet(paths: Sequence[Path], kind: str, redact: bool, out: BinaryIO) -> 
 
 def _one(paths: Sequence[Path]) -> Path:
     if len(paths) > 1:
-        raise UsageError("A recording of many hosts is reported by itself.",
-                         "To add several up first: iopstui merge FILE... --format jsonl > ALL",
+        raise UsageError("A recording of many hosts cannot be combined with others in a report.",
+                         "To add up several first: iopstui merge FILE... --format jsonl > ALL",
                          )  # fmt: skip
     return paths[0]
 
@@ -58,8 +58,8 @@ def _markdown(story: FleetStory) -> str:
     whole = [*words.whole_rows(story)]
     if whole:
         parts += [f"## {words.whole_title(story)}", "", *md_table(words.WHOLE_HEAD, whole), ""]
-    parts += ["## Hosts, the slowest first", "", *md_table(words.HOST_HEAD, hosts[:MOST_HOSTS]), ""]
-    parts += [f"{left} more are in CSV and JSON.", ""] if left > 0 else []
+    parts += ["## Hosts, slowest first", "", *md_table(words.HOST_HEAD, hosts[:MOST_HOSTS]), ""]
+    parts += [f"{left} more hosts: see CSV and JSON.", ""] if left > 0 else []
     parts += [f"## Seconds ({words.which_seconds(story)})", "",
               *md_table(words.SECOND_HEAD, words.second_rows(story)), "",
               f"Made by iopstui {__version__} from {md_text(story.file)}."]  # fmt: skip
@@ -77,7 +77,7 @@ def _html(story: FleetStory) -> str:
     parts += ["<h2>Charts</h2>", '<div class="charts">', *drawn, "</div>"] if drawn else []
     seconds = table(words.SECOND_HEAD, words.second_rows(story), left=2)
     parts += [
-        "<h2>Hosts, the slowest first</h2>", table(words.HOST_HEAD, words.host_rows(story), left=2),
+        "<h2>Hosts, slowest first</h2>", table(words.HOST_HEAD, words.host_rows(story), left=2),
         f"<details><summary>Chart data ({words.which_seconds(story)})</summary>",
         seconds, "</details>",
     ]  # fmt: skip

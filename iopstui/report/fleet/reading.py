@@ -68,11 +68,11 @@ class Reading:
     def left_out(self) -> Iterator[tuple[str, str]]:
         """Of what was read: a word for it, and what is not in the seconds."""
         if self.repeated:
-            yield "counted once", f"{counted(self.repeated, 'second')} of hosts that came twice"
+            yield "counted once", f"{counted(self.repeated, 'second')} of hosts that are duplicate"
         if self.broken:
-            yield "left out", f"{counted(self.broken, 'line')} that no iopstui writes"
+            yield "left out", f"{counted(self.broken, 'line')} that iopstui does not write"
         if self._unread:
-            yield "not read", "lines that are no JSON objects, or cut off"
+            yield "not read", "lines that are not JSON objects, or cut off"
 
     def _say(self, words: str) -> None:
         """A line that is none is told of; which label it has is no matter."""
@@ -101,11 +101,10 @@ class Reading:
         yield from merger.finish()
         if not (merger.merged or any(host.frames for host in merger.hosts.values())):
             broken = counted(self.broken, "line")
-            none = f" ({broken} that no iopstui writes)" if self.broken else ""
+            none = f" ({broken} that iopstui does not write)" if self.broken else ""
             raise UsageError(
-                f"{printable(str(self.path))} has JSON lines of iopstui, but not a single frame"
-                f"{none}.",
-                "iopstui fleet HOSTS --job JOB --record FILE writes one that has.",
+                f"{printable(str(self.path))} has JSON lines of iopstui, but no frames{none}.",
+                "To record hosts: iopstui fleet HOSTS --job JOB --record FILE",
             )
 
 

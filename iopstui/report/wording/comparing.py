@@ -29,7 +29,7 @@ def together(stories: Sequence[Story]) -> str:
 def aligned(stories: Sequence[Story], shared: bool) -> str:
     """Where the charts of several begin, and whether they share their axis of time; "" where
     they do, and each begins with its recording."""
-    words = "Charts count from the beginning of each one's longest run." if any(
+    words = "Charts start at the beginning of each recording's longest run." if any(
         story.zero for story in stories) else ""  # fmt: skip
     if shared:
         return words

@@ -38,10 +38,7 @@ SIDE_HEAD: Row = (
     "run", "what was changed", "IOPS", "change", "MiB/s", "p50", "p99", "aqu-sz", "util %", "s",
     "ended",
 )  # fmt: skip
-SIDE_BY_SIDE = (
-    "Runs. Figures cover the measured time without ramp; the change is in IOPS against the "
-    "previous run:"
-)
+SIDE_BY_SIDE = "Runs. Figures exclude the ramp; the change is in IOPS from the previous run:"
 
 
 def block(text: str) -> str:
@@ -171,7 +168,7 @@ def run_rows(run: Run) -> Iterator[Row]:
         yield from _sum_rows(run, summary)
 
 
-STRETCHES = "Between marks: means of fio, or of the device (d) if no job ran."
+STRETCHES = "Means between marks: of fio, or of the device (d) without a job."
 STRETCH_HEAD = ("time", "from this mark on", "IOPS", "MiB/s", "p99", "s")
 
 
@@ -213,8 +210,8 @@ def run_title(run: Run) -> str:
     """Whose figures ``run_rows`` are."""
     summary = run.finished.summary if run.finished else {}
     if not is_final(summary):
-        return "fio's own last report before it was killed:"
-    return "Made of the logs:" if summary.get("logged") else "fio's final figures:"
+        return "fio's last report before it was killed:"
+    return "From the logs:" if summary.get("logged") else "fio's final figures:"
 
 
 HISTOGRAM_HEAD: Row = ("latency", "I/Os", "of all", "and faster")
@@ -296,7 +293,7 @@ def reconciled(run: Run) -> str:
     if run.note:
         return run.note
     if run.part:
-        return "The recording starts during the run: fio's final figures cover more."
+        return "The recording starts during the run, so fio's final figures cover more."
     words = reconciliation(run.finished.summary, run.total)
     return words[0].upper() + words[1:]
 
@@ -331,7 +328,7 @@ def name_of(run: Run) -> str:
 
 def job_file_title(story: Story) -> str:
     """What the job file is that a report shows."""
-    return ("fio's options from its JSON, as a job file" if story.foreign
+    return ("Job file made from the options in fio's JSON" if story.foreign
             else "the job file")  # fmt: skip
 
 

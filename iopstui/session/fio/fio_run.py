@@ -114,8 +114,7 @@ def hangs(pids: Sequence[int]) -> str:
     if not states <= {"D"}:
         told = ", ".join(sorted(states))
         return (
-            f"{named} was killed and has not ended yet (state {told}); why is not known, and its "
-            "guard stays with it"
+            f"{named} was killed but has not ended yet (state {told}); its guard keeps watching it"
         )
     return (
         f"{named} hangs in the kernel, waiting for the device; it is killed and ends when the "
@@ -395,12 +394,12 @@ class FioRun:
         silent = self.last is None and self.phase == RUN
         place = self._process.no_room() if self._process is not None and silent else ""
         if place:
-            return f"fio's figures could not be written: there is no room left in {place}"
+            return f"fio's figures could not be written: no space left in {place}"
         if code == 0 and not errors and killed is None and not silent:
             return ""
         because = self._because()
         if code == 0 and silent and not errors:
-            return "fio ended without a single result" + (f": {because}" if because else "")
+            return "fio ended without any result" + (f": {because}" if because else "")
         if errors:
             names = ", ".join(
                 f"{os.strerror(number)} (errno {number})" for number in sorted(errors)
@@ -416,8 +415,8 @@ class FioRun:
         log = [line for line in self.log if not _CHATTER.search(line)]
         if any(map(_TOO_SHORT.search, log)):
             return (
-                "a file that it works on is shorter than its size=, and an existing file is "
-                "never extended or recreated; give a smaller size="
+                "a file of the job is shorter than its size=, and iopstui never extends or "
+                "replaces an existing file; use a smaller size="
             )
         too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
         because = complaint(too_long or log)
@@ -425,7 +424,7 @@ class FioRun:
             most = f"{self.prepared.longest >> 20} MiB"
             limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
             if 0 <= limit < self.prepared.longest:  # RLIM_INFINITY is -1
-                return f"{because} (this shell lets no file grow beyond {limit} bytes: ulimit -f)"
+                return f"{because} (this shell limits files to {limit} bytes: ulimit -f)"
             because += (
                 f" (a file may grow to {most} here; offset=, nrfiles= or a larger bs= make it "
                 "longer than size= says)"
@@ -451,8 +450,8 @@ class FioRun:
 
 def _unwatched(deadline_s: float) -> str:
     return (
-        f"fio was ended, because iopstui was stopped or hung for {deadline_s:g} s and could not "
-        f"watch it{UNTIL_THEN}"
+        f"fio was stopped, because iopstui was stopped or hung for {deadline_s:g} s and could "
+        f"not watch it{UNTIL_THEN}"
     )
 
 
@@ -465,7 +464,7 @@ def _cut_short(number: int) -> str:
     except ValueError:
         name = f"signal {number}"
     return (
-        f"the run was cut short: {name} came to one of fio's processes, and not from iopstui"
+        f"the run was cut short: one of fio's processes received {name}, and not from iopstui"
         f"{UNTIL_THEN}"
     )
 

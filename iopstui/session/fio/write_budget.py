@@ -58,8 +58,8 @@ class WriteBudget:
         if self._bound is None or counted <= self._bound.most:
             return ""
         return (
-            f"ended after {size(counted)} written: by its size=, loops= and rate= it was to write "
-            f"{size(self._bound.most)} at most, and that was said before"
+            f"stopped after writing {size(counted)}: its size=, loops= and rate= announced at "
+            f"most {size(self._bound.most)}"
         )
 
     def why_not(self, layout_bytes: int) -> str:
@@ -71,15 +71,15 @@ class WriteBudget:
         if layout_bytes > left:
             self.over = True
             return (
-                f"the run is not begun: its new files take {size(layout_bytes)}, of the write "
-                f"budget of {size(self.most)} there is {size(max(0, left))} left"
+                f"the run was not started: its new files need {size(layout_bytes)}, but only "
+                f"{size(max(0, left))} of the write budget of {size(self.most)} is left"
             )
         if self._largest > left:
             self.over = True
             return (
-                "the next run is not begun: runs before it wrote up to "
-                f"{size(self._largest)}, of the write budget of {size(self.most)} there is "
-                f"{size(max(0, left))} left"
+                "the next run was not started: earlier runs wrote up to "
+                f"{size(self._largest)}, but only {size(max(0, left))} of the write budget of "
+                f"{size(self.most)} is left"
             )
         return ""
 

@@ -174,14 +174,14 @@ def against_baseline(judged: ExpectationChecked) -> str:
     if judged.why:
         return f", {100 * ratio:.1f} % of it; {judged.why}"
     if judged.low is None or judged.high is None:
-        return f", {100 * ratio:.1f} % of it; there is no confidence interval"
+        return f", {100 * ratio:.1f} % of it (no confidence interval)"
     low, high = f"{100 * judged.low:.1f}", f"{100 * judged.high:.1f}"
     words = f", {100 * ratio:.1f} % of it ({low} to {high} % with 95 % confidence)"
     part = judged.limit / judged.base if judged.base else 0.0
     if judged.passed and judged.low < part < judged.high:
-        words += "; the limit lies within, so it is not certain on which side the run is"
+        words += "; the limit lies within the interval, so this is not certain"
     if not judged.base_spread:
-        words += "; the baseline has no interval and is taken to be as uneven as this run"
+        words += "; the baseline has no interval and is assumed to vary as much as this run"
     return words
 
 

@@ -34,7 +34,7 @@ class Pinning:
                 before = self._bound[job.pid]
                 gone = before.isdisjoint(online())
                 yield (
-                    f"job {job.index} (process {job.pid}) is not bound to CPU {ranges(before)} "
-                    f"any more{', which is offline' if gone else ''}: it may run on CPU "
-                    f"{ranges(now)} from now on"
+                    f"job {job.index} (process {job.pid}) is no longer bound to CPU "
+                    f"{ranges(before)}{', which is offline' if gone else ''}: it may now run "
+                    f"on CPU {ranges(now)}"
                 )

@@ -75,9 +75,7 @@ class SessionProbe:
         except ProbeUnusable as error:
             return str(error)
         self._begins(parts, counter, True)
-        words = (
-            f"the probe ({', '.join(parts)}) begins, by programs of its own: {costs(parts, OWN)}"
-        )
+        words = f"probe on ({', '.join(parts)}), with own programs: {costs(parts, OWN)}"
         context.notice("info", words)
         return ""
 
@@ -88,7 +86,7 @@ class SessionProbe:
         from iopstui.linux.probe.tracepoints import read_tracepoints
 
         context, followed = self._context, self._followed
-        also = f" (its own programs, which would cost less, don't count: {because})"
+        also = f" (own programs would cost less but do not work: {because})"
         reason = why_not(context.roots, parts, followed)
         if reason is not None:
             # the same right was missing for both
@@ -102,7 +100,7 @@ class SessionProbe:
             followed, parts, self._begun + 1, keys, context.clock, self._group_of,
         )  # fmt: skip
         self._begins(parts, counter, False)
-        words = f"the probe ({', '.join(parts)}) begins with bpftrace, which takes some seconds: "
+        words = f"probe on ({', '.join(parts)}), with bpftrace, ready in some seconds: "
         context.notice("info", words + costs(parts) + (also if because else ""))
 
     def _off(self, why: str) -> None:
@@ -138,7 +136,7 @@ class SessionProbe:
                 self._begin_bpftrace(parts, problem)
             else:
                 self.why_off = f"{problem}. See: iopstui doctor"
-                self._context.warn(f"the probe is off: {self.why_off}")
+                self._context.warn(f"probe off: {self.why_off}")
         return None
 
     def close(self) -> None:
@@ -159,4 +157,4 @@ class SessionProbe:
 def costs(parts: Sequence[str], by: str = BPFTRACE) -> str:
     """What these parts cost, in words."""
     total = OWN_COST if by == OWN else sum(COSTS[part] for part in parts)
-    return f"about {total:.1f} µs of CPU for each I/O"
+    return f"about {total:.1f} µs of CPU per I/O"

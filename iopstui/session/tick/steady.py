@@ -70,10 +70,10 @@ class SteadyStop:
             return ""
         self.found = found
         return (
-            f"steady after {clock(seconds)}: in the last {ROUNDS} rounds of "
-            f"{self._round_s:g} s there were {number(found.mean)} IOPS on average; their range is "
-            f"{100 * found.range:.1f} % of that, their trend {100 * found.slope:.1f} %. "
-            "The run is ended (--until-steady); fio's final figures hold the time before, too"
+            f"steady after {clock(seconds)}: the last {ROUNDS} rounds of {self._round_s:g} s "
+            f"averaged {number(found.mean)} IOPS (range {100 * found.range:.1f} %, trend "
+            f"{100 * found.slope:.1f} %). Stopping (--until-steady); fio's final figures also "
+            "cover the time before"
         )
 
 

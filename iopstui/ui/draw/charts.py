@@ -184,7 +184,7 @@ def draw_polylines(
     ``rows`` strings for each. plotext draws them in one figure, each in a band of its own, because
     a figure costs more than a line in it.
 
-    plotext 6.1 aborts the process on density("full") and on what is no number, and fails on
+    plotext 6.1 aborts the process on density("full") and on what is not a number, and fails on
     logarithmic axes now and then, so it gets linear coordinates between 0 and 1 and its default
     density."""
     if not any(lines) or columns < 1 or rows < 1:

@@ -105,7 +105,7 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
         (f"{name}   ", STYLES[n % len(STYLES)]) for n, name in enumerate(variant_names(plan))
     ]
     if plan.settle:
-        names.append(("│ measured from here", MARK))
+        names.append(("│ measurement begins", MARK))
     ends = [
         (n, line.points[-1]) for n, line in enumerate(lines[len(plan.variants) :]) if line.points
     ]

@@ -66,7 +66,7 @@ def page_rows(
     build.text(page.title, BOLD)
     build.blank()
     if page.state == SKIPPED:
-        build.text("Not shown here:", WARNING)
+        build.text("Not available here:", WARNING)
     told = {verdict.text: verdict for verdict in verdicts}
     for block in page.blocks:
         if isinstance(block, Table):

@@ -187,7 +187,7 @@ class ExperimentState:
         if self.started is None or self.finished is not None:
             return "" if self.finished is not None else "between two runs"
         if self.phase == LAYOUT:
-            return "laying out the scratch file; nothing is measured yet"
+            return "creating the scratch file; nothing is measured yet"
         if self.iops is None:
             return "fio is starting"
         plan, at = self.plan, self.elapsed

@@ -45,7 +45,7 @@ def test_offline_cpus_and_holes_are_left_out_and_said() -> None:
     bound = bind_to_queues(hctxs((0, 4, 9), (5, 8)), 4, {0, 5, 8, 9})
     assert bound is not None
     assert bound.cpus == (0, 5, 8, 9)
-    assert "left out, because offline or not allowed: CPU 4" in bound.notes
+    assert "not used (offline or not allowed): CPU  4" in bound.notes
 
 
 def test_a_cpu_of_several_queues_is_used_once() -> None:
@@ -103,11 +103,11 @@ def test_what_is_not_as_one_might_expect() -> None:
     assert notes(2, range(2), (0,), (1,)) == notes(1, range(1), (0,)) == ()
     assert notes(2, range(2), (0, 1)) == ("2 jobs on 1 hardware queue: some jobs share one",)
     assert notes(3, range(2), (0,), (1,)) == (
-        "3 jobs on 2 CPUs: fio starts over with the first CPU, so some CPUs run several jobs",
+        "3 jobs on 2 CPUs: fio wraps around, so some CPUs run several jobs",
         "3 jobs on 2 hardware queues: some jobs share one",
     )
     several = "some CPUs are in the lists of several queues (read or poll queues)"
     assert notes(1, range(1), (0,), (0,)) == (several,)
-    out = "left out, because offline or not allowed: CPU "
+    out = "not used (offline or not allowed): CPU  "
     assert notes(1, range(1), tuple(range(9))) == (f"{out}1, 2, 3, 4, 5, 6, 7, 8",)
     assert notes(1, range(1), tuple(range(10))) == (f"{out}1, 2, 3, 4, 5, 6, 7, 8, ... (9 CPUs)",)
