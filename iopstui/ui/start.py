@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.format import cut, fit
@@ -55,7 +55,7 @@ def run_screen(
         sessions.begin(options.targets)
     try:
         FIRST.show(picker_words(HEAD, "q quits") if pick else sessions.words())
-        code = sessions.show(first_job, pick=pick, refresh_s=refresh_s, lesson=lesson, theme=theme)
+        code = sessions.show(first_job, lesson, pick=pick, refresh_s=refresh_s, theme=theme)
     finally:
         FIRST.end()
         sessions.end()
@@ -115,22 +115,29 @@ class _Sessions:
         # where a recording went on, and where it began
         self._recorded: dict[Path, Path] = {}
 
-    def show(self, first_job: str | None, *, theme: str, **looks: Any) -> int:
+    def show(
+        self, first_job: str | None, lesson: Lesson | None, *, pick: bool, refresh_s: float,
+        theme: str,
+    ) -> int:  # fmt: skip
         """The screen until it is left; the exit code. A recording leads back to the home screen."""
         # only now: Textual takes longer to import than the first interval
         from iopstui.fio.library import shipped_jobs
         from iopstui.linux.devices.udev import HotplugMonitor
         from iopstui.linux.machine.load import DiskLoads
         from iopstui.ui.app import run_app
+        from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
-        options, wanted, first = self._options, _Wanted(), _first_use()
+        options, wanted = self._options, _Wanted()
+        first = FirstView(
+            options.targets, options.job or first_job, options.overrides, pick,
+            run_at_once=options.job is not None, lesson=lesson, first_run=_first_use(),
+        )  # fmt: skip
         while True:
-            code = run_app(
-                self.controller, options.targets, options.job or first_job, options.overrides,
-                _discover, shipped_jobs(), self.ran, run_at_once=options.job is not None,
-                watch=HotplugMonitor, background=self.background, lessons=self.lessons,
-                theme=theme, loads=DiskLoads(), play=wanted.ask, first_run=first, **looks,
+            backend = Backend(
+                self.controller, _discover, shipped_jobs(), HotplugMonitor, DiskLoads(),
+                self.background, self.lessons, wanted.ask,
             )  # fmt: skip
+            code = run_app(backend, first, Appearance(None, theme, refresh_s), self.ran)
             name = wanted.taken()
             if code != EXIT_OK or not name:
                 return code
