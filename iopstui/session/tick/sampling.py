@@ -155,6 +155,11 @@ class Sampling:
         for warning in (*self._own_cost.feed(frame), *self._unbound(reading.jobs)):
             context.warn(warning)
         self._look_around(frame, measuring)
+        self._conclude(frame)
+
+    def _conclude(self, frame: Frame) -> None:
+        """Emit the findings that began or ended with this frame."""
+        context = self._context
         devices = [
             context.devices[name] for name in context.target.opened if name in context.devices
         ]
