@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +15,6 @@ from iopstui.linux.roots import Roots
 from iopstui.safety.journal import state_directory
 from iopstui.safety.leftovers import clean_up
 from iopstui.text import printable
-from iopstui.ui.core.first_frame import FIRST, Words, dashboard_words, picker_words
-from iopstui.ui.dialogs.picker_rows import HEAD
 
 if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments
@@ -54,10 +51,8 @@ def run_screen(
     if not pick:
         sessions.begin(options.targets)
     try:
-        FIRST.show(picker_words(HEAD, "q quits") if pick else sessions.words())
         code = sessions.show(first_job, lesson, pick=pick, refresh_s=refresh_s, theme=theme)
     finally:
-        FIRST.end()
         sessions.end()
     return EXIT_VERDICT if sessions.missed and code == EXIT_OK else code
 
@@ -151,12 +146,6 @@ class _Sessions:
         """The first one, before there is a screen."""
         self._early.append(self._make(paths))
         self._early[0].start()
-
-    def words(self) -> list[Words]:
-        """The first frame, with what is known of the first session already."""
-        session = self._early[0]
-        cpus = len(os.sched_getaffinity(0))
-        return dashboard_words(session.target.path, cpus, len(session.target.tree))
 
     def controller(self, paths: Sequence[str]) -> Controller:
         """The one for these targets; raises IopstuiError."""
