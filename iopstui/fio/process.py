@@ -25,7 +25,7 @@ from iopstui.errors import Missing
 from iopstui.fio import guard as fio_guard
 from iopstui.fio.fence import Fence, isolated, written
 from iopstui.linux.process import private as private_files
-from iopstui.linux.process.limits import mend
+from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.private import abandoned_directories, private_directory
 from iopstui.linux.process.processes import cpu_s, start_time
 from iopstui.linux.sysattr import read_bytes
@@ -119,7 +119,7 @@ class FioProcess:
             # a limit of this shell or machine, as where fio is asked for its options (inspect.py)
             raise Missing(
                 f"Can't start {sys.executable}, which guards fio: {error.strerror}.",
-                mend(error, ""),
+                hint_for_limit(error, ""),
             ) from error
 
     @property

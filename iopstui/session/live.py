@@ -19,7 +19,7 @@ from iopstui import events
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING, IopstuiError
 from iopstui.linux.machine.topology import read_topology
 from iopstui.linux.process.clock import Clock
-from iopstui.linux.process.limits import mend
+from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.processes import thread_cpu_s
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
@@ -446,11 +446,15 @@ def _no_sum(target: Target) -> str:
 
 def _exit_code(error: Exception) -> int:
     """Of a session that has failed: a limit that is used up is the same lack here as before it."""
-    return EXIT_MISSING if isinstance(error, OSError) and mend(error, "") else EXIT_JOB_FAILED
+    return (
+        EXIT_MISSING
+        if isinstance(error, OSError) and hint_for_limit(error, "")
+        else EXIT_JOB_FAILED
+    )
 
 
 def _in_words(error: Exception) -> str:
     """A limit that is used up is nobody's mistake in here: it is told with what raises it."""
-    if isinstance(error, OSError) and (raised := mend(error, "")):
+    if isinstance(error, OSError) and (raised := hint_for_limit(error, "")):
         return f"{error.strerror}. {raised}"
     return f"internal error: {error!r}"

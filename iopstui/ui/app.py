@@ -28,7 +28,6 @@ from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.driver import PatientDriver
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.keys_in_order import KeysInOrder
-from iopstui.ui.core.mends import mend
 from iopstui.ui.core.messages import (
     Controller,
     EventsWaiting,
@@ -36,6 +35,7 @@ from iopstui.ui.core.messages import (
     ViewChanged,
 )
 from iopstui.ui.core.preferences import PREFERENCES
+from iopstui.ui.core.textual_patches import apply_patches
 from iopstui.ui.draw.style import UTF8, charset_for
 from iopstui.ui.draw.theme import apply_roles, prepare, use_terminfo, variables_for
 from iopstui.ui.feed import Feed
@@ -180,7 +180,7 @@ class IopstuiApp(KeysInOrder):
 
     def on_mount(self) -> None:
         """Opens the dashboard, or the picker where nothing was chosen yet."""
-        mend()
+        apply_patches()
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
         driver = self._driver
