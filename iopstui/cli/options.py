@@ -29,15 +29,8 @@ exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety
 NO_TOLERANCE = "0%"
 
 
-def add_run_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of every run. ``run_options`` reads them."""
-    command.add_argument("target", nargs="*", metavar="TARGET", help="see below")
-    command.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
-                         help="set a fio option for every job in the file, e.g. iodepth=32; "
-                              "runtime=N also makes it time_based")  # fmt: skip
-    command.add_argument("--size", metavar="SIZE",
-                         help="size of each scratch file, or of the area to use, e.g. "
-                              "4g")  # fmt: skip
+def _add_write_options(command: argparse.ArgumentParser) -> None:
+    """Options of what a run may write."""
     command.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
                          help="allow overwriting PATH, which must repeat the target; once per "
                               "target")  # fmt: skip
@@ -47,6 +40,29 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--no-fence", action="store_true",
                          help="run your own writing job file even if the kernel cannot restrict "
                               "fio to its files; see iopstui doctor")  # fmt: skip
+
+
+def _add_own_cpu_options(command: argparse.ArgumentParser) -> None:
+    """Options of where iopstui itself runs."""
+    command.add_argument("--cpu", type=values.cpus, metavar="LIST",
+                         help="run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "
+                              "\"all\": anywhere (default: away from the job's and the device's "
+                              "CPUs, if the job names its CPUs)")  # fmt: skip
+    command.add_argument("--nice", type=values.nice, default=0, metavar="N",
+                         help="nice value of iopstui itself, 0 to 19; sampling is not affected "
+                              "(default: 0)")  # fmt: skip
+
+
+def add_run_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of every run. ``run_options`` reads them."""
+    command.add_argument("target", nargs="*", metavar="TARGET", help="see below")
+    command.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
+                         help="set a fio option for every job in the file, e.g. iodepth=32; "
+                              "runtime=N also makes it time_based")  # fmt: skip
+    command.add_argument("--size", metavar="SIZE",
+                         help="size of each scratch file, or of the area to use, e.g. "
+                              "4g")  # fmt: skip
+    _add_write_options(command)
     command.add_argument(
         "--knob",
         action="append",
@@ -62,13 +78,7 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
         help="bind each fio job to a CPU of a different hardware queue",
     )
     add_interval(command)
-    command.add_argument("--cpu", type=values.cpus, metavar="LIST",
-                         help="run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "
-                              "\"all\": anywhere (default: away from the job's and the device's "
-                              "CPUs, if the job names its CPUs)")  # fmt: skip
-    command.add_argument("--nice", type=values.nice, default=0, metavar="N",
-                         help="nice value of iopstui itself, 0 to 19; sampling is not affected "
-                              "(default: 0)")  # fmt: skip
+    _add_own_cpu_options(command)
     add_probe(command)
     command.add_argument("--record", type=values.new_file, metavar="FILE",
                          help="record all measurements in FILE, which must not exist; for "

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
 from iopstui.experiment.runner import RunConditions, common_share, text_of
-from iopstui.fio.inspect import Fio
+from iopstui.fio.inspect import Fio, SectionFiles
 from iopstui.fio.job_text import describe
 from iopstui.fio.library import find_job
 from iopstui.linux.process.private import private_directory, remove, write_text
@@ -52,6 +52,18 @@ class Preview:
     scratch_bytes: int
 
 
+def _scratch_bytes(
+    text: str,
+    sections: Sequence[SectionFiles],
+    size: str | None,
+    share: int | None,
+    target: Target,
+) -> int:
+    """How much scratch files in the target's directories need."""
+    places = [Path(place.path) for place in target.places]
+    return scratch_total(text, sections, size, room_for_all(places), share, len(places))
+
+
 def preview_of(
     plan: Plan,
     target: Target,
@@ -66,11 +78,12 @@ def preview_of(
     told: dict[str, list[str]] = {}
     writes, largest = False, 0
     share = common_share(plan, job_target)
+    repeated = plan.points > len(plan.every_job)
     try:
         for step in distinct(plan):
             text = text_of(plan, step)
             _check_stages(step.job, text)
-            if plan.points > len(plan.every_job):
+            if repeated:
                 _check_logs(step.job, text)
             check_place(find_job(step.job), text, job_target)
             label = f"{step.job} with {step.label}"
@@ -81,9 +94,7 @@ def preview_of(
                 bound(text, {}, job_target, devices)
             size = step.of(SIZE).get("size", conditions.size)
             if job_target is not None and job_target.kind == kinds.DIRECTORY:
-                places = [Path(place.path) for place in job_target.places]
-                room, spread = room_for_all(places), len(places)
-                total = scratch_total(text, facts.sections, size, room, share, spread)
+                total = _scratch_bytes(text, facts.sections, size, share, job_target)
                 largest = max(largest, total)
             else:
                 file = write_text(private, JOB, text)
@@ -91,7 +102,7 @@ def preview_of(
                                  no_fence=conditions.no_fence)  # fmt: skip
                 prepared = prepare(own, job_target, fio, private, devices, roots)
                 prepared.close()
-                if plan.points > len(plan.every_job):
+                if repeated:
                     _check_again(step.job, prepared, conditions.destroy_data)
     finally:
         remove(private)

@@ -18,7 +18,7 @@ from pathlib import Path
 from iopstui.errors import Interrupted, Missing, UsageError
 from iopstui.fio.fence import Fence, started
 from iopstui.linux.counters.signal_flag import SignalFlag, shielded
-from iopstui.linux.process.limits import mend
+from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
 from iopstui.linux.process.programs import which
 from iopstui.model.fio.jobfile import END_SECTION as _END
@@ -239,7 +239,7 @@ def ask(command: Sequence[str], cwd: Path | None, fence: Fence) -> subprocess.Co
         streams = _answer(process, command[0])
     except OSError as error:
         why, hint = _why_not(command[0], error)
-        raise Missing(f"Can't run {command[0]}: {why}.", mend(error, hint)) from error
+        raise Missing(f"Can't run {command[0]}: {why}.", hint_for_limit(error, hint)) from error
     finally:
         if process is not None:
             _end(process)

@@ -25,7 +25,7 @@ from iopstui.errors import Missing
 from iopstui.fio import guard as fio_guard
 from iopstui.fio.fence import Fence, isolated, written
 from iopstui.linux.process import private as private_files
-from iopstui.linux.process.limits import mend
+from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.private import abandoned_directories, private_directory
 from iopstui.linux.process.processes import cpu_s, start_time
 from iopstui.linux.sysattr import read_bytes
@@ -104,34 +104,23 @@ class FioProcess:
         self._messages: dict[str, tuple[int, int]] = {}
         self._guard_rest = b""
         self._inotify = _watch(private / OUTPUT)
-        guard = [*isolated(fio_guard), *["--hold"] * hold]
+        options = ["--hold"] if hold else []
         if deadline_s is not None:
-            guard += ["--deadline", str(deadline_s)]
-        places = [str(path) for path in cleanup]
+            options += ["--deadline", str(deadline_s)]
         try:
             own = replace(fence, own=(str(private), *fence.own))
             specification = written(own, command[0], private)
-            self._guard = subprocess.Popen(
-                [*guard, str(private), specification, *places, "--", *command],
-                pass_fds=tuple(keep),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=dict(env) if env is not None else None,
-                cwd=cwd,
-                start_new_session=True,
+            places = [str(path) for path in cleanup]
+            self._guard = _start_guard(
+                [*options, str(private), specification, *places, "--", *command], keep, env, cwd
             )
         except OSError as error:
             self._release()
             # a limit of this shell or machine, as where fio is asked for its options (inspect.py)
             raise Missing(
                 f"Cannot start {sys.executable}, which guards fio: {error.strerror}.",
-                mend(error, ""),
+                hint_for_limit(error, ""),
             ) from error
-        assert self._guard.stdout is not None and self._guard.stdin is not None
-        os.set_blocking(self._guard.stdout.fileno(), False)
-        # a stopped guard reads nothing: nobody waits for it
-        os.set_blocking(self._guard.stdin.fileno(), False)
 
     @property
     def wake_fds(self) -> tuple[int, ...]:
@@ -306,6 +295,30 @@ class FioProcess:
 def _said(line: str) -> GuardMessage:
     word, *rest = line.split()
     return GuardMessage(word, tuple(int(number) for number in rest))
+
+
+def _start_guard(
+    arguments: Sequence[str],
+    keep: Sequence[int],
+    env: Mapping[str, str] | None,
+    cwd: Path | None,
+) -> subprocess.Popen[bytes]:
+    """Start the guard process with these arguments; its pipes never block."""
+    guard = subprocess.Popen(
+        [*isolated(fio_guard), *arguments],
+        pass_fds=tuple(keep),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=dict(env) if env is not None else None,
+        cwd=cwd,
+        start_new_session=True,
+    )
+    assert guard.stdout is not None and guard.stdin is not None
+    os.set_blocking(guard.stdout.fileno(), False)
+    # a stopped guard reads nothing: nobody waits for it
+    os.set_blocking(guard.stdin.fileno(), False)
+    return guard
 
 
 def _watch(path: Path) -> int | None:

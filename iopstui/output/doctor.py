@@ -18,8 +18,8 @@ def report(checks: Sequence[Check], width: int) -> tuple[str, int]:
     for check in checks:
         head = f"{check.state:<7}{check.what}"
         lines += _wrapped(printable(check.found), head, width)
-        if check.mend:
-            lines += _wrapped("→ " + printable(check.mend), "", width)
+        if check.fix:
+            lines += _wrapped("→ " + printable(check.fix), "", width)
     missing = any(check.state == NEEDED for check in checks)
     return "\n".join(lines) + "\n", EXIT_MISSING if missing else EXIT_OK
 

@@ -34,13 +34,13 @@ _ON_THE_HOST = "run the container with --privileged -v /sys:/sys, or run iopstui
 @dataclass(frozen=True, slots=True)
 class Check:
     """One line of the report. ``state`` is "ok", "lacks" (something is not shown without it)
-    or "needed" (nothing can be measured without it); ``mend`` is the command that fixes it.
+    or "needed" (nothing can be measured without it); ``fix`` is the command that fixes it.
     """
 
     what: str
     state: str
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
 def examine(roots: Roots | None = None) -> list[Check]:
@@ -139,8 +139,8 @@ def _settings(roots: Roots) -> Check | None:
         return None
     if any(os.access(place, os.W_OK) for place in places):
         return Check("tunables", OK, "can be changed")
-    mend = "sudo iopstui ..." if os.geteuid() else f"In a container: {_ON_THE_HOST}"
-    return Check("tunables", LACKS, "can be read, not changed", mend)
+    fix = "sudo iopstui ..." if os.geteuid() else f"In a container: {_ON_THE_HOST}"
+    return Check("tunables", LACKS, "can be read, not changed", fix)
 
 
 def _direct(roots: Roots) -> Check:

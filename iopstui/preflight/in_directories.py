@@ -45,27 +45,35 @@ def in_directories(
         raise
 
 
-def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
-    request = asked.request
-    jobs = jobfile.effective(jobfile.changed(asked.text, asked.overrides))
-    places = made.paths
-    per_section: dict[int, dict[str, str]] = {}
-    for index, job in enumerate(jobs):
-        name = shared_name(job)
-        placed = {"directory": escaped(str(made.path))}
-        if len(places) > 1:
-            placed |= _spread_names(job, index, name, len(places))
-        elif name:
-            placed["filename"] = name
-        per_section[index] = placed
-    text = jobfile.changed(asked.text, grouped(asked.text, asked.overrides), per_section)
-    facts = asked.inspected(text, made.path)
-    for path in places if any(direct(job) for job in jobs) else ():
+def _placed(job: Section, index: int, made: scratch.Scratch) -> dict[str, str]:
+    """The options that put the files of the job's section there."""
+    name, spread = shared_name(job), len(made.paths)
+    placed = {"directory": escaped(str(made.path))}
+    if spread > 1:
+        placed |= _spread_names(job, index, name, spread)
+    elif name:
+        placed["filename"] = name
+    return placed
+
+
+def _need_direct(places: Sequence[Path]) -> None:
+    for path in places:
         if not scratch.supports_direct(path):
             raise UsageError(
                 f"The file system of {path.parent} has no O_DIRECT, which the job needs.",
                 "Choose a directory on a disk, or measure the page cache with --set direct=0",
             )
+
+
+def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
+    request = asked.request
+    jobs = jobfile.effective(jobfile.changed(asked.text, asked.overrides))
+    places = made.paths
+    per_section = {index: _placed(job, index, made) for index, job in enumerate(jobs)}
+    text = jobfile.changed(asked.text, grouped(asked.text, asked.overrides), per_section)
+    facts = asked.inspected(text, made.path)
+    if any(direct(job) for job in jobs):
+        _need_direct(places)
     room = scratch.room_for_all([path.parent for path in places]) + made.used_bytes()
     sizes = scratch_sizes(jobs, facts.sections, request.size, room, request.share, len(places))
     sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices.kernel_files import keeps_all, kernel_file_system
-from iopstui.linux.process.limits import mend
+from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.programs import new_directory, unforeseen
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
@@ -150,7 +150,7 @@ def make_scratch(directory: Path) -> Scratch:
                 path.rmdir()
         hint = "Choose a directory you can write to, or a block device: iopstui run TARGET ..."
         raise UsageError(f"Cannot create a scratch file in {directory}: {error.strerror}.",
-                         mend(error, hint)) from error  # fmt: skip
+                         hint_for_limit(error, hint)) from error  # fmt: skip
     note = None
     # without a state directory only the crash of both processes at once leaves the file
     with contextlib.suppress(OSError):

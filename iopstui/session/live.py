@@ -19,7 +19,7 @@ from iopstui import events
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING, IopstuiError
 from iopstui.linux.machine.topology import read_topology
 from iopstui.linux.process.clock import Clock
-from iopstui.linux.process.limits import mend
+from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.processes import thread_cpu_s
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
@@ -29,9 +29,9 @@ from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.findings.evidence import Finding
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.session.fio.current_run import CurrentRun
-from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.lazy_runs import LazyRuns
 from iopstui.session.own_cpus import OwnCpus
+from iopstui.session.session_options import RunPolicy, SamplingOptions
 from iopstui.session.tick.context import Context, Sink
 from iopstui.session.tick.outcomes import OutcomeTracker
 from iopstui.session.tick.sampling import Sampling
@@ -52,56 +52,38 @@ LEAST_WORK = 0.02
 
 
 class LiveSession:
-    """See the module. ``sink`` is called in the session's thread and must not block.
+    """Samples ``target``, runs jobs and emits events until it is closed.
 
-    ``idle_frames`` False: only runs make frames (headless), not the time before and after.
-    ``job_target`` is the target handed to jobs; ``None`` if they name their own files.
-    A recording that is started later begins with the last ``keep_s`` seconds. ``soon``: the first
-    frame is a short one, for whoever waits at a screen.
-    ``budget``: what all runs together may write (none: no limit).
-    ``keep_scratch`` True: scratch files stay until ``close`` for runs that need the same.
-    ``hold`` True: a run is made ready, and starts with ``go``. ``deadline_s``: fio is ended if this
-    process hangs or is stopped for so long (``None``: fio.process.DEADLINE_S).
+    The sink is called in the session's thread and must not block. ``job_target`` is the target
+    given to jobs; ``None`` if they name their own files. ``until_steady``: end a run once it is
+    steady, checked in rounds of this many seconds (session/tick/steady.py).
     """
 
     def __init__(
         self,
         target: Target,
         devices: Mapping[str, BlockDevice],
-        *,
         job_target: Target | None,
+        sampling: SamplingOptions | None = None,
+        policy: RunPolicy | None = None,
+        *,
         roots: Roots | None = None,
-        interval_s: float = 1.0,
-        size: str | None = None,
-        destroy_data: Sequence[str] = (),
-        no_fence: bool = False,
-        bind: bool = False,
-        knobs: Sequence[TunableRequest] = (),
-        idle_frames: bool = True,
-        fio_path: str | None = None,
         clock: Clock | None = None,
+        knobs: Sequence[TunableRequest] = (),
         recorder: Recorder | None = None,
         own_cpus: OwnCpus | None = None,
         expectations: Sequence[Expectation] = (),
-        probe: Sequence[str] = (),
-        keep_s: float = 0.0,
-        soon: bool = True,
-        keep_scratch: bool = False,
-        budget: WriteBudget | None = None,
         until_steady: float | None = None,
-        hold: bool = False,
-        deadline_s: float | None = None,
     ) -> None:
+        sampling, policy = sampling or SamplingOptions(), policy or RunPolicy()
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
-        self.bind = bind
-        self.interval_s = interval_s
-        self.budget = budget or WriteBudget()
-        self._size = size
-        self._destroy_data = tuple(destroy_data)
-        self._no_fence = no_fence
+        self.bind = policy.bind
+        self.interval_s = sampling.interval_s
+        self.budget = policy.budget
+        self._policy = policy
         self._own_cpus = own_cpus or OwnCpus()
-        self._probe = tuple(probe)
+        self._probe = tuple(sampling.probe)
         self._waits: JobRequest | None = None
         self._failed: int | None = None
         self._hangs = ""
@@ -110,20 +92,21 @@ class LiveSession:
         self._thread: threading.Thread | None = None
         self._closing = False
         tape = RecordingBuffer(
-            target, lambda: self.devices, interval_s, idle_frames, knobs, recorder,
-            self.topology, own_files=job_target is None, keep_s=keep_s,
+            target, lambda: self.devices, self.interval_s, sampling.idle_frames, knobs, recorder,
+            self.topology, own_files=job_target is None, keep_s=sampling.keep_s,
         )  # fmt: skip
         verdicts = OutcomeTracker(expectations, SteadyStop(until_steady) if until_steady else None)
         context = self._context = Context(
             target, devices, roots or Roots(), clock or Clock(), tape, verdicts
         )
         self._current = CurrentRun()
-        self._sampling = Sampling(context, self._current, interval_s, idle_frames, soon)
+        self._sampling = Sampling(
+            context, self._current, self.interval_s, sampling.idle_frames, sampling.soon
+        )
         self._knobs = TunableChanges(context, self._sampling, knobs)
         self._runs = LazyRuns(
-            context, self._sampling, self._current, self._knobs, self._own_cpus, job_target,
-            interval_s, fio_path, keep_scratch, self.budget, hold, deadline_s,
-        )  # fmt: skip
+            context, self._sampling, self._current, self._knobs, self._own_cpus, job_target, policy
+        )
 
     # -- called from any thread
 
@@ -169,10 +152,10 @@ class LiveSession:
             JobRequest(
                 job,
                 dict(overrides),
-                self._size,
-                self._destroy_data,
+                self._policy.size,
+                tuple(self._policy.destroy_data),
                 self.bind,
-                no_fence=self._no_fence,
+                no_fence=self._policy.no_fence,
                 plan=plan,
             )
         )
@@ -463,11 +446,15 @@ def _no_sum(target: Target) -> str:
 
 def _exit_code(error: Exception) -> int:
     """Of a session that has failed: a limit that is used up is the same lack here as before it."""
-    return EXIT_MISSING if isinstance(error, OSError) and mend(error, "") else EXIT_JOB_FAILED
+    return (
+        EXIT_MISSING
+        if isinstance(error, OSError) and hint_for_limit(error, "")
+        else EXIT_JOB_FAILED
+    )
 
 
 def _in_words(error: Exception) -> str:
     """A limit that is used up is nobody's mistake in here: it is told with what raises it."""
-    if isinstance(error, OSError) and (raised := mend(error, "")):
+    if isinstance(error, OSError) and (raised := hint_for_limit(error, "")):
         return f"{error.strerror}. {raised}"
     return f"internal error: {error!r}"

@@ -13,6 +13,7 @@ from iopstui.recording.writer import Recorder
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.live import LiveSession
 from iopstui.session.own_cpus import OwnCpus
+from iopstui.session.session_options import RunPolicy, SamplingOptions
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation
@@ -31,30 +32,29 @@ def new_session(
     deadline_s: float | None = None,
 ) -> LiveSession:
     """A new session, not started. ``tell_writes``: each run says first how much it may write.
-    ``deadline_s``: as of ``LiveSession``.
+    ``deadline_s``: as of ``RunPolicy``.
     UsageError for an invalid --record or --cpu; then no file is left."""
-    own_cpus = OwnCpus(options.own_cpus, options.nice)
-    return LiveSession(
-        target,
-        devices,
-        job_target=job_target,
-        interval_s=options.interval_s,
+    sampling = SamplingOptions(options.interval_s, idle_frames, soon, keep_s, options.probe)
+    policy = RunPolicy(
         size=options.size,
         destroy_data=options.destroy_data,
         bind=options.bind,
         no_fence=options.no_fence,
-        knobs=options.knobs,
-        idle_frames=idle_frames,
-        recorder=Recorder(Path(options.record)) if options.record else None,
-        own_cpus=own_cpus,
-        expectations=expectations,
-        probe=options.probe,
-        keep_s=keep_s,
-        soon=soon,
-        until_steady=options.until_steady,
         budget=WriteBudget(options.write_budget, tell_writes),
         # on the screen one run follows another
         keep_scratch=idle_frames,
         hold=options.hold,
         deadline_s=deadline_s,
+    )
+    return LiveSession(
+        target,
+        devices,
+        job_target,
+        sampling,
+        policy,
+        knobs=options.knobs,
+        own_cpus=OwnCpus(options.own_cpus, options.nice),
+        recorder=Recorder(Path(options.record)) if options.record else None,
+        expectations=expectations,
+        until_steady=options.until_steady,
     )

@@ -33,9 +33,10 @@ from iopstui.session.fio.fio_run import (
     ReadyToStart,
     hangs,
 )
-from iopstui.session.fio.write_budget import WriteBudget, fio_wrote
+from iopstui.session.fio.write_budget import fio_wrote
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.run_preparation import RunPreparation, engage
+from iopstui.session.session_options import RunPolicy
 from iopstui.session.stall_timeouts import StallTimeouts
 from iopstui.session.start_signal import StartSignal, armed, executed, planned
 from iopstui.session.tick.context import Context
@@ -54,8 +55,6 @@ class Runs:
     preparing a job takes. Used in the session's thread alone.
 
     ``job_target`` is the target handed to jobs; ``None`` if they name their own files.
-    ``keep_scratch``: scratch files stay for the next run that needs the same. ``hold``: a run is
-    made ready and starts with ``go``.
     ``exit_code`` is the last run's; ``left_behind`` says what hangs in the kernel.
     """
 
@@ -67,12 +66,7 @@ class Runs:
         knobs: TunableChanges,
         own_cpus: OwnCpus,
         job_target: Target | None,
-        interval_s: float,
-        fio_path: str | None,
-        keep_scratch: bool = False,
-        budget: WriteBudget | None = None,
-        hold: bool = False,
-        deadline_s: float | None = None,
+        policy: RunPolicy,
         given_up: SignalFlag | None = None,
     ) -> None:
         self.began_ns: int | None = None
@@ -83,13 +77,10 @@ class Runs:
         self._current = current
         self._knobs = knobs
         self._own_cpus = own_cpus
-        self._interval_s = interval_s
-        self._fio_path = fio_path
-        self._budget = budget or WriteBudget()
-        self._preparing = RunPreparation(context, job_target, self._budget, keep_scratch)
+        self._policy = policy
+        self._budget = policy.budget
+        self._preparing = RunPreparation(context, job_target, self._budget, policy.keep_scratch)
         self._next: JobRequest | None = None
-        self._hold = hold
-        self._deadline_s = deadline_s
         self._word: StartSignal | None = None
         self._planning = False
         # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
@@ -181,7 +172,7 @@ class Runs:
         step = self._current.begin()
         give_up_when(self.given_up)
         try:
-            fio = find_fio(self._fio_path)
+            fio = find_fio(self._policy.fio_path)
             self._knobs.first()
             self._knobs.of_run(request.knobs)
             prepared = self._preparing.prepared(request, fio)
@@ -194,11 +185,11 @@ class Runs:
                 fio,
                 prepared,
                 private_directory,
-                self._interval_s,
+                self._sampling.interval_s,
                 lambda: engage(prepared, context.roots),
                 context.target.on,
-                self._hold,
-                self._deadline_s,
+                self._policy.hold,
+                self._policy.deadline_s,
             )
         )
         self._planning = request.plan
@@ -236,7 +227,7 @@ class Runs:
     def _start_phase(self) -> None:
         run, context = self.run, self._context
         assert run is not None
-        held = self._hold and run.phase == RUN
+        held = self._policy.hold and run.phase == RUN
         self._word = None
         self._awaiting_jobs = run.phase == RUN and not held
         self._patience.begin_phase()
@@ -379,7 +370,7 @@ class Runs:
             return
         if run.phase == LAYOUT:
             self._patience.lay_out(run, self._current.step)
-        elif not (self._hold and self._word is None):
+        elif not (self._policy.hold and self._word is None):
             self._patience.first_word(run)
 
     # -- ending

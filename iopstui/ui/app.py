@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,35 +18,30 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
 from iopstui.events import Event, ExperimentStarted, FrameReady
-from iopstui.fio.library import ShippedJob
-from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.mark_intervals import MarkInterval
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.safety.signals import stopping
 from iopstui.text import printable
 from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, REPLAY, Actions
+from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.driver import PatientDriver
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.keys_in_order import KeysInOrder
-from iopstui.ui.core.mends import mend
 from iopstui.ui.core.messages import (
     Controller,
-    Discover,
     EventsWaiting,
     KeyClicked,
-    Loads,
-    MakeController,
-    MakeWatch,
     ViewChanged,
 )
 from iopstui.ui.core.preferences import PREFERENCES
-from iopstui.ui.draw.style import UTF8, Charset, charset_for
-from iopstui.ui.draw.theme import AUTO, apply_roles, prepare, use_terminfo, variables_for
+from iopstui.ui.core.textual_patches import apply_patches
+from iopstui.ui.draw.style import UTF8, charset_for
+from iopstui.ui.draw.theme import apply_roles, prepare, use_terminfo, variables_for
 from iopstui.ui.feed import Feed
 from iopstui.ui.keys import HELD_IN_LESSON, LIVE_BINDINGS
-from iopstui.ui.lesson.part import LessonKeys, MakeLessons
-from iopstui.ui.parts.experiment import NONE_HERE, ExperimentKeys, MakeBackground
+from iopstui.ui.lesson.part import LessonKeys
+from iopstui.ui.parts.experiment import NONE_HERE, ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
@@ -61,7 +56,6 @@ from iopstui.ui.state.live import LiveState
 if TYPE_CHECKING:
     from textual.await_complete import AwaitComplete
 
-    from iopstui.model.lesson.pages import Lesson
     from iopstui.ui.dashboard.screen import Dashboard
 
 # Live screens stand still; Textual reads this when it is imported elsewhere too.
@@ -69,7 +63,6 @@ os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 
 Told = tuple[Target, list[RunRow], list[MarkInterval]]
-Leave = Callable[[list[Told]], None]
 
 
 ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
@@ -86,11 +79,7 @@ class PlainScrollBar(ScrollBarRender):
 class IopstuiApp(KeysInOrder):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
-    ``make_controller`` is given the chosen devices' paths, none for a scratch file in the
-    current directory; it may raise ``IopstuiError``. Without ``targets`` the device picker opens
-    unless ``pick`` is False, with what ``loads`` says the disks do; ``play`` is told which
-    recording is wanted before the screen is left for it. ``refresh_s`` is the least time between
-    two paints of new figures, ``theme`` the name of a theme (draw/theme.py).
+    ``replay``: a recording is played; ``no_experiments`` says why none can be run.
     """
 
     CSS_PATH = "iopstui.tcss"
@@ -103,56 +92,45 @@ class IopstuiApp(KeysInOrder):
 
     def __init__(
         self,
-        make_controller: MakeController,
-        targets: Sequence[str],
-        job: str | None,
-        overrides: Mapping[str, str],
-        discover: Discover,
-        jobs: Sequence[ShippedJob],
+        backend: Backend,
+        first: FirstView | None = None,
+        look: Appearance | None = None,
         *,
-        pick: bool | None = None,
-        run_at_once: bool | None = None,
-        charset: Charset | None = None,
-        refresh_s: float = 0.0,
-        watch: MakeWatch | None = None,
-        background: MakeBackground | None = None,
-        lessons: MakeLessons | None = None,
-        lesson: Lesson | None = None,
         replay: bool = False,
         no_experiments: str = NONE_HERE,
-        theme: str = AUTO,
-        loads: Loads | None = None,
-        play: Callable[[str], None] | None = None,
-        first_run: bool = False,
     ) -> None:
+        first, look = first or FirstView(), look or Appearance()
         # the filter of NO_COLOR is chosen here, before there is a theme
         no_color = True if "NO_COLOR" in os.environ else None
         super().__init__(driver_class=PatientDriver, ansi_color=no_color)
         use_terminfo(self)
-        prepare(self, theme)
-        self._targets = tuple(targets)
-        self._pick = not targets if pick is None else pick
-        self._run_at_once = job is not None if run_at_once is None else run_at_once
+        prepare(self, look.theme)
+        self._first = first
         self._sessions: list[tuple[Target, LiveState]] = []
         self._replayed = replay
         self._leaving = self.interrupted = False
         self._own_loop: asyncio.AbstractEventLoop | None = None
-        self.charset = charset or charset_for()
-        port = self.port = Port(
+        self.charset = look.charset or charset_for()
+        self.port = Port(
             self, self.charset, self.refresh_footer, self.leave_with, self.open_help, replay
         )
-        self.feed = Feed(port, refresh_s, self._wake, self.call_after_refresh)
-        self.jobs = JobKeys(port, jobs, job, overrides)
+        self.feed = Feed(self.port, look.refresh_s, self._wake, self.call_after_refresh)
+        self._make_parts(backend, first, no_experiments)
+
+    def _make_parts(self, backend: Backend, first: FirstView, no_experiments: str) -> None:
+        """The parts of the screen that have keys."""
+        port = self.port
+        self.jobs = JobKeys(port, backend.jobs, first.job, first.overrides)
         self.targets = TargetKeys(
-            port, make_controller, discover, watch, self._opened, self._close, loads, self._begin,
-            play, lessons is not None, first_run,
-        )  # fmt: skip
+            port, backend, self._opened, self._close, self._begin, first.first_run
+        )
         self.view = ViewKeys(port)
         self.experiments = ExperimentKeys(
-            port, self.jobs, background, self.feed.put, self.experiment_hints, no_experiments
-        )
+            port, self.jobs, backend.background, self.feed.put, self.experiment_hints,
+            no_experiments,
+        )  # fmt: skip
         self.lessons = LessonKeys(
-            port, self.jobs, self.experiments, lessons, lesson, HELD_IN_LESSON
+            port, self.jobs, self.experiments, backend.lessons, first.lesson, HELD_IN_LESSON
         )
         self.actions = Actions([
             self.jobs, self.targets, self.view, self.experiments, self.lessons,
@@ -202,7 +180,7 @@ class IopstuiApp(KeysInOrder):
 
     def on_mount(self) -> None:
         """Opens the dashboard, or the picker where nothing was chosen yet."""
-        mend()
+        apply_patches()
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
         driver = self._driver
@@ -215,7 +193,7 @@ class IopstuiApp(KeysInOrder):
             self.interrupt()
             return
         self.set_timer(0.2, _settle)
-        self.targets.begin(self._targets, self._pick)
+        self.targets.begin(self._first.targets, self._first.opens_picker)
 
     def _opened(self, session: Controller) -> None:
         """Shows the dashboard of a session, which begins."""
@@ -228,7 +206,7 @@ class IopstuiApp(KeysInOrder):
         self.push_screen(dashboard)
         self.refresh_footer()
         session.start(self._sink)
-        if self._run_at_once:
+        if self._first.starts_job:
             self.jobs.run_first()
         self.lessons.begin_first()
 
@@ -475,18 +453,11 @@ def _settle() -> None:
 
 
 def run_app(
-    make_controller: MakeController,
-    targets: Sequence[str],
-    job: str | None,
-    overrides: Mapping[str, str],
-    discover: Callable[[], Mapping[str, BlockDevice]],
-    jobs: Sequence[ShippedJob],
-    leave: Leave,
-    **options: Any,
+    backend: Backend, first: FirstView, look: Appearance, leave: Callable[[list[Told]], None]
 ) -> int:
     """Runs the screen until it is left; the exit code. ``leave`` is given each session's runs when
     all is closed."""
-    app = IopstuiApp(make_controller, targets, job, overrides, discover, jobs, **options)
+    app = IopstuiApp(backend, first, look)
     with stopping(app.interrupt):
         try:
             return run_to_end(app)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from textual.message import Message
@@ -17,10 +17,10 @@ from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.fleet.session import FleetSession
-from iopstui.model.block.device import BlockDevice
 from iopstui.safety.signals import stopping
 from iopstui.ui.actions import Actions, Part
 from iopstui.ui.app import IopstuiApp, run_to_end
+from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.messages import Controller, EventsWaiting
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import Charset
@@ -95,11 +95,16 @@ class FleetApp(IopstuiApp):
         self.host: HostView | None = None
         self._watched = job is None and not replay
         super().__init__(
-            lambda paths: fleet, (), job, {}, _no_devices, jobs, pick=False,
-            run_at_once=job is not None and not replay and not counts,
-            charset=charset, replay=replay,
-            no_experiments=NO_EXPERIMENTS, theme=theme,
-        )  # fmt: skip
+            Backend(lambda paths: fleet, dict, jobs),
+            FirstView(
+                job=job,
+                pick=False,
+                run_at_once=job is not None and not replay and not counts,
+            ),
+            Appearance(charset, theme),
+            replay=replay,
+            no_experiments=NO_EXPERIMENTS,
+        )
         self.actions = Actions([*self._parts(), *self.more_parts()], self.without())
 
     def _parts(self) -> list[Part]:
@@ -316,10 +321,6 @@ class FleetReplayApp(FleetApp):
     def exit_code(self) -> int:
         """What was recorded may have failed, the replay has not."""
         return EXIT_OK
-
-
-def _no_devices() -> Mapping[str, BlockDevice]:
-    return {}
 
 
 def run_fleet_screen(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from textual.message import Message
 
 from iopstui.errors import EXIT_OK
-from iopstui.model.block.device import BlockDevice
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
 from iopstui.safety.signals import stopping
 from iopstui.ui.actions import Actions
 from iopstui.ui.app import IopstuiApp, run_to_end
+from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import REPLAY_BINDINGS
 from iopstui.ui.parts.replay import HELP, RECORDED, REPLACED, ReplayKeys
@@ -39,9 +37,12 @@ class ReplayApp(IopstuiApp):
     ) -> None:
         self.session = session
         super().__init__(
-            lambda paths: session, (), None, {}, _no_devices, (), pick=False, charset=charset,
-            replay=True, no_experiments=RECORDED, theme=theme,
-        )  # fmt: skip
+            Backend(lambda paths: session, dict, ()),
+            FirstView(pick=False),
+            Appearance(charset, theme),
+            replay=True,
+            no_experiments=RECORDED,
+        )
         parts = [*self.actions.parts, ReplayKeys(self.port, session)]
         self.actions = Actions(parts, REPLACED)
         session.on_jump = self.feed.jump
@@ -67,10 +68,6 @@ class ReplayApp(IopstuiApp):
     def exit_code(self) -> int:
         """What was recorded may have failed, the replay has not."""
         return EXIT_OK
-
-
-def _no_devices() -> Mapping[str, BlockDevice]:
-    return {}
 
 
 def run_replay(name: str, speed: float, theme: str = "") -> int:

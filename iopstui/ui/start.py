@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.format import cut, fit
@@ -16,8 +15,6 @@ from iopstui.linux.roots import Roots
 from iopstui.safety.journal import state_directory
 from iopstui.safety.leftovers import clean_up
 from iopstui.text import printable
-from iopstui.ui.core.first_frame import FIRST, Words, dashboard_words, picker_words
-from iopstui.ui.dialogs.picker_rows import HEAD
 
 if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments
@@ -54,10 +51,8 @@ def run_screen(
     if not pick:
         sessions.begin(options.targets)
     try:
-        FIRST.show(picker_words(HEAD, "q quits") if pick else sessions.words())
-        code = sessions.show(first_job, pick=pick, refresh_s=refresh_s, lesson=lesson, theme=theme)
+        code = sessions.show(first_job, lesson, pick=pick, refresh_s=refresh_s, theme=theme)
     finally:
-        FIRST.end()
         sessions.end()
     return EXIT_VERDICT if sessions.missed and code == EXIT_OK else code
 
@@ -115,22 +110,29 @@ class _Sessions:
         # where a recording went on, and where it began
         self._recorded: dict[Path, Path] = {}
 
-    def show(self, first_job: str | None, *, theme: str, **looks: Any) -> int:
+    def show(
+        self, first_job: str | None, lesson: Lesson | None, *, pick: bool, refresh_s: float,
+        theme: str,
+    ) -> int:  # fmt: skip
         """The screen until it is left; the exit code. A recording leads back to the home screen."""
         # only now: Textual takes longer to import than the first interval
         from iopstui.fio.library import shipped_jobs
         from iopstui.linux.devices.udev import HotplugMonitor
         from iopstui.linux.machine.load import DiskLoads
         from iopstui.ui.app import run_app
+        from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
-        options, wanted, first = self._options, _Wanted(), _first_use()
+        options, wanted = self._options, _Wanted()
+        first = FirstView(
+            options.targets, options.job or first_job, options.overrides, pick,
+            run_at_once=options.job is not None, lesson=lesson, first_run=_first_use(),
+        )  # fmt: skip
         while True:
-            code = run_app(
-                self.controller, options.targets, options.job or first_job, options.overrides,
-                _discover, shipped_jobs(), self.ran, run_at_once=options.job is not None,
-                watch=HotplugMonitor, background=self.background, lessons=self.lessons,
-                theme=theme, loads=DiskLoads(), play=wanted.ask, first_run=first, **looks,
+            backend = Backend(
+                self.controller, _discover, shipped_jobs(), HotplugMonitor, DiskLoads(),
+                self.background, self.lessons, wanted.ask,
             )  # fmt: skip
+            code = run_app(backend, first, Appearance(None, theme, refresh_s), self.ran)
             name = wanted.taken()
             if code != EXIT_OK or not name:
                 return code
@@ -144,12 +146,6 @@ class _Sessions:
         """The first one, before there is a screen."""
         self._early.append(self._make(paths))
         self._early[0].start()
-
-    def words(self) -> list[Words]:
-        """The first frame, with what is known of the first session already."""
-        session = self._early[0]
-        cpus = len(os.sched_getaffinity(0))
-        return dashboard_words(session.target.path, cpus, len(session.target.tree))
 
     def controller(self, paths: Sequence[str]) -> Controller:
         """The one for these targets; raises IopstuiError."""

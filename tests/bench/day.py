@@ -38,6 +38,7 @@ from iopstui.model.samples import (  # noqa: E402
 from iopstui.session.tick.findings import FindingTracker  # noqa: E402
 from iopstui.session.tick.own_cost import OwnCost  # noqa: E402
 from iopstui.ui.app import IopstuiApp  # noqa: E402
+from iopstui.ui.core.backend import Backend, FirstView  # noqa: E402
 
 CPUS = 8
 PAINT_EVERY = 5
@@ -137,9 +138,9 @@ async def day(seconds: int, press_every: int) -> Mapping[str, Any]:
     """RSS in MiB at ten moments, and the bytes of what Python holds."""
     controller = Controller()
     app = IopstuiApp(
-        lambda path: controller, ["/dev/nvme0n1"], None, {}, dict, shipped_jobs(), pick=False,
-        run_at_once=False,
-    )  # fmt: skip
+        Backend(lambda path: controller, dict, shipped_jobs()),
+        FirstView(["/dev/nvme0n1"], pick=False, run_at_once=False),
+    )
     findings, cost, device = FindingTracker(), OwnCost(), controller.devices["nvme0n1"]
     rss, opened = [], 0
     keys = itertools.cycle(zip(OPENED, PRESSED, strict=True))

@@ -1,5 +1,5 @@
-"""(c) Time and CPU to the first frame at all, and to the first one that shows the kernel's figures,
-beside those to the first of an empty application of Textual; CPU to the first line of a run."""
+"""(c) Time and CPU to the first complete frame, with the kernel's figures, beside those to the
+first of an empty application of Textual; CPU to the first line of a run."""
 
 from __future__ import annotations
 
@@ -30,23 +30,17 @@ def measure(place: Path, times: int) -> dict[str, Any]:
     file = place / "first.dat"
     file.write_bytes(os.urandom(LAID_OUT))
     for number in range(times + 1):
-        one = _start(
-            program.live(place, ["."]), lambda words: "the first sample" in words, RATES.search
-        )
-        other = _start(
-            program.live(place, []), lambda words: "Disks" in words, lambda w: "UTIL" in w
-        )
+        one = _start(program.live(place, ["."]), RATES.search)
+        other = _start(program.live(place, []), lambda w: "UTIL" in w)
         # its first picture is a screen of blanks
-        empty = _start(_empty(place), lambda w: len(w) > MANY, lambda w: len(w) > MANY, b"\x11")
+        empty = _start(_empty(place), lambda w: len(w) > MANY, b"\x11")
         on_file, in_directory = _first_line(place, file), _first_line(place, place)
         if number:
             for name, value in {
                 "line_file_cpu_s": on_file, "line_directory_cpu_s": in_directory,
-                "seconds": one[0], "cpu_s": one[2], "picker_seconds": other[0],
-                "picker_cpu_s": other[2], "painted_cpu_s": one[1],
-                "picker_painted_cpu_s": other[1], "above_empty_cpu_s": one[2] - empty[2],
-                "painted_above_empty_cpu_s": one[1] - empty[2],
-                "picker_above_empty_cpu_s": other[2] - empty[2],
+                "seconds": one[0], "cpu_s": one[1], "picker_seconds": other[0],
+                "picker_cpu_s": other[1], "above_empty_cpu_s": one[1] - empty[1],
+                "picker_above_empty_cpu_s": other[1] - empty[1],
             }.items():  # fmt: skip
                 found.setdefault(name, []).append(value)
     return {name: interval(values) for name, values in found.items()}
@@ -79,12 +73,10 @@ def _empty(place: Path) -> Terminal:
     )
 
 
-def _start(
-    terminal: Terminal, painted: Seen, whole: Seen, leave: bytes = b"q"
-) -> tuple[float, float, float]:
-    """Seconds until it is whole, and of CPU until the first frame and until it is whole."""
+def _start(terminal: Terminal, whole: Seen, leave: bytes = b"q") -> tuple[float, float]:
+    """Seconds until the frame is complete, and of CPU."""
     try:
         seconds = terminal.wait_for(whole)
-        return seconds, terminal.cpu_at(painted), terminal.cpu_at(whole)
+        return seconds, terminal.cpu_at(whole)
     finally:
         terminal.end(leave)

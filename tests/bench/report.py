@@ -156,25 +156,18 @@ def _first(found: Mapping[str, Any]) -> Iterator[Row]:
         f"{seconds:.2f} s [{low:.2f}, {high:.2f}], {found['cpu_s'][0]:.2f} s of CPU",
         "≤ 0.5 s of CPU", found["cpu_s"][0] <= 0.5,
     )  # fmt: skip
-    above, low, high = found["painted_above_empty_cpu_s"]
-    yield (
-        "CPU to the first frame at all (target, places of all panels) above that to the first of "
-        "an empty application of Textual",
-        f"{above:+.2f} s [{low:+.2f}, {high:+.2f}]; {found['painted_cpu_s'][0]:.2f} s in all; "
-        f"the picker's {found['picker_painted_cpu_s'][0]:.2f} s", "", None,
-    )  # fmt: skip
     above, low, high = found["above_empty_cpu_s"]
     yield (
         "CPU to the frame with the kernel's rates above that to an empty application's",
-        f"{above:.2f} s [{low:.2f}, {high:.2f}]", "≤ 0.05 s",
-        _at_most(found["above_empty_cpu_s"], 0.05),
+        f"{above:.2f} s [{low:.2f}, {high:.2f}]", "≤ 0.15 s",
+        _at_most(found["above_empty_cpu_s"], 0.15),
     )  # fmt: skip
     for name, where in (("file", "on a file"), ("directory", "in a directory")):
         line, low, high = found[f"line_{name}_cpu_s"]
         yield (
             f"CPU of `iopstui run` to its first line of fio's figures, {where}",
-            f"{line:.3f} s [{low:.3f}, {high:.3f}]", "≤ 0.15 s",
-            _at_most(found[f"line_{name}_cpu_s"], 0.15),
+            f"{line:.3f} s [{low:.3f}, {high:.3f}]", "≤ 0.25 s",
+            _at_most(found[f"line_{name}_cpu_s"], 0.25),
         )  # fmt: skip
     yield (
         "first frame of the device picker",

@@ -29,6 +29,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
 from iopstui.preflight.request import JobRequest
 from iopstui.session.live import LiveSession
+from iopstui.session.session_options import RunPolicy, SamplingOptions
 
 PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),), settle=0.0, measure=0.6)
 
@@ -40,7 +41,7 @@ class Screen:
         devices = read_devices(Roots())
         self.target: Target = resolve_target(str(here), here, Roots(), devices)
         self.session = LiveSession(
-            self.target, devices, job_target=self.target, interval_s=0.25, size="16m"
+            self.target, devices, self.target, SamplingOptions(0.25), RunPolicy("16m")
         )
         self.background = BackgroundExperiments(self.session, self.target, RunConditions("16m"))
         self.own: list[Event] = []

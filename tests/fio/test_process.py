@@ -17,7 +17,7 @@ from iopstui.errors import Missing
 from iopstui.fio import process
 from iopstui.fio.fence import Fence
 from iopstui.fio.process import OUTPUT, UNREAD, FioProcess, GuardMessage, private_directory
-from iopstui.linux.process.limits import mend
+from iopstui.linux.process.limits import hint_for_limit
 
 
 class Pipes:
@@ -69,7 +69,7 @@ def test_a_guard_that_can_t_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Missing) as caught:
         FioProcess(["/usr/bin/fio"], private, Fence())
     told = "Can't start /usr/bin/python, which guards fio: Cannot allocate memory."
-    assert (caught.value.message, caught.value.hint) == (told, mend(error, ""))
+    assert (caught.value.message, caught.value.hint) == (told, hint_for_limit(error, ""))
     assert not private.exists()
 
 

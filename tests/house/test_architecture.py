@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,9 @@ for name in sys.argv[1:]:
         importlib.import_module(module.name)
 print(*sorted(set(sys.modules) & {"textual", "rich", "plotext", "pyarrow", "pyudev", "psutil"}))
 """
+
+
+MOST_LINES = 40
 
 
 def loaded_by(code: str, *arguments: str) -> set[str]:
@@ -130,3 +134,22 @@ def test_a_breach_of_the_layers_is_noticed(broken: set[str], number: int) -> Non
     package, imports = BREACHES[number]
     module = f"iopstui.{package.replace('/', '.')}.rogue{number}"
     assert f"{module} -> {imports} (l.1)" in broken
+
+
+def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Its lines below the signature and the docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    """ruff bounds parameters, statements and complexity (pyproject.toml)."""
+    package = Path(__file__).parents[2] / "iopstui"
+    found = [
+        f"{path.relative_to(package)}:{node.lineno} {node.name}"
+        for path in sorted(package.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _body_lines(node) > MOST_LINES
+    ]
+    assert found == []

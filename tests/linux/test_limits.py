@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from iopstui.linux.process.limits import mend
+from iopstui.linux.process.limits import hint_for_limit
 
 
 @pytest.mark.parametrize(
@@ -18,9 +18,9 @@ from iopstui.linux.process.limits import mend
     ],
 )
 def test_each_limit_has_its_own_mend(number: int, words: str) -> None:
-    assert words in mend(OSError(number, "x"), "otherwise")
+    assert words in hint_for_limit(OSError(number, "x"), "otherwise")
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EACCES, "x"), OSError(), OSError("only words")])
 def test_what_no_limit_has_caused(error: OSError) -> None:
-    assert mend(error, "otherwise") == "otherwise"
+    assert hint_for_limit(error, "otherwise") == "otherwise"

@@ -76,14 +76,14 @@ def test_one_that_opens_says_nothing_of_the_others(machine: Machine) -> None:
     check = raw_reading()
     assert check.state == doctor.LACKS
     assert "vda (Permission denied)" in check.found and "loop0" not in check.found
-    assert "sudo" in check.mend
+    assert "sudo" in check.fix
 
 
 def test_root_is_not_told_to_become_root(machine: Machine, tmp_path: Path) -> None:
     machine(0, vda=errno.EPERM)
     check = raw_reading()
     assert "vda (Operation not permitted)" in check.found
-    assert "sudo" not in check.mend and "--device=" in check.mend
+    assert "sudo" not in check.fix and "--device=" in check.fix
     with pytest.raises(Missing) as told:
         locks.require_rights(str(tmp_path / "vda"), write=False)
     assert "sudo" not in told.value.hint and "--device=" in told.value.hint
@@ -103,7 +103,7 @@ def test_a_node_that_is_not_there_is_told(machine: Machine) -> None:
     machine(0, vda=errno.ENOENT)
     check = raw_reading()
     assert "vda (No such file or directory)" in check.found
-    assert check.mend.startswith("In a container: give it the device (docker run --device=")
+    assert check.fix.startswith("In a container: give it the device (docker run --device=")
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_what_counts_inside_the_kernel(
     monkeypatch.setattr(doctor, "own_why_not", lambda roots: own)
     found = doctor._probe(Roots())
     assert found.state == status and words in found.found
-    assert found.mend == (lacks[1] if lacks else "")
+    assert found.fix == (lacks[1] if lacks else "")

@@ -75,7 +75,7 @@ def test_a_job_without_a_place_works_nowhere(job: str, here: Path, tmp_path: Pat
 def test_an_experiment_leaves_no_files_of_such_a_job(own: Path, here: Path) -> None:
     devices = read_devices(Roots())
     target = resolve_target(str(own.parent / "data/x"), here, Roots(), devices)
-    session = LiveSession(target, devices, job_target=None)
+    session = LiveSession(target, devices, None)
     background = BackgroundExperiments(session, None, RunConditions())
     variants = (parse_variant(f"job={own}"), parse_variant("job=randread-4k"))
     for plan in (
@@ -93,9 +93,7 @@ def test_a_job_on_another_device_is_not_measured_by_this_one(
     devices = read_devices(Roots())
     target = resolve_target(str(own.parent / "data/x"), here, Roots(), devices)
     other = replace(target, device="sdx", tree=("sdx",))
-    background = BackgroundExperiments(
-        LiveSession(target, devices, job_target=None), None, RunConditions()
-    )
+    background = BackgroundExperiments(LiveSession(target, devices, None), None, RunConditions())
     plan = Plan((str(own),), {}, (parse_axis("iodepth=1,2"),))
     assert background.look(plan).setup.target == target
     monkeypatch.setattr(experiment, "own_target", lambda *given: other)
@@ -131,7 +129,7 @@ def test_a_size_that_was_asked_for_holds_on_a_file_too(own: Path, tmp_path: Path
 def test_a_setting_that_the_scheduler_resets_comes_behind_it(own: Path) -> None:
     target = Target(DIRECTORY, str(own.parent), None, ())
     plan = Plan((str(own),), {}, (parse_axis("scheduler=none,mq-deadline"),))
-    session = LiveSession(target, {}, job_target=None)
+    session = LiveSession(target, {}, None)
     fixed = RunConditions(knobs=(("nr_requests", "64"),))
     runner = ExperimentRunner(session, plan, None, fixed, lambda event: None)
     for step in runner.steps:

@@ -168,7 +168,7 @@ def test_of_a_recording_that_is_cut_off_there_is_what_it_holds(
 # -- what it can't be made of, or can't be made with
 
 
-def test_without_pyarrow_it_names_the_command_that_mends_it(
+def test_without_pyarrow_it_names_the_command_that_fixes_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)

@@ -31,6 +31,7 @@ from iopstui.linux.devices.target import resolve_targets
 from iopstui.linux.roots import Roots
 from iopstui.preflight.request import JobRequest
 from iopstui.session.live import LiveSession
+from iopstui.session.session_options import RunPolicy
 
 PATIENCE_S = 180.0
 WRITES = ("write", "randwrite", "rw", "randrw", "trim", "randtrim", "trimwrite")
@@ -92,7 +93,7 @@ class _Driven:
         scenario, path = self._scenario, self._bench.path
         devices = read_devices(Roots())
         target = resolve_targets([path], self._bench.here, Roots(), devices)
-        session = LiveSession(target, devices, job_target=target, size=scenario.size)
+        session = LiveSession(target, devices, target, policy=RunPolicy(scenario.size))
         session.start(self._events.put)
         try:
             if scenario.job is None:

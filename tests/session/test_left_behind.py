@@ -13,6 +13,7 @@ from iopstui.session import runs as module
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.runs import LOOK_S, POLL_S, Runs
+from iopstui.session.session_options import RunPolicy
 
 
 class Context:
@@ -37,7 +38,7 @@ def test_a_run_that_the_user_stopped_is_an_interrupted_one(
     monkeypatch.setattr(module, "hangs", lambda pids: f"process {pids[0]} hangs")
     context, current = Context(), CurrentRun()
     current.begin()
-    runs: Any = Runs(context, None, current, None, None, None, 1.0, None)  # type: ignore[arg-type]
+    runs: Any = Runs(context, None, current, None, None, None, RunPolicy())  # type: ignore[arg-type]
     fio: Any = SimpleNamespace(
         hanging=(5,), pid=5, stopping=stopping, failure=failure, last=None, log=[], document={},
         close=lambda: None,
@@ -64,7 +65,7 @@ def test_a_run_is_looked_at_more_often_only_while_there_is_something_to_see(
 ) -> None:
     context, current, knobs = Context(), CurrentRun(), SimpleNamespace(wait=wait)
     budget = WriteBudget(most)
-    runs: Any = Runs(context, None, current, knobs, None, None, 1.0, None, budget=budget)  # type: ignore[arg-type]
+    runs: Any = Runs(context, None, current, knobs, None, None, RunPolicy(budget=budget))  # type: ignore[arg-type]
     assert runs.patience_s() is None
     fio: Any = SimpleNamespace(wakes=wakes, phase=phase)
     current.started(fio)

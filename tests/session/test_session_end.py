@@ -21,7 +21,7 @@ from iopstui.session.live import LiveSession
 
 def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """As without /proc, where nothing can be asked of a descriptor any more."""
-    session = LiveSession(Target("file", "/nowhere", None), {}, job_target=None)
+    session = LiveSession(Target("file", "/nowhere", None), {}, None)
     done: list[str] = []
 
     def fails() -> None:
@@ -41,7 +41,7 @@ def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_limit_that_is_used_up_is_no_mistake_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = LiveSession(Target("file", "/nowhere", None), {}, job_target=None)
+    session = LiveSession(Target("file", "/nowhere", None), {}, None)
 
     def fails() -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
@@ -80,7 +80,7 @@ def at_each_line(do: Callable[[], object], within: Callable[[], object]) -> None
 
 def test_two_signals_at_the_same_time_end_it_all_the_same() -> None:
     """The second one's handler is called in the middle of the first one's."""
-    session = LiveSession(Target("file", "/nowhere", None), {}, job_target=None)
+    session = LiveSession(Target("file", "/nowhere", None), {}, None)
 
     def ends() -> None:
         at_each_line(session.kill_job, session.stop_job)

@@ -54,7 +54,7 @@ def told() -> list[str]:
 
 @pytest.fixture
 def probe(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> SessionProbe:
-    monkeypatch.setattr(bpf_probe, "OwnProbe", Own)
+    monkeypatch.setattr(bpf_probe, "BpfProbe", Own)
     monkeypatch.setattr(process, "ProbeProcess", Bpftrace)
     monkeypatch.setattr(regions, "regions", lambda *_: [Region("vda", 254, 0)])
     monkeypatch.setattr(availability, "why_not", lambda *_: None)

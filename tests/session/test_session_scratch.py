@@ -23,6 +23,7 @@ from iopstui.safety import journal
 from iopstui.safety.scratch import make_scratch
 from iopstui.session.fio.session_scratch import SessionScratch
 from iopstui.session.live import LiveSession
+from iopstui.session.session_options import RunPolicy, SamplingOptions
 
 REQUEST = JobRequest("j")
 
@@ -142,8 +143,9 @@ def test_a_restarted_job_is_not_laid_out_again(here: Path) -> None:
     """The real fio: another depth needs the same file."""
     devices = read_devices(Roots())
     target = resolve_target(str(here), here, Roots(), devices)
-    session = LiveSession(target, devices, job_target=target, interval_s=0.25, size="4m",
-                          keep_scratch=True)  # fmt: skip
+    session = LiveSession(
+        target, devices, target, SamplingOptions(0.25), RunPolicy(size="4m", keep_scratch=True)
+    )
     told: queue.SimpleQueue[Event] = queue.SimpleQueue()
     phases: list[tuple[int, str]] = []
 

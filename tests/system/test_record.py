@@ -18,6 +18,7 @@ from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replayed
 from iopstui.session.live import LiveSession
+from iopstui.session.session_options import SamplingOptions
 
 JOB = ("run", "--job", "mixed-4k", "--size", "16m", *UNHURRIED, "--format", "jsonl")
 
@@ -126,7 +127,7 @@ def test_without_a_terminal_the_screen_is_refused(here: Path) -> None:
 def test_a_session_is_recorded_from_one_moment_to_another(here: Path) -> None:
     found = read_devices(Roots())
     target = resolve_target(str(here), here, Roots(), found)
-    session = LiveSession(target, found, job_target=target, interval_s=0.25)
+    session = LiveSession(target, found, target, SamplingOptions(0.25))
     assert isinstance(target, Target) and target.kind == DIRECTORY
     happened: queue.SimpleQueue[kinds.Event] = queue.SimpleQueue()
 

@@ -23,6 +23,7 @@ from iopstui.experiment.setup import ExperimentSetup, times_text
 from iopstui.model.experiment.plan import Plan, expand, parse_axis, parse_variant
 from iopstui.model.experiment.point import Point, little
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import UTF8, Charset
 
 SWEEP = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2,4..64"),), settle=2, measure=8)
@@ -138,6 +139,12 @@ def make(
 ) -> IopstuiApp:
     controller = fake or fakes.FakeController()
     return IopstuiApp(
-        lambda path: controller, ["/dev/nvme0n1"], None, {"iodepth": "4", "bs": "8k"},
-        lambda: fakes.DEVICES, fakes.JOBS, charset=charset, background=lambda one: background,
-    )  # fmt: skip
+        Backend(
+            lambda path: controller,
+            lambda: fakes.DEVICES,
+            fakes.JOBS,
+            background=lambda one: background,
+        ),
+        FirstView(["/dev/nvme0n1"], overrides={"iodepth": "4", "bs": "8k"}),
+        Appearance(charset),
+    )

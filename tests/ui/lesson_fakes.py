@@ -16,6 +16,7 @@ from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.pages import Lesson
 from iopstui.preflight.request import JobRequest
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import UTF8, Charset
 
 TEXT = """
@@ -125,8 +126,10 @@ def make(
 ) -> tuple[IopstuiApp, Session, Shelf]:
     here, controller = shelf or Shelf(), session or Session()
     app = IopstuiApp(
-        lambda path: controller, ["/dev/nvme0n1"], fakes.FIRST_JOB, {"bs": "8k"},
-        lambda: fakes.DEVICES, fakes.JOBS, run_at_once=False, charset=charset,
-        lessons=lambda found: here, lesson=begin,
-    )  # fmt: skip
+        Backend(
+            lambda path: controller, lambda: fakes.DEVICES, fakes.JOBS, lessons=lambda found: here
+        ),
+        FirstView(["/dev/nvme0n1"], fakes.FIRST_JOB, {"bs": "8k"}, run_at_once=False, lesson=begin),
+        Appearance(charset),
+    )
     return app, controller, here

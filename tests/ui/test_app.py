@@ -13,6 +13,7 @@ from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.modal import Modal
 from iopstui.ui.core.picture import pictures
 from iopstui.ui.dashboard.screen import Dashboard
@@ -40,15 +41,14 @@ def make(
         return fakes.DEVICES
 
     app = IopstuiApp(
-        lambda path: found,
-        [target] if target else [],
-        job or fakes.FIRST_JOB,
-        overrides or {},
-        discover,
-        fakes.JOBS,
-        run_at_once=job is not None,
-        charset=charset,
-        theme=theme,
+        Backend(lambda path: found, discover, fakes.JOBS),
+        FirstView(
+            [target] if target else [],
+            job or fakes.FIRST_JOB,
+            overrides or {},
+            run_at_once=job is not None,
+        ),
+        Appearance(charset, theme),
     )
     app.fake = found  # type: ignore[attr-defined]
     return app
@@ -139,7 +139,7 @@ async def test_the_home_screen_offers_a_scratch_file_and_escapes() -> None:
         chosen.append(path)
         return fake
 
-    app = IopstuiApp(build, [], None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
+    app = IopstuiApp(Backend(build, lambda: fakes.DEVICES, fakes.JOBS), look=Appearance(UTF8))
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("s")
@@ -157,7 +157,7 @@ async def test_a_target_that_is_refused_is_explained_in_the_picker() -> None:
     def refuse(path: object) -> fakes.FakeController:
         raise UsageError("That device can't be read.", "Use sudo.")
 
-    app = IopstuiApp(refuse, [], None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8)
+    app = IopstuiApp(Backend(refuse, lambda: fakes.DEVICES, fakes.JOBS), look=Appearance(UTF8))
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("s")
@@ -171,7 +171,9 @@ async def test_a_target_from_the_command_line_that_is_refused_ends_with_its_code
     def refuse(path: object) -> fakes.FakeController:
         raise UsageError("No such thing.")
 
-    app = IopstuiApp(refuse, ["/nope"], None, {}, lambda: {}, fakes.JOBS, charset=UTF8)
+    app = IopstuiApp(
+        Backend(refuse, lambda: {}, fakes.JOBS), FirstView(["/nope"]), Appearance(UTF8)
+    )
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
     assert app.return_value == 2
@@ -507,7 +509,9 @@ async def test_the_cursor_of_the_job_chooser_passes_over_headings() -> None:
     )  # fmt: skip
     fake = fakes.FakeController()
     app = IopstuiApp(
-        lambda path: fake, ["/dev/nvme0n1"], None, {}, lambda: fakes.DEVICES, jobs, charset=UTF8
+        Backend(lambda path: fake, lambda: fakes.DEVICES, jobs),
+        FirstView(["/dev/nvme0n1"]),
+        Appearance(UTF8),
     )
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
@@ -722,7 +726,9 @@ async def test_before_the_first_run_a_knob_begins_at_what_the_job_file_says() ->
 async def test_the_first_job_of_a_device_or_file_only_reads(target: Target, job: str) -> None:
     fake = fakes.FakeController(target=target)
     app = IopstuiApp(
-        lambda path: fake, [target.path], None, {}, lambda: fakes.DEVICES, fakes.JOBS, charset=UTF8
+        Backend(lambda path: fake, lambda: fakes.DEVICES, fakes.JOBS),
+        FirstView([target.path]),
+        Appearance(UTF8),
     )
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

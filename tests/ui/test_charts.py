@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopstui.ui.draw import charts, raster
-from iopstui.ui.draw.charts import AREA, LINE, POINTS, Scale, Series
+from iopstui.ui.draw.charts import AREA, LINE, POINTS, Scale, Section, Series
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 FLAT = Scale(0.0, 100.0)
@@ -26,7 +26,7 @@ def draw(
     values: list[float | None], kind: str = LINE, columns: int = 6, rows: int = 4
 ) -> list[str]:
     series = [Series(values, kind, "*", None)]
-    return words(charts.draw_tile(series, 0, columns, rows, FLAT, ASCII))
+    return words(charts.draw_tile(series, Section(0, columns, rows, FLAT, ASCII)))
 
 
 def test_a_line_stands_in_the_row_of_its_value() -> None:
@@ -47,13 +47,13 @@ def test_an_area_reaches_from_the_axis_to_its_value_and_shows_zero() -> None:
 
 def test_a_line_is_seen_over_an_area_of_the_same_value() -> None:
     both = [Series([50.0] * 4, AREA, "*", None), Series([50.0] * 4, LINE, "*", None)]
-    drawn = words(charts.draw_tile(both, 0, 4, 4, FLAT, ASCII))
+    drawn = words(charts.draw_tile(both, Section(0, 4, 4, FLAT, ASCII)))
     assert "****" in drawn and "::::" in drawn
 
 
 def test_marks_are_vertical_lines_under_the_curves() -> None:
     series = [Series([10.0] * 4, LINE, "*", None)]
-    drawn = words(charts.draw_tile(series, 0, 4, 4, FLAT, ASCII, marks=[2, 9]))
+    drawn = words(charts.draw_tile(series, Section(0, 4, 4, FLAT, ASCII), marks=[2, 9]))
     assert drawn == ["  | ", "  | ", "  | ", "****"]
 
 
@@ -62,15 +62,19 @@ def test_tiles_join_to_the_picture_that_one_large_tile_gives(charset: Charset, d
     values = [50 + 45 * math.sin(index / 4) for index in range(24 * dots)]
     values[7] = None
     series = [Series(values, LINE, charset.line, None)]
-    whole = words(charts.draw_tile(series, 0, 24, 8, FLAT, charset))
-    parts = [words(charts.draw_tile(series, first, 8, 8, FLAT, charset)) for first in (0, 8, 16)]
+    whole = words(charts.draw_tile(series, Section(0, 24, 8, FLAT, charset)))
+    parts = [
+        words(charts.draw_tile(series, Section(first, 8, 8, FLAT, charset))) for first in (0, 8, 16)
+    ]
     joined = ["".join(row) for row in zip(*parts, strict=True)]
     assert joined == whole
 
 
 def test_a_picture_wider_than_the_terminal_is_not_cut() -> None:
     values: list[float | None] = [50.0] * 600
-    drawn = words(charts.draw_tile([Series(values, LINE, "braille", None)], 0, 300, 3, FLAT, UTF8))
+    drawn = words(
+        charts.draw_tile([Series(values, LINE, "braille", None)], Section(0, 300, 3, FLAT, UTF8))
+    )
     assert {len(row) for row in drawn} == {300}
     assert drawn[1].count(" ") == 0
 
@@ -78,12 +82,14 @@ def test_a_picture_wider_than_the_terminal_is_not_cut() -> None:
 def test_crossing_braille_lines_share_a_cell() -> None:
     up = Series([10, 20], POINTS, "braille", None)
     down = Series([20, 10], POINTS, "braille", None)
-    drawn = words(charts.draw_tile([up, down], 0, 1, 4, Scale(0, 100), UTF8))
+    drawn = words(charts.draw_tile([up, down], Section(0, 1, 4, Scale(0, 100), UTF8)))
     assert sum(bin(ord(char) - 0x2800).count("1") for char in "".join(drawn) if char != " ") == 4
 
 
 def test_styles_are_kept_in_runs() -> None:
-    rows = charts.draw_tile([Series([10.0] * 40, LINE, "braille", None)], 0, 20, 4, FLAT, UTF8)
+    rows = charts.draw_tile(
+        [Series([10.0] * 40, LINE, "braille", None)], Section(0, 20, 4, FLAT, UTF8)
+    )
     assert all(len(row) == 1 for row in rows)
 
 
@@ -102,7 +108,7 @@ def test_any_values_give_a_picture_of_the_right_size(
     scale = (charts.log_scale if log else charts.linear_scale)(known, None, True)
     for charset in (UTF8, ASCII):
         series = [Series(values, kind, charset.line, None)]
-        drawn = words(charts.draw_tile(series, 0, columns, rows, scale, charset))
+        drawn = words(charts.draw_tile(series, Section(0, columns, rows, scale, charset)))
         assert [len(row) for row in drawn] == [columns] * rows
 
 

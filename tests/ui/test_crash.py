@@ -12,10 +12,11 @@ from rich.console import Console
 from iopstui import cli
 from iopstui.model.metrics import fields
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Backend
 
 
 async def test_the_screen_prints_no_traceback() -> None:
-    app = IopstuiApp(lambda path: None, [], None, {}, dict, [])  # type: ignore[arg-type, return-value]
+    app = IopstuiApp(Backend(lambda path: None, dict, []))  # type: ignore[arg-type, return-value]
     output = io.StringIO()
     app.error_console = Console(file=output, width=400)
     with pytest.raises(ZeroDivisionError):

@@ -21,6 +21,7 @@ from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Backend, FirstView
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
@@ -395,7 +396,7 @@ async def test_none_begins_in_a_session_that_has_ended() -> None:
 async def test_without_a_laboratory_it_is_said() -> None:
     fake = fakes.FakeController()
     app = IopstuiApp(
-        lambda path: fake, ["/dev/nvme0n1"], None, {}, lambda: fakes.DEVICES, fakes.JOBS
+        Backend(lambda path: fake, lambda: fakes.DEVICES, fakes.JOBS), FirstView(["/dev/nvme0n1"])
     )
     async with app.run_test(size=LARGE) as pilot:
         await pilot.pause()

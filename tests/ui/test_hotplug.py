@@ -10,6 +10,7 @@ from textual.widgets import DataTable, Static
 
 from iopstui.model.block.device import BlockDevice
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Appearance, Backend
 from iopstui.ui.dialogs import picker
 from iopstui.ui.draw.style import UTF8
 
@@ -38,9 +39,9 @@ class Watch:
 def make(watch: Watch, devices: dict[str, BlockDevice]) -> IopstuiApp:
     fake = fakes.FakeController()
     return IopstuiApp(
-        lambda path: fake, [], None, {}, lambda: dict(devices), fakes.JOBS, charset=UTF8,
-        watch=watch,
-    )  # fmt: skip
+        Backend(lambda path: fake, lambda: dict(devices), fakes.JOBS, watch=watch),
+        look=Appearance(UTF8),
+    )
 
 
 async def rest(pilot: Pilot[int]) -> None:
@@ -143,7 +144,7 @@ async def test_several_devices_are_marked_and_opened_together() -> None:
         return fake
 
     devices = {**fakes.DEVICES, "sdb": USB}
-    app = IopstuiApp(build, [], None, {}, lambda: dict(devices), fakes.JOBS, charset=UTF8)
+    app = IopstuiApp(Backend(build, lambda: dict(devices), fakes.JOBS), look=Appearance(UTF8))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         await app.workers.wait_for_complete()

@@ -15,6 +15,7 @@ from textual.widgets import DataTable, OptionList, Static
 
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Appearance, Backend
 from iopstui.ui.core.modal import Keys
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.picker import Picker
@@ -79,9 +80,15 @@ class Wished:
 def picking(wish: Wished) -> IopstuiApp:
     fake = fakes.FakeController()
     return IopstuiApp(
-        lambda paths: fake, [], None, {}, lambda: dict(fakes.DEVICES), fakes.JOBS, charset=UTF8,
-        play=wish, loads=lambda: {"sda": LOAD},
-    )  # fmt: skip
+        Backend(
+            lambda paths: fake,
+            lambda: dict(fakes.DEVICES),
+            fakes.JOBS,
+            loads=lambda: {"sda": LOAD},
+            play=wish,
+        ),
+        look=Appearance(UTF8),
+    )
 
 
 async def opened(pilot: Pilot[int]) -> IopstuiApp:

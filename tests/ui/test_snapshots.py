@@ -10,6 +10,7 @@ import ui_fakes as fakes
 from textual.pilot import Pilot
 
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 
@@ -72,10 +73,10 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
     scene = SCENES[name]
     fake = fakes.FakeController(cpus=scene.cpus)
     app = IopstuiApp(
-        lambda path: fake, [scene.target] if scene.target else [], fakes.FIRST_JOB, {},
-        lambda: fakes.DEVICES, fakes.JOBS, run_at_once=False,
-        charset=scene.charset, theme=scene.theme,
-    )  # fmt: skip
+        Backend(lambda path: fake, lambda: fakes.DEVICES, fakes.JOBS),
+        FirstView([scene.target] if scene.target else [], fakes.FIRST_JOB, run_at_once=False),
+        Appearance(scene.charset, scene.theme),
+    )
 
     async def before(pilot: Pilot[int]) -> None:
         await play(pilot, fake, scene)

@@ -1,15 +1,24 @@
-"""The bugs of Textual that core/mends.py works around. Where one of these tests fails, Textual has
-fixed its bug, and the workaround can go."""
+"""The bugs of Textual that iopstui works around, each reproduced with Textual alone. Where one of
+these tests fails, Textual has fixed its bug, and the workaround can go: core/textual_patches.py,
+core/terminal_input.py, core/keys_in_order.py, core/output.py."""
 
 from __future__ import annotations
 
+import io
+import threading
+from typing import ClassVar
+
 import pytest
+from textual import events
+from textual._xterm_parser import XTermParser
 from textual.app import App, ComposeResult
 from textual.content import Content
+from textual.drivers._writer_thread import MAX_QUEUED_WRITES, WriterThread
+from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
-from iopstui.ui.core import mends
+from iopstui.ui.core import textual_patches
 
 
 class Lists(App[None]):
@@ -38,14 +47,61 @@ async def test_a_list_without_room_for_a_line_fails_on_page_down(
         with monkeypatch.context() as patch:
             patch.setattr(OptionList, "_lines", property(lambda self: []))
             with pytest.raises(IndexError):
-                mends._move_page(found, 1)
+                textual_patches._move_page(found, 1)
 
 
 def test_words_of_no_width_never_end_or_fail() -> None:
     with pytest.raises(ValueError):
-        mends._wrapped(Content("word"), 0)
+        textual_patches._wrapped(Content("word"), 0)
 
 
 def test_a_cache_for_the_whole_process_keeps_what_widgets_have_drawn() -> None:
     # a cache of a method holds every object that it was called on
-    assert hasattr(mends._cached_backgrounds, "cache_info")
+    assert hasattr(textual_patches._cached_backgrounds, "cache_info")
+
+
+@pytest.mark.parametrize("answer", ["\x1bP>|xterm\x1b\\", "\x1b[99Qx"])
+def test_an_answer_of_the_terminal_is_typed_as_keys(answer: str) -> None:
+    # core/terminal_input.py
+    typed = [one for one in XTermParser().feed(answer) if isinstance(one, events.Key)]
+    assert len(typed) > 1
+
+
+def test_keys_behind_an_escape_in_one_packet_are_lost() -> None:
+    # core/terminal_input.py
+    assert list(XTermParser().feed("\x1bjk")) == []
+
+
+class Question(ModalScreen[None]):
+    def compose(self) -> ComposeResult:
+        yield Input()
+
+
+class Asking(App[None]):
+    BINDINGS: ClassVar = [("colon", "ask", "")]
+
+    def action_ask(self) -> None:
+        self.push_screen(Question())
+
+
+async def test_text_behind_the_key_that_opens_its_field_does_not_reach_it() -> None:
+    # core/keys_in_order.py
+    app = Asking()
+    async with app.run_test() as pilot:
+        for key, character in (("colon", ":"), ("b", "b"), ("s", "s")):
+            app.post_message(events.Key(key, character))
+        await pilot.pause()
+        assert app.screen.query_one(Input).value == ""
+
+
+def test_a_terminal_that_takes_nothing_blocks_the_screen() -> None:
+    # core/output.py
+    writer = WriterThread(io.StringIO())
+    # not started, as one whose terminal is stopped takes nothing
+    for _ in range(MAX_QUEUED_WRITES):
+        writer.write("x")
+    blocked = threading.Thread(target=writer.write, args=("x",), daemon=True)
+    blocked.start()
+    assert blocked.is_alive() and writer._queue.full()
+    writer._queue.get()
+    blocked.join()

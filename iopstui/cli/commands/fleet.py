@@ -32,6 +32,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", metavar="JOB",
                         help="a shipped job or a job file on this machine")  # fmt: skip
     _add_job_options(parser)
+    _add_start_options(parser)
+    parser.add_argument("--abort", action="append", default=[], metavar="WHEN",
+                        help="stop all hosts when this is true: 'read.p99>50ms for 5s'; may be "
+                             "repeated")  # fmt: skip
+    add_expect(parser, baseline=False)
+    parser.add_argument("--probe", action="store_true",
+                        help="measure device latency inside the kernel on each host (needs "
+                             "root); percentiles cover all hosts' requests")  # fmt: skip
+    parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
+                        help="how long to watch if there is no --job (default: until "
+                             "Ctrl-C)")  # fmt: skip
+    parser.add_argument("--record", type=values.new_file, metavar="FILE",
+                        help="record all hosts' JSON lines in FILE, which must not exist; read "
+                             "it with `iopstui merge` or `iopstui report`")  # fmt: skip
+    _add_launch_options(parser)
+    parser.add_argument("--format", choices=values.FORMATS,
+                        help="print totals instead of showing a screen (default without a "
+                             "terminal: table)")  # fmt: skip
+    add_theme(parser)
+    add_interval(parser)
+
+
+def _add_start_options(parser: argparse.ArgumentParser) -> None:
+    """Options of which hosts take part, and when they start."""
     parser.add_argument("--axis", action="append", default=[], metavar="hosts=LIST",
                         help="run the job on the first 1, 2, 4 ... hosts in turn to see how "
                              "throughput scales (hosts=1,2,4..32)")  # fmt: skip
@@ -46,19 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--assume-apart", action="store_true",
                         help="treat network file systems of equal size and free space as "
                              "separate unless proven shared")  # fmt: skip
-    parser.add_argument("--abort", action="append", default=[], metavar="WHEN",
-                        help="stop all hosts when this is true: 'read.p99>50ms for 5s'; may be "
-                             "repeated")  # fmt: skip
-    add_expect(parser, baseline=False)
-    parser.add_argument("--probe", action="store_true",
-                        help="measure device latency inside the kernel on each host (needs "
-                             "root); percentiles cover all hosts' requests")  # fmt: skip
-    parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
-                        help="how long to watch if there is no --job (default: until "
-                             "Ctrl-C)")  # fmt: skip
-    parser.add_argument("--record", type=values.new_file, metavar="FILE",
-                        help="record all hosts' JSON lines in FILE, which must not exist; read "
-                             "it with `iopstui merge` or `iopstui report`")  # fmt: skip
+
+
+def _add_launch_options(parser: argparse.ArgumentParser) -> None:
+    """Options of how hosts are reached."""
     parser.add_argument("--bring", action="store_true",
                         help="copy this iopstui to the hosts even if they have one")  # fmt: skip
     parser.add_argument("--sudo", action="store_true",
@@ -67,11 +82,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launcher", metavar="COMMAND", default="",
                         help="command prefix to use instead of ssh; {host} is the host's name, "
                              "e.g. 'kubectl exec -i {host} -- sh -c'")  # fmt: skip
-    parser.add_argument("--format", choices=values.FORMATS,
-                        help="print totals instead of showing a screen (default without a "
-                             "terminal: table)")  # fmt: skip
-    add_theme(parser)
-    add_interval(parser)
 
 
 def _add_job_options(parser: argparse.ArgumentParser) -> None:

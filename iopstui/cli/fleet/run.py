@@ -17,7 +17,7 @@ from iopstui.errors import (
     UsageError,
 )
 from iopstui.fleet.fleet import Fleet, FleetCallbacks
-from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.hosts.nodes import Node, nodes_of
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, wanted
 from iopstui.fleet.merging.merger import Merger
 from iopstui.format import put
@@ -55,6 +55,17 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         from iopstui.cli.fleet.screen import show_fleet
 
         return show_fleet(arguments, nodes, expected, least)
+    return _run_without_screen(arguments, nodes, orders, expected, least)
+
+
+def _run_without_screen(
+    arguments: argparse.Namespace,
+    nodes: Sequence[Node],
+    orders: AgentOrders,
+    expected: Sequence[FleetExpectation],
+    least: int,
+) -> int:
+    """Run the fleet and print its totals; the exit code."""
     merger = Merger(arguments.interval, keep_bins=any(one.each for one in expected))
     run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
     fleet = Fleet(

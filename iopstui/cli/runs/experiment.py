@@ -11,8 +11,9 @@ from iopstui.cli.runs.preconditioning import checked, preconditioned
 from iopstui.cli.terminal import answering, at_once, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.events import PointFinished
+from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import ExperimentRunner
-from iopstui.experiment.setup import dry_run, length_text, writes_text
+from iopstui.experiment.setup import ExperimentSetup, dry_run, length_text, writes_text
 from iopstui.experiment.start import (
     expectations_at_every_point,
     experiment_session,
@@ -41,12 +42,7 @@ def run_experiment(options: ExperimentOptions) -> int:
     setup = setup.going_on(progress)
     first = options.run.precondition and not (progress is not None and progress.points)
     if options.dry_run:
-        if first:
-            place = checked(options.run, setup.devices)[0].path
-            put(f"first: writes {place} twice (--precondition)", sys.stdout)
-        for line in dry_run(setup, progress):
-            put(line, sys.stdout)
-        return EXIT_OK
+        return _dry_run(options, setup, progress, first)
     if first:
         options = replace(options, run=preconditioned(options.run))
     setup = replace(setup, write_budget=options.run.write_budget)
@@ -66,17 +62,37 @@ def run_experiment(options: ExperimentOptions) -> int:
             runner.run()
         finally:
             told.end()
+    return _code_of(runner, sink.points)
+
+
+def _code_of(runner: ExperimentRunner, points: Sequence[PointFinished]) -> int:
+    """The exit code of an experiment that has ended. Its progress is kept if it was interrupted."""
     if runner.interrupted:
         say(_what_is_kept(runner))
         return EXIT_INTERRUPTED
-    if progress is not None:
-        progress.remove()
+    if runner.progress is not None:
+        runner.progress.remove()
+    plan = runner.plan
     if runner.failed:
-        say(f"{counted(len(runner.failed), 'run')} of {runner.plan.points} failed; the others "
-            "were measured")  # fmt: skip
+        say(f"{counted(len(runner.failed), 'run')} of {plan.points} failed; the others were "
+            "measured")  # fmt: skip
         return EXIT_JOB_FAILED
-    points = sink.points if setup.plan.variants else points_of(setup.plan, sink.points)
-    return _judged(points)
+    return _judged(points if plan.variants else points_of(plan, points))
+
+
+def _dry_run(
+    options: ExperimentOptions,
+    setup: ExperimentSetup,
+    progress: ProgressFile | None,
+    precondition: bool,
+) -> int:
+    """Print what would be done; the exit code."""
+    if precondition:
+        place = checked(options.run, setup.devices)[0].path
+        put(f"first: writes {place} twice (--precondition)", sys.stdout)
+    for line in dry_run(setup, progress):
+        put(line, sys.stdout)
+    return EXIT_OK
 
 
 def _what_is_kept(runner: ExperimentRunner) -> str:

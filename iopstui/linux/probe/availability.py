@@ -19,7 +19,7 @@ ONLY_ROOT = "only root may load BPF programs"
 def why_not(
     roots: Roots, parts: Sequence[str] = (), regions: Sequence[Region] = _WHOLE
 ) -> tuple[str, str] | None:
-    """(why the probe can't run, the command that mends it); ``None`` if nothing is known to be in
+    """(why the probe can't run, the command that fixes it); ``None`` if nothing is known to be in
     its way."""
     # before bpftrace: as root the probe's own programs may do without it
     if os.geteuid() != 0:

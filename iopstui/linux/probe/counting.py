@@ -166,6 +166,20 @@ def _ended(p: Program) -> bytes:
     return p.code()
 
 
+def _place_of_request(p: Program, kernel: KernelTypes) -> None:
+    """Loads where the request RQ is: its disk's number into register 3, its hardware queue into
+    SLOT, its tag into register 4."""
+    p.load(8, 2, RQ, kernel.queue)
+    p.load(8, 2, 2, kernel.disk)
+    p.load(4, 3, 2, kernel.major)
+    p.do("<<", 3, _MAJOR_AT)
+    p.load(4, 4, 2, kernel.first_minor)
+    p.do_with("|", 3, 4)
+    p.load(8, 2, RQ, kernel.hctx)
+    p.load(4, SLOT, 2, kernel.number)
+    p.load(4, 4, RQ, kernel.tag)
+
+
 def _requests(
     p: Program,
     kernel: KernelTypes,
@@ -186,15 +200,7 @@ def _requests(
     p.load(4, KIND, RQ, kernel.flags)
     p.do("&", KIND, _OPERATION)
     p.jump(KIND, ">=", _PASSTHROUGH, "out")
-    p.load(8, 2, RQ, kernel.queue)
-    p.load(8, 2, 2, kernel.disk)
-    p.load(4, 3, 2, kernel.major)
-    p.do("<<", 3, _MAJOR_AT)
-    p.load(4, 4, 2, kernel.first_minor)
-    p.do_with("|", 3, 4)
-    p.load(8, 2, RQ, kernel.hctx)
-    p.load(4, SLOT, 2, kernel.number)
-    p.load(4, 4, RQ, kernel.tag)
+    _place_of_request(p, kernel)
     for number, disk in enumerate(slots):
         p.jump(3, "!=", disk.dev, f"no {number}")
         p.do("*", SLOT, disk.tags)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-_MENDS = {
+_HINTS = {
     errno.EFBIG: "This shell limits the size of files: ulimit -f unlimited",
     errno.EMFILE: "This shell limits the number of open files: ulimit -n 1024",
     errno.ENFILE: "The machine limits the number of open files: sysctl fs.file-max",
@@ -13,6 +13,6 @@ _MENDS = {
 }
 
 
-def mend(error: OSError, otherwise: str) -> str:
+def hint_for_limit(error: OSError, otherwise: str) -> str:
     """The hint for an OSError that a limit has caused; ``otherwise`` for any other."""
-    return _MENDS.get(error.errno or 0, otherwise)
+    return _HINTS.get(error.errno or 0, otherwise)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from iopstui.errors import Missing
 from iopstui.linux.counters.signal_flag import shielded
-from iopstui.linux.process.limits import mend
+from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.processes import start_time
 from iopstui.linux.process.programs import new_directory, temporary_directory
 
@@ -104,7 +104,7 @@ def no_room(private: Path, error: OSError) -> Missing:
     return Missing(
         f"Cannot write iopstui's own files (job file, fio's output) in {private.parent}: "
         f"{error.strerror or error}.",
-        mend(error, f"Make room in {private.parent}."),
+        hint_for_limit(error, f"Make room in {private.parent}."),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from iopstui.model import histogram
@@ -220,12 +220,10 @@ class PointMeter:
             return None
         latency, of = self._latency()
         found = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
-        device = histogram.percentiles(self._device_bins, (50.0, 99.0))
-        requests, moved = self._value("ios/s"), self._value("bytes/s")
         completions, completions_of = self._completions()
         loads = {number: self._busy(meters) for number, meters in sorted(self._cpus.items())}
         busy = {number: load for number, load in loads.items() if load is not None}
-        return Point(
+        point = Point(
             seconds=seconds,
             ios=self._ios,
             iops=iops,
@@ -238,9 +236,6 @@ class PointMeter:
             p99_ns=found.get(99.0),
             p999_ns=found.get(99.9),
             bins_of=self._bins_of,
-            device_iops=requests,
-            aqu_sz=self._value("aqu-sz"),
-            util=self._value("util"),
             cpu_us=1e4 * sum(busy.values()) / iops if busy and iops else None,
             busy=busy,
             completions=completions,
@@ -252,12 +247,24 @@ class PointMeter:
             clat_ns=self._value("total", "clat", "mean"),
             max_ns=self._max_ns,
             slower=self._slower(),
+            fio_cpu=self._sum("usr_cpu", "sys_cpu"),
+            ctx_s=self._value("ctx/s"),
+        )
+        return self._with_device(point)
+
+    def _with_device(self, point: Point) -> Point:
+        """The point with the figures of the kernel and of the probe."""
+        device = histogram.percentiles(self._device_bins, (50.0, 99.0))
+        requests, moved = self._value("ios/s"), self._value("bytes/s")
+        return replace(
+            point,
+            device_iops=requests,
+            aqu_sz=self._value("aqu-sz"),
+            util=self._value("util"),
             device_bw=moved,
             merges=self._value("merges/s"),
             request_bytes=ratio(moved, requests),
             await_ns=self._wait_ms * 1e6 / self._requests if self._requests else None,
-            fio_cpu=self._sum("usr_cpu", "sys_cpu"),
-            ctx_s=self._value("ctx/s"),
             device_p50_ns=device.get(50.0),
             device_p99_ns=device.get(99.0),
             stayed=self._stayed / self._moved if self._moved else None,

@@ -26,7 +26,7 @@ from iopstui.model.fio.growth import (
     row_growth,
     total_of,
 )
-from iopstui.model.fio.interval import FioInterval, JobInterval
+from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
 from iopstui.model.fio.interval_time import (
     HELD_UP_S,
     MOST_HELD_UP_S,
@@ -87,11 +87,7 @@ class FioIntervals:
         if again and not grown_runtime(pairs):
             return None
         if previous is None:
-            seconds: float | None = grown_runtime(pairs)
-            if not final:
-                waited_s = self._waited_s(status, interval_s)
-                seconds = held_up(status, pairs, seconds or 0.0, waited_s)
-            seconds = seconds or None
+            seconds = self._first_seconds(status, pairs, interval_s, final)
         else:
             seconds = seconds_of(status, previous, pairs, arrival_s, final, self._since)
         worked = seconds
@@ -111,6 +107,15 @@ class FioIntervals:
         self._previous = status
         self._arrived_ns = arrived_ns
         return interval
+
+    def _first_seconds(
+        self, status: FioStatus, pairs: list[RowPair], interval_s: float, final: bool
+    ) -> float | None:
+        """How long the first interval is."""
+        seconds = grown_runtime(pairs)
+        if not final:
+            seconds = held_up(status, pairs, seconds or 0.0, self._waited_s(status, interval_s))
+        return seconds or None
 
     def writes_logs(self, wall_ms: float) -> bool:
         """Whether all jobs have done their last I/O by then, and fio writes its logs."""
@@ -168,6 +173,50 @@ class FioIntervals:
         return (status.timestamp_ms - self._idle_ms) / 1000 - interval_s
 
 
+class _Growths:
+    """What all rows grew by since the document before: each row, each direction, and the sum."""
+
+    def __init__(
+        self, pairs: list[RowPair], counted: Counted, packed: Mapping[str, PackedBins]
+    ) -> None:
+        self.by_row: list[Growth] = []
+        self.by_direction: dict[str, Growth] = {}
+        parts: list[Growth] = []
+        for pair in pairs:
+            growths = row_growth(pair, counted, packed)
+            of_row = parts_of(growths)
+            parts += of_row
+            growth = total_of(of_row)
+            self.by_row.append(growth)
+            if len(pairs) == len(growths) == 1 and growth.max_ns is not None and not growth.packed:
+                # one row with one direction: nothing is added up
+                self.by_direction = growths
+                break
+            for name, one in growths.items():
+                self.by_direction.setdefault(name, Growth()).add(one)
+        for name, one in self.by_direction.items():
+            if one.packed:
+                one.put(packed[name].unpacked(one.packed))
+        # what is in the directions' histograms, each added up once, need not be added up row by row
+        summed = parts if MIXED in self.by_direction else self.by_direction.values()
+        self.whole = _whole(self.by_row, self.by_direction, summed)
+
+    def intervals(
+        self, seconds: float | None
+    ) -> tuple[dict[str, DirectionInterval], DirectionInterval]:
+        """Those of the directions, and of the whole."""
+        found = percentiles_of(self.whole.bins)
+        # a single direction is the whole
+        known = found if len(self.by_direction) == 1 else None
+        directions = {
+            name: self.by_direction[name].interval(seconds, known)
+            for name in DIRECTIONS
+            if name in self.by_direction
+        }
+        alone = next((name for name, one in self.by_direction.items() if one is self.whole), "")
+        return directions, directions.get(alone) or self.whole.interval(seconds, found)
+
+
 def _interval(
     pairs: list[RowPair],
     seconds: float | None,
@@ -179,45 +228,17 @@ def _interval(
 ) -> FioInterval:
     """``worked_s`` is the time in which the jobs used their CPUs: ``seconds``, and those in which
     they wrote logs."""
-    by_direction: dict[str, Growth] = {}
-    jobs = []
-    counted_parts: list[Growth] = []
-    by_row: list[Growth] = []
-    for pair in pairs:
-        growths = row_growth(pair, counted, packed)
-        parts = parts_of(growths)
-        counted_parts += parts
-        growth = total_of(parts)
-        by_row.append(growth)
-        jobs.append(_job_interval(pair, growth, seconds))
-        if len(pairs) == len(growths) == 1 and growth.max_ns is not None and not growth.packed:
-            # one row with one direction: nothing is added up
-            by_direction = growths
-            break
-        for name, one in growths.items():
-            by_direction.setdefault(name, Growth()).add(one)
-    for name, one in by_direction.items():
-        if one.packed:
-            one.put(packed[name].unpacked(one.packed))
-    # what is in the directions' histograms, each added up once, need not be added up row by row
-    summed = counted_parts if MIXED in by_direction else by_direction.values()
-    whole = _whole(by_row, by_direction, summed)
-    found = percentiles_of(whole.bins)
-    # a single direction is the whole
-    known = found if len(by_direction) == 1 else None
+    grown = _Growths(pairs, counted, packed)
+    rows = list(zip(pairs, grown.by_row, strict=True))
+    jobs = [_job_interval(pair, growth, seconds) for pair, growth in rows]
+    directions, total = grown.intervals(seconds)
     eta = _latest(pair.now.eta_s for pair in pairs)
     elapsed = _latest(pair.now.elapsed_s for pair in pairs)
     working = [pair.now for pair in pairs if active(pair.now)]
-    directions = {
-        name: by_direction[name].interval(seconds, known)
-        for name in DIRECTIONS
-        if name in by_direction
-    }
-    alone = next((name for name, one in by_direction.items() if one is whole), "")
     return FioInterval(
         seconds=seconds,
         directions=directions,
-        total=directions.get(alone) or whole.interval(seconds, found),
+        total=total,
         jobs=tuple(jobs),
         iodepth_level=_iodepth(pairs),
         usr_cpu=_cpu(pairs, "usr_cpu", worked_s),
@@ -230,12 +251,9 @@ def _interval(
         reset=any(pair.reset for pair in pairs),
         partial=(seconds or 0) < PARTIAL_BELOW * interval_s,
         measures_latency=any(job.measures_latency for job in working),
-        counts_submissions=whole.counted_by == SUBMISSIONS,
+        counts_submissions=grown.whole.counted_by == SUBMISSIONS,
         times_all=_times_all(pairs, jobs),
-        latency_possible=not any(
-            _impossible(pair.now, growth, seconds)
-            for pair, growth in zip(pairs, by_row, strict=True)
-        ),
+        latency_possible=not any(_impossible(pair.now, growth, seconds) for pair, growth in rows),
     )
 
 

@@ -156,6 +156,12 @@ class Difference:
         return self.low > 0 or self.high < 0
 
 
+def _steps(first: Sequence[float], second: Sequence[float], relative: bool) -> list[float]:
+    """The pairs' differences; ``relative``: those of their logarithms."""
+    pairs = zip(first, second, strict=True)
+    return [math.log(b) - math.log(a) if relative else b - a for a, b in pairs]
+
+
 def paired(
     first: Sequence[float],
     second: Sequence[float],
@@ -184,20 +190,17 @@ def paired(
         relative and any(value <= 0 for value in (*first, *second))
     ):
         return None
-    if relative:
-        steps = [math.log(b) - math.log(a) for a, b in zip(first, second, strict=True)]
-    else:
-        steps = [b - a for a, b in zip(first, second, strict=True)]
+    steps = _steps(first, second, relative)
     mean = sum(steps) / count
     variance = sum((step - mean) ** 2 for step in steps) / (count - 1)
     error = math.sqrt(max(variance, resolution**2 / 6) / count)
     if sequential:
-        half = anytime_limit(count, 1 - confidence) * error
+        limit = anytime_limit(count, 1 - confidence)
         p = anytime_p(mean / error, count) if error else (0.0 if mean else 1.0)
     else:
-        half = t_quantile(0.5 + confidence / 2, count - 1) * error
+        limit = t_quantile(0.5 + confidence / 2, count - 1)
         p = t_two_sided(mean / error, count - 1) if error else (0.0 if mean else 1.0)
-    low, high = mean - half, mean + half
+    low, high = mean - limit * error, mean + limit * error
     if relative:
         mean, low, high = math.expm1(mean), math.expm1(low), math.expm1(high)
     return Difference(mean, low, high, p, count, relative)

@@ -168,10 +168,7 @@ class FioRun:
         self._wrote = 0
         self._threads: JobThreads | None = None
         self._watch = DeviceWatch(devices)
-        self._sections = [
-            Section(s.name, {name: expand(value) for name, value in s.options.items()})
-            for s in jobfile.effective(prepared.text)
-        ]
+        self._sections = _expanded(prepared.text)
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
@@ -475,3 +472,11 @@ _CHATTER = re.compile(
     r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe"
     r"|multiple writers may overwrite"
 )
+
+
+def _expanded(text: str) -> list[Section]:
+    """The sections of a job file, with its environment variables replaced."""
+    return [
+        Section(one.name, {name: expand(value) for name, value in one.options.items()})
+        for one in jobfile.effective(text)
+    ]

@@ -58,7 +58,7 @@ class Sampling:
         self.findings = FindingTracker([place.no_device for place in context.target.unseen])
         self._context = context
         self._current = current
-        self._interval_s = interval_s
+        self.interval_s = interval_s
         self._idle_frames = idle_frames
         self._soon = soon
         self._builder = FrameBuilder(opened=context.target.opened, links=context.target.links)
@@ -90,7 +90,7 @@ class Sampling:
         are over whole intervals."""
         self.tick()
         if self._soon:
-            self.deadline_ns -= int(max(0.0, self._interval_s - FIRST_S) * 1e9)
+            self.deadline_ns -= int(max(0.0, self.interval_s - FIRST_S) * 1e9)
 
     def tick_if_due(self) -> bool:
         """Tick if no document did; True if so."""
@@ -103,7 +103,7 @@ class Sampling:
         """A tick of the monotonic clock. Missed ones are skipped, never made up for."""
         reading = self.read(None, kernel=True)
         self.sample(reading, final=False)
-        self.deadline_ns = reading.arrived_ns + int(self._interval_s * 1e9)
+        self.deadline_ns = reading.arrived_ns + int(self.interval_s * 1e9)
 
     def put_off(self, seconds: float) -> None:
         """Stop ticking for now: nobody waits for a tick."""
@@ -111,7 +111,7 @@ class Sampling:
 
     def wait_for_document(self, since_ns: int) -> None:
         """The next tick is fio's; the clock's only if that one is late."""
-        self.deadline_ns = since_ns + int(LATE_AFTER * self._interval_s * 1e9)
+        self.deadline_ns = since_ns + int(LATE_AFTER * self.interval_s * 1e9)
 
     def read(self, status: FioStatus | None, kernel: bool) -> Reading:
         """Read the counters of this moment, the kernel's first: closest to fio's."""
@@ -136,7 +136,7 @@ class Sampling:
             fio=fio,
             final=final,
             step=self._current.step if fio is not None or measuring else 0,
-            interval_s=self._interval_s,
+            interval_s=self.interval_s,
             jobs=reading.jobs,
             own_busy_s=context.clock.own_busy_s() + self._guards.total(guard_s),
             probe=reading.probe,
@@ -155,6 +155,11 @@ class Sampling:
         for warning in (*self._own_cost.feed(frame), *self._unbound(reading.jobs)):
             context.warn(warning)
         self._look_around(frame, measuring)
+        self._conclude(frame)
+
+    def _conclude(self, frame: Frame) -> None:
+        """Emit the findings that began or ended with this frame."""
+        context = self._context
         devices = [
             context.devices[name] for name in context.target.opened if name in context.devices
         ]

@@ -23,7 +23,6 @@ from textual.events import MouseEvent
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
-from iopstui.ui.core.first_frame import ALTERNATE, FIRST
 from iopstui.ui.core.output import PIECE, Output
 from iopstui.ui.core.terminal_input import TerminalInput
 
@@ -54,7 +53,6 @@ class PatientDriver(LinuxDriver):
         self._answers = False
         self._asked: float | None = None
         self._output: Output | None = None
-        self._painted_before = False
         # wakes the thread that reads keys: it has to end
         self._leave = -1
         self.gone = False
@@ -82,10 +80,6 @@ class PatientDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         """To the terminal, sooner or later."""
-        if self._painted_before and data == ALTERNATE:
-            # it shows the first frame there: asked again it would clear that
-            self._painted_before = False
-            return
         if self._output is None:
             self._output = Output(sys.__stdout__.fileno(), self._all_taken)  # type: ignore[union-attr]
             self._output.start()
@@ -101,11 +95,7 @@ class PatientDriver(LinuxDriver):
         """Take the terminal, and begin to read its keys."""
         self._close_leave()
         self._leave = os.eventfd(0, os.EFD_CLOEXEC)
-        before = FIRST.taken()
-        self._painted_before = before is not None
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        if before is not None:
-            self.attrs_before = before
 
     def disable_input(self) -> None:
         """End the thread that reads keys."""

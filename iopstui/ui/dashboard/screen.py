@@ -164,7 +164,20 @@ class Dashboard(CanvasScreen):
         self._topology = Topology()
         self._topology_of: tuple[tuple[int, ...], int] = ((), -1)
         self._plan: layout.LayoutPlan | None = None
-        several = several or len(controller.target.on) > 1
+        self._make_charts(several or len(controller.target.on) > 1)
+        self.heat_shown = self.percentiles_shown = False
+        self.tabs = registry.tabs(panes, titles)
+        lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
+        names = (*lines, *(panel.name for panel in panes))
+        self.panels = {name: Lines(name) for name in names}
+        self.small = Lines("small")
+        self.canvas.add([*self.panels.values(), self.small])
+        for chart in self.charts:
+            self.canvas.add(chart.widgets())
+
+    def _make_charts(self, several: bool) -> None:
+        """Charts, heat maps and overlays; ``several`` devices are measured together."""
+        charset = self.charset
         rates, latency = _specs(charset, "devices" if several else "device")
         others = _other_latencies(latency, charset)
         self._latencies = {FIO_LATENCY: Chart(latency, charset)}
@@ -176,15 +189,6 @@ class Dashboard(CanvasScreen):
         self.overlay = Overlay(charset)
         self.more = MoreCharts(charset)
         self.charts += [*self.overlay.charts, *self.more.charts]
-        self.heat_shown = self.percentiles_shown = False
-        self.tabs = registry.tabs(panes, titles)
-        lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
-        names = (*lines, *(panel.name for panel in panes))
-        self.panels = {name: Lines(name) for name in names}
-        self.small = Lines("small")
-        self.canvas.add([*self.panels.values(), self.small])
-        for chart in self.charts:
-            self.canvas.add(chart.widgets())
 
     @property
     def frozen_at(self) -> float | None:

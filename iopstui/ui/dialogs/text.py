@@ -57,8 +57,8 @@ def doctor_screen(charset: Charset) -> TextScreen:
     for check in examine():
         style = "" if check.state == OK else "bold yellow"
         found = Text(charset.text(printable(check.found)))
-        if check.mend:
-            found.append(charset.text(f"\n→ {printable(check.mend)}"), style="cyan")
+        if check.fix:
+            found.append(charset.text(f"\n→ {printable(check.fix)}"), style="cyan")
         table.add_row(Text(f"  {check.state}", style=style), Text(printable(check.what)), found)
     return TextScreen("System check: permissions, fio, kernel features", Group(table), charset)
 

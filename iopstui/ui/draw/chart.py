@@ -208,11 +208,7 @@ class Chart:
             self.axis.show(self._axis(scale))
         self._edges(window)
         column_s = window.dot_s * self._charset.dots
-        end = window.start + self._columns * column_s
-        marks = [
-            (int((mark.t - window.start) / column_s), mark.text)
-            for mark in history.marks(window.start, end)
-        ]
+        marks = self._marks_shown(history, window.start, column_s)
         levels = [self._level(mean, window, column_s, scale) for mean in means]
         said = {int((mean.start - window.start) / column_s): mean.words for mean in means}
         self.title.show([self._title(values, note), *self._edged(self._flags(marks, said))])
@@ -277,25 +273,23 @@ class Chart:
             if self._painted.get(index) == key:
                 continue
             self._painted[index] = key
-            series = [
-                charts.Series(one, curve.kind, curve.marker, curve.style)
-                for one, curve in zip(data, self.spec.curves, strict=True)
-            ]
-            tile.show(
-                charts.draw_tile(
-                    series,
-                    first,
-                    columns,
-                    self._rows,
-                    scale,
-                    self._charset,
-                    lines,
-                    MARK,
-                    here,
-                    flat,
-                    said,
-                )
-            )
+            section = charts.Section(first, columns, self._rows, scale, self._charset)
+            tile.show(charts.draw_tile(self._series(data), section, lines, MARK, here, flat, said))
+
+    def _series(self, data: Sequence[Sequence[float | None]]) -> list[charts.Series]:
+        return [
+            charts.Series(one, curve.kind, curve.marker, curve.style)
+            for one, curve in zip(data, self.spec.curves, strict=True)
+        ]
+
+    def _marks_shown(
+        self, history: History, start: float, column_s: float
+    ) -> list[tuple[int, str]]:
+        """The column and text of each mark that is shown."""
+        return [
+            (int((mark.t - start) / column_s), mark.text)
+            for mark in history.marks(start, start + self._columns * column_s)
+        ]
 
     def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
         pieces: list[Piece] = [(self.spec.title, BOLD)]

@@ -224,48 +224,62 @@ Words = tuple[int, int, str, "Style | None"]
 """Row, column of the plot, text and its style."""
 
 
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The columns of a plot that one tile shows, and how they are drawn."""
+
+    first: int
+    columns: int
+    rows: int
+    scale: Scale
+    charset: Charset
+
+    def has(self, column: int) -> bool:
+        """Whether this column of the plot is in it."""
+        return self.first <= column < self.first + self.columns
+
+
 def draw_tile(
     series: Sequence[Series],
-    first: int,
-    columns: int,
-    rows: int,
-    scale: Scale,
-    charset: Charset,
+    section: Section,
     marks: Sequence[int] = (),
     mark_style: Style | None = None,
     cursor: int | None = None,
     levels: Sequence[Level] = (),
     words: Sequence[Words] = (),
 ) -> list[Row]:
-    """Columns ``first`` ... of a plot, as rows of styled pieces.
+    """One section of a plot, as rows of styled pieces.
 
     ``marks`` are columns of the plot that get a vertical line, over areas and under lines;
     ``cursor`` is one that gets a line over all. ``levels`` are level lines under the others,
     ``words`` are written over them.
     """
-    cells: list[list[Cell]] = [[(" ", None)] * columns for _ in range(rows)]
+    first, columns, charset = section.first, section.columns, section.charset
+    cells: list[list[Cell]] = [[(" ", None)] * columns for _ in range(section.rows)]
     for one in series:
         if one.kind == AREA:
-            _fill(cells, one, first, columns, scale, charset)
-    for mark in marks:
-        if first <= mark < first + columns:
-            for line in cells:
-                line[mark - first] = (charset.mark, mark_style)
+            _fill(cells, one, first, columns, section.scale, charset)
+    for column in filter(section.has, marks):
+        _vertical(cells, column - first, (charset.mark, mark_style))
     for begin, end, row in levels:
         for column in range(max(begin, first), min(end, first + columns)):
             cells[row][column - first] = (charset.level, mark_style)
     for one in series:
         if one.kind != AREA:
-            text = draw_line(one, first, columns, rows, scale, charset.dots)
+            text = draw_line(one, first, columns, section.rows, section.scale, charset.dots)
             overlay(cells, text, one.style)
     for row, begin, label, style in words:
         for column, char in enumerate(charset.text(label), begin):
-            if first <= column < first + columns:
+            if section.has(column):
                 cells[row][column - first] = (char, style)
     if cursor is not None:
-        for line in cells:
-            line[cursor - first] = (charset.cursor, CURSOR)
+        _vertical(cells, cursor - first, (charset.cursor, CURSOR))
     return [runs(line) for line in cells]
+
+
+def _vertical(cells: list[list[Cell]], column: int, cell: Cell) -> None:
+    for line in cells:
+        line[column] = cell
 
 
 def _fill(

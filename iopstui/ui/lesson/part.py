@@ -4,7 +4,7 @@ dashboard, with a strip that says what to look at."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.errors import IopstuiError
@@ -12,8 +12,8 @@ from iopstui.events import Event, Mark, SessionEnded, StepFinished, StepStarted
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Part
 from iopstui.ui.core import pages
+from iopstui.ui.core.backend import MakeLessons
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.messages import Controller
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 BESIDE_A_PAGE = {"log", "quit"}
 """What the palette offers while a page is read; during a run that is all that disturbs nothing."""
-
-MakeLessons = Callable[[Controller], "Lessons"]
 
 
 class LessonKeys(Part):

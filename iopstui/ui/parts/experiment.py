@@ -21,8 +21,8 @@ from iopstui.ui.actions import (
     Footer,
     Part,
 )
+from iopstui.ui.core.backend import MakeBackground
 from iopstui.ui.core.key import Key, KeyHint
-from iopstui.ui.core.messages import Controller
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.port import Port
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 WAITS_S = 5.0
 NONE_HERE = "no experiment can be run in this session"
-
-MakeBackground = Callable[[Controller], "BackgroundExperiments"]
 
 
 class ExperimentKeys(Part):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from iopstui.errors import EXIT_OK, IopstuiError, UsageError
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Part
+from iopstui.ui.core.backend import Backend
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.messages import Controller, Discover, Loads, MakeController, MakeWatch
+from iopstui.ui.core.messages import Controller
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
@@ -21,39 +22,28 @@ DEMO_NAME = "demo"
 MOST_RECENT = 8
 OTHER = "Another file ..."
 
-Play = Callable[[str], None]
-
 
 class TargetKeys(Part):
-    """Makes the session for the targets that were chosen; ``opened`` is told of it, ``closed``
-    when it is given up for another. ``loads`` is what the disks do, for the home screen; ``then``
-    begins what was chosen there for them; ``play`` notes which recording is wanted, ``None`` where
-    none can be played. ``lessons``: whether there are any."""
+    """Makes the session for the chosen targets.
+
+    ``opened`` is called with it, ``closed`` before another one replaces it. ``then`` begins what
+    was chosen on the home screen for the targets.
+    """
 
     def __init__(
         self,
         port: Port,
-        make: MakeController,
-        discover: Discover,
-        watch: MakeWatch | None,
+        backend: Backend,
         opened: Callable[[Controller], None],
         closed: Callable[[], None],
-        loads: Loads | None,
         then: Callable[[str], None],
-        play: Play | None,
-        lessons: bool = False,
         first_run: bool = False,
     ) -> None:
         super().__init__(port)
-        self._make = make
-        self._discover = discover
-        self._watch = watch
+        self._backend = backend
         self._opened = opened
         self._closed = closed
-        self._loads = loads
         self._then = then
-        self._play = play
-        self._lessons = lessons
         self._first_run = first_run
         self._pick = True
 
@@ -69,9 +59,10 @@ class TargetKeys(Part):
     def _open_picker(self, reason: str = "") -> None:
         from iopstui.ui.dialogs.picker import Picker
 
+        backend = self._backend
         picker = Picker(
-            self._discover, self.port.charset, reason, self._watch, self._loads, self._offered(),
-            self._first_run,
+            backend.discover, self.port.charset, reason, backend.watch, backend.loads,
+            self._offered(), self._first_run,
         )  # fmt: skip
         self.port.push(picker, self._picked)
 
@@ -81,8 +72,8 @@ class TargetKeys(Part):
 
         found = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
         if self.port.session is None:
-            found |= {home.LESSONS} if self._lessons else set()
-            found |= {home.OPEN, home.DEMO, home.CHECK} if self._play is not None else set()
+            found |= {home.LESSONS} if self._backend.lessons is not None else set()
+            found |= {home.OPEN, home.DEMO, home.CHECK} if self._backend.play is not None else set()
         return frozenset(found)
 
     def _picked(self, choice: Picked | None) -> None:
@@ -140,14 +131,14 @@ class TargetKeys(Part):
         self.port.push(Prompt("Open a recording", words, "", playable, self.port.charset), typed)
 
     def _played(self, name: str) -> None:
-        if self._play is not None:
-            self._play(name)
+        if self._backend.play is not None:
+            self._backend.play(name)
             self.port.leave(EXIT_OK)
 
     def _open(self, targets: Sequence[str]) -> bool:
         """False if they can't be opened: it is said why."""
         try:
-            session = self._make(targets)
+            session = self._backend.make_controller(targets)
         except IopstuiError as error:
             if self._pick:
                 self._open_picker(f"{error.message} {error.hint}".strip())

@@ -75,6 +75,11 @@ class RunShown:
     steady: SteadyState | None
 
 
+ExperimentEvent = (
+    ExperimentStarted | PointStarted | PointFinished | PointFailed | ExperimentFinished
+)
+
+
 @dataclass
 class LiveState:
     """The newest of everything, and the history. ``devices`` are those that the jobs work on."""
@@ -198,6 +203,9 @@ class LiveState:
             self.experiment.apply(event)
         take(self.runs, event)
         take_stretch(self.stretches, event)
+        if isinstance(event, ExperimentEvent):
+            self._experiment(event)
+            return
         match event:
             case FrameReady():
                 self._frame(event.frame)
@@ -211,25 +219,14 @@ class LiveState:
                 self.findings.found(event, self._step)
                 self.moments.found(self.findings.entries)
             case FindingEnded():
-                if self.findings.ceased(event):
-                    self.moments.found(self.findings.entries)
+                self._finding_ended(event)
             case ExpectationChecked():
                 self._judged(event)
             case SteadyState():
                 self.steady = event
                 self.log.add(event.t, "info", event.text)
-            case (
-                ExperimentStarted()
-                | PointStarted()
-                | PointFinished()
-                | PointFailed()
-                | ExperimentFinished()
-            ):
-                self._experiment(event)
             case TunableChanged():
-                self.was.setdefault(event.name, {}).setdefault(event.device, event.before)
-                words = f"{event.device}: {event.name} was {event.before}, is {event.now}"
-                self.log.add(event.t, "info", words)
+                self._tunable(event)
             case StepStarted():
                 self._started(event)
             case LayoutProgress():
@@ -238,6 +235,15 @@ class LiveState:
                 self._finished(event)
             case SessionEnded():
                 self._ended(event)
+
+    def _finding_ended(self, event: FindingEnded) -> None:
+        if self.findings.ceased(event):
+            self.moments.found(self.findings.entries)
+
+    def _tunable(self, event: TunableChanged) -> None:
+        self.was.setdefault(event.name, {}).setdefault(event.device, event.before)
+        words = f"{event.device}: {event.name} was {event.before}, is {event.now}"
+        self.log.add(event.t, "info", words)
 
     def say(self, level: str, text: str) -> None:
         """A message of the screen's own, now: what a key has done is told though an error stands
@@ -285,7 +291,7 @@ class LiveState:
 
     def _experiment(
         self,
-        event: ExperimentStarted | PointStarted | PointFinished | PointFailed | ExperimentFinished,
+        event: ExperimentEvent,
     ) -> None:
         match event:
             case ExperimentStarted():

@@ -29,7 +29,7 @@ _wrapped = Content._wrap_and_format
 _cached_backgrounds = StylesCache.get_inner_outer
 
 
-def mend() -> None:
+def apply_patches() -> None:
     """Apply the fixes; calling it again changes nothing."""
     OptionList.get_visual_style = _visual_style  # type: ignore[assignment, method-assign]
     StylesCache.get_inner_outer = _inner_outer  # type: ignore[assignment, method-assign]

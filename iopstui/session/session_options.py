@@ -1,0 +1,43 @@
+"""Options of a live session: how it samples, and how it runs fio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from iopstui.session.fio.write_budget import WriteBudget
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """``idle_frames`` False: frames only while a job runs (headless). ``soon``: the first frame
+    covers a shorter interval, for somebody who waits at a screen. ``keep_s``: a recording that is
+    started later begins with these last seconds. ``probe``: parts of the kernel probe to count.
+    """
+
+    interval_s: float = 1.0
+    idle_frames: bool = True
+    soon: bool = True
+    keep_s: float = 0.0
+    probe: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunPolicy:
+    """What holds for every run of the session.
+
+    ``budget`` limits what all runs together may write. ``keep_scratch``: scratch files stay until
+    the session ends, for runs that need the same. ``hold``: a run is made ready and starts with
+    ``go``. ``deadline_s``: fio is ended if this process hangs or is stopped for so long (``None``:
+    fio.process.DEADLINE_S).
+    """
+
+    size: str | None = None
+    destroy_data: Sequence[str] = ()
+    no_fence: bool = False
+    bind: bool = False
+    fio_path: str | None = None
+    budget: WriteBudget = field(default_factory=WriteBudget)
+    keep_scratch: bool = False
+    hold: bool = False
+    deadline_s: float | None = None

@@ -1,0 +1,74 @@
+"""What the application is made with: its sessions and disks, what it opens first, how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from iopstui.fio.library import ShippedJob
+from iopstui.ui.core.messages import Controller, Discover, Loads, MakeController, MakeWatch
+from iopstui.ui.draw.style import Charset
+from iopstui.ui.draw.theme import AUTO
+
+if TYPE_CHECKING:
+    from iopstui.experiment.background import BackgroundExperiments
+    from iopstui.lesson.offers import Lessons
+    from iopstui.model.lesson.pages import Lesson
+
+MakeBackground = Callable[[Controller], "BackgroundExperiments"]
+MakeLessons = Callable[[Controller], "Lessons"]
+Play = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """Where the screen gets its sessions, disks, jobs and experiments from.
+
+    ``make_controller`` takes the paths of the chosen devices (none: a scratch file in the current
+    directory) and may raise ``IopstuiError``. ``loads`` returns what the disks do, for the home
+    screen. ``play`` notes which recording to play next; ``None`` where none can be played.
+    """
+
+    make_controller: MakeController
+    discover: Discover
+    jobs: Sequence[ShippedJob]
+    watch: MakeWatch | None = None
+    loads: Loads | None = None
+    background: MakeBackground | None = None
+    lessons: MakeLessons | None = None
+    play: Play | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstView:
+    """What the screen opens with. Without ``targets`` the device picker opens unless ``pick`` is
+    False. ``run_at_once`` (default: if there is a ``job``) starts the job."""
+
+    targets: Sequence[str] = ()
+    job: str | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    pick: bool | None = None
+    run_at_once: bool | None = None
+    lesson: Lesson | None = None
+    first_run: bool = False
+
+    @property
+    def opens_picker(self) -> bool:
+        """Whether the device picker comes first."""
+        return not self.targets if self.pick is None else self.pick
+
+    @property
+    def starts_job(self) -> bool:
+        """Whether the job starts as soon as a target is open."""
+        return self.job is not None if self.run_at_once is None else self.run_at_once
+
+
+@dataclass(frozen=True, slots=True)
+class Appearance:
+    """``charset`` (default: what the terminal can show), ``theme`` (draw/theme.py), and
+    ``refresh_s``, the minimum time between two paints of new figures."""
+
+    charset: Charset | None = None
+    theme: str = AUTO
+    refresh_s: float = 0.0
