@@ -69,7 +69,7 @@ def choose_watched(
     except NoSuchFile as error:
         raise UsageError(
             error.message,
-            f"Name a disk (iopstui devices), or {printable(str(error.directory))}to watch the "
+            f"Name a disk (iopstui devices), or {printable(str(error.directory))} to watch the "
             "disk it is on.",
         ) from error
     except MixedKinds as error:

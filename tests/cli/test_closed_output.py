@@ -57,7 +57,12 @@ def test_what_could_not_be_undone_is_said_all_the_same(capsys: pytest.CaptureFix
 
 
 def test_an_expectation_that_was_not_judged_is_no_success() -> None:
-    with pytest.raises(Interrupted, match="before --expect was judged") as caught, answering(["x"]):
+    with (
+        pytest.raises(
+            Interrupted, match="The reader of standard output closed it before --expect was checked"
+        ) as caught,
+        answering(["x"]),
+    ):
         raise BrokenPipeError
     assert caught.value.exit_code == EXIT_INTERRUPTED
     with pytest.raises(BrokenPipeError), answering([]):

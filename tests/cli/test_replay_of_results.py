@@ -24,5 +24,5 @@ def test_colours_are_refused_where_there_is_no_screen() -> None:
     for command, word in ((fleet, "web1"), (replay, "demo")):
         name = command.COMMAND.name
         line = [name, word, "--theme", "light", "--format", "jsonl"]
-        with pytest.raises(UsageError, match="--theme light is for the screen"):
+        with pytest.raises(UsageError, match="--theme light needs the screen"):
             command.run(parser(name).parse_args(line))

@@ -43,7 +43,7 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(
     assert values == pytest.approx([399.733506, 1613824.0, 199.866755], rel=1e-3)
     assert all(one.base is not None and one.base.spread is None for one in found)
     documents = len(statuses(NAME))
-    with pytest.raises(UsageError, match="intervals were measured, a 95 % confidence"):
+    with pytest.raises(UsageError, match="intervals; a 95 % confidence"):
         held_against(asked[:1], str(several))
     monkeypatch.setattr(model_baseline, "FEWEST", documents - 2)
     (one,) = held_against(asked[:1], str(several))
@@ -56,13 +56,17 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(
 @pytest.mark.parametrize(
     ("texts", "file", "said"),
     [
-        (["iops>=95%"], None, "a share of what?"),
-        (["iops>=95"], "avg.json", "no --expect is held against it"),
+        (["iops>=95%"], None, "is a share of a baseline, but there is no baseline"),
+        (["iops>=95"], "avg.json", "--baseline is given, but no --expect compares with it"),
         (["trim.iops>=95%"], "avg.json", "trim.iops is"),
-        (["iops>=95%"], "avg_bw.1.log", "is a log of fio"),
-        (["iops>=95%"], "nowhere.json", "There is no file"),
+        (
+            ["iops>=95%"],
+            "avg_bw.1.log",
+            "is a fio log. It lacks fio's final figures, so it cannot be a baseline",
+        ),
+        (["iops>=95%"], "nowhere.json", "The baseline file"),
         # what can't be looked at: a name of 300 letters is too long for any file system
-        (["iops>=95%"], "x" * 300, "There is no file"),
+        (["iops>=95%"], "x" * 300, "The baseline file"),
         (["j:iops>=95%"], "avg.json", "fio reports the figures of a single job once"),
         (["clat.max<=110%"], "avg.json", "a single I/O and has no confidence interval"),
         (["read.clat.max<=110%"], "avg.json", "Use read.clat.p99.9, or give an absolute limit"),

@@ -78,7 +78,7 @@ def test_a_form_is_told_no_option_of_the_command_line(here: Path) -> None:
     """It has none: that of a sweep takes a seed with the order, that of a comparison doesn't."""
     look = Screen(here).background.look
     shuffled = "\n".join(look(replace(PLAN, shuffle=True, seed=42)).words)
-    assert 'order of the points: by chance; "by chance 42" gives it again' in shuffled
+    assert 'order of the points: by chance; "by chance 42" repeats it' in shuffled
     variants = (parse_variant("iodepth=1"), parse_variant("iodepth=4"))
     compared = look(replace(PLAN, axes=(), variants=variants, repeats=2)).words
     assert "order within each repeat: by chance" in compared

@@ -387,7 +387,7 @@ def test_what_cannot_be_removed_is_told_and_removed_later(here: Path) -> None:
         process.terminate()
         _, said = process.communicate(timeout=15)
         (left,) = os.listdir(place)
-        assert f"{place / left} can't be removed" in said and "iopstui doctor" in said, said
+        assert f"cannot remove {place / left}" in said and "iopstui doctor" in said, said
     finally:
         sh("chattr", "-a", str(place))
     iopstui("doctor", cwd=here)

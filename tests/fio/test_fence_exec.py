@@ -159,7 +159,7 @@ def test_a_grant_is_for_the_very_file_and_never_for_a_link(tmp_path: Path) -> No
     fence.Grants({"write": [(str(file), held.st_dev, held.st_ino, 0)]}).close()
     own = link.lstat()
     for path, info, number in ((link, own, 0), (link, held, 0), (file, own, 0), (file, held, 1792)):
-        with pytest.raises(fence.FenceError, match="not the file it was before") as told:
+        with pytest.raises(fence.FenceError, match="was replaced by another file") as told:
             fence.Grants({"read": [(str(path), info.st_dev, info.st_ino, number)]})
         assert told.value.errno == errno.ESTALE
 
@@ -170,8 +170,8 @@ def test_a_directory_of_one_s_own_is_a_directory_and_one_s_own(
     file = tmp_path / "file"
     file.write_text("x")
     fence.Grants({"own": [str(tmp_path)]}).close()
-    with pytest.raises(fence.FenceError, match="not the directory that was made for this run"):
+    with pytest.raises(fence.FenceError, match="is not the directory created for this run"):
         fence.Grants({"own": [str(file)]})
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    with pytest.raises(fence.FenceError, match="not the directory that was made for this run"):
+    with pytest.raises(fence.FenceError, match="is not the directory created for this run"):
         fence.Grants({"own": [str(tmp_path)]})

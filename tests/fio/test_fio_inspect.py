@@ -54,7 +54,7 @@ def test_a_fio_that_prints_for_ever_takes_no_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fio_inspect, "LONGEST_ANSWER", 1 << 20)
-    with pytest.raises(Missing, match="prints without end") as told:
+    with pytest.raises(Missing, match="does not stop printing") as told:
         find_fio(program(tmp_path / "fio", "while True: print('fio-3.39', flush=False)"))
     assert told.value.hint == f"Try it: {tmp_path}/fio --version"
 
@@ -88,7 +88,7 @@ def test_what_a_fio_has_started_ends_with_it(
 def test_what_can_not_be_executed_is_not_called_absent(tmp_path: Path) -> None:
     script = program(tmp_path / "fio")
     Path(script).write_text("#!/none/such\n")
-    with pytest.raises(Missing, match="it exists, but the interpreter or loader") as told:
+    with pytest.raises(Missing, match="its interpreter or loader does not exist") as told:
         find_fio(script)
     assert f"head -1 {script}" in told.value.hint
     Path(script).chmod(0o644)
@@ -195,10 +195,10 @@ INSTALL = (
     [
         (answer("fio-3.0\n"), "is fio-3.0; iopstui needs fio 3.1 or newer.", INSTALL),
         (answer("fio-2.99\n"), "is fio-2.99; iopstui needs fio 3.1 or newer.", INSTALL),
-        (answer("hello\x1b\n"), "did not print a fio version but: hello?.", INSTALL),
-        (answer("x" * 300), f"did not print a fio version but: {'x' * 200}.", INSTALL),
-        (answer("", "fio: oops.\n"), "did not print a fio version but: oops.", INSTALL),
-        (answer(), "did not print a fio version but: nothing.", INSTALL),
+        (answer("hello\x1b\n"), "is not fio. Instead of a version it printed: hello?.", INSTALL),
+        (answer("x" * 300), f"is not fio. Instead of a version it printed: {'x' * 200}.", INSTALL),
+        (answer("", "fio: oops.\n"), "is not fio. Instead of a version it printed: oops.", INSTALL),
+        (answer(), "is not fio. Instead of a version it printed: nothing.", INSTALL),
         (answer("", "a\nb\n", 3), "exits with an error: exit code 3, b.", LIMIT),
         (answer("", "", -9), "exits with an error: killed by signal 9.", LIMIT),
     ],
@@ -290,7 +290,7 @@ def test_a_job_without_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_noise_is_no_complaint() -> None:
     noise = ["parse 7 x failed", "file 7 error", "fio: set debug option x", "fio: job a dropped",
-             "  must", "Correct format is x", "...", "", "  : too", "valid values: unknown",
+             "  must", "Correct format is x", "...", "", "Stopping", "valid values: unknown",
              "a: (g=0): rw=read, error"]  # fmt: skip
     assert complaint(noise) == ""
     assert complaint([*noise, "fio: it is odd..", "z unable \x07"]) == "z unable ?"

@@ -146,11 +146,11 @@ def test_nothing_is_asked_where_a_granted_file_is_another_one(place: Path) -> No
     try:
         process = started(Fence(read=(examined,)), [PYTHON, "-c", "print(1)"])
     except OSError as error:
-        assert "not the file it was" in str(error.strerror)
+        assert "was replaced by another file" in str(error.strerror)
         return
     out, said = process.communicate()
     assert (process.returncode, out) == (126, b"")
-    assert b"not the file it was" in said
+    assert b"was replaced by another file" in said
 
 
 def test_no_thread_to_ask_with(monkeypatch: pytest.MonkeyPatch) -> None:

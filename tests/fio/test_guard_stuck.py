@@ -52,4 +52,4 @@ def test_what_is_known_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fio_run, "state", lambda pid: states.get(pid, ""))
     assert "process 7 hangs in the kernel" in fio_run.hangs([7])
     assert "hangs in the kernel" not in fio_run.hangs([7, 8])
-    assert "7, 8 was killed and has not ended yet (state D, R)" in fio_run.hangs([7, 8])
+    assert "7, 8 was killed but has not ended yet (state D, R)" in fio_run.hangs([7, 8])

@@ -27,12 +27,12 @@ def test_those_that_are_there(value: str, roots: Roots) -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [("4", "CPU 4 does not exist"), ("0-6", "CPU 4 does not exist"), ("6,7", "CPU 7 does not"),
-     ("x", "'x' is no CPU"), ("-1", "'-1' is no CPU"), ("0,", "'' is no CPU")],
+     ("x", "'x' is not a CPU"), ("-1", "'-1' is not a CPU"), ("0,", "'' is not a CPU")],
 )  # fmt: skip
 def test_those_that_are_not(value: str, said: str, roots: Roots) -> None:
     with pytest.raises(UsageError, match=said) as error:
         check_cpus(f"[global]\ncpus_allowed={value}\n[a]\nrw=read\n", "the job x", roots)
-    assert "is no CPU" in said or "There are 0-3,6" in error.value.hint
+    assert "is not a CPU" in said or "There are 0-3,6" in error.value.hint
 
 
 def test_where_it_is_not_known_nothing_is_refused(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_byte_order_mark_is_told_with_what_takes_it_away(tmp_path: Path) -> No
     file = tmp_path / "of mine.fio"
     file.write_bytes(b"\xef\xbb\xbf[global]\nrw=read\n[a]\n")
     message, hint = refused(file)
-    assert message.startswith("The job file starts with a byte order mark")
+    assert message.endswith("starts with a byte order mark, which fio does not understand.")
     # the mend is one
     subprocess.run(hint.partition(": ")[2], shell=True, check=True)
     assert file.read_bytes() == b"[global]\nrw=read\n[a]\n"
@@ -82,7 +82,7 @@ def test_the_largest_job_file_there_may_be(tmp_path: Path) -> None:
     assert read_job(file).startswith("[a]\n")
     with file.open("ab") as more:
         more.write(b"\n")
-    assert refused(file) == (f"Too large for a fio job file (1048577 bytes): {file}", "")
+    assert refused(file) == (f"{file} is too large for a fio job file (1048577 bytes).", "")
 
 
 def test_a_job_keeps_bytes_that_are_no_utf_8_and_reads_the_environment(
@@ -149,7 +149,7 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         check_directories("[a]\ndirectory=none\n", tmp_path)
     assert said(caught.value) == (
-        f"The job works in the directory {tmp_path}/none, which does not exist.",
+        f"The job uses the directory {tmp_path}/none, which does not exist.",
         "Create it, or choose another target: iopstui run TARGET --job ...",
     )
 

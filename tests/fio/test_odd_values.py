@@ -34,11 +34,11 @@ def test_a_pause_that_outlasts_the_runtime(pause: str) -> None:
 
 def test_more_memory_than_there_is() -> None:
     assert refused("iodepth=1000000000") == (
-        "iodepth=1000000000 would take 4.13 TiB of memory, and this machine has 8 GiB."
+        "iodepth=1000000000 would need 4.13 TiB of memory, but this machine has 8 GiB."
     )
-    assert refused("iodepth=65536", "bs=64k", "numjobs=4").startswith("iodepth=65536 would take")
+    assert refused("iodepth=65536", "bs=64k", "numjobs=4").startswith("iodepth=65536 would need")
     assert refused("lockmem=1t") == (
-        "lockmem=1t would take 1 TiB of memory, and this machine has 8 GiB."
+        "lockmem=1t would need 1 TiB of memory, but this machine has 8 GiB."
     )
 
 

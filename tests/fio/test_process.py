@@ -68,7 +68,7 @@ def test_a_guard_that_can_t_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     private = private_directory()
     with pytest.raises(Missing) as caught:
         FioProcess(["/usr/bin/fio"], private, Fence())
-    told = "Can't start /usr/bin/python, which guards fio: Cannot allocate memory."
+    told = "Cannot start /usr/bin/python, which guards fio: Cannot allocate memory."
     assert (caught.value.message, caught.value.hint) == (told, hint_for_limit(error, ""))
     assert not private.exists()
 

@@ -98,7 +98,7 @@ def test_what_is_no_order_ends_it(line: str) -> None:
     assert order_in(line.encode()) is None
     with talking() as heard:
         os.write(heard.write, line.encode()[:60000] + b"\n")
-        assert "no order" in heard.gone.get(timeout=WITHIN_S)
+        assert "not a valid order" in heard.gone.get(timeout=WITHIN_S)
 
 
 def disk(wwid: str | None, writes: str | None = None, *uses: str) -> dict[str, Any]:
@@ -119,6 +119,6 @@ def test_a_disk_that_another_host_uses_or_writes_is_nobody_s() -> None:
 def test_one_machine_under_several_names_is_said() -> None:
     assert not list(several_names({"a": "1", "b": "2", "c": "", "d": ""}))
     (one,) = several_names({"a": "1", "b": "2", "c": "1"})
-    assert one.startswith("a, c are one machine under 2 names: ")
+    assert one.startswith("a, c are one machine under 2 names, so ")
     (many,) = several_names(dict.fromkeys("abcde", "1"))
-    assert many.startswith("a, b, c and 2 more are one machine under 5 names: ")
+    assert many.startswith("a, b, c and 2 more are one machine under 5 names, so ")

@@ -116,4 +116,4 @@ def test_a_file_that_is_named_twice(tmp_path: Path, capsys: pytest.CaptureFixtur
     path.write_text(path.read_text() * 2)
     assert main(["merge", "--format", "jsonl", str(path)]) == 0
     said = capsys.readouterr()
-    assert said.out == alone and "n1: 5 of its seconds came twice" in said.err
+    assert said.out == alone and "n1: 5 duplicate seconds" in said.err

@@ -66,8 +66,8 @@ def test_one_that_is_ready_and_never_starts_is_given_up(monkeypatch: pytest.Monk
     monkeypatch.setattr(fleets, "START_WITHIN_S", 3)
     ran = Ran("good[1-2],deaf")
     assert ran.lost == ["deaf"]
-    assert ran.fleet.members["deaf"].error == "it was told to start, and did not within 3 s"
-    assert any(words.startswith("deaf: is lost: it was told to start") for words in ran.said)
+    assert ran.fleet.members["deaf"].error == "it did not start within 3 s of the order"
+    assert any(words.startswith("deaf: is lost: it did not start") for words in ran.said)
     found = certified(ran.merger)
     # the word of the one that was stopped, that it did nothing, may come or not
     assert found.finished == 2 and not found.differs and found.ios == found.fio_ios == 600
@@ -83,7 +83,7 @@ def test_a_launcher_that_waits_in_a_queue_is_waited_for_and_then_given_up(
     assert "2 s at most (--connect-timeout)" in said
     queued = ran.fleet.members["queued"]
     assert queued.error == (
-        "it can't be reached within 2 s: srun: job 7 queued and waiting for resources"
+        "no connection within 2 s: srun: job 7 queued and waiting for resources"
     )
     assert queued.hint == "To wait longer: --connect-timeout TIME"
     assert certified(ran.merger).finished == 1

@@ -88,7 +88,7 @@ def test_a_full_disk_is_told_on_the_screen_at_once(tmp_path: Path) -> None:
 
 def test_a_launcher_is_a_command_and_becomes_root_only_where_that_is_asked() -> None:
     (node,) = nodes_of("web1")
-    with pytest.raises(UsageError, match="names no command"):
+    with pytest.raises(UsageError, match="is not a command"):
         launch_words(node, " ", False, False)
     words = launch_words(node, "run {host}", False, True)
     assert words[:2] == ["run", "web1"] and "sudo -n" in words[2]
@@ -248,7 +248,7 @@ def test_a_host_that_has_no_probe_is_named_once() -> None:
     for why in ("", "no bpftrace", "no bpftrace"):
         host.no_probe, fleet._next_look = why, 0.0
         fleet._turn()
-    assert said == ["a: no percentiles of its device: no bpftrace"]
+    assert said == ["a: no device percentiles: no bpftrace"]
 
 
 def test_a_host_that_is_lost_without_a_job_is_named_once() -> None:

@@ -26,8 +26,8 @@ def test_what_all_lay_out_is_held_against_what_is_free() -> None:
     hosts["n4"] = [need("nas:/a", 3, 12)]
     (words,) = too_full(hosts)
     assert words == (
-        "n1, n2, n3 and 1 more share nas:/a (nfs4): together they would lay out 12 GiB there, and "
-        "10 GiB may be used (5 % stay free)"
+        "n1, n2, n3 and 1 more share nas:/a (nfs4): together they would create 12 GiB of "
+        "files there, but only 10 GiB may be used (5 % stays free)"
     )
 
 
@@ -38,7 +38,7 @@ def test_each_host_s_own_file_system_is_its_own() -> None:
     # two places of one host in what another one fills, too
     hosts["c"] = [need("z", 1, 10), need("z", 1, 10)]
     (words,) = too_full(hosts)
-    assert words.startswith("b, c share z (nfs4): together they would lay out 11 GiB")
+    assert words.startswith("b, c share z (nfs4): together they would create 11 GiB")
 
 
 @pytest.mark.parametrize(("fstype", "source", "size", "found"), [

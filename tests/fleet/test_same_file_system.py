@@ -45,7 +45,7 @@ def test_what_is_seen_is_one() -> None:
     one = joined(hosts, {"b": [".iopstui-_______x"]})
     (words,) = too_full(one)
     assert words.startswith(
-        "a, b share one file system (x (nfs4), y (nfs4)): together they would lay out 12 GiB"
+        "a, b share one file system (x (nfs4), y (nfs4)): together they would create 12 GiB"
     )
     # by a third one, too; and a name that nobody made shows nothing
     three = joined(hosts, {"b": [".iopstui-_______x"], "c": [".iopstui-_______y"]})

@@ -334,7 +334,7 @@ def test_one_of_several_that_vanishes_ends_the_run() -> None:
     watch = DeviceWatch(BOTH.on)
     gone = replace(RAWS[2].kernel, disks={"loop0": RAWS[2].kernel.disks["loop0"]})  # type: ignore[union-attr, type-var]
     assert watch.feed(replace(RAWS[1], fio=None)) == ""
-    assert "loop1 is gone" in watch.feed(replace(RAWS[2], fio=None, kernel=gone))
+    assert "loop1 has disappeared" in watch.feed(replace(RAWS[2], fio=None, kernel=gone))
 
 
 def test_an_expectation_of_several_devices_is_of_their_sum() -> None:
@@ -347,7 +347,7 @@ def test_an_expectation_of_several_devices_is_of_their_sum() -> None:
     assert "loop0.util or loop1.util" in caught.value.hint
     with pytest.raises(UsageError) as caught:
         parse_expectation("r/s>=1", ("vda1", "vda"), 0.0, ())
-    assert "no sum" in caught.value.message
+    assert "no total" in caught.value.message
     alone = parse_expectation("util<=90%", ("vda",), 0.0, ("vda",))
     assert alone.path == ("kernel", "disks", "vda", "util")
 

@@ -322,9 +322,9 @@ def test_what_a_session_is_asked_to_run(play: LessonRun) -> None:
 def test_a_fact_that_is_not_known_can_t_be_set(tmp_path: Path) -> None:
     run = lesson_run(tmp_path, device_far_cpu=None)
     to(run, "run: one")
-    with pytest.raises(UsageError, match=r"cpus_allowed can't be set: device.far_cpu"):
+    with pytest.raises(UsageError, match=r"Cannot set cpus_allowed: device.far_cpu"):
         run.request()
-    assert "can't be set" in words(run)
+    assert "Cannot set" in words(run)
     run.close()
 
 

@@ -143,7 +143,9 @@ def test_without_any_temporary_directory_memory_is_enough(
 def test_no_place_at_all_is_told_in_a_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("runtime", "shm", "tmp"):
         (here / name).rmdir()
-    with pytest.raises(Missing, match=r"no place for iopstui's own files.*shm \(No such file"):
+    with pytest.raises(
+        Missing, match=r"No usable directory for iopstui's own files.*shm \(No such file"
+    ):
         private.private_directory()
 
 
@@ -189,7 +191,7 @@ def test_no_room_is_told_in_a_sentence(here: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
 
     monkeypatch.setattr(private, "create", full)
-    with pytest.raises(Missing, match="can't be written") as told:
+    with pytest.raises(Missing, match="Cannot write iopstui's own files") as told:
         private.write(made, "job.fio", b"x")
     assert "ulimit -f" in told.value.hint
 

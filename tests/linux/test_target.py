@@ -119,7 +119,7 @@ def test_looking_needs_no_right_to_read(
         patch.setattr(os, "open", denied)
         message, hint = said(refused("vda", tree))
         found = resolve_target("vda", tree.base, tree.roots, devices, to_read=False)
-    assert message == f"{tree.roots.dev}/vda can't be opened for reading (Permission denied)."
+    assert message == f"Cannot open {tree.roots.dev}/vda for reading: Permission denied."
     assert hint == how_to_open(f"{tree.roots.dev}/vda")
     assert found.device == "vda"
 
@@ -231,7 +231,7 @@ def test_a_dangling_link(tree: Tree, tmp_path: Path) -> None:
 def test_a_link_in_a_circle(tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "link")
     told = refused("link", tree, tmp_path).message
-    assert told == f"{tmp_path}/link can't be examined: Too many levels of symbolic links."
+    assert told == f"Cannot examine {tmp_path}/link: Too many levels of symbolic links."
 
 
 def test_kinds_that_cannot_be_targets(tree: Tree, tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_what_cannot_be_read(tree: Tree, tmp_path: Path, monkeypatch: pytest.Mon
         assert resolve_target(name, tmp_path, tree.roots, {}, to_read=False).kind
     lacking = os.X_OK
     assert resolve_target("secret", tmp_path, tree.roots, {}).kind == FILE
-    assert "can't be read" in refused("listed", tree, tmp_path).message
+    assert "Cannot read" in refused("listed", tree, tmp_path).message
 
 
 def test_how_a_closed_device_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,7 +334,7 @@ _OWN = "{} spreads files over disks of its own: no single block device"
         ("tmpfs ramfs devtmpfs hugetlbfs", _MEMORY),
         ("zfs bcachefs", _OWN),
         ("fuse fuse.sshfs fuseblk", "{} is served by a program: no block device"),
-        ("overlay", "{} stacks other file systems: the disk under it can't be seen from here"),
+        ("overlay", "{} stacks other file systems: the disk below is not visible from here"),
         ("novel", "the {} file system shows no block device"),
     ],
 )
@@ -447,8 +447,8 @@ def test_a_disk_and_its_partition_are_refused(tree: Tree, nodes: dict[str, int])
     sda, part1, *_ = two_disks(tree, nodes)
     for pair in ([sda, part1], [part1, sda]):
         assert said(all_refused(pair, tree, tree.base)) == (
-            "sda1 lies on sda, and both are named: what the first does the second does, too, so "
-            "neither their sum nor either of them would say what was measured.",
+            "sda1 lies on sda, and both are given. Each I/O would count on both, so no total "
+            "would be right.",
             "Give only one of them.",
         )
 

@@ -142,7 +142,7 @@ def test_gaps_are_told() -> None:
     totals = summary([rates(1)])
     totals.add(frame(6.0, {"vda": rates(1, seconds=5.0)}, 5.0))
     assert watch_summary(totals).startswith(
-        "watched for 0:06, 4.0 s of it are gaps, without a sample of their own\n"
+        "watched for 0:06, 4.0 s of it are gaps without samples\n"
     )
 
 

@@ -103,16 +103,16 @@ def test_a_node_that_is_not_there_is_told(machine: Machine) -> None:
     machine(0, vda=errno.ENOENT)
     check = raw_reading()
     assert "vda (No such file or directory)" in check.found
-    assert check.fix.startswith("In a container: give it the device (docker run --device=")
+    assert check.fix.startswith("In a container: pass it the device")
 
 
 @pytest.mark.parametrize(
     ("lacks", "own", "status", "words"),
     [
-        (None, None, doctor.OK, "latencies: own BPF programs; the rest:"),
-        (None, "no BTF", doctor.OK, "which cost less, can't: no BTF"),
-        (("no bpftrace", "get it"), None, doctor.LACKS, "no bpftrace: programs of its own count"),
-        (("no bpftrace", "get it"), "no BTF", doctor.LACKS, "latencies are not shown"),
+        (None, None, doctor.OK, "--probe works: own BPF programs for latencies"),
+        (None, "no BTF", doctor.OK, "which cost less, do not: no BTF"),
+        (("no bpftrace", "get it"), None, doctor.LACKS, "no bpftrace: --probe can measure only"),
+        (("no bpftrace", "get it"), "no BTF", doctor.LACKS, "no device latencies"),
     ],
 )
 def test_what_counts_inside_the_kernel(

@@ -52,7 +52,7 @@ def own(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("place", ["{}", "{}/in-it", "./{}"])
 def test_a_target_that_can_not_be_looked_at_is_a_sentence(place: str) -> None:
     """Below a directory that others can't enter it is the same; root can enter all of them."""
-    with pytest.raises(UsageError, match="can't be examined: File name too long"):
+    with pytest.raises(UsageError, match=r"Cannot examine .*File name too long"):
         choose_targets([place.format("x" * 300)], "randread-4k", {}, Roots())
 
 
@@ -97,7 +97,7 @@ def test_a_job_on_another_device_is_not_measured_by_this_one(
     plan = Plan((str(own),), {}, (parse_axis("iodepth=1,2"),))
     assert background.look(plan).setup.target == target
     monkeypatch.setattr(experiment, "own_target", lambda *given: other)
-    with pytest.raises(UsageError, match="works on sdx"):
+    with pytest.raises(UsageError, match="uses sdx"):
         background.look(plan)
 
 

@@ -145,7 +145,7 @@ def test_a_size_that_was_asked_for_is_each_part_s() -> None:
     jobs = [Section("a", {"bs": "1m"}), Section("b", {})]
     parts = [SectionFiles(one, tuple(f"{n}/{one}" for n in range(3))) for one in "ab"]
     assert scratch_sizes(jobs, parts, "8m", 1 << 30, None, 3) == [24 << 20] * 2
-    with pytest.raises(UsageError, match="6 scratch files of 8m would take 48 MiB"):
+    with pytest.raises(UsageError, match="6 scratch files of 8m would need 48 MiB"):
         scratch_sizes(jobs, parts, "8m", 47 << 20, None, 3)
     # no part is smaller than an I/O
     for size in scratch_sizes(jobs, parts, None, 100 << 20, None, 3):
@@ -209,7 +209,7 @@ def test_each_file_is_locked(here: Path) -> None:
         with open(place.path, "rb") as other:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
             assert prepared.guard is not None
-            with pytest.raises(Refused, match="No second job is started"):
+            with pytest.raises(Refused, match="Cannot start a second job on"):
                 prepared.guard.engage({})
         prepared.guard.engage({})
         prepared.close()

@@ -21,7 +21,7 @@ def test_a_watch_of_what_is_not_there_is_offered_no_scratch_file(tmp_path: Path)
         choose_watched((missing,), {}, Roots())
     assert watch.value.message == job.value.message
     assert "scratch" not in watch.value.hint
-    assert f"{tmp_path}, which stands for the disk it is on" in watch.value.hint
+    assert f"{tmp_path} to watch the disk it is on" in watch.value.hint
 
 
 def test_a_watch_of_mixed_kinds_is_told_which_disks_they_are(

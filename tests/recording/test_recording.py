@@ -261,9 +261,9 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
         (b"iopstui recording 10\n\x00", "by a newer iopstui (format 10"),
         (b"iopstui recording 0\n", "is not a recording"),
         (b"iopstui recording x\n", "is not a recording"),
-        (b'{"event":"session","schema":1}\n', "holds JSON lines"),
+        (b'{"event":"session","schema":1}\n', "contains JSON lines"),
         (b"\x7fELF" + bytes(5000), "is not a recording"),
-        (form.MAGIC + _chunk(b"H", b"[" * 100_000), "damaged right at its beginning"),
+        (form.MAGIC + _chunk(b"H", b"[" * 100_000), "is damaged at its beginning"),
         (form.MAGIC + _chunk(b"H", b'{"layouts":{"Header":5},"header":[]}'), "damaged"),
         (form.MAGIC + _chunk(b"H", b'{"layouts":{},"header":[]}'), "damaged"),
     ],
@@ -277,7 +277,7 @@ def test_what_is_no_recording(content: bytes, words: str, path: Path) -> None:
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    for name, words in (("fifo", "not a file"), (".", "not a file"), ("none", "no recording")):
+    for name, words in (("fifo", "not a file"), (".", "not a file"), ("none", "does not exist")):
         with pytest.raises((UsageError, Missing), match=words):
             Recording(tmp_path / name)
 
@@ -379,7 +379,7 @@ def test_a_disk_that_hangs_holds_nobody_up(path: Path, monkeypatch: pytest.Monke
     one = RecordingBuffer(made.TARGET, dict, 1.0, True, (), recorder)
     made.tell(one, made.long_run(MOST_WAITING + 10, made.RUN))
     go_on.set()
-    assert any("can't be written fast enough" in said for said in one.problems())
+    assert any("cannot be written fast enough" in said for said in one.problems())
     recorder.close()
 
 

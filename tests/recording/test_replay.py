@@ -49,7 +49,10 @@ class Watcher:
 
     def ended(self) -> bool:
         last = self.events[-1] if self.events else None
-        return isinstance(last, events.Notice) and "plays it again" in last.text
+        return (
+            isinstance(last, events.Notice)
+            and "end of the recording; space: play again" in last.text
+        )
 
     @property
     def frames(self) -> list[events.FrameReady]:
@@ -159,7 +162,7 @@ def test_of_two_recordings_in_one_file_the_second_is_named(path: Path) -> None:
         played = list(replayed(recording))
     last = played[-1]
     assert isinstance(last, events.Notice) and last.level == "warning"
-    assert f"another recording begins at byte {len(data)} " in last.text
+    assert f"another recording begins at byte {len(data)};" in last.text
     assert f"tail -c +{len(data) + 1} {path} > OTHER.iops" in last.text
     path.write_bytes(data)
     with Recording(path) as recording:

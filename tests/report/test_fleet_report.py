@@ -73,7 +73,7 @@ def test_it_says_what_all_did_and_who_was_missing(tmp_path: Path) -> None:
     assert "fio was executed within 4.5 ms on 2 hosts (4.0 ms apart" in text
     assert "in 3 of 4 rows of 1 s all hosts" in text
     assert "2 hosts: 1 finished; 1 failed: b." in text
-    assert "exactly fio's count on 1 of 2; another one on b." in text
+    assert "exactly fio's count on 1 of 2; different on b." in text
     slowest, other = [line for line in text.splitlines() if line.startswith(("| a |", "| b |"))]
     # the slowest host first, with what it said; it is not in one second
     assert slowest.startswith("| b | failed: fio: /dev/sdb: EIO |") and "| 1 | differs |" in slowest
@@ -244,7 +244,7 @@ def test_the_page_shows_what_the_devices_did(tmp_path: Path) -> None:
     page = rendered([path], "html")
     xml.dom.minidom.parseString(page)
     assert page.count("<svg") == 5 + 4
-    for title in ("the kernels' own count", "(aqu-sz)", "util of the hosts", "own latency, by the"):
+    for title in ("kernel", "(aqu-sz)", "util of the hosts", "Device latency from the probes"):
         assert escape(title) in page
     seconds = json.loads(rendered([path], "json"))["seconds"]
     assert [row["kernel"]["r/s"] for row in seconds] == [160, 160, 80, 160]
@@ -294,7 +294,7 @@ def test_the_page_is_one_and_escapes_what_it_shows(tmp_path: Path) -> None:
     page = rendered([recorded(tmp_path, {"event": "session", "host": "<script>"})], "html")
     xml.dom.minidom.parseString(page)
     assert page.count("<svg") == 5 and "<script>" not in page
-    assert "latency, every I/O of all hosts" in page
+    assert "Latency of every I/O of all hosts" in page
 
 
 @pytest.mark.parametrize("kind", ["md", "html", "csv", "json"])
@@ -361,9 +361,9 @@ def test_what_is_no_recording_of_hosts(tmp_path: Path) -> None:
         assert not is_fleet(path)
     assert not is_fleet(tmp_path) and not is_fleet(tmp_path / "none")
     path.write_text('{"event": "session"}\n')
-    with pytest.raises(UsageError, match="not a single frame"):
+    with pytest.raises(UsageError, match="but no frames"):
         rendered([path], "md")
-    with pytest.raises(UsageError, match="by itself"):
+    with pytest.raises(UsageError, match="cannot be combined"):
         rendered([recorded(tmp_path), path], "md")
 
 
@@ -383,7 +383,7 @@ def test_frames_that_are_none_are_not_a_single_frame(kind: str, tmp_path: Path) 
     wrong["fio"]["read"]["ios"] = "many"
     path = tmp_path / "wrong.jsonl"
     path.write_text("".join(json.dumps({**wrong, "t": n + 1.0}) + "\n" for n in range(3)))
-    with pytest.raises(UsageError, match=r"but not a single frame.*3 lines"):
+    with pytest.raises(UsageError, match=r"but no frames.*3 lines"):
         rendered([path], kind)
 
 

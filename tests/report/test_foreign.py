@@ -39,7 +39,7 @@ def test_every_version_s_figures_are_fio_s_own(name: str, tmp_path: Path) -> Non
 def test_json_within_the_normal_output(tmp_path: Path) -> None:
     text = rendered([LOGS / "mix.txt"], "md")
     assert "| 1 | j | read | 800 | 399.4 |" in text and "161 µs" in text
-    assert "histograms, and so percentiles of all I/Os together" in text
+    assert "histograms and combined percentiles: use --output-format=json" in text
     assert "changes over time" in text and "| disk vda" in text
     # another program may have put it on one line
     whole = (LOGS / "mix.txt").read_text()
@@ -67,18 +67,23 @@ def test_every_io_of_a_log_counts() -> None:
         middle = sorted(taken)[-(-len(taken) // 2) - 1]
         assert figures["percentiles"]["p50"] == pytest.approx(middle, rel=1 / 100)
     text = rendered(logs, "md")
-    assert "each job's log counts from its own beginning" in text and "All 300 I/Os" in text
+    assert (
+        "when the jobs began: each log counts from its own job's start" in text
+        and "All 300 I/Os" in text
+    )
     body = page(*logs)
     titles = [e.get("aria-label", "") for e in body.iter("svg")]
-    assert any(t.startswith("latency, every I/O") for t in titles), "the heat map"
-    assert any(t.startswith("histogram of clat") for t in titles)
+    assert any(t.startswith("Latency of every I/O") for t in titles), "the heat map"
+    assert any(t.startswith("Histogram of clat") for t in titles)
     assert not any("CPU" in t or "aqu-sz" in t for t in titles), "no chart of nothing"
 
 
 def test_averages_are_never_made_into_percentiles() -> None:
     logs = [LOGS / f"avg_{kind}.1.log" for kind in ("iops", "lat", "bw")]
     story = json.loads(rendered(logs, "json"))["recordings"][0]
-    assert "of which no percentile can be made" in " ".join(story["not_in_it"])
+    assert "hold averages over time windows, which give no percentiles" in " ".join(
+        story["not_in_it"]
+    )
     series = story["series"]
     # both directions have a line of 200 to 202 for every half second
     assert series["fio"] == pytest.approx([402, 400, 400], abs=0.6)
@@ -118,12 +123,13 @@ def test_redacted_it_says_no_path(kind: str) -> None:
         (
             "x.json",
             '{\n  "fio version" : "fio-3.33",\n  "jobs" : [',
-            "holds no whole JSON document",
+            "contains no complete fio JSON. It was cut off, or fio ended before it measured "
+            "anything",
         ),
         ("x.json", "fio: /nowhere: No such file\n", "It said: fio: /nowhere"),
         ("x.txt", "j: (g=0): rw=read\nfio-3.33\nStarting 1 process\n", "normal output"),
-        ("x.csv", "0, 5, 0, 4096, 0\n1, 5, 0, 4096, 0\n", "does not say of what"),
-        ("x_clat_hist.1.log", "511, 0, 4096, 0, 0\n", "log of histograms"),
+        ("x.csv", "0, 5, 0, 4096, 0\n1, 5, 0, 4096, 0\n", "does not tell whether"),
+        ("x_clat_hist.1.log", "511, 0, 4096, 0, 0\n", "is a histogram log"),
         ("x.json", '{"jobs": []}', "is not a recording"),
     ],
 )
@@ -137,7 +143,7 @@ def test_what_is_no_result_is_told(name: str, content: str, said: str, tmp_path:
 
 @pytest.mark.parametrize("name", ["avg.json", "mix.txt", "avg_lat.1.log"])
 def test_a_result_is_no_target(name: str) -> None:
-    with pytest.raises(UsageError, match="not something to measure") as error:
+    with pytest.raises(UsageError, match="not a target: a job would read or overwrite it") as error:
         choose_targets([str(LOGS / name)], "randread-4k", {}, Roots())
     assert f"iopstui report {LOGS / name}" in error.value.hint
 
@@ -149,5 +155,5 @@ def test_json_of_nothing_but_brackets_is_not_read(
     monkeypatch.setattr(foreign, "MANY_PARTS", 100)
     path = tmp_path / "odd.json"
     path.write_text('{"fio version": "fio-3.33", "jobs": [' + "{}," * 200 + "{}]}")
-    with pytest.raises(UsageError, match="has 203 parts without content"):
+    with pytest.raises(UsageError, match="has 203 empty parts"):
         rendered([path], "md")

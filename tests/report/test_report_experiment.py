@@ -213,7 +213,7 @@ def test_a_sweep_s_page_has_points_curves_and_how_to_repeat_it(path: Path) -> No
     ):  # fmt: skip
         assert there in body, there
     titles = [e.get("aria-label", "") for e in root.iter("svg")]
-    assert titles[0] == "IOPS against iodepth" and titles[1].startswith("latency against IOPS")
+    assert titles[0] == "IOPS against iodepth" and titles[1].startswith("Latency against IOPS")
     knees = [e for e in root.iter("circle") if e.get("class") == "knee"]
     assert len(knees) == 2
     text = rendered([path], "md")
@@ -265,10 +265,10 @@ def test_an_interrupted_one_says_what_is_missing(path: Path) -> None:
     one.close(events.SessionEnded(2.5, 0))
     for kind in ("html", "md"):
         text = rendered([path], kind)
-        assert "interrupted: 1 of 6 runs are measured" in text and "not enough" in text
+        assert "interrupted: 1 of 6 runs measured" in text and "not enough" in text
     other = path.with_name("killed.iops")
     write(other, SWEEP, sweep()[:2], whole=False).stop()
-    assert "the recording ends within it: 2 of 3 points are there" in rendered([other], "md")
+    assert "the recording ends before it: 2 of 3 points" in rendered([other], "md")
     none = path.with_name("none.iops")
     one = made.tape(none)
     one.event(events.ExperimentStarted(0.0, plan))
@@ -305,7 +305,7 @@ def test_an_axis_of_names_has_one_chart_and_hostile_ones_stay_words(path: Path) 
     write(path, plan, points)
     root = page(path)
     titles = [e.get("aria-label", "") for e in root.iter("svg")]
-    assert titles[0].startswith("IOPS against") and not titles[1].startswith("latency against")
+    assert titles[0].startswith("IOPS against") and not titles[1].startswith("Latency against IOPS")
     variants = (Variant((Setting("option", HOSTILE, HOSTILE),)), Variant(()))
     compared = Plan((HOSTILE,), {}, variants=variants, repeats=2)
     found = [replace(e, label=HOSTILE) for e in comparison(2)[1]]
@@ -352,10 +352,10 @@ def test_a_figure_that_can_t_be_is_refused(path: Path) -> None:
     points = [replace(point, variant=7) for point in comparison()[1]]
     write(path, comparison()[0], points)
     for kind in ("html", "md", "json", "csv"):
-        with pytest.raises(UsageError, match="it holds impossible figures"):
+        with pytest.raises(UsageError, match="it contains impossible figures"):
             rendered([path], kind)
     for kind in ("table", "jsonl", "csv"):
-        with pytest.raises(UsageError, match="it holds impossible figures"):
+        with pytest.raises(UsageError, match="it contains impossible figures"):
             replay_headless(str(path), kind)
 
 

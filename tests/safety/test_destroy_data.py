@@ -66,7 +66,7 @@ def test_a_link_that_flips_after_its_name_was_repeated(tmp_path: Path) -> None:
     link.unlink()
     link.symlink_to(two)
     for step in (guard.check, guard.engage):
-        with pytest.raises(Refused, match="not what --destroy-data named"):
+        with pytest.raises(Refused, match="it is not the file or device that --destroy-data named"):
             step({})
     assert guard.writes == ()
 

@@ -75,7 +75,7 @@ def test_a_lock_that_somebody_has_is_waited_for_a_second(
     with pytest.raises(Refused) as caught:
         lock(str(path), tree.roots)
     assert caught.value.message == (
-        f"No second job is started on {path}: another program has locked it."
+        f"Cannot start a second job on {path}: another program has locked it."
     )
     assert caught.value.hint == (
         "Two jobs at once would disturb each other. Wait, or watch without a job: "
@@ -132,15 +132,13 @@ def test_which_right_is_missing(
     for look in (lambda: lock(path, tree.roots), lambda: require_rights(path, write=False)):
         with pytest.raises(Refused) as refused:
             look()
-        told = f"{path} can't be opened: No such file or directory."
+        told = f"Cannot open {path}: No such file or directory."
         assert (refused.value.message, refused.value.hint) == (told, "See: iopstui devices")
     Path(path).write_text("")
     require_rights(path, write=True)
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     require_rights(path, write=False)
-    says = (
-        f"The job needs the right to {{}} {path}, which is missing (watching without a job works)."
-    )
+    says = f"The job needs permission to {{}} {path} (watching without a job works)."
     with pytest.raises(Missing) as missing:
         require_rights(path, write=True)
     assert (missing.value.message, missing.value.hint) == (says.format("write"), how_to_open(path))
@@ -163,7 +161,7 @@ def test_a_device_without_a_node_is_locked_in_sysfs(tree: Tree, patience: list[f
     assert fd is not None
     assert os.readlink(f"/proc/self/fd/{fd}").endswith("/vdb/dev")
     (tree.roots.dev / "vdb").write_text("no node")
-    with pytest.raises(Refused, match="No second job"):
+    with pytest.raises(Refused, match="Cannot start a second job on"):
         lock_node(device, tree.roots)
     assert sum(patience) > 1
     os.close(fd)

@@ -55,7 +55,7 @@ def said(error: Refused) -> tuple[str, str]:
 
 
 WRITE_HINT = (
-    "A job that only reads may run (randread-4k). If nothing on it is needed, repeat its path: "
+    "Use a job that only reads (randread-4k), or, if nothing on it is needed, repeat its path: "
     "--destroy-data "
 )
 NO_OVERRIDE = "There is no override. Choose another device; see: iopstui devices"
@@ -66,14 +66,12 @@ def test_a_blank_unused_disk_needs_its_path_twice(
 ) -> None:
     tree.disk("vdb", VIRTUAL, "254:16")
     monkeypatch.setattr(safety, "unseen", lambda roots: "")
-    blank_one = (
-        "/dev/vdb is a raw device that seems blank; a job that writes destroys what is on it."
-    )
+    blank_one = "/dev/vdb is a raw device that seems empty; the job would destroy any data on it."
     hint = WRITE_HINT + "/dev/vdb"
     assert said(refusal(tree, "vdb", None)) == (blank_one, hint)
     assert said(refusal(tree, "vdb", [])) == (blank_one, hint)
     monkeypatch.setattr(safety, "unseen", lambda roots: "nobody looked")
-    doubt = " Whether another program writes to it is not known: nobody looked."
+    doubt = " Another program may be writing to it: nobody looked."
     assert said(refusal(tree, "vdb", None)) == (blank_one + doubt, hint)
     assert check(tree, "vdb", "/dev/vdb").unseen == "nobody looked"
     assert check(tree, "vdb", "/dev/vdb").blank
@@ -99,8 +97,9 @@ def test_a_mounted_partition_has_no_override(tree: Tree, blank: dict[str, Signat
     blank["/dev/vda"] = Signatures(("a partition table (gpt)",))
     blank["/dev/vda1"] = Signatures(("a file system (ext4)",))
     assert said(refusal(tree, "vda", "/dev/vda")) == (
-        "/dev/vda is not written, because it is in use: vda1 is mounted at / (ext4). Also: "
-        "partitions vda1; vda carries a partition table (gpt); vda1 carries a file system (ext4).",
+        "Refusing to write to /dev/vda: it is in use: vda1 is mounted at / (ext4). Also: "
+        "partitions vda1; vda carries a partition table (gpt); vda1 carries a file system "
+        "(ext4).",
         NO_OVERRIDE,
     )
 
@@ -114,7 +113,7 @@ def test_what_a_disk_carries_is_listed(tree: Tree, blank: dict[str, Signatures])
     assert found.carries == ("partitions vda1", "vda1 carries a file system (xfs)")
     told = refusal(tree, "vda", None).message
     assert told.startswith(
-        "A job that writes destroys what is on /dev/vda: partitions vda1; vda1 carries a file "
+        "The job would destroy the data on /dev/vda: partitions vda1; vda1 carries a file "
         "system (xfs)."
     )
     assert check(tree, "vda", "/dev/vda").carries
@@ -124,7 +123,7 @@ def test_what_cannot_be_read_is_a_reason(tree: Tree, blank: dict[str, Signatures
     tree.disk("vdb", VIRTUAL, "254:16")
     blank["/dev/vdb"] = Signatures(error="Input/output error")
     found = verdict(tree, "vdb")
-    assert found.carries == ("what vdb carries can't be read (Input/output error)",)
+    assert found.carries == ("the content of vdb cannot be read (Input/output error)",)
     assert not found.blank and not found.in_use
 
 
@@ -231,7 +230,7 @@ def test_a_device_held_by_another(
         assert write_reasons("vdb", devices, tree.roots, held=True).in_use == ()
         with pytest.raises(Refused) as caught, hold("/dev/vdb", devices["vdb"], tree.roots):
             pytest.fail("held")
-    assert said(caught.value) == (f"/dev/vdb is not written: {held}.", NO_OVERRIDE)
+    assert said(caught.value) == (f"Refusing to write to /dev/vdb: {held}.", NO_OVERRIDE)
 
 
 def test_a_node_that_can_t_be_opened(tree: Tree, tmp_path: Path) -> None:
@@ -270,7 +269,7 @@ def test_a_held_device_is_still_the_one_that_was_looked_at(
         with pytest.raises(Refused) as caught:
             held.verify()
         assert caught.value.hint == "Look again with: iopstui devices"
-        return caught.value.message.removeprefix("/dev/ida/c0 is not written: ")
+        return caught.value.message.removeprefix("Refusing to write to /dev/ida/c0: ")
 
     with monkeypatch.context() as patched:
         nodes = Nodes(patched)
@@ -286,7 +285,7 @@ def test_a_held_device_is_still_the_one_that_was_looked_at(
         (disk / "diskseq").write_text("8\n")
         assert why() == "another disk took its name."
         safety.ExclusiveHold(-1, "", replace(device, diskseq=None), tree.roots).verify()
-    assert why() == "its device node can't be examined (Bad file descriptor)."
+    assert why() == "its device node cannot be examined (Bad file descriptor)."
 
 
 def test_a_node_that_is_something_else(tree: Tree, tmp_path: Path) -> None:
@@ -295,7 +294,7 @@ def test_a_node_that_is_something_else(tree: Tree, tmp_path: Path) -> None:
     node = tmp_path / "vdb"
     node.write_text("")
     found = write_reasons("vdb", devices, tree.roots, path=str(node))
-    assert found.in_use == (f"{node} is not the node of vdb any more",)
+    assert found.in_use == (f"{node} is no longer the node of vdb",)
     with pytest.raises(Refused) as caught, hold(str(node), devices["vdb"], tree.roots):
         pytest.fail("held")
     assert caught.value.message == f"Refusing to write to {node}: it is not a block device."

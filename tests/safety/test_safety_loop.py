@@ -148,6 +148,6 @@ def test_the_file_of_a_loop_device_is_known_by_its_inode(loop: str, image: Path)
     image.rename(image.with_name("moved.img"))
     image.write_bytes(b"another file of that name")
     devices = read_devices(ROOTS)
-    with pytest.raises(Refused, match="is made of it"):
+    with pytest.raises(Refused, match="uses it"):
         check_file_write(str(image.with_name("moved.img")), str(image), devices, ROOTS)
     assert check_file_write(str(image), str(image), devices, ROOTS).in_use == ()

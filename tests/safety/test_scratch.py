@@ -29,11 +29,11 @@ def tree(tmp_path: Path) -> Tree:
 def test_a_place_that_takes_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         make_scratch(tmp_path / "none")
-    told = f"Can't create a scratch file in {tmp_path}/none: No such file or directory."
+    told = f"Cannot create a scratch file in {tmp_path}/none: No such file or directory."
     assert (caught.value.message, caught.value.hint) == (told, ANOTHER)
     with pytest.raises(UsageError) as caught:
         room_for(tmp_path / "none")
-    told = f"The free space of {tmp_path}/none can't be determined: No such file or directory."
+    told = f"Cannot determine the free space of {tmp_path}/none: No such file or directory."
     assert (caught.value.message, caught.value.hint) == (told, ANOTHER)
 
 
@@ -51,7 +51,7 @@ def test_none_is_left_where_one_of_several_can_t_be_made(
         raise OSError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "symlink", no_links)
-    with pytest.raises(UsageError, match=r"^Can't create a link in .*one/.iopstui-.*: Operation"):
+    with pytest.raises(UsageError, match=r"^Cannot create a link in .*one/.iopstui-.*: Operation"):
         make_scratches([one, two])
     assert list(one.iterdir()) == list(two.iterdir()) == []
 

@@ -114,7 +114,7 @@ def test_a_size_asked_for_is_exactly_that_for_every_section() -> None:
     assert sizes(text, one_file(2), "2g") == [2 * GIB, 2 * GIB]
     assert sizes(text, one_file(2), "2g", room=4 * GIB) == [2 * GIB, 2 * GIB]
     with pytest.raises(
-        UsageError, match=r"2 scratch files of 2g would take 4096 MiB.* 4095 MiB may"
+        UsageError, match=r"2 scratch files of 2g would need 4096 MiB.* 4095 MiB may"
     ):
         sizes(text, one_file(2), "2g", room=4 * GIB - 1)
 
@@ -127,7 +127,7 @@ def test_what_is_no_size_is_refused(wanted: str) -> None:
 
 def test_in_several_directories_a_size_is_that_of_all_parts() -> None:
     assert sizes("[a]\n", one_file(), "64m", spread=3) == [192 * MIB]
-    with pytest.raises(UsageError, match="3 scratch files of 64m would take 192 MiB"):
+    with pytest.raises(UsageError, match="3 scratch files of 64m would need 192 MiB"):
         sizes("[a]\n", one_file(), "64m", room=191 * MIB, spread=3)
     # each part in whole blocks
     assert sizes("[a]\nsize=100k\n", one_file(), spread=3) == [98304]
@@ -138,7 +138,7 @@ def test_less_than_4_mib_is_no_place_for_a_scratch_file(room: int, enough: bool)
     if enough:
         assert sizes("[a]\n", one_file(), room=room) == [room]
         return
-    with pytest.raises(UsageError, match=rf"Only {room >> 20} MiB may be used"):
+    with pytest.raises(UsageError, match=rf"has only {room >> 20} MiB to use"):
         sizes("[a]\n", one_file(), room=room)
 
 
@@ -205,5 +205,6 @@ def test_what_lies_before_an_offset_is_part_of_the_file() -> None:
     with pytest.raises(UsageError) as error:
         scratch_sizes(jobs, files, "16m", GIB)
     assert error.value.message == (
-        "[b] begins at 16 MiB of each scratch file (offset=), and a scratch file has 16 MiB here."
+        "[b] starts at 16 MiB of each scratch file (offset=), but scratch files have only 16 "
+        "MiB here."
     )

@@ -136,12 +136,12 @@ HOST = "In a container or with a read-only /sys: run iopstui on the host."
          "The kernel refuses rq_affinity=9 for vda: Input/output error. It takes 0, 1, 2.", ""),
         ("irq/34", errno.EINVAL, UsageError,
          "The kernel refuses irq/34=9 for vda: Invalid argument.", ""),
-        ("rq_affinity", errno.EROFS, Missing, "{} can't be written: Read-only file system.", HOST),
-        ("rq_affinity", errno.EACCES, Missing, "{} can't be written: Permission denied.", HOST),
+        ("rq_affinity", errno.EROFS, Missing, "Cannot write {}: Read-only file system.", HOST),
+        ("rq_affinity", errno.EACCES, Missing, "Cannot write {}: Permission denied.", HOST),
         ("irq/34", errno.EIO, UsageError,  # Linux 6.1
-         "The kernel manages interrupt 34 itself: its CPUs can't be chosen.", ""),
+         "The kernel manages interrupt 34 itself, so its CPUs cannot be changed.", ""),
         ("irq/34", errno.EPERM, UsageError,  # Linux 6.12
-         "The kernel manages interrupt 34 itself: its CPUs can't be chosen.", ""),
+         "The kernel manages interrupt 34 itself, so its CPUs cannot be changed.", ""),
     ],
 )  # fmt: skip
 def test_refusals_in_words(
@@ -237,7 +237,9 @@ def test_no_note_no_change(
     blocked.write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(blocked))
     settings = Tunables(tree.roots)
-    with pytest.raises(Missing, match="present value can't be saved first") as error:
+    with pytest.raises(
+        Missing, match="cannot be changed, because its present value cannot be saved first"
+    ) as error:
         settings.set(disk, "rq_affinity", "2")
     assert error.value.hint == "Set XDG_STATE_HOME to a directory of yours."
     assert read_tunable(disk, "rq_affinity", tree.roots) == "1"
@@ -403,8 +405,7 @@ def test_two_sessions_do_not_turn_one_knob(
             second.set(disk, name, "0")
         assert error.value.message == (
             f"{name} of vda is not changed: another program has locked "
-            f"{queue(tree, 'x').parent}. Only a program that changes settings of that "
-            "queue has a reason to."
+            f"{queue(tree, 'x').parent}, as programs do that change settings of that queue."
         )
     assert not second.changed
     second.set(disk, "irq/34", "1")
@@ -425,8 +426,8 @@ def test_the_other_session_is_named(tree: Tree, disk: BlockDevice, kernel: list[
     with pytest.raises(UsageError) as error:
         Tunables(tree.roots).set(disk, "nomerges", "2")
     assert error.value.message == (
-        "nomerges of vda is not changed: another iopstui (process 77) changes settings of that "
-        "queue, and restores them when it ends."
+        "nomerges of vda is not changed: another iopstui (process 77) has changed settings "
+        "of that queue and restores them when it ends."
     )
     tree.proc("77/cmdline", "flock\0")
     tree.proc("77/comm", "flock\n")
@@ -567,8 +568,8 @@ def test_a_value_whose_file_is_gone_is_told(tree: Tree, disk: BlockDevice, deadl
     settings.set(disk, "iostats", "0")
     (deadline / "iosched/read_expire").unlink()
     assert settings.restore() == [
-        f"vda: iosched/read_expire was 123 and can't be restored: {deadline}/iosched/read_expire "
-        "is not there any more"
+        "vda: iosched/read_expire was 123 and cannot be restored: "
+        f"{deadline}/iosched/read_expire no longer exists"
     ]
 
 

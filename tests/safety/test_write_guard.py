@@ -139,7 +139,7 @@ def test_a_file_is_locked_against_a_second_job(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x")
     first, second = (guard(facts(False, "f"), tmp_path) for _ in range(2))
     first.engage({})
-    with pytest.raises(Refused, match="No second job"):
+    with pytest.raises(Refused, match="Cannot start a second job on"):
         second.engage({})
     first.close()
     second.engage({})

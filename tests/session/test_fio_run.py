@@ -53,7 +53,7 @@ def test_a_fio_that_hangs_after_somebody_s_signal_is_ended(
     hangs.chmod(0o755)
     over = to_its_end(FioRun(Fio(str(hangs), (3, 33), "fio-3.33"), job(tmp_path),
                              private_directory, 1.0, lambda: None))  # fmt: skip
-    assert "cut short: SIGTERM" in over.error
+    assert "processes received SIGTERM" in over.error
 
 
 ENDS = HANGS.replace("job startup hung? exiting.", "").replace("exec sleep 1000", "exit 0")
@@ -91,8 +91,8 @@ def test_a_fio_that_nobody_watches_any_more_is_ended(
     over = to_its_end(FioRun(Fio(str(fio), (3, 33), "fio-3.33"), job(tmp_path), private_directory,
                              1.0, lambda: None, deadline_s=0.2))  # fmt: skip
     assert over.error == (
-        "fio was ended, because iopstui was stopped or hung for 0.2 s and could not watch it; the "
-        "figures cover the time until then"
+        "fio was stopped, because iopstui was stopped or hung for 0.2 s and could not watch "
+        "it; the figures cover the time until then"
     )
 
 
@@ -115,8 +115,8 @@ def to_its_end(run: FioRun) -> PhaseFinished:
 @pytest.mark.parametrize(
     ("limit", "says"),
     [
-        (51200, "(this shell lets no file grow beyond 51200 bytes: ulimit -f)"),
-        (0, "(this shell lets no file grow beyond 0 bytes: ulimit -f)"),
+        (51200, "(this shell limits files to 51200 bytes: ulimit -f)"),
+        (0, "(this shell limits files to 0 bytes: ulimit -f)"),
         (1 << 24, "(a file may grow to 16 MiB here: 5 % of the file system stays free)"),
         (resource.RLIM_INFINITY, "(a file may grow to 16 MiB here: 5 % of the file system stays "
          "free)"),

@@ -55,7 +55,7 @@ def test_an_interrupt_of_all_queues_or_of_one_that_is_not_known_counts() -> None
 
 
 def test_a_cpu_that_is_not_ours_is_refused_by_name() -> None:
-    with pytest.raises(UsageError, match="may not run on CPU 4095, only on "):
+    with pytest.raises(UsageError, match="cannot run on CPU 4095, only on "):
         OwnCpus([4095])
 
 

@@ -20,8 +20,8 @@ def test_a_cpu_goes_offline_and_its_job_goes_anywhere() -> None:
     assert say(pinning, job(0, 0), job(1, 3)) == []
     assert say(pinning, job(0, 0), job(1, 3)) == []
     assert say(pinning, job(0, 0), job(1, 0, 1, 2), online=(0, 1, 2)) == [
-        "job 1 (process 101) is not bound to CPU 3 any more, which is offline: it may run on "
-        "CPU 0-2 from now on"
+        "job 1 (process 101) is no longer bound to CPU 3, which is offline: it may now run on "
+        "CPU 0-2"
     ]
     assert say(pinning, job(0, 0), job(1, 0, 1, 2), online=(0, 1, 2)) == []
     assert say(pinning, job(0, 0), job(1, 0, 1, 2, 3)) == []
@@ -32,7 +32,7 @@ def test_somebody_else_binds_it_anew() -> None:
     for _ in range(3):
         assert say(pinning, job(0, 1)) == []
     assert say(pinning, job(0, 2)) == [
-        "job 0 (process 100) is not bound to CPU 1 any more: it may run on CPU 2 from now on"
+        "job 0 (process 100) is no longer bound to CPU 1: it may now run on CPU 2"
     ]
 
 

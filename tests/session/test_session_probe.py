@@ -76,7 +76,7 @@ def test_latencies_alone_are_counted_by_its_own_programs(
     probe: SessionProbe, told: list[str]
 ) -> None:
     assert begun(probe, (LATENCY,)) == (1, 0) and probe.begins
-    assert "programs of its own: about 0.3 µs" in told[0] and probe.why_off == ""
+    assert "with own programs: about 0.3 µs" in told[0] and probe.why_off == ""
     assert probe.take() is SAMPLE and not probe.begins
 
 
@@ -127,4 +127,4 @@ def test_bpftrace_that_has_ended_is_off(probe: SessionProbe, told: list[str]) ->
     only.trouble = "bpftrace has ended"
     assert probe.take() is None and only.closed and probe.parts == ()
     assert probe.why_off.startswith("bpftrace has ended")
-    assert told[-1].startswith("the probe is off: bpftrace has ended")
+    assert told[-1].startswith("probe off: bpftrace has ended")

@@ -36,7 +36,7 @@ def told(rates: list[int], round_s: float) -> list[tuple[int, str]]:
 def test_it_is_said_once_at_the_end_of_the_fifth_round_at_the_earliest() -> None:
     ((at, text),) = told([1000] * 30, 2.0)
     assert at == 10
-    assert "in the last 5 rounds of 2 s there were 1.00k IOPS" in text and "after 0:10" in text
+    assert "the last 5 rounds of 2 s averaged 1.00k IOPS" in text and "after 0:10" in text
 
 
 def test_a_fall_is_waited_for() -> None:

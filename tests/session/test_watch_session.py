@@ -90,7 +90,7 @@ def test_a_reader_that_has_stopped_costs_neither_memory_nor_a_firing(
     assert len(waiting(one)) == 6
     one.handle(FrameReady(23.0, frame(23.0, {})))
     lost, last = waiting(one)
-    words = "18 frames were not read in time and are left out here"
+    words = "18 frames were not read in time and are skipped here"
     assert lost == Notice(23.0, "warning", words) and isinstance(last, FrameReady)
 
 

@@ -31,14 +31,14 @@ def test_at_a_steady_rate_it_ends_before_the_budget_is_used(rate_mib: int, most_
 
 def test_all_runs_together_and_none_that_would_go_beyond() -> None:
     budget = WriteBudget(100 * MIB)
-    assert budget.why_not(10 * MIB) == "" and "new files take 101" in budget.why_not(101 * MIB)
+    assert budget.why_not(10 * MIB) == "" and "new files need 101" in budget.why_not(101 * MIB)
     budget = WriteBudget(100 * MIB)
     budget.end(30 * MIB, layout=True)
     assert budget.why_not(0) == "", "files are laid out once"
     budget.end(40 * MIB)
     assert budget.used == 70 * MIB and not budget.over
     why = budget.why_not(0)
-    assert "runs before it wrote up to 40 MiB" in why and "30 MiB left" in why and budget.over
+    assert "earlier runs wrote up to 40 MiB" in why and "only 30 MiB of the" in why and budget.over
 
 
 def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
@@ -86,4 +86,4 @@ def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:
     less.foresee(job, 0, {})
     less.end(MIB)
     assert less.look(1.0, 4096) == "" and "going on could pass" in less.look(1.3, MIB - 4096)
-    assert "ended after 1.01 MiB written" in budget.beyond(MIB + 8192)
+    assert "stopped after writing 1.01 MiB" in budget.beyond(MIB + 8192)

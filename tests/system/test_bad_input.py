@@ -87,7 +87,7 @@ def test_a_fio_too_old(here: Path, tmp_path: Path) -> None:
 
 
 def test_a_directory_without_the_right_to_write(here: Path) -> None:
-    words = ("No scratch file is made in /proc", "Name a directory")
+    words = ("Refusing to create a scratch file in /proc", "Choose a directory you can write to")
     refused(2, words, here, "run", "/proc", "--job", "randread-4k")
 
 

@@ -44,7 +44,9 @@ def test_the_same_twice_ends_in_a_sentence(here: Path) -> None:
                    "--repeats", "2", cwd=here)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "B (iodepth=4) against A (iodepth=4): " in done.stdout
-    assert "whole runs of the same repeat" in " ".join(done.stdout.split())
+    assert "runs of the same repeat are compared in pairs; intervals: 95 %" in " ".join(
+        done.stdout.split()
+    )
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
@@ -118,7 +120,7 @@ def test_it_ends_once_it_knows_enough(here: Path) -> None:
         (("rq_affinity takes",), ("--variant", "rq_affinity=7", "--variant", "rq_affinity=1")),
         (("--max-repeats",), ("--until", "2%", "--repeats", "9")),
         (("--until",), ("--max-repeats", "9")),
-        (("6 repeats at least",), ("--until", "2%", "--max-repeats", "5")),
+        (("at least 6 repeats",), ("--until", "2%", "--max-repeats", "5")),
         (("percentage",), ("--until", "±0%")),
         (("from 2 to 1000",), ("--variant", "iodepth=1", "--variant", "iodepth=2",
                                "--repeats", "1")),

@@ -104,7 +104,7 @@ def test_a_run_cut_short_from_outside_is_a_failed_run(which: Any, here: Path) ->
     which(fio, key=lambda p: p.create_time()).terminate()
     out, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 1
-    assert "cut short: SIGTERM came to one of fio's processes" in err
+    assert "cut short: one of fio's processes received SIGTERM" in err
     assert "fio's final figures" in out and "exactly fio's count" in out
     assert gone(fio) == []
 

@@ -66,8 +66,8 @@ def test_the_counters_of_a_run_are_fio_s_own(here: Path) -> None:
 
 @pytest.mark.parametrize("asked, told", [
     (("--textfile", "a.txt"), "does not end in .prom"),
-    (("--textfile", "no/a.prom"), "its directory can't be opened"),
-    (("--textfile", "/proc/a.prom"), "can't be written"),
+    (("--textfile", "no/a.prom"), "cannot open its directory"),
+    (("--textfile", "/proc/a.prom"), "Cannot write --textfile"),
     (("--openmetrics-listen", "70000"), "is not a port number"),
 ])  # fmt: skip
 def test_what_can_t_be_exported_ends_before_anything_is_done(

@@ -104,7 +104,7 @@ def test_the_list_and_a_lesson_looked_at(where: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("nonesuch",), "neither a lesson nor a file"),
+        (("nonesuch",), "No lesson or file is called"),
         (("../own.ini", "--answers", "b,a"), "has 2 answers, the lesson 1 question."),
         (("../own.ini", "--answers", "x"), "'x' is not an answer"),
         (("../bad.ini", "--check"), "[run: one]: a run needs a job"),

@@ -74,7 +74,7 @@ def test_the_file_that_waits_for_the_next_run_is_removed(
 )
 def test_a_signal_in_another_screen(words: tuple[str, ...], number: int, here: Path) -> None:
     with screen(here, *words) as one:
-        one.until(lambda: "q quits" in one.words or "help" in one.words or "Esc" in one.words)
+        one.until(lambda: any(word in one.words for word in ("Quit", "help", "Esc")))
         one.process.send_signal(number)
         assert one.end() == 130
         assert one.given_back

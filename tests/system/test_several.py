@@ -71,7 +71,7 @@ def test_killed_it_leaves_no_file_in_any_directory(here: Path) -> None:
 @pytest.mark.parametrize(
     ("targets", "told"),
     [
-        (("one", "one"), "named twice"),
+        (("one", "one"), "given twice"),
         (("one", "./one"), "are the same directory"),
         (("one", "file"), "a directory and file a file"),
         (("one", "three"), "does not exist"),

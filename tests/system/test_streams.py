@@ -120,7 +120,7 @@ def test_an_answer_that_nobody_waited_for_is_no_success(here: Path) -> None:
     text = '"$@" --set runtime=600 --expect "iops>=1" | head -n 1; exit ${PIPESTATUS[0]}'
     done = shell(text, "run", here)
     assert done.returncode == 130
-    assert done.stderr.endswith("was closed by its reader before --expect was judged.\n")
+    assert done.stderr.endswith("closed it before --expect was checked.\n")
 
 
 def test_an_output_that_does_not_block_gets_all_of_it(here: Path) -> None:

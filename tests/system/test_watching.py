@@ -187,10 +187,13 @@ def test_killed_it_leaves_what_it_recorded_and_nothing_else(here: Path) -> None:
         (("--before", "11m"), "the most that is kept in memory"),
         (("--trigger", "r_await>20"), "is not of the form"),
         (("--trigger", "r_await>20 for 3s"), "needs a unit"),
-        (("--trigger", "sdz.r_await>20ms for 3s"), "No figure"),
+        (
+            ("--trigger", "sdz.r_await>20ms for 3s"),
+            "cannot be measured: no figure of a whole run is called",
+        ),
         (("--record", "there.iops"), " exists"),
         (("--record", "there.iops", "--trigger", ALWAYS), " exists"),
-        (("--record", "no/where.iops", "--trigger", ALWAYS), "can't be created"),
+        (("--record", "no/where.iops", "--trigger", ALWAYS), "cannot create"),
     ],
 )
 def test_bad_input_is_told_before_anything_is_done(

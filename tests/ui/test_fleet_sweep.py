@@ -59,7 +59,7 @@ async def test_the_form_begins_one_and_its_page_fills_up() -> None:
         await until(pilot, lambda: shows(app, "point 1 of 2: 1 host"))
         runs.tell(replace(curve, at=1, points={0: point(1)}))
         await until(pilot, lambda: shows(app, "point 2 of 2: 4 hosts"))
-        assert shows(app, "it needs 4 points, and there is 1 point")
+        assert shows(app, "it needs 4 points, but there is 1 point")
         # it goes on without its page, and nothing disturbs it
         await pilot.press("escape", "right_square_bracket", "K")
         await until(pilot, lambda: shows(app, "must not be disturbed: x stops it"))

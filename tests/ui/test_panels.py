@@ -141,7 +141,7 @@ def test_a_message_is_told_whole_before_the_own_cost() -> None:
     assert "itself" in text([bars.message_line(found, None, cost, 120, UTF8)])
     at = fakes.frame(3)
     frozen = text([bars.message_line(state(), at, cost, 80, UTF8)])
-    assert "measuring goes on" in frozen and len(frozen.rstrip()) <= 80
+    assert "measuring continues" in frozen and len(frozen.rstrip()) <= 80
 
 
 def test_frozen_takes_no_more_room_than_the_message_leaves() -> None:
@@ -153,7 +153,7 @@ def test_frozen_takes_no_more_room_than_the_message_leaves() -> None:
     stopped.say("info", "a message of middling length")
     line = text([bars.message_line(stopped, at, None, 80, UTF8)])
     assert " ago  " in line and "a message of middling length" in line and "measuring" not in line
-    assert "measuring goes on" in text([bars.message_line(stopped, at, None, 120, UTF8)])
+    assert "measuring continues" in text([bars.message_line(stopped, at, None, 120, UTF8)])
 
 
 def test_a_message_goes_on_where_there_is_no_finding() -> None:

@@ -59,7 +59,7 @@ def refused_headless(path: Path) -> str:
 def test_what_is_no_count_is_refused_on_reading(odd: Any, tmp_path: Path) -> None:
     taken = made.raws(made.RUN)
     path = written(tmp_path / "odd.iops", [*taken[:2], with_bins(taken[2], lambda c: odd)])
-    assert "it holds impossible figures" in refused_headless(path)
+    assert "it contains impossible figures" in refused_headless(path)
 
 
 @pytest.mark.parametrize("name", ["wall_ms", "interval_s", "own_busy_s"])
@@ -94,7 +94,7 @@ async def test_figures_that_can_t_be_end_the_screen_with_a_sentence(tmp_path: Pa
         await until(pilot, lambda: app._exit)
     session.close()
     assert app.return_value == EXIT_USAGE
-    assert said.getvalue().startswith("iopstui: ") and "it holds impossible figures" in (
+    assert said.getvalue().startswith("iopstui: ") and "it contains impossible figures" in (
         said.getvalue()
     )
 
@@ -109,7 +109,12 @@ async def played_to_the_end(path: Path) -> None:
     session = ReplaySession(path, 1000.0)
     app = ReplayApp(session)
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: any("plays it again" in e.text for e in app.state.log.entries))
+        await until(
+            pilot,
+            lambda: any(
+                "end of the recording; space: play again" in e.text for e in app.state.log.entries
+            ),
+        )
         await pilot.press("h", "minus", "f", "escape", "2", "o", "escape")
         await settle(pilot)
         await pilot.press("q")

@@ -35,7 +35,7 @@ class DeviceWatch:
             return ""
         plural = "have disappeared from the kernel" if len(gone) > 1 else (
             "has disappeared from the kernel")  # fmt: skip
-        return f"{', '.join(gone)} {plural} any more"
+        return f"{', '.join(gone)} {plural}"
 
     def _moves_nothing(self, fio: FioStatus | None) -> str:
         """Completions without a byte. Submissions alone must go on for two intervals: a device

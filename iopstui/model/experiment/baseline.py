@@ -107,8 +107,8 @@ class BatchMeans:
         if self._path[-1] == MAX:
             return WHY_NO_MAX
         if self.frames < FEWEST:
-            measured = "1 interval was" if self.frames == 1 else f"{self.frames} intervals were"
-            return f"only {measured} intervals; a 95 % confidence interval needs at least {FEWEST}"
+            measured = "1 interval" if self.frames == 1 else f"{self.frames} intervals"
+            return f"only {measured}; a 95 % confidence interval needs at least {FEWEST}"
         if self.whole.percent is not None:
             return "too few I/Os are this slow for a 95 % confidence interval"
         return "the figure is 0"

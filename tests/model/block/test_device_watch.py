@@ -34,7 +34,7 @@ def words(*samples: RawSample) -> list[str]:
 
 def test_a_row_that_vanishes() -> None:
     said = words(raw(disks=kernel("vdb")), raw(), raw(disks=kernel()))
-    assert said[:2] == ["", ""] and "vdb is gone" in said[2]
+    assert said[:2] == ["", ""] and "vdb has disappeared" in said[2]
 
 
 def test_a_row_that_never_was() -> None:
@@ -43,14 +43,14 @@ def test_a_row_that_never_was() -> None:
 
 def test_completions_without_bytes() -> None:
     said = words(raw(status(10, 10, 4096)), raw(status(9000, 9000, 4096)))
-    assert "no byte" in said[1]
+    assert "without data" in said[1]
 
 
 def test_submissions_without_bytes_may_be_a_full_queue_once() -> None:
     deep = [raw(status(0, None, 0)), raw(status(8192, None, 0)), raw(status(8192, None, 0))]
     assert words(*deep) == ["", "", ""]
     gone = [raw(status(n * 9000, None, 4096)) for n in range(1, 4)]
-    assert words(*gone)[:2] == ["", ""] and "no byte" in words(*gone)[2]
+    assert words(*gone)[:2] == ["", ""] and "without data" in words(*gone)[2]
 
 
 def test_counters_that_begin_anew_after_a_ramp() -> None:

@@ -77,7 +77,7 @@ def test_a_partition_of_a_loop_device_below_which_another_loop_device_is_mounted
     )
     backings = {"loop0": FILE, "loop1": FILE}
     assert usage("loop0p1", devices, backings) == (
-        "loop1 is made of the same file, /img",
+        "loop1 uses the same file, /img",
         "loop1 is mounted at / (ext4)",
     )
 

@@ -87,7 +87,7 @@ def test_two_loop_devices_of_one_file() -> None:
         device("loop2", backing_file="/other", mounts=(ROOT,)),
     )
     assert usage("loop0", devices) == (
-        "loop1 is made of the same file, /img",
+        "loop1 uses the same file, /img",
         "loop1 is mounted at / (ext4)",
     )
 

@@ -114,7 +114,7 @@ def test_the_interval_reaches_to_the_edges_of_its_buckets() -> None:
 @pytest.mark.parametrize(
     ("path", "count", "why"),
     [
-        (("fio", "total", "iops"), FEWEST - 1, "19 intervals were measured"),
+        (("fio", "total", "iops"), FEWEST - 1, "only 19 intervals"),
         (("fio", "total", "iops"), FEWEST, ""),
         (("fio", "total", "clat", "p99"), FEWEST, ""),
         (("fio", "total", "clat", "p99.99"), FEWEST, "too few I/Os are this slow"),
@@ -137,7 +137,7 @@ def test_a_run_without_an_interval_is_not_judged() -> None:
     assert outcome.passed is None and outcome.measured == 100.0
     words = judged_text(judged_event(0.0, 1, outcome))
     assert words.startswith("NOT JUDGED  iops >= 190")
-    assert "50.0 % of it; 3 intervals were measured" in words
+    assert "50.0 % of it; only 3 intervals" in words
 
 
 FIGURES_JUDGED = ("iops", "clat.mean", "clat.p50", "clat.p95", "clat.p99", "clat.p99.9")
@@ -209,10 +209,12 @@ def test_only_a_whole_interval_beyond_the_limit_fails(
     assert words.startswith("PASS" if passed else "FAIL") and "of the baseline's 10000" in words
     assert ("not certain" in words) == ((low is not None and passed and low < 0.95 < (high or 0))
                                         or (text[4] == "<" and passed))  # fmt: skip
-    assert ("there is no confidence interval" in words) == (low is None)
+    assert ("no confidence interval" in words) == (low is None)
     single = replace(one, base=BaselineFigure(10000.0, None, "x.json"))
     told = judged_text(judged_event(0.0, 1, replace(outcome, expectation=single)))
-    assert ("as uneven as this run" in told) == (low is not None)
+    assert ("the baseline has no interval and is assumed to vary as much as this run" in told) == (
+        low is not None
+    )
 
 
 def test_a_run_against_itself_passes() -> None:
@@ -237,12 +239,12 @@ def test_percent_of_a_percentage_is_no_share() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("bw>=100Mb", "100Mb is megabits, and bw is counted in bytes. So many bits are 12.5MB/s"),
+        ("bw>=100Mb", "100Mb is megabits, but bw is in bytes. As bytes that is 12.5MB/s"),
         ("bw>=1Gib/s", "gigabits"),
         ("IOPS>=5", "Did you mean iops?"),
         ("Read.Clat.P99<=1ms", "Did you mean read.clat.p99?"),
-        ("a:lat>=5", "says no 'lat' of a single job"),
-        ("a:clat.p99>=5ms", "says no 'clat.p99' of a single job"),
+        ("a:lat>=5", "has no 'lat' for a single job"),
+        ("a:clat.p99>=5ms", "has no 'clat.p99' for a single job"),
         ("a:IOPS>=5", "Did you mean a:iops"),
     ],
 )

@@ -121,7 +121,7 @@ def test_a_real_difference_is_found_with_its_size() -> None:
 
 def test_no_difference_is_said_with_what_could_still_be() -> None:
     text = words(runs(random.Random(2), 5, 1e5, 1e5))
-    assert "no difference that 5 runs of each can show" in text
+    assert "no difference that 5 runs of each can detect" in text
     assert "lies between -" in text
 
 
@@ -149,7 +149,11 @@ def test_a_cost_that_no_one_cpu_pays_is_said() -> None:
     for n, one in found[1].items():
         found[1][n] = replace(one, busy={0: 170 - found[0][n].busy[0], 1: 90.0})
     text = words(found, 6)
-    assert "which CPU pays for it can't be determined" in text and "CPU 1 85 → 90 %" in text
+    assert (
+        "cannot tell which CPU pays for it: no load differs by more than its noise from run to run"
+        in text
+        and "CPU 1 85 → 90 %" in text
+    )
     cheap = [found[0], found[0]]
     assert "can't be told" not in words(cheap, 6)
 
@@ -194,7 +198,7 @@ def test_a_difference_in_secondary_figures_alone() -> None:
     for n, one in second.items():
         second[n] = replace(one, p99_ns=2 * (first[n].p99_ns or 0.0))
     line = words([first, second]).splitlines()[0]
-    assert "no difference in IOPS that 5 runs of each can show; in IOPS it lies between" in line
+    assert "no difference in IOPS that 5 runs of each can detect; in IOPS it lies between" in line
     assert "; secondary, worse: p99 +100 %" in line
     chosen = replace(plan(5, "iodepth=1", "iodepth=2"), figure="p99")
     told = next(ComparisonResults(chosen, [first, second]).verdicts())
@@ -239,7 +243,7 @@ def test_an_interrupted_comparison_says_that_it_is_not_enough() -> None:
     found = runs(random.Random(1), 3, 1e5, 1.5e5)
     del found[1][2]
     text = words(found)
-    assert "interrupted after 2 of 5 repeats" in text and "not enough" in text
+    assert "interrupted after 2 of 5 repeats" in text and "too few for a verdict" in text
     del found[1][1]
     assert words(found).startswith("not enough: 1 complete repeat of 5")
     assert words([{0: found[0][0]}, {}]).startswith("not enough: no complete")

@@ -124,12 +124,12 @@ def test_a_device_s_figures_are_in_iostat_s_units(text: str, required: float) ->
         ("clat.p99<=2", "needs a unit"),
         ("bw>=5", "needs a unit"),
         ("bw>=5ms", "not understood"),
-        ("iosp>=5", "No figure of a whole run"),
-        ("clat.p98<=1ms", "No figure of a whole run"),
-        ("flags>=1", "No figure of a whole run"),
-        ("progress>=1", "No figure of a whole run"),
-        ("fio.*.iops>=1", "No figure of a whole run"),
-        ("kernel.disks.sdz.util<=1%", "No figure of a whole run"),
+        ("iosp>=5", "cannot be measured: no figure of a whole run is called"),
+        ("clat.p98<=1ms", "cannot be measured: no figure of a whole run is called"),
+        ("flags>=1", "cannot be measured: no figure of a whole run is called"),
+        ("progress>=1", "cannot be measured: no figure of a whole run is called"),
+        ("fio.*.iops>=1", "cannot be measured: no figure of a whole run is called"),
+        ("kernel.disks.sdz.util<=1%", "cannot be measured: no figure of a whole run is called"),
     ],
 )
 def test_what_is_no_expectation(text: str, words: str) -> None:

@@ -51,7 +51,7 @@ def test_latencies_are_fio_s_own() -> None:
 def test_a_job_that_is_not_there_is_told_before_the_run() -> None:
     jobs = [Section("small", {}), Section("b", {"name": "large", "gtod_reduce": "1"})]
     why = why_not_measurable(parse_expectation("smal:iops>=1"), jobs)
-    assert why == "the job file has no job 'smal'; there is small"
+    assert why == "the job file has no job 'smal', only small"
     assert why_not_measurable(parse_expectation("large:iops>=1"), jobs) is None
     why = why_not_measurable(parse_expectation("large:read.clat.mean<=1ms"), jobs)
     assert why == "the job measures no latencies (gtod_reduce=1)"

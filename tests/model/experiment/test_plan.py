@@ -46,7 +46,7 @@ from iopstui.model.experiment.plan import (
 )
 def test_lists(text: str, values: str | None) -> None:
     if values is None:
-        with pytest.raises(UsageError, match="not clear"):
+        with pytest.raises(UsageError, match="is ambiguous"):
             parse_axis(text)
     else:
         assert parse_axis(text).values == tuple(values.split())
@@ -69,7 +69,7 @@ def test_lists(text: str, values: str | None) -> None:
         ("iodepth=8..1", "does not reach"),
         ("iodepth=1,2,4..100", "does not reach"),
         ("iodepth=1,2,5..9", "does not reach"),
-        ("iodepth=1,2..8", "not clear"),
+        ("iodepth=1,2..8", "is ambiguous"),
         ("iodepth=1,1", "twice"),
         ("iodepth=1..100000", "at most"),
         ("runtime=1,2", "settle"),

@@ -68,21 +68,21 @@ def test_a_knee_within_what_was_measured() -> None:
     found = scaling(points(ScalingLaw(1e5, 0.2, 0.01), COUNTS, 0.01, -0.01, 0.0, 0.01, -0.01, 0.01))
     assert found.knee == pytest.approx(8.9, rel=0.05) and not found.beyond
     assert found.knees is not None and found.knees[0] <= found.knee <= found.knees[1]
-    assert found.words()[1].startswith("knee: the most is had with")
+    assert found.words()[1].endswith("IOPS; it falls with more hosts")
 
 
 def test_a_knee_beyond_is_said_to_be_extrapolated() -> None:
     found = scaling(points(ScalingLaw(1e5, 0.02, 0.001), COUNTS[:5]))
     assert found.beyond and found.knee == pytest.approx(31.3, rel=0.01)
-    assert "extrapolated, 16 were measured" in found.words()[1]
+    assert "extrapolated; 16 were measured" in found.words()[1]
 
 
 @pytest.mark.parametrize(("measured", "why"), [
-    ([(1, 1.0), (2, 2.0), (4, 3.0)], "it needs 4 points, and there are 3"),
+    ([(1, 1.0), (2, 2.0), (4, 3.0)], "it needs 4 points, but there are 3"),
     ([(1, 0.0), (2, 0.0), (4, 0.0), (8, 0.0)], "there are 0"),
     # a limit that is reached at once (a cloud volume's) is no contention
     ([(1, 100), (2, 200), (4, 400), (8, 400), (16, 400)], "with 8 hosts it is off by 15 %"),
-    ([(1, 100), (2, 200), (4, 400), (8, 480), (16, 500)], "but 16 had the most"),
+    ([(1, 100), (2, 200), (4, 400), (8, 480), (16, 500)], "but 16 hosts had the most"),
     (points(ScalingLaw(1e5, 0.02, 0.0001), (1, 2, 4, 8, 16)), "too far from the 16"),
     ([(1, 100), (2, 195), (4, 350), (8, 590), (16, 700), (32, 1500)], "it is off by"),
     ([(1, 100), (2, 198), (4, 390), (8, 700)], "without one of the points"),
@@ -96,5 +96,11 @@ def test_no_knee_where_the_points_show_none(measured: list[tuple[int, float]], w
 def test_no_knee_where_more_hosts_never_have_less() -> None:
     flat = scaling([(1, 100.0), (2, 100.0), (4, 100.0), (8, 100.0)])
     assert flat.doubt == "" and flat.knee is None
-    assert flat.words()[1].endswith("never have less, and never more than 100 IOPS")
-    assert scaling(points(ScalingLaw(5.0, 0.001, 0.0))).words()[1].endswith("never have less")
+    assert flat.words()[1].endswith(
+        "throughput never falls with more hosts, and never more than 100 IOPS"
+    )
+    assert (
+        scaling(points(ScalingLaw(5.0, 0.001, 0.0)))
+        .words()[1]
+        .endswith("no knee: by this curve, throughput never falls with more hosts")
+    )

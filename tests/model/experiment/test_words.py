@@ -46,7 +46,7 @@ def test_each_figure_has_a_name_a_unit_and_a_better_way() -> None:
 
 
 MORE, LESS = ("IOPS", 0.123, 0.08, 0.168), ("p99", 0.2, 0.1, 0.3)
-NONE = "no difference in IOPS that 5 runs of each can show"
+NONE = "no difference in IOPS that 5 runs of each can detect"
 TELLING = "IOPS +12.3 % (+8.0 to +16.8)"
 
 
@@ -63,15 +63,15 @@ TELLING = "IOPS +12.3 % (+8.0 to +16.8)"
         ([figure("busiest CPU's completions", 0.25, 0.2, 0.3, SHOWN, False)], True,
          f"{NONE}; secondary, busiest CPU's completions 50 → 75 %, +25.0 points (+20.0 to +30.0)"),
         ([figure("IOPS", 0.01, -0.02, 0.03, HIDDEN)], False,
-         "no difference that 5 runs of each can show; in IOPS it lies between -2.0 and +3.0 % "
-         "(95 % confidence)"),
+         "no difference that 5 runs of each can detect; in IOPS it lies between -2.0 and "
+         "+3.0 % (95 % confidence)"),
         ([figure("IOPS", 0.02, 0.01, 0.03, HIDDEN), unknown("p99")], False,
-         "no difference that 5 runs of each can show; IOPS would differ by +1.0 to +3.0 % (95 % "
-         "confidence) if this were the only variant, but of several one may by chance: more "
-         "repeats can settle it"),
+         "no difference that 5 runs of each can detect; IOPS would differ by +1.0 to +3.0 % "
+         "(95 % confidence) if this were the only variant, but of several one may by chance: "
+         "more repeats can settle it"),
         ([unknown("IOPS")], True,
-         "completions run elsewhere, but no difference in IOPS, latency or CPU time that 5 runs "
-         "of each can show"),
+         "completions run elsewhere, but no difference in IOPS, latency or CPU time that 5 "
+         "runs of each can detect"),
     ],
 )  # fmt: skip
 def test_the_verdict(found: list[FigureComparison], went: bool, says: str) -> None:

@@ -49,4 +49,7 @@ def test_where_sizes_vary_the_rate_is_unknown_not_zero() -> None:
     assert meter.value is None and moved.value == pytest.approx(4096 * 1000, rel=0.02)
     summary = fio_summary(documents[-1])
     assert certificate(summary, total).verdict == UNCHECKED
-    assert "does not say how many I/Os there are before it ends" in reconciliation(summary, total)
+    assert (
+        "not checked. fio reports the number of I/Os only at its end, and block sizes vary"
+        in reconciliation(summary, total)
+    )
