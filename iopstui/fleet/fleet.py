@@ -25,12 +25,10 @@ from iopstui.errors import (
 from iopstui.fleet.hosts.clocks import apart
 from iopstui.fleet.hosts.facts import conflicts, several_names
 from iopstui.fleet.hosts.free_space import SpaceNeed, too_full
-from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.same_file_system import alike, joined, to_look_for
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.short import MARK, row_of
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.text import printable
 
@@ -80,14 +78,12 @@ class FleetOptions:
 @dataclass(frozen=True, slots=True)
 class FleetCallbacks:
     """Where it is told: ``say`` takes words, ``second`` a closed second, ``row`` each row of a
-    host's. ``stop`` is asked with each second; a reason ends the run. ``shorts`` takes the short
-    lines (short.py) that are not told as rows; ``None``: nobody sends such."""
+    host's. ``stop`` is asked with each second; a reason ends the run."""
 
     say: Callable[[str], None]
     second: Callable[[MergedSecond], None]
     row: Callable[[str, Object], None]
     stop: Callable[[MergedSecond], str]
-    shorts: Callable[[Sequence[tuple[str, bytes]]], None] | None = None
 
 
 class Fleet:
@@ -170,9 +166,7 @@ class Fleet:
         for node in self._nodes:
             words = self._command(node)
             try:
-                # of frames without fio there is nothing to be had by it
-                short = self._voices.shorts is not None and not self._terms.watching
-                member = Member(node, words, self._order(node), frame_in, short)
+                member = Member(node, words, self._order(node))
             except OSError as error:
                 program = printable(words[0])
                 raise JobFailed(
@@ -361,30 +355,14 @@ class Fleet:
         """What has come from all hosts, or will within a tenth of a second. It is added when all
         of it is read: a thousand lines cost less if the same is done to each of them in turn."""
         ready = self._waiting.poll(TICK_S)
-        now_s, now_ns = time.time(), time.monotonic_ns()
+        now_s = time.time()
         rows: list[tuple[str, Object]] = []
-        shorts: list[tuple[str, bytes]] = []
-        known, told = self._of, self._voices.shorts
         for fd, _ in ready:
-            member = known[fd]
-            link = member.link
-            if fd == link.err:
+            member = self._of[fd]
+            if fd == member.link.err:
                 self._errors(fd, member)
-                continue
-            data = link.receive()
-            if told and data and data[:1] == MARK and link.is_line(data):
-                shorts.append((member.name, data))
-                member.heard_ns = now_ns
-                if member.late:
-                    member.late, self.news = False, True
             else:
-                self._read(fd, member, data, rows)
-        if shorts and told is not None:
-            left = self._merger.feed_shorts(shorts, now_s)
-            for name, data in left:
-                self._read(self.members[name].link.out, self.members[name], data, rows)
-            odd = {name for name, _ in left}
-            told([one for one in shorts if one[0] not in odd] if odd else shorts)
+                self._read(fd, member, member.link.receive(), rows)
         self._merger.feed_all(rows, now_s, self._left_out)
 
     def _errors(self, fd: int, member: Member) -> None:
@@ -502,11 +480,6 @@ class Fleet:
 
     def _still_open(self) -> bool:
         return any(one.link.out >= 0 for one in self.members.values())
-
-
-def frame_in(line: bytes) -> Object | None:
-    """The object that a line is, a short one too; ``None`` if it is none."""
-    return row_of(line) if line[:1] == MARK else object_of(line)
 
 
 def spread(members: Mapping[str, Member]) -> tuple[float, float] | None:

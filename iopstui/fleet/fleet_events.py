@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,16 +10,6 @@ from iopstui.fleet.hosts.host_tunables import HostTunableResult
 from iopstui.fleet.merging.compact import Compact
 from iopstui.fleet.merging.host import HostInterval, Plain
 from iopstui.fleet.merging.merger import MergedSecond
-from iopstui.fleet.merging.short import (
-    BW_M,
-    IOPS_M,
-    P99,
-    READ_WAIT,
-    READS,
-    WRITE_WAIT,
-    WRITES,
-    Columns,
-)
 from iopstui.fleet.merging.sums import MILLI, HostSums
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition
 
@@ -48,20 +38,6 @@ class HostSeconds(NamedTuple):
     between two seconds."""
 
     of: tuple[HostSecond, ...]
-
-
-class HostColumns(NamedTuple):
-    """The same second of many hosts, all of which are counted: by ``names`` the figures of
-    HostSecond, in its order."""
-
-    number: int
-    names: Sequence[str]
-    figures: Sequence[Sequence[float | None]]
-
-    @property
-    def utils(self) -> Sequence[float | None]:
-        """The devices' util in percent."""
-        return self.figures[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +100,7 @@ class ReplayRestarted:
 
 
 Told = (
-    ReplayRestarted | ScalingCurve | HostColumns | HostSecond | HostSeconds | HostRow
+    ReplayRestarted | ScalingCurve | HostSecond | HostSeconds | HostRow
     | HostStateChanged | FleetMessage | FleetRunStarted | FleetRunFinished | MergedSecond
     | HostTunableResult
 )  # fmt: skip
@@ -176,18 +152,3 @@ def host_seconds(ones: Iterable[Plain]) -> list[HostSecond]:
             wait * 1000 / requests if requests else None, util,
         ))  # fmt: skip
     return found
-
-
-def host_columns(found: Columns) -> HostColumns:
-    """The same of columns."""
-    figures = found.figures
-    waits = map(_wait_ns, *(figures[at] for at in (READS, WRITES, READ_WAIT, WRITE_WAIT)))
-    return HostColumns(found.number, found.names, (
-        [one / MILLI for one in figures[IOPS_M]], [one / MILLI for one in figures[BW_M]],
-        [float(one) if one else None for one in figures[P99]], [*waits], found.utils,
-    ))  # fmt: skip
-
-
-def _wait_ns(reads: int, writes: int, read_wait: int, write_wait: int) -> float | None:
-    requests = reads + writes
-    return (read_wait + write_wait) * 1000 / requests if requests else None

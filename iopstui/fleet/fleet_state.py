@@ -12,13 +12,11 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any
 
 from iopstui.fleet.fleet_events import (
     FleetRunFinished,
     FleetRunStarted,
-    HostColumns,
     HostRow,
     HostSecond,
     HostSeconds,
@@ -219,8 +217,6 @@ class FleetState:
     def apply(self, told: Told) -> None:
         """Take in what a fleet or a recording of one tells."""
         match told:
-            case HostColumns():
-                self._columns(told)
             case HostSecond():
                 self._host_seconds((told,))
             case HostSeconds():
@@ -284,33 +280,6 @@ class FleetState:
             if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
                 line.state = self._measured
             line.seconds.put(number, values)
-
-    def _columns(self, told: HostColumns) -> None:
-        number, names, figures = told
-        here = self._open.setdefault(number, [])
-        # as HostSecond has them
-        here += zip(names, repeat(number), repeat(True), *figures)
-        hosts, between = self.hosts, self.between
-        lines = [hosts.get(name) or self.host(name) for name in names]
-        for line in lines:
-            state = line.state
-            if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
-                line.state = self._measured
-        at, before = number % KEPT * len(FIGURES), number - 1
-        known = ([nan_or(value) for value in values] for values in figures)
-        for line, rate, moved, wait, device, util in zip(lines, *known, strict=True):
-            seconds = line.seconds
-            if seconds.last != before:
-                seconds.put(number, (rate, moved, wait, device, util))
-                continue
-            # as put does it, nearly always
-            values = seconds.values
-            values[at] = rate
-            values[at + 1] = moved
-            values[at + 2] = wait
-            values[at + 3] = device
-            values[at + 4] = util
-            seconds.last = number
 
     def _row(self, line: HostState, row: Object) -> None:
         kind = row["event"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,13 +28,11 @@ from iopstui.fleet.fleet_events import (
     FleetMessage,
     FleetRunFinished,
     FleetRunStarted,
-    HostColumns,
     HostRow,
     HostSecond,
     HostSeconds,
     HostStateChanged,
     Told,
-    host_columns,
     host_second,
     host_seconds,
 )
@@ -44,7 +42,6 @@ from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.hosts.member import INTERRUPTED, Member
 from iopstui.fleet.merging.host import HostInterval
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.short import row_of
 from iopstui.fleet.scaling_curve import STOPPED as STOPPED_BY_HAND
 from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve, SweepPosition
 from iopstui.safety.crash import crash_sentence
@@ -82,32 +79,6 @@ class PlannedRun:
     row: Callable[[str, Object], None]
     stop: Callable[[MergedSecond], str]
     judge: Callable[[Fleet], RunVerdict]
-
-
-class NewestFrames(Mapping[str, Object]):
-    """The newest frame of each host, made a row of where it is asked for. Kept in one thread, asked
-    for in another."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, Object | bytes] = {}
-
-    def row(self, name: str, row: Object) -> None:
-        """This one is newer."""
-        self._kept[name] = row
-
-    def shorts(self, lines: Sequence[tuple[str, bytes]]) -> None:
-        """These short lines are."""
-        self._kept.update(lines)
-
-    def __getitem__(self, name: str) -> Object:
-        found = self._kept[name]
-        return found if isinstance(found, dict) else row_of(found.rstrip()) or {}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self._kept])
-
-    def __len__(self) -> int:
-        return len(self._kept)
 
 
 Plan = Callable[[int, str, Mapping[str, str], SweepPosition | None], PlannedRun]
@@ -156,7 +127,7 @@ class FleetSession:
         self._number = 0
         self._next_look = 0.0
         self._closing = self._watching = self._sweeping = self._halted = False
-        self.frames = NewestFrames()
+        self.frames: dict[str, Object] = {}
         self._had: dict[str, tuple[str, str]] = {}
         self._detailed: set[str] = set()
 
@@ -345,7 +316,6 @@ class FleetSession:
 
     def _begin(self, planned: PlannedRun) -> Fleet:
         seconds: list[HostSecond] = []
-        columns: list[HostColumns] = []
 
         def slot(name: str, slot: HostInterval, counted: bool) -> None:
             # who isn't counted has no figures
@@ -354,12 +324,10 @@ class FleetSession:
 
         planned.merger.on_slot = slot
         planned.merger.on_plain = lambda ones: seconds.extend(host_seconds(ones))
-        planned.merger.on_columns = lambda found: columns.append(host_columns(found))
         # who can't be watched between two runs stands in its row: what the run came to stays said
         say = _nothing if planned.begun.between else self.say
         voices = FleetCallbacks(
-            say, partial(self._second, planned, seconds, columns), partial(self._row, planned),
-            planned.stop, self._shorts,
+            say, partial(self._second, planned, seconds), partial(self._row, planned), planned.stop
         )  # fmt: skip
         self._had = {}
         self.settings.begin()
@@ -387,16 +355,12 @@ class FleetSession:
         self._tell(FleetMessage("warning", text))
 
     def _second(
-        self, planned: PlannedRun, seconds: list[HostSecond], columns: list[HostColumns],
-        second: MergedSecond,
+        self, planned: PlannedRun, seconds: list[HostSecond], second: MergedSecond
     ) -> None:  # fmt: skip
         planned.second(second)
         if seconds:
             self._tell(HostSeconds(tuple(seconds)))
             seconds.clear()
-        for one in columns:
-            self._tell(one)
-        columns.clear()
         self._tell(second)
 
     def _row(self, planned: PlannedRun, name: str, row: Object) -> None:
@@ -407,7 +371,7 @@ class FleetSession:
         planned.row(name, row)
         if kind == "frame":
             # of a thousand hosts nobody looks at: what counts of it comes with its second
-            self.frames.row(name, row)
+            self.frames[name] = row
             if name not in self._detailed:
                 return
         self._tell(HostRow(name, row))
@@ -417,11 +381,6 @@ class FleetSession:
             self.detail(name, True)
         if self.settings.wanted:
             self._order(name, {"op": "tunables"})
-
-    def _shorts(self, lines: Sequence[tuple[str, bytes]]) -> None:
-        self.frames.shorts(lines)
-        for name in self._detailed.intersection(name for name, _ in lines):
-            self._tell(HostRow(name, self.frames[name]))
 
     def _look(self) -> None:
         now = time.monotonic()

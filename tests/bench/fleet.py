@@ -20,9 +20,9 @@ from typing import Any
 
 from iopstui.cli.fleet.agent import compact, lean
 from iopstui.events import FrameReady
-from iopstui.fleet.hosts.orders import LINES, SHORT, SUMS
+from iopstui.fleet.hosts.json_objects import object_of
+from iopstui.fleet.hosts.orders import LINES, SUMS
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.short import row_of, short_line
 from iopstui.output.fleet.sinks import TotalLines
 from iopstui.output.jsonl import event_object
 from iopstui.recording.reader import Recording, recording_path
@@ -47,13 +47,18 @@ def frames(made: Callable[[Object], Object] = compact) -> list[Object]:
 
 def demo() -> dict[str, list[Object]]:
     """The same by the name of their form (fleet/hosts/orders.py)."""
-    return {SHORT: frames(), SUMS: frames(), LINES: frames(lean)}
+    return {SUMS: frames(), LINES: frames(lean)}
+
+
+def line_of(row: Object) -> bytes:
+    """A frame's line as an agent writes it."""
+    return json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
 
 def second(made: list[Object], number: int, hosts: int) -> Iterator[bytes]:
     """The lines of one second, each host's another one."""
     cache = [
-        short_line({**row, "t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000})
+        line_of({**row, "t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000})
         for row in made
     ]
     for host in range(hosts):
@@ -62,8 +67,7 @@ def second(made: list[Object], number: int, hosts: int) -> Iterator[bytes]:
 
 def feed(merger: Merger, came: list[tuple[str, bytes]], near_s: float) -> None:
     """As a fleet feeds what it has read in a turn."""
-    left = merger.feed_shorts(came, near_s)
-    rows = [(name, row_of(line[:-1]) or {}) for name, line in left]
+    rows = [(name, object_of(line[:-1]) or {}) for name, line in came]
     merger.feed_all(rows, near_s, lambda name, error: None)
 
 

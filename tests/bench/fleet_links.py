@@ -13,7 +13,6 @@ import os
 import random
 import selectors
 import socket
-import struct
 import subprocess
 import sys
 import time
@@ -28,8 +27,6 @@ from terminal import Terminal, cpu_s
 from iopstui import __version__
 from iopstui.fleet.hosts import member
 from iopstui.fleet.hosts.link import Link
-from iopstui.fleet.hosts.orders import SHORT
-from iopstui.fleet.merging.short import short_line
 from iopstui.output.jsonl import dumps, session_object
 
 Object = dict[str, Any]
@@ -59,7 +56,7 @@ class Agent:
         self.rest = b""
         self.number = 0
         self.say({"event": "hello", "iopstui": __version__, "pid": 1,
-                  "speaks": ["beat", "sums", "short"]})  # fmt: skip
+                  "speaks": ["beat", "sums"]})  # fmt: skip
 
     def say(self, row: Object) -> None:
         os.write(self.fd, dumps(row).encode() + b"\n")
@@ -98,9 +95,6 @@ class Agent:
         self.number += 1
         made = self.made[self.kind]
         at = (int(self.name[-3:]) + self.number) % len(made)
-        if self.kind == SHORT:
-            os.write(self.fd, self._short(made[at], at, wall_s))
-            return
         key = self.kind, at
         if key not in self.lines:
             # in the order in which an agent has them
@@ -109,17 +103,6 @@ class Agent:
         line = self.lines[key].replace(b"1000000000.0", b"%d" % self.number)
         line = line.replace(b"2000000000000.0", b"%.3f" % (wall_s * 1000))
         os.write(self.fd, line.replace(b'"HOST"', b'"%s"' % self.name.encode()))
-
-    def _short(self, row: Object, at: int, wall_s: float) -> bytes:
-        key = self.kind, at
-        if key not in self.lines:
-            self.lines[key] = short_line({**row, "t": 1e9, "wall_ms": 2e12})
-        line = self.lines[key].replace(_hex(1e9), _hex(float(self.number)), 1)
-        return line.replace(_hex(2e12), _hex(wall_s * 1000), 1)
-
-
-def _hex(value: float) -> bytes:
-    return struct.pack("<d", value).hex().encode()
 
 
 def hosts(fds: list[int]) -> None:

@@ -27,11 +27,16 @@ import fleet
 from terminal import Terminal, cpu_s
 
 from iopstui.cli.fleet.agent import compact, lean
-from iopstui.fleet.fleet_events import FleetRunStarted, HostRow, Told, host_columns, host_second
+from iopstui.fleet.fleet_events import (
+    FleetRunStarted,
+    HostRow,
+    HostSeconds,
+    Told,
+    host_second,
+    host_seconds,
+)
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.short import short_line
-from iopstui.fleet.session import NewestFrames
 
 Object = dict[str, Any]
 SLOW, PAIR, LOST = 17, (3, 7), 11
@@ -69,7 +74,7 @@ class MadeUp:
         self.hosts = self.names
         self.settings = HostTunables()
         self.running = True
-        self.frames = NewestFrames()
+        self.frames: dict[str, Object] = {}
         self._spent = spent
         self._made_s = 0.0
         self._tell: Callable[[Told], None] = lambda told: None
@@ -108,7 +113,7 @@ class MadeUp:
         made = fleet.frames(lean)
         merger = Merger()
         merger.on_slot = lambda name, slot, counted: self._tell(host_second(name, slot, counted))
-        merger.on_columns = lambda found: self._tell(host_columns(found))
+        merger.on_plain = lambda ones: self._tell(HostSeconds(tuple(host_seconds(ones))))
         self._tell(FleetRunStarted(1, tuple(self.names), time.time(), "randread-4k"))
         for at, name in enumerate(self.names):
             session = {"event": "session", "device": "vda", "devices": ["vda"], "opened": ["vda"],
@@ -149,14 +154,13 @@ class MadeUp:
             if at != LOST or number <= LOST_AFTER:
                 mine = lines.get(at, lines[-1])
                 came.append((name, mine[(at + number) % len(mine)]))
-        self.frames.shorts(came)
         fleet.feed(merger, came, wall_ms / 1000)
         until = int(time.time() - 1.5) - 1
         for second in merger.closed(until):
             self._tell(second)
 
     def _line(self, row: Object, number: int, wall_ms: float) -> bytes:
-        return short_line({**compact(row), "t": number + 1.0, "wall_ms": wall_ms, "step": 1})
+        return fleet.line_of({**compact(row), "t": number + 1.0, "wall_ms": wall_ms, "step": 1})
 
 
 def show(hosts: int, spent: str = "") -> None:

@@ -268,22 +268,3 @@ def test_a_line_that_is_read_faster_says_what_json_says(line: str) -> None:
     except ValueError:
         same = None
     assert object_of(line.encode()) == same
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 90), min_size=1, max_size=5), min_size=1, max_size=3),
-    st.integers(1, OFTEN // 3), st.randoms(use_true_random=False),
-)  # fmt: skip
-def test_even_and_odd_bytes_added_apart_are_what_they_are_together(
-    made: list[list[int]], times: int, chance: random.Random
-) -> None:
-    """Planes of any length, odd ones too, which nobody sends."""
-    wide, halves = {}, {}
-    for counts in made:
-        layout = b"".join(compacts._PLANE.pack(2 * at, count) for at, count in enumerate(counts))
-        data = chance.randbytes(sum(counts))
-        mask = compacts._mask(compacts._layout(layout))
-        narrow = int.from_bytes(data, "little")
-        halves[layout] = (narrow & mask) * times, (narrow >> 8 & mask) * times
-        wide[layout] = int.from_bytes(b"".join(bytes((one, 0)) for one in data), "little") * times
-    assert compacts._planes_of_halves(halves) == compacts._planes(wide)

@@ -23,11 +23,9 @@ from iopstui.fleet.fleet_events import FleetRunFinished, FleetRunStarted, Told
 from iopstui.fleet.hosts.member import GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import nodes_of
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.short import short_line
 from iopstui.fleet.scaling_curve import SweepPosition
 from iopstui.fleet.session import (
     FleetSession,
-    NewestFrames,
     PlannedRun,
     RunVerdict,
     how_of,
@@ -259,18 +257,6 @@ def test_a_host_that_is_lost_without_a_job_is_named_once() -> None:
         fleet._next_look = 0.0
         fleet._turn()
     assert said == ["a: is lost: its connection has ended"]
-
-
-def test_the_newest_frame_of_a_host_is_a_row_whichever_way_it_came() -> None:
-    row = {"event": "frame", "seq": 3, "step": 1, "t": 3.0, "wall_ms": 1e12, "seconds": 1.0,
-           "flags": [], "own_cpu": 0.5, "util": None, "sums": "00"}  # fmt: skip
-    newest = NewestFrames()
-    assert newest.get("a") is None
-    newest.row("a", {"event": "frame"})
-    newest.shorts([("a", short_line(row)), ("b", short_line({**row, "seq": 4}))])
-    assert dict(newest) == {"a": row, "b": {**row, "seq": 4}} and len(newest) == 2
-    newest.row("b", {"event": "frame", "seq": 5})
-    assert newest["b"] == {"event": "frame", "seq": 5}
 
 
 def test_a_recording_s_name_that_can_not_be_looked_at_is_told_where_it_is_made(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import groupby
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from iopstui.fleet import fleet_state as s
 from iopstui.fleet.fleet_events import (
     FleetRunFinished,
     FleetRunStarted,
-    HostColumns,
     HostRow,
     HostSecond,
     HostSeconds,
@@ -109,18 +107,14 @@ seconds_of_hosts = st.lists(st.builds(
 
 @given(seconds_of_hosts)
 def test_seconds_that_come_together_are_those_that_come_alone(told: list[HostSecond]) -> None:
-    alone, together, columns = FleetState(), FleetState(), FleetState()
+    alone, together = FleetState(), FleetState()
     for one in told:
         alone.apply(one)
     together.apply(HostSeconds(tuple(told)))
-    whole = [one for one in told if one.complete]
-    for number, ones in groupby(whole, lambda one: one.number):
-        names, figures = zip(*((one.name, one[3:]) for one in ones), strict=True)
-        columns.apply(HostColumns(number, names, [*zip(*figures, strict=True)]))
-    for scene in (alone, together, columns):
+    for scene in (alone, together):
         scene.apply(MergedSecond(9, 1.0, expected=3, counted=3))
-    assert [*alone.hosts] == [*together.hosts] == [*columns.hosts]
-    for name, other in [*together.hosts.items(), *columns.hosts.items()]:
+    assert [*alone.hosts] == [*together.hosts]
+    for name, other in together.hosts.items():
         line = alone.hosts[name]
         assert (line.state, line.odd) == (other.state, other.odd)
         for figure, past in line.past.items():

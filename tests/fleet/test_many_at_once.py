@@ -1,5 +1,4 @@
-"""What many hosts said in one turn is added at once, and comes to what it does one by one,
-in whichever form frames are sent."""
+"""What many hosts said in one turn is added at once, and comes to what it does one by one."""
 
 from __future__ import annotations
 
@@ -13,12 +12,10 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, stream
 
 from iopstui.cli.fleet.agent import compact
-from iopstui.fleet.fleet import frame_in
-from iopstui.fleet.fleet_events import HostSecond, host_columns, host_second, host_seconds
+from iopstui.fleet.fleet_events import host_second, host_seconds
 from iopstui.fleet.merging.compact import OFTEN, Compact
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
-from iopstui.fleet.merging.short import Columns, row_of, short_line
 from iopstui.fleet.merging.sums import MalformedRow
 
 ODD: tuple[Row, ...] = (
@@ -32,15 +29,12 @@ NEAR_S = START_MS / 1000 + 3
 
 
 class Both:
-    """Mergers of the same lines: one is fed each, another all of a turn's at once, and the third
-    gets frames as short lines wherever they can be told so."""
+    """Mergers of the same lines: one is fed each, the other all of a turn's at once."""
 
     def __init__(self, keep_bins: bool = False) -> None:
         self.each, self.turns = Merger(keep_bins=keep_bins), Merger(keep_bins=keep_bins)
-        self.shorts = Merger(keep_bins=keep_bins)
-        self.told: list[list[Any]] = [[], [], []]
-        self.refused: list[list[str]] = [[], [], []]
-        self.taken = 0
+        self.told: list[list[Any]] = [[], []]
+        self.refused: list[list[str]] = [[], []]
         self.each.on_slot = lambda name, slot, counted: self.told[0].append(
             host_second(name, slot, counted)
         )
@@ -48,30 +42,6 @@ class Both:
             host_second(name, slot, counted)
         )
         self.turns.on_plain = lambda ones: self.told[1].extend(host_seconds(ones))
-        self.shorts.on_slot = lambda name, slot, counted: self.told[2].append(
-            host_second(name, slot, counted)
-        )
-        self.shorts.on_columns = self._columns
-
-    def _columns(self, found: Columns) -> None:
-        number, names, figures = host_columns(found)
-        for name, *own in zip(names, *figures, strict=True):
-            self.told[2].append(HostSecond(name, number, True, *own))
-
-    def _in_short(self, rows: list[tuple[str, Row]]) -> None:
-        """As a fleet does it: one read of each host's link at a time."""
-        while rows:
-            names: set[str] = set()
-            now = [one for one in rows if one[0] not in names and not names.add(one[0])]  # type: ignore[func-returns-value]
-            rows = [one for one in rows if not any(one is other for other in now)]
-            lines = [(name, short_line(row)) for name, row in now]
-            shorts = [one for one in lines if one[1]]
-            left = self.shorts.feed_shorts(shorts, NEAR_S)
-            self.taken += len(shorts) - len(left)
-            others = [one for one, (_, line) in zip(now, lines, strict=True) if not line]
-            again = [(name, row_of(line[:-1]) or {}) for name, line in left]
-            self.shorts.feed_all([*again, *others], NEAR_S, lambda name, error:
-                                 self.refused[2].append(f"{name} {error}"))  # fmt: skip
 
     def turn(self, rows: list[tuple[str, Row]]) -> tuple[list[MergedSecond], ...]:
         for name, row in rows:
@@ -83,8 +53,7 @@ class Both:
         self.turns.feed_all(
             rows, NEAR_S, lambda name, error: self.refused[1].append(f"{name} {error}")
         )
-        self._in_short(rows)
-        return tuple([*one.closed()] for one in (self.each, self.turns, self.shorts))
+        return tuple([*one.closed()] for one in (self.each, self.turns))
 
 
 def sent(row: Row) -> Row:
@@ -119,14 +88,12 @@ def test_a_turn_gives_what_its_lines_give(
         name, row = rows[place % len(rows)]
         rows[place % len(rows)] = name, {**row, **change}
     for begin in range(0, len(rows), size):
-        each, turns, shorts = both.turn(rows[begin : begin + size])
-        assert each == turns == shorts
-    assert [*both.each.finish()] == [*both.turns.finish()] == [*both.shorts.finish()]
-    for at, one in enumerate((both.turns, both.shorts), 1):
-        same(both.each, one)
-        assert sorted(both.told[0], key=str) == sorted(both.told[at], key=str)
+        each, turns = both.turn(rows[begin : begin + size])
+        assert each == turns
+    assert [*both.each.finish()] == [*both.turns.finish()]
+    same(both.each, both.turns)
+    assert sorted(both.told[0], key=str) == sorted(both.told[1], key=str)
     assert both.refused[0] == both.refused[1]
-    assert sorted(both.refused[0]) == sorted(both.refused[2])
 
 
 def same(each: Merger, one: Merger) -> None:
@@ -149,47 +116,8 @@ def test_more_hosts_than_fit_into_a_field_in_one_turn(keep_bins: bool) -> None:
         at = {"t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000}
         made = [(name, {**rows[place % 7], **at}) for place, name in enumerate(names)]
         ios = sum(Compact(row["sums"]).ios for _, row in made)
-        each, turns, shorts = both.turn(made)
-        assert each == turns == shorts and each[0].counted == len(names)
+        each, turns = both.turn(made)
+        assert each == turns and each[0].counted == len(names)
         assert each[0].sums.fio["total"].ios == ios
-    # the first of each host begins its clock
-    assert both.taken == (0 if keep_bins else 2 * len(names))
-    assert sorted(both.told[0], key=str) == sorted(both.told[2], key=str)
-    same(both.each, both.shorts)
-
-
-NUMBER = st.floats(allow_nan=False) | st.integers(-(2**40), 2**40)
-
-
-@given(st.integers(0, 2**33), st.integers(0, 9), NUMBER, NUMBER, NUMBER, st.none() | NUMBER,
-       st.none() | NUMBER, st.text("0123456789abcdef", min_size=1))  # fmt: skip
-def test_a_short_line_is_the_frame_that_it_was_made_of(
-    seq: int, step: int, t: float, wall_ms: float, seconds: float, own_cpu: float | None,
-    util: float | None, sums: str,
-) -> None:  # fmt: skip
-    row = {
-        "event": "frame", "seq": seq, "step": step, "t": t, "wall_ms": wall_ms,
-        "seconds": seconds, "flags": [], "own_cpu": own_cpu, "util": util, "sums": sums,
-    }  # fmt: skip
-    line = short_line(row)
-    if seq < 2**32:
-        assert line.endswith(b"\n") and row_of(line[:-1]) == row == frame_in(line[:-1])
-    else:
-        assert line == b""
-
-
-@pytest.mark.parametrize("line", [b"#", b"#00", b"#zz", b"#" + b"0" * 96, b"#" + b"\xff" * 300])
-def test_a_short_line_that_is_none_is_nobodys_frame(line: bytes) -> None:
-    merger = Merger()
-    row = frame_in(line)
-    assert row is None or row["sums"] == ""
-    merger.host("h").last = 5
-    assert merger.feed_shorts([("h", line + b"\n")], NEAR_S) == [("h", line + b"\n")]
-    assert merger.hosts["h"].frames == 0
-
-
-@pytest.mark.parametrize("more", [{"flags": ["RAMP"]}, {"device": {}}, {"new": 1}, {"sums": "é"},
-                                  {"sums": ""}, {"t": None}, {"seq": 1.5}])  # fmt: skip
-def test_what_has_more_to_say_goes_as_json(more: Row) -> None:
-    row = sent(frame("h", random.Random(1), 1.0, START_MS))
-    assert short_line(row) and not short_line({**row, **more})
+    assert sorted(both.told[0], key=str) == sorted(both.told[1], key=str)
+    same(both.each, both.turns)

@@ -18,8 +18,6 @@ import time
 from pathlib import Path
 from typing import IO
 
-from iopstui.fleet.merging.short import MARK, row_of, short_line
-
 LONG = 1 << 30
 
 
@@ -49,7 +47,7 @@ class FarHost:
         for line in self.agent.stdout:
             if self.cut.is_set():
                 continue
-            if line.startswith(MARK) or b'"event":"frame"' in line:
+            if b'"event":"frame"' in line:
                 frames += 1
                 line = self.frame(line, frames)
             sys.stdout.buffer.write(line)
@@ -57,10 +55,9 @@ class FarHost:
 
     def frame(self, line: bytes, frames: int) -> bytes:
         if self.fault == "jump" and frames > 1:
-            short = line.startswith(MARK)
-            row = row_of(line.strip()) if short else json.loads(line)
+            row = json.loads(line)
             row["wall_ms"] += 3_600_000
-            return short_line(row) if short else json.dumps(row).encode() + b"\n"
+            return json.dumps(row).encode() + b"\n"
         if frames == 1 and self.fault:
             # when it was: whoever looks whether fio is gone counts from here
             Path(os.environ["FAR_HOST_LOG"]).write_text(str(time.monotonic()))

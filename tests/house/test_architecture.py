@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -153,3 +154,12 @@ def test_no_function_is_longer_than_a_screen() -> None:
         and _body_lines(node) > MOST_LINES
     ]
     assert found == []
+
+
+def test_the_architecture_page_names_files_that_exist() -> None:
+    root = Path(__file__).parents[2]
+    named = set(re.findall(r"`([\w/.]+\.py)`", (root / "docs" / "architecture.md").read_text()))
+    files = [f"/{one.relative_to(root)}" for name in ("iopstui", "tests") for one in
+             (root / name).rglob("*.py")]  # fmt: skip
+    assert named
+    assert [one for one in named if not any(file.endswith(f"/{one}") for file in files)] == []

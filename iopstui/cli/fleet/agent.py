@@ -19,11 +19,10 @@ from iopstui.fleet.hosts.conversation import Conversation
 from iopstui.fleet.hosts.facts import disks_of
 from iopstui.fleet.hosts.free_space import needs_of
 from iopstui.fleet.hosts.host_tunables import states_object
-from iopstui.fleet.hosts.orders import SHORT, SPEAKS, SUMS
+from iopstui.fleet.hosts.orders import SPEAKS, SUMS
 from iopstui.fleet.hosts.same_file_system import seen_in
 from iopstui.fleet.merging.compact import to_text
 from iopstui.fleet.merging.packed import pack, to_wire
-from iopstui.fleet.merging.short import short_line
 from iopstui.fleet.merging.sums import MalformedRow, frame_sums
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.paths import DEVICE
@@ -89,7 +88,7 @@ class Agent:
         self._session: LiveSession | None = None
         self._why = ""
         self._no_probe = ""
-        self._detail = self._sums = self._short = False
+        self._detail = self._sums = False
         self._places: tuple[str, ...] = ()
 
     def serve(self) -> int:
@@ -104,8 +103,7 @@ class Agent:
             if order is None:
                 return EXIT_OK
             self.lines.host = str(order.get("host") or "")
-            self._short = order.get("frames") == SHORT
-            self._sums = self._short or order.get("frames") == SUMS
+            self._sums = order.get("frames") == SUMS
             with contextlib.ExitStack() as stack:
                 job = AgentJob(order, stack, self._read)
                 return self._run(job, order.get("plan") is True)
@@ -160,11 +158,7 @@ class Agent:
             row["disks"] = disks_of(event.writes, Roots())
         if isinstance(event, RunReady | FrameReady):
             self._tell_of_probe()
-        short = short_line(row) if self._short and isinstance(event, FrameReady) else b""
-        if short:
-            self.lines.write(short)
-        else:
-            self.lines.say(row)
+        self.lines.say(row)
 
     def _tell_of_probe(self) -> None:
         """Why there is none though it was asked for, once, before it is missed."""

@@ -75,7 +75,7 @@ def _run_without_screen(
         merger,
         terms_of(arguments, least),
         # where lines are kept they are asked for as JSON
-        FleetCallbacks(say, run.second, run.row, run.stop, lambda lines: None),
+        FleetCallbacks(say, run.second, run.row, run.stop),
     )
     StopSignals(fleet.interrupt, at_once(fleet.kill))
     with contextlib.closing(run), answering(arguments.expect):

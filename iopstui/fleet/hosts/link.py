@@ -89,10 +89,6 @@ class Link:
             return None
         return data
 
-    def is_line(self, data: bytes) -> bool:
-        """Whether what was received is one whole line, as it is nearly always."""
-        return data.find(b"\n") == len(data) - 1 and not self._rest and not self._skipping
-
     def lines(self, data: bytes) -> list[bytes]:
         """The lines that end in what was received; one that is too long is left out."""
         whole = data.split(b"\n")

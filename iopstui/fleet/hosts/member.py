@@ -14,7 +14,7 @@ from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in
 from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.link import Link
 from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.hosts.orders import BEAT, LATEST_NS, SHORT, SPEAKS, SUMS
+from iopstui.fleet.hosts.orders import BEAT, LATEST_NS, SPEAKS, SUMS
 from iopstui.fleet.hosts.program_copy import bundle
 from iopstui.text import printable
 
@@ -38,13 +38,9 @@ class Member:
     """``take`` gets what has come and gives the rows that concern others. ``error`` says why it
     is over before its time, "" if it ended in order; ``exit_code`` is its own then. ``executed_ns``
     is when fio was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``. ``no_probe`` says
-    why its device's percentiles are missing though they were asked for. ``read`` understands the
-    lines of its frames; ``short`` are short ones asked for, if it knows these."""
+    why its device's percentiles are missing though they were asked for."""
 
-    def __init__(
-        self, node: Node, command: Sequence[str], order: Object,
-        read: Callable[[bytes], Object | None] = object_of, short: bool = False,
-    ) -> None:  # fmt: skip
+    def __init__(self, node: Node, command: Sequence[str], order: Object) -> None:
         self.name = node.name
         self.state = LAUNCHED
         self.offset = Offset()
@@ -63,8 +59,6 @@ class Member:
         self.lost = False
         self.link = Link(command)
         self._order = order
-        self._read = read
-        self._short = short
         self._start_ns: int | None = None
         self._wanted = PROBES
         self._speaks: frozenset[str] = frozenset()
@@ -150,7 +144,7 @@ class Member:
         return found
 
     def _parsed(self, line: bytes) -> Object | None:
-        row = self._read(line)
+        row = object_of(line)
         kind = row.get("event") if row is not None else None
         return row if isinstance(kind, str) and kind not in OF_A_FLEET else None
 
@@ -197,8 +191,7 @@ class Member:
         speaks = row.get("speaks")
         self._speaks = frozenset(one for one in SPEAKS if type(speaks) is list and one in speaks)
         self.ask()
-        frames = SHORT if self._short and SHORT in self._speaks else SUMS
-        self.tell({"op": "begin", "host": self.name, "plan": True, "frames": frames, **self._order})
+        self.tell({"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order})
 
     def _lacks(self, row: Object) -> None:
         what, why = _words(row, "what"), _words(row, "why")

@@ -11,11 +11,10 @@ Object = Mapping[str, Any]
 LATEST_NS = 1 << 63
 """An instant of CLOCK_MONOTONIC is below."""
 LATEST_MS = 1e15
-SHORT, SUMS, LINES = "short", "sums", "lines"
-"""How frames are told: in short lines (short.py) or by their sums (compact.py) where the agent
-knows these, or as JSON lines."""
+SUMS, LINES = "sums", "lines"
+"""How frames are sent: as sums (compact.py), or as whole JSON lines, which recordings keep."""
 BEAT = "beat"
-SPEAKS = (BEAT, SUMS, SHORT)
+SPEAKS = (BEAT, SUMS)
 """What an agent says in its first line that it knows; an older one says nothing of it."""
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 from binascii import unhexlify
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.fleet.merging.packed import FIELD, KEYS
 from iopstui.fleet.merging.probe_sums import ProbeSum
@@ -61,15 +61,11 @@ _ENDS = tuple(2 + (_AT_PARTS + parts * _IN_PART) * FIELD for parts in range(len(
 _ALL = struct.Struct(f"<{_NUMBERS}Q")
 _FIRST = struct.Struct(f"<{_AT_PARTS}Q")
 HEAD = struct.Struct("<BB")
-LOOKED = f"5Q{(_AT_AWAITS - 5) * FIELD}x{_AT_PARTS - _AT_AWAITS}Q"
-"""What is looked at of the numbers, as struct has it: fio, ios, bytes, iops_m and bw_m of the
-total, the devices' requests and times, the p99, the maxima."""
 _PLANE = struct.Struct("<HH")
 _STEPS = -(-len(KEYS) // STEP)
 _MOST_PLANES = _STEPS * PLANES * len(_KINDS)
 _LAYOUTS: dict[bytes, tuple[int, ...]] = {}
 _MOST_LAYOUTS = 4096
-_MASKS: dict[int, int] = {}
 from_bytes = int.from_bytes
 _ONES = frozenset((*_STARTS, _AT_KERNEL))
 _TOO_LARGE = int.from_bytes(
@@ -79,24 +75,6 @@ _TOO_LARGE = int.from_bytes(
     ),
     "little",
 )
-
-
-Pieces = tuple[int, bytes, int]
-"""All that is added as one number, the layout of the histograms (one of ``_LAYOUTS``), and their
-bytes as another number."""
-
-
-def pieces_of(data: bytes, first: int, parts: int, planes: int) -> Pieces:
-    """Of the bytes of a text whose numbers stand from ``first`` on. ValueError, IndexError or
-    struct.error for what ``to_text`` never gives."""
-    end = first - HEAD.size + _ENDS[parts]
-    body = end + _PLANE.size * planes
-    numbers, layout = from_bytes(data[first:end], "little"), data[end:body]
-    places = _LAYOUTS.get(layout) or _layout(layout)
-    # of a text that is too short the second is negative
-    if numbers & _TOO_LARGE or places[-1] != NARROW * (len(data) - body):
-        raise ValueError
-    return numbers, layout, from_bytes(data[body:], "little")
 
 
 class Compact:
@@ -196,49 +174,6 @@ def _layout(layout: bytes) -> tuple[int, ...]:
     return _LAYOUTS[layout]
 
 
-def _mask(places: tuple[int, ...]) -> int:
-    """Every other byte of histograms that stand there, from the first on."""
-    size = places[-1]
-    if size not in _MASKS:
-        _MASKS[size] = from_bytes(b"\xff\0" * (-(-size // (2 * NARROW))), "little")
-    return _MASKS[size]
-
-
-def _joined(even: int, odd: int, half: int) -> int:
-    """The sums of the even and the odd bytes side by side, of ``half`` bytes each."""
-    data = bytearray(2 * half)
-    for at, part in ((0, even.to_bytes(half, "little")), (NARROW, odd.to_bytes(half, "little"))):
-        data[at :: 2 * NARROW], data[at + 1 :: 2 * NARROW] = part[::NARROW], part[1::NARROW]
-    return from_bytes(data, "little")
-
-
-def _planes_of_halves(halves: Mapping[bytes, tuple[int, int]]) -> dict[int, int]:
-    """The same of sums of even and odd bytes: these are put side by side when all layouts' are
-    added, as planes are fewer than layouts."""
-    evens: dict[int, int] = {}
-    odds: dict[int, int] = {}
-    odd_layouts: dict[bytes, int] = {}
-    most = 0
-    for layout, (even, odd) in halves.items():
-        places = _LAYOUTS.get(layout) or _layout(layout)
-        half = -(-places[-1] // (2 * NARROW)) * NARROW
-        if any(begin % (2 * NARROW) for begin in (*places[1::2], places[-1])):
-            # none that we send: a plane begins with an odd byte
-            odd_layouts[layout] = _joined(even, odd, half)
-            continue
-        ones, others = even.to_bytes(half, "little"), odd.to_bytes(half, "little")
-        begin, ends = 0, (*places[3::2], places[-1])
-        for which, after in zip(places[:-1:2], ends, strict=True):
-            end = after // NARROW
-            evens[which] = evens.get(which, 0) + from_bytes(ones[begin:end], "little")
-            odds[which] = odds.get(which, 0) + from_bytes(others[begin:end], "little")
-            most, begin = max(most, end - begin), end
-    found = _planes(odd_layouts)
-    for which, even in evens.items():
-        found[which] = found.get(which, 0) + _joined(even, odds[which], most)
-    return found
-
-
 def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
     """The sums of histograms by their layouts: each of their planes alone."""
     found: dict[int, int] = {}
@@ -256,7 +191,7 @@ class Pile:
     """Adds frames up; ``taken`` gives their sums and begins anew."""
 
     __slots__ = (
-        "_bins", "_count", "_device", "_halves", "_maxima", "_numbers", "_slowest", "_sums"
+        "_bins", "_count", "_device", "_maxima", "_numbers", "_slowest", "_sums"
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -267,7 +202,6 @@ class Pile:
         self._count = 0
         self._numbers = 0
         self._bins: dict[bytes, int] = {}
-        self._halves: dict[bytes, tuple[int, int]] = {}
         self._maxima: list[tuple[int, ...]] = []
         self._slowest: tuple[int, str] | None = None
         self._device = ProbeSum()
@@ -303,39 +237,10 @@ class Pile:
             self._maxima = [tuple(map(max, zip(*self._maxima, strict=True)))]
             self._took(len(part), max([(one.first[_AT_P99], host) for one, host in part]))
 
-    def add_number(self, numbers: int, p99: int, host: str) -> None:
-        """``add`` of a frame without its histograms, of whose device there is no probe."""
-        self._numbers += numbers
-        self._took(1, (p99, host))
-
     @property
     def room(self) -> int:
         """So many can be added at once."""
         return OFTEN - self._count
-
-    def add_pieces(
-        self, pieces: Sequence[Pieces], maxima: Iterable[int], slowest: tuple[int, str]
-    ) -> None:
-        """``add_all`` of pieces, of which there is ``room``: with the largest of each of their
-        maxima, and the largest p99 with its host."""
-        numbers, layouts, fields = zip(*pieces, strict=True)
-        self._numbers += sum(numbers)
-        self._maxima.append(tuple(maxima))
-        alike: dict[bytes, list[int]] = {}
-        for layout, one in zip(layouts, fields, strict=True):
-            ones = alike.get(layout)
-            if ones is None:
-                alike[layout] = [one]
-            else:
-                ones.append(one)
-        for layout, found in alike.items():
-            # each other byte has room for what is added to it
-            mask = _mask(_LAYOUTS.get(layout) or _layout(layout))
-            even, odd = self._halves.get(layout, (0, 0))
-            even += sum([one & mask for one in found])
-            odd += sum([one >> 8 & mask for one in found])
-            self._halves[layout] = even, odd
-        self._took(len(pieces), slowest)
 
     def _took(self, count: int, slowest: tuple[int, str]) -> None:
         """So many were added, of which this is the largest p99 with its host."""
@@ -359,10 +264,7 @@ class Pile:
         numbers = _ALL.unpack(data)
         highest = [*map(max, zip(*self._maxima, strict=True))] or [0] * len(_KINDS)
         found = HostSums(kernel=_kernel(numbers), slowest=self._slowest, device=self._device)
-        planes = _planes_of_halves(self._halves)
-        for which, plane in _planes(self._bins).items():
-            planes[which] = planes.get(which, 0) + plane
-        packed = _packed(planes)
+        packed = _packed(_planes(self._bins))
         maxima = {kind: (highest[place], packed.get(place, 0)) for place, kind in enumerate(_KINDS)}
         # in the order of a frame's
         for place in (*range(1, len(PARTS)), 0):

@@ -15,18 +15,6 @@ from typing import Any
 
 from iopstui.fleet.merging.compact import Compact, Pile
 from iopstui.fleet.merging.finals import HostTotals
-from iopstui.fleet.merging.short import (
-    BYTES,
-    FIO,
-    IOS,
-    MOST_UTIL,
-    P99,
-    SECONDS,
-    WALL_MS,
-    Short,
-    T,
-    looked,
-)
 from iopstui.fleet.merging.sums import (
     MILLI,
     HostSums,
@@ -108,6 +96,9 @@ class HostInterval:
     def complete(self, interval_s: float) -> bool:
         """Whether it can be counted."""
         return not self.gap and self.measured >= COMPLETE * interval_s
+
+
+MOST_UTIL = 1e6
 
 
 class HostSeconds:
@@ -217,23 +208,6 @@ class HostSeconds:
             self.measured += seconds
         self._pile.add(own, self.name, self._keep_bins)
         return self.name, last + 1, own, _util(row), seconds
-
-    def short(self, line: bytes) -> Short | None:
-        """``plain`` of a short line (short.py) in which fio has counted, of a host whose histograms
-        aren't kept. Its second is ``last`` then."""
-        last, found = self.last, looked(line)
-        if last is None or found is None:
-            return None
-        own = found[0]
-        t, seconds = own[T], own[SECONDS]
-        if not own[FIO] or not self._follows(t, own[WALL_MS], seconds):
-            return None
-        self.frames += 1
-        self._newest_t, self.last = t, last + 1
-        self.counted.count(own[IOS], own[BYTES], _NO_FLAGS)
-        self.measured += seconds
-        self._pile.add_number(found[1][0], own[P99], self.name)
-        return found
 
     def _follows(self, t: float, wall: float, seconds: float) -> bool:
         """Whether a frame is the whole second behind the last one, as far as its times say."""

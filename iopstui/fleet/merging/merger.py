@@ -15,7 +15,6 @@ from typing import Any
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.fleet.merging.compact import Compact, Pile
 from iopstui.fleet.merging.host import LATEST_S, HostInterval, HostSeconds, Plain
-from iopstui.fleet.merging.short import Columns, Short, add_shorts
 from iopstui.fleet.merging.sums import HostSums, MalformedRow, part_of, total_sums, whole
 from iopstui.model.metrics.frame import RAMP
 from iopstui.model.metrics.paths import SCHEMA
@@ -99,8 +98,7 @@ class Merger:
 
     ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``). ``on_slot`` is
     told each host's own seconds, and whether they are counted, before the totals of them;
-    ``on_plain`` of many at once that are counted, which come to ``on_slot`` unless it is set;
-    ``on_columns`` of those that came as short lines.
+    ``on_plain`` of many at once that are counted, which come to ``on_slot`` unless it is set.
     ``late`` counts frames that came when their second was closed, ``lost`` names who says no more,
     ``whole`` adds up all frames of all hosts, late and incomplete ones too, but fio's ramp.
     """
@@ -108,7 +106,6 @@ class Merger:
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
         self.on_slot: Callable[[str, HostInterval, bool], None] = _unheard
-        self.on_columns: Callable[[Columns], None] | None = None
         self.on_plain: Callable[[Sequence[Plain]], None] = self._each_slot
         self.hosts: dict[str, HostSeconds] = {}
         self.below: dict[str, _SubMerger] = {}
@@ -178,50 +175,6 @@ class Merger:
             except MalformedRow as error:
                 refused(name, error)
         self._put_all(plain)
-
-    def feed_shorts(
-        self, lines: Sequence[tuple[str, bytes]], near_s: float
-    ) -> Sequence[tuple[str, bytes]]:
-        """``feed_all`` of frames' lines in short (short.py), one of each host at most; those of
-        them that were not taken, because they are not what nearly all are."""
-        in_columns = self.on_columns is not None or self.on_slot is _unheard
-        if self._foreign or self._keep_bins or not in_columns:
-            return lines
-        left: list[tuple[str, bytes]] = []
-        each: dict[int, list[tuple[str, Short]]] = {}
-        hosts, following = self.hosts, self._next or 0
-        for pair in lines:
-            name, line = pair
-            host = hosts.get(name)
-            last = None if host is None else host.last
-            if host is None or last is None or last + 1 < following:
-                left.append(pair)
-                continue
-            host.near_s = near_s
-            one = host.short(line)
-            if one is None:
-                left.append(pair)
-                continue
-            ones = each.get(last + 1)
-            if ones is None:
-                ones = each[last + 1] = []
-            ones.append((name, one))
-        for number, ones in each.items():
-            self._put_shorts(number, ones)
-        return left
-
-    def _put_shorts(self, number: int, ones: Sequence[tuple[str, Short]]) -> None:
-        """``_put`` of these, of a second that is not over."""
-        found = self._at(number)
-        assert found is not None
-        names, shorts = zip(*ones, strict=True)
-        self.lost.difference_update(names)
-        if self.on_columns is not None:
-            figures = [own for own, _ in shorts]
-            self.on_columns(Columns(number, names, [*zip(*figures, strict=True)]))
-        found.hosts.update(names)
-        found.incomplete.difference_update(names)
-        add_shorts(found.compact, names, shorts)
 
     def _check_schema(self, name: str, row: Mapping[str, Any]) -> None:
         """What follows a session of another schema may mean something else."""

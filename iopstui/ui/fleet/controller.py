@@ -20,7 +20,6 @@ from iopstui.fleet.fleet_events import (
     FleetMessage,
     FleetRunFinished,
     FleetRunStarted,
-    HostColumns,
     HostRow,
     HostSecond,
     HostSeconds,
@@ -203,9 +202,6 @@ class FleetController:
     def _tell(self, told: Told) -> None:
         self.told.append(told)
         match told:
-            case HostColumns():
-                known = [util for util in told.utils if util is not None]
-                self._utils.setdefault(told.number, []).extend(known)
             case HostSecond():
                 self._host_second(told)
             case HostSeconds():
