@@ -403,7 +403,7 @@ class Fleet:
     def _look_after(self, member: Member) -> None:
         """Who is late, lost or failed, or has no probe, is told once."""
         if member.no_probe:
-            self._once(member, f"no percentiles of its device: {member.no_probe}")
+            self._once(member, f"no device percentiles: {member.no_probe}")
         if member.state != OVER and member.state != LAUNCHED:
             if member.silent_s > GONE_S:
                 member.give_up(f"no data for {GONE_S:g} s")

@@ -52,10 +52,10 @@ def test_frames_that_a_slow_terminal_never_showed_are_counted() -> None:
     ("cost", "width", "words"),
     [
         (OwnCost(), 160, ""),
-        (OwnCost(1.84, 0.03), 160, " iopstui itself  1.8 % CPU, data 0 s old "),
-        (OwnCost(1.84, 4.2, 7), 160, " iopstui itself  1.8 % CPU, data 4 s old, 7 paints dropped "),
-        (OwnCost(0.4, 0.03), 80, " iopstui itself  0.4 % CPU "),
-        (OwnCost(0.4, 9.0, 7), 80, " iopstui itself  0.4 % CPU, 7 paints dropped "),
+        (OwnCost(1.84, 0.03), 160, " iopstui  1.8 % CPU "),
+        (OwnCost(1.84, 4.2, 7), 160, " iopstui  1.8 % CPU, data 4 s old, 7 paints dropped "),
+        (OwnCost(0.4, 0.03), 80, " iopstui  0.4 % CPU "),
+        (OwnCost(0.4, 9.0, 7), 80, " iopstui  0.4 % CPU, 7 paints dropped "),
     ],
 )
 def test_words(cost: OwnCost, width: int, words: str) -> None:

@@ -27,6 +27,7 @@ from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import NO_FIO, NO_LATENCY, Frame
+from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad, DiskRates
 from iopstui.safety.tunable_states import TunableState
 
@@ -163,7 +164,15 @@ def frame(
         disks={name: disk(iops * 0.7 * 0.98, iops * 0.3 * 0.98) for name in tree},
         cpus={index: cpu((index * 37) % 90) for index in range(cpus)},
         own_cpu=0.8,
+        waits=waits(tree) if fio and tree else None,
     )
+
+
+def waits(tree: Sequence[str]) -> Waits:
+    """Most of 64 I/Os are in the lowest device."""
+    upper = dict.fromkeys(tree[:-1], 1.0)
+    rest = 64.0 - 0.4 - 6.6 - len(upper)
+    return Waits(64.0, 0.4, 6.6, {**upper, tree[-1]: rest}, None, None, 0.0)
 
 
 @dataclass

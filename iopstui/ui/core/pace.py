@@ -45,6 +45,10 @@ class Pace:
         self._last = now - 0.05 * self.refresh_s
 
 
+OLD_S = 1.0
+"""Older figures are told to be old."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnCost:
     """What iopstui itself uses (percent of one CPU), how old the figures on the screen are, and
@@ -59,8 +63,8 @@ class OwnCost:
         """For a line of this width."""
         if self.cpu is None:
             return ""
-        parts = [f"iopstui itself {self.cpu:4.1f} % CPU"]
-        if self.age_s is not None and width >= WIDE:
+        parts = [f"iopstui {self.cpu:4.1f} % CPU"]
+        if self.age_s is not None and self.age_s > OLD_S and width >= WIDE:
             parts.append(f"data {self.age_s:.0f} s old")
         if self.dropped:
             parts.append(f"{counted(self.dropped, 'paint')} dropped")

@@ -325,7 +325,7 @@ def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset
         return Line(width, charset).add(" ")
     ago = f"{f.clock(max(0.0, state.t - frozen.t))} ago"
     when = f.wall_clock(frozen.wall_ms)
-    for words in (f" {when}, {ago}; measuring goes on  ", f" {ago}  ", " "):
+    for words in (f" {when}, {ago}; measuring continues  ", f" {ago}  ", " "):
         head = Line(width, charset).add(" ").add(f" FROZEN at {f.clock(frozen.t)} ", SELECTED)
         head.add(words, WARNING)
         if head.used + size <= width:

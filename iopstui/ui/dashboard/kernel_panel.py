@@ -15,6 +15,7 @@ from iopstui.model.block.target import Layer, Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
+from iopstui.ui.dashboard import waits_view
 from iopstui.ui.draw.rows import Column, Piece, Row, Table, cells, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, BORDER, DEVICE, DIM, WARNING_FROM, Charset, load_style
 from iopstui.ui.state.live import LiveState
@@ -62,12 +63,18 @@ def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
 
 
 def rows(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
-    """The panel: one row for each of the target's devices and each one under it."""
+    """The panel: one row for each of the target's devices and each one under it; in the last row,
+    if there is room, where the I/Os in flight are."""
     title = rule(
         width, charset, ("kernel, this second", BOLD), (" (/proc/diskstats)", DIM),
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
-    return pad([title, *_body(state, target, width, height - 1, charset)], height, width)
+    found = [title, *_body(state, target, width, height - 1, charset)]
+    if height > 2 + rows_of(target) and state.frame is not None and target.on:
+        waits = waits_view.line(state.frame.waits, width, charset)
+        if waits is not None:
+            return [*pad(found, height - 1, width), waits]
+    return pad(found, height, width)
 
 
 def rows_of(target: Target) -> int:

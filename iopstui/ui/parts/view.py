@@ -169,6 +169,19 @@ class ViewKeys(Part):
             self.port.shown, parts, dashboard.topology(), width, self.port.charset
         )
 
+    def waits(self) -> None:
+        """Open the page on where the I/Os in flight are."""
+        if self.port.dashboard is not None:
+            self._list("Where the I/Os wait", self._wait_rows, pages.WAITS)
+
+    def _wait_rows(self, width: int) -> Sequence[Row]:
+        from iopstui.ui.dashboard import waits_view
+
+        state = self.port.shown
+        until = state.frame.t if state.frame is not None else 0.0
+        history = [one.frame for one in state.moments if one.frame.t <= until]
+        return waits_view.rows(state, history, width, self.port.charset)
+
     def processes(self) -> None:
         """Open the list of processes."""
         if self.port.dashboard is None:
@@ -225,7 +238,8 @@ class ViewKeys(Part):
         ),
         Action(
             "freeze", (Key("space", "space"),), freeze, title="Freeze or go on",
-            help="freeze all panes at this second; measuring goes on. Again: back to now", place=70,
+            help="freeze all panes at this second; measuring continues. Again: back to now",
+            place=70,
             footer=(
                 Footer("freeze", {IDLE: 170, RUNNING: 170}, when=lambda view: not view.frozen),
                 Footer("go on", {IDLE: 6, RUNNING: 6}, when=lambda view: view.frozen),
@@ -287,6 +301,13 @@ class ViewKeys(Part):
             note="the way of a request, who completes for whom; needs the probe (P)",
             help="inside the kernel: the way of a request, the device's own percentiles, who"
             " completes for whom, processes. What P has switched on", place=205,
+        ),
+        Action(
+            "waits", (pages.WAITS,), waits, title="Where the I/Os wait",
+            note="for a CPU, above the block layer, in which device",
+            help="where the I/Os in flight are: waiting for a CPU, above the block layer, in each"
+            " device of the stack; now, on average and over the last minute", place=198,
+            footer=(Footer("waits", {IDLE: 138, RUNNING: 138}),),
         ),
         Action(
             "processes", (pages.PROCESSES,), processes, title="Processes: who does it",

@@ -1,0 +1,205 @@
+"""Where the I/Os in flight are: a bar for the device panel, and a page with the last minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.style import Style
+
+from iopstui import format as f
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.waits import MeanWaits, Waits
+from iopstui.text import printable
+from iopstui.ui.draw import density
+from iopstui.ui.draw.rows import Line, Piece, Row, cells, message, rule, wrap
+from iopstui.ui.draw.style import (
+    BOLD,
+    DEVICE,
+    DIM,
+    MARK,
+    P50,
+    P99,
+    P999,
+    WARNING,
+    Charset,
+)
+from iopstui.ui.state.live import LiveState
+
+BARS = ((110, 30), (90, 20), (70, 12))
+"""From this width on, the bar has this many cells; the width alone decides, so nothing jumps."""
+LITTLE = 0.02
+"""A part with less than this share of the I/Os is a dot in its curve."""
+LAYERS = (P50, MARK, P999)
+SECONDS = 60
+NAME, NUMBER = 22, 8
+TOTAL = "total"
+NOTHING = "No I/O in flight is measured in this second."
+ABOUT = (
+    "I/Os in flight = IOPS × mean latency (Little's law). Each row is a place where they wait, "
+    "from the program down to the device; the rows add up to the total."
+)
+PLACES = {
+    "CPU": "ready to run, but no CPU is free",
+    "above": "page cache, file system, cgroup limit, the job's own work",
+    "queue": "I/O scheduler, or waiting for a tag",
+    "device": "issued to the device, not completed",
+    "unknown": "no counter shows where",
+}
+
+Part = tuple[str, "float | None", "Style | None"]
+
+
+def parts(waits: Waits) -> list[Part]:
+    """The places from the top down, as names of few letters, with their styles."""
+    found: list[Part] = []
+    if waits.cpu is not None or waits.above is not None:
+        found += [("CPU", waits.cpu, WARNING), ("above", waits.above, P99)]
+    names = list(waits.layers)
+    for number, name in enumerate(names):
+        lowest = number == len(names) - 1
+        style = DEVICE if lowest else LAYERS[number % len(LAYERS)]
+        found.append((printable(name), waits.layers[name], style))
+    if waits.unknown > 0:
+        found.append(("unknown", waits.unknown, DIM))
+    return found
+
+
+def value_text(value: float | None) -> str:
+    """I/Os in flight, with a decimal below a hundred; a dash where they are not known."""
+    if value is None:
+        return f.MISSING
+    return f"{value:.1f}" if value < 99.95 else f.number(value)
+
+
+def line(waits: Waits | None, width: int, charset: Charset) -> Row | None:
+    """One row: "In flight 32.0  ███████  CPU 0.1 · above 30.9 · vda 1.0"; ``None``: nothing known.
+
+    The bar is left out of a narrow row, and the smallest parts where they have no room.
+    """
+    if waits is None or waits.ios < 0.05:
+        return None
+    known = parts(waits)
+    found = Line(width, charset).add(f"In flight {value_text(waits.ios):>4}  ", BOLD)
+    if waits.stalled:
+        found.add("stalled  ", WARNING)
+    room = next((size for least, size in BARS if width >= least), 0)
+    if room:
+        found.extend([*_bar(known, waits.ios, room, charset), ("  ", None)])
+    shown, words = known, _words(known)
+    while len(shown) > 1 and _size(words) > found.left:
+        shown = _without_least(shown)
+        words = _words(shown)
+    return found.extend(words).done()
+
+
+def _words(known: Sequence[Part]) -> list[Piece]:
+    found: list[Piece] = []
+    for name, value, style in known:
+        if found:
+            found.append((" · ", DIM))
+        found.append((f"{name} {value_text(value):>4}", style))
+    return found
+
+
+def _size(words: Iterable[Piece]) -> int:
+    return sum(cells(text) for text, _ in words)
+
+
+def _without_least(shown: Sequence[Part]) -> list[Part]:
+    least = min(range(len(shown)), key=lambda n: shown[n][1] or 0.0)
+    return [one for number, one in enumerate(shown) if number != least]
+
+
+def _bar(known: Sequence[Part], whole: float, room: int, charset: Charset) -> list[Piece]:
+    """Cells by share; what rounding leaves goes to the largest part."""
+    sizes = [round((value or 0.0) / whole * room) for _, value, _ in known]
+    largest = max(range(len(sizes)), key=sizes.__getitem__)
+    sizes[largest] = max(0, sizes[largest] + room - sum(sizes))
+    return [(charset.full * size, known[n][2]) for n, size in enumerate(sizes) if size]
+
+
+def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charset) -> list[Row]:
+    """The page: the newest second, then each place with its mean and its last seconds.
+
+    ``history`` has the frames until the shown second, the oldest first.
+    """
+    waits = state.frame.waits if state.frame is not None else None
+    found = wrap(width, charset, ABOUT, DIM)
+    if waits is None or not waits.ios:
+        return [*found, message(width, charset, ""), message(width, charset, NOTHING)]
+    newest = history[-SECONDS:]
+    bar = line(waits, width, charset)
+    found += [message(width, charset, ""), *([bar] if bar else []), message(width, charset, "")]
+    found.append(_head(width, charset, len(newest)))
+    mean = _mean(waits, newest)
+    most = max([one.waits.ios for one in newest if one.waits is not None] or [0.0])
+    for name, value, style in (*parts(waits), (TOTAL, waits.ios, BOLD)):
+        past = [_of(frame.waits, name) for frame in newest]
+        numbers = (value, _of(mean, name))
+        found.append(_row(name, numbers, waits.ios, past, most, style, width, charset))
+    if waits.queue is not None and waits.device is not None:
+        found += [message(width, charset, ""), rule(width, charset, ("in the lowest device", BOLD))]
+        for name, value in (("queue", waits.queue), ("device", waits.device)):
+            found.append(_row(name, (value, None), waits.ios, [], most, DEVICE, width, charset))
+    return [*found, message(width, charset, ""), *_explained(parts(waits), width, charset)]
+
+
+def _mean(now: Waits, newest: Sequence[Frame]) -> Waits | None:
+    """Over the seconds that have the parts of this one: with a job, or without."""
+    mean = MeanWaits()
+    for frame in newest:
+        waits = frame.waits
+        if waits is not None and (waits.above is None) == (now.above is None):
+            mean.add(waits, frame.seconds)
+    return mean.value
+
+
+def _of(waits: Waits | None, name: str) -> float | None:
+    """One part, or the total; ``None``: not known."""
+    if waits is None:
+        return None
+    if name == TOTAL:
+        return waits.ios
+    return next((value for known, value, _ in parts(waits) if known == name), None)
+
+
+def _head(width: int, charset: Charset, seconds: int) -> Row:
+    found = Line(width, charset).add("PLACE".ljust(NAME), BOLD)
+    for title in ("now", "share", "mean"):
+        found.add(title.rjust(NUMBER), BOLD)
+    return found.add(f"   last {seconds} s", BOLD).done()
+
+
+def _row(
+    name: str, numbers: tuple[float | None, float | None], whole: float,
+    past: Sequence[float | None], most: float, style: Style | None, width: int, charset: Charset,
+) -> Row:  # fmt: skip
+    now, mean = numbers
+    share = f.MISSING if now is None else f"{100 * now / whole:.0f} %"
+    found = Line(width, charset).add(f.cut(name, NAME - 1).ljust(NAME), style)
+    for text in (value_text(now), share, value_text(mean)):
+        found.add(text.rjust(NUMBER))
+    room = width - found.used - 3
+    return found.add("   ").extend([(_curve(past[-room:], most, charset), style)]).done()
+
+
+def _curve(past: Sequence[float | None], most: float, charset: Charset) -> str:
+    """A character for each second; a blank where nothing is known."""
+    steps = density.bars(charset)
+    found = ""
+    for value in past:
+        if value is None:
+            found += " "
+        elif value < most * LITTLE or not most:
+            found += charset.text("·")
+        else:
+            found += steps[min(len(steps) - 1, int(value / most * len(steps)))]
+    return found
+
+
+def _explained(known: Sequence[Part], width: int, charset: Charset) -> list[Row]:
+    found: list[Row] = []
+    for name, _, style in known:
+        words = PLACES.get(name, "in this device, and not in one below it")
+        found.append(Line(width, charset).add(f"{name}  ", style).add(words, DIM).done())
+    return found
