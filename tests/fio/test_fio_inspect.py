@@ -13,7 +13,7 @@ from iopstui.errors import Missing, UsageError
 from iopstui.fio import fence
 from iopstui.fio import inspect as fio_inspect
 from iopstui.fio.fence import Fence
-from iopstui.fio.inspect import Fio, JobFacts, SectionFiles, complaint, find_fio
+from iopstui.fio.inspect import Fio, JobFacts, SectionFiles, error_line, find_fio
 from iopstui.linux.process import processes
 
 
@@ -138,13 +138,13 @@ def test_a_fio_that_crashes_is_not_one_that_is_missing(tmp_path: Path) -> None:
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Each question to fio from now on."""
-    ask, asked = fio_inspect.ask, []
+    ask, asked = fio_inspect.run_fio, []
 
     def noted(*words: object) -> object:
         asked.append(words)
         return ask(*words)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(fio_inspect, "ask", noted)
+    monkeypatch.setattr(fio_inspect, "run_fio", noted)
     return asked
 
 
@@ -174,7 +174,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> list[list[st
         assert fence == (Fence() if command[1] == "--version" else Fence(open=("/jobs",)))
         return left.pop(0)
 
-    monkeypatch.setattr(fio_inspect, "ask", ask)
+    monkeypatch.setattr(fio_inspect, "run_fio", ask)
     fio_inspect._version.cache_clear()
     return asked
 
@@ -292,13 +292,13 @@ def test_noise_is_no_complaint() -> None:
     noise = ["parse 7 x failed", "file 7 error", "fio: set debug option x", "fio: job a dropped",
              "  must", "Correct format is x", "...", "", "Stopping", "valid values: unknown",
              "a: (g=0): rw=read, error"]  # fmt: skip
-    assert complaint(noise) == ""
-    assert complaint([*noise, "fio: it is odd..", "z unable \x07"]) == "z unable ?"
-    assert complaint([*noise, "fio: it is odd.."]) == "it is odd"
-    assert complaint(["x" * 400]) == "x" * 300
+    assert error_line(noise) == ""
+    assert error_line([*noise, "fio: it is odd..", "z unable \x07"]) == "z unable ?"
+    assert error_line([*noise, "fio: it is odd.."]) == "it is odd"
+    assert error_line(["x" * 400]) == "x" * 300
     for word in ("fail", "bad option", "UNABLE", "not found", "error", "outside", "invalid",
                  "unknown", "too", "must", "not loadable"):  # fmt: skip
-        assert complaint(["first", f"a {word} b"]) == f"a {word} b"
+        assert error_line(["first", f"a {word} b"]) == f"a {word} b"
 
 
 @pytest.mark.parametrize(
