@@ -14,7 +14,7 @@ PAYS_FROM = 1 << 18
 """Bytes. Loading orjson takes 10 ms, and reading as much with Python's own 3 ms."""
 
 
-def quickly(text: bytes) -> Any:
+def fast_loads(text: bytes) -> Any:
     """The value of ``text`` in a third of the time; ``None`` where Python's own has to read it:
     without orjson, or where that refuses the text (which may be right, as NaN is).
 
@@ -31,7 +31,7 @@ def quickly(text: bytes) -> Any:
 
 def loads(text: bytes) -> Any:
     """As ``json.loads``, quickly where that can be."""
-    value = quickly(text)
+    value = fast_loads(text)
     return json.loads(text) if value is None else value
 
 

@@ -22,8 +22,8 @@ from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import RawSample
 from iopstui.recording.foreign import JSON, LOG, RECORDING, kind_of_file, read_result
-from iopstui.recording.reader import Recording, recording_path, unbelievable
-from iopstui.recording.replay import replayed
+from iopstui.recording.reader import Recording, impossible_figure_error, recording_path
+from iopstui.recording.replay import replay_events
 from iopstui.session.tick.outcomes import final_rates
 from iopstui.text import printable
 
@@ -60,7 +60,7 @@ class _BaselineRun:
         return BaselineFigure(value, batches.spread if batches else None, name, self.seconds)
 
 
-def held_against(expected: Sequence[Expectation], file: str | None) -> tuple[Expectation, ...]:
+def with_baseline(expected: Sequence[Expectation], file: str | None) -> tuple[Expectation, ...]:
     """The expectations, those that name a share with the baseline's figure. UsageError if one has
     none to be held against, or if there is a baseline and nothing to hold against it."""
     relative = [one for one in expected if one.part is not None]
@@ -81,7 +81,7 @@ def held_against(expected: Sequence[Expectation], file: str | None) -> tuple[Exp
     try:
         run = _read(path, [one.path for one in relative])
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-        raise unbelievable([path], error) from error
+        raise impossible_figure_error([path], error) from error
     name = Path(file).name
     return tuple(_against(one, run, name) if one.part is not None else one for one in expected)
 
@@ -99,7 +99,7 @@ def _check_interval(one: Expectation) -> None:
                      f"{other}, or give an absolute limit.")  # fmt: skip
 
 
-def instead(name: str) -> str:
+def coarser_hint(name: str) -> str:
     """ ", or use clat.p99": the end of a hint where ``name`` has no interval; "" if nothing is
     coarser."""
     return f", or use {coarser(name)}" if coarser(name) else ""
@@ -115,7 +115,7 @@ def _against(one: Expectation, run: _BaselineRun, name: str) -> Expectation:
     if why:
         raise UsageError(
             f"--expect {one.text!r} cannot be compared with {printable(name)}: {why}.",
-            f"Record a longer baseline, e.g. --set runtime=60{instead(one.name)}.",
+            f"Record a longer baseline, e.g. --set runtime=60{coarser_hint(one.name)}.",
         )
     return one.against(base)
 
@@ -142,7 +142,7 @@ def _of_recording(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
     """Its only run. UsageError if there is none, or more than one: which is meant is not said."""
     runs: dict[int, _BaselineRun] = {}
     with Recording(path) as recording:
-        for event in replayed(recording):
+        for event in replay_events(recording):
             match event:
                 case events.ExperimentStarted():
                     raise UsageError(f"{printable(str(path))} holds a sweep or a comparison. "

@@ -20,7 +20,7 @@ from iopstui.model.fio.jobfile import Section
 
 def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
     """The sections of a job as they will run: changed, with variables expanded. UsageError."""
-    text = jobfile.changed(read_job(find_job(job)), overrides)
+    text = jobfile.overridden(read_job(find_job(job)), overrides)
     return tuple(
         Section(one.name, {name: expand(value) for name, value in one.options.items()})
         for one in jobfile.effective(text)

@@ -27,7 +27,7 @@ from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
 from iopstui.preflight.inspection import JOB, inspected
 from iopstui.preflight.job import check_place, prepare
 from iopstui.preflight.prepared import Prepared
-from iopstui.preflight.queues import bound
+from iopstui.preflight.queues import bind_jobs
 from iopstui.preflight.request import JobRequest
 from iopstui.safety.scratch import room_for_all
 from iopstui.safety.scratch_sizes import scratch_total
@@ -91,7 +91,7 @@ def preview_of(
             writes = writes or facts.writes
             told.setdefault(step.job, []).append(describe(text))
             if step.of(BIND).get("bind") == "queues":
-                bound(text, {}, job_target, devices)
+                bind_jobs(text, {}, job_target, devices)
             size = step.of(SIZE).get("size", conditions.size)
             if job_target is not None and job_target.kind == kinds.DIRECTORY:
                 total = _scratch_bytes(text, facts.sections, size, share, job_target)

@@ -368,7 +368,7 @@ class ExperimentRunner:
 def text_of(plan: Plan, step: PlannedPoint) -> str:
     """The job file of a point, as far as the plan determines it."""
     text = read_job(find_job(step.job))
-    return jobfile.changed(text, {**plan.options, **step.of(OPTION)})
+    return jobfile.overridden(text, {**plan.options, **step.of(OPTION)})
 
 
 def common_share(plan: Plan, job_target: Target | None) -> int | None:

@@ -24,7 +24,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, check_name, expand, kept_apart
-from iopstui.model.experiment.sensitivity import before
+from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.model.fio import jobfile
 from iopstui.preflight.own_target import own_target
 from iopstui.session.fio.write_budget import at_most
@@ -176,7 +176,7 @@ def job_lines(setup: ExperimentSetup, form: bool = False) -> Iterator[str]:
         told = "" if form and setup.plan.variants else f"; {how} repeats it"
         yield f"{what}: by chance{told}"
     if setup.plan.variants:
-        yield before(setup.plan, setup.spread)
+        yield planned_sensitivity(setup.plan, setup.spread)
 
 
 def effects(setup: ExperimentSetup) -> Iterator[str]:
@@ -217,7 +217,7 @@ def _by_pace(plan: Plan) -> int | None:
     total = 0
     timed = {"runtime": str(math.ceil(plan.settle + plan.measure + 1)), "time_based": "1"}
     for step in expand(plan):
-        text = jobfile.changed(text_of(plan, step), timed)
+        text = jobfile.overridden(text_of(plan, step), timed)
         unknown = [SectionFiles(section.name) for section in jobfile.effective(text)]
         one = most_written(text, unknown, lambda path: None)
         if one is None:

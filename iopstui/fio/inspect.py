@@ -114,7 +114,7 @@ def find_fio(path: str | None = None) -> Fio:
 def _version(found: str, file: tuple[int, int, int]) -> Fio:
     """Asked once of each ``file`` (device, inode, time of change): a start of fio costs 50 ms of
     CPU, and a run needs it two times. What raises is asked again."""
-    answer = ask([found, "--version"], None, Fence())
+    answer = run_fio([found, "--version"], None, Fence())
     banner = answer.stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", banner)
     if match is None and answer.returncode:
@@ -122,7 +122,7 @@ def _version(found: str, file: tuple[int, int, int]) -> Fio:
                       f"Try it: {found} --version; a shell limit may be the cause: "
                       "ulimit -a")  # fmt: skip
     if match is None:
-        said = banner or complaint(answer.stderr.split("\n")) or "nothing"
+        said = banner or error_line(answer.stderr.split("\n")) or "nothing"
         raise Missing(f"{found} is not fio. Instead of a version it printed: "
                       f"{printable(said[:200])}.",
                       INSTALL_HINT)  # fmt: skip
@@ -152,12 +152,12 @@ def inspect(
     words = ["--debug=file,parse", str(job_file)]
     if not writes:
         # a job that fio takes as a read-only one is what it is without the switch, too
-        parsed = ask([fio.path, "--readonly", *words], cwd, fence)
+        parsed = run_fio([fio.path, "--readonly", *words], cwd, fence)
         writes = not _reached_end(parsed.stdout)
     if writes:
-        parsed = ask([fio.path, *words], cwd, fence)
+        parsed = run_fio([fio.path, *words], cwd, fence)
     if not _reached_end(parsed.stdout):
-        why = complaint((parsed.stdout + "\n" + parsed.stderr).split("\n"))
+        why = error_line((parsed.stdout + "\n" + parsed.stderr).split("\n"))
         # first the reason: a job file's path can be longer than the screen has room for
         says = f"fio says: {why}. So it" if why else "fio does not say why. It"
         raise UsageError(f"{says} does not accept {label}.")
@@ -216,7 +216,7 @@ _BLAME = re.compile(
 )
 
 
-def complaint(lines: Sequence[str]) -> str:
+def error_line(lines: Sequence[str]) -> str:
     """The line in which fio says what is wrong, in printable characters; "" if there is none."""
     said = [line.strip() for line in lines if not _NOISE.search(line)]
     said = [line for line in said if line]
@@ -230,7 +230,9 @@ def _is_place(line: str) -> bool:
     return line.removeprefix("fio: ").startswith("file:")
 
 
-def ask(command: Sequence[str], cwd: Path | None, fence: Fence) -> subprocess.CompletedProcess[str]:
+def run_fio(
+    command: Sequence[str], cwd: Path | None, fence: Fence
+) -> subprocess.CompletedProcess[str]:
     """What fio answers, whatever its exit code; Missing if it can't be started or says nothing."""
     process = None
     try:

@@ -57,7 +57,7 @@ def read_job(path: Path) -> str:
 
 def check_variables(text: str, label: str) -> None:
     """UsageError for a ``${VAR}`` that is not set; fio would put nothing in its place."""
-    for name, line in jobfile.unset(text):
+    for name, line in jobfile.unset_variables(text):
         raise UsageError(
             f"{label} needs the variable {name}, which is not set: {line}",
             f"Set it for the command: {name}=... iopstui ...",

@@ -33,10 +33,10 @@ IDLE_S = 30.0
 
 def layout_text(text: str) -> str:
     """The same job as ``text``, to be run with --create_only=1."""
-    text = jobfile.changed(text, _CLOCK, removed=_OF_THE_RUN)
+    text = jobfile.overridden(text, _CLOCK, removed=_OF_THE_RUN)
     sections = jobfile.effective(text)
     if any(map(_has_small_blocks, sections)) and not any(map(_has_small_files, sections)):
-        return jobfile.changed(text, {"bs": str(LEAST_BLOCK)}, removed=_BLOCK_SIZES)
+        return jobfile.overridden(text, {"bs": str(LEAST_BLOCK)}, removed=_BLOCK_SIZES)
     return text
 
 

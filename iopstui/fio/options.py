@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from iopstui.errors import UsageError
 from iopstui.fio.fence import Fence
-from iopstui.fio.inspect import Fio, ask, complaint
+from iopstui.fio.inspect import Fio, error_line, run_fio
 from iopstui.model.fio.job_rules import objections
 from iopstui.text import printable
 
@@ -27,9 +27,9 @@ def parse_options(text: str) -> dict[str, str]:
 def known_options(fio: Fio, engine: str = "") -> Mapping[str, str]:
     """All options that a job of this engine can have, with fio's words. Each costs a start of fio
     (50 ms of CPU), once. Missing if fio can't be started."""
-    found = parse_options(ask([fio.path, "--cmdhelp=all"], None, Fence()).stdout)
+    found = parse_options(run_fio([fio.path, "--cmdhelp=all"], None, Fence()).stdout)
     if engine:
-        asked = ask([fio.path, f"--enghelp={engine}"], None, Fence())
+        asked = run_fio([fio.path, f"--enghelp={engine}"], None, Fence())
         found |= parse_options(asked.stdout) if not asked.returncode else {}
     return found
 
@@ -59,7 +59,7 @@ def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
         raise UsageError(f"{why[0]}.")
     own = [f"--ioengine={engine}"] if engine and name != "ioengine" else []
     words = ["--parse-only", "--name=check", *own, f"--{name}={value}"]
-    said = ask([fio.path, *words], None, Fence())
+    said = run_fio([fio.path, *words], None, Fence())
     if said.returncode:
         _refuse(name, value, f"{said.stdout}\n{said.stderr}", known.get(name, ""))
 
@@ -71,7 +71,7 @@ def _refuse(name: str, value: str, said: str, meaning: str) -> None:
     near = difflib.get_close_matches(value, values, n=2)
     lines = [line for line in said.splitlines() if "failed parsing" not in line]
     # "rwmixread: max value out of range: 170 (100 max)"
-    why = complaint(lines).removeprefix(f"{name}: ")
+    why = error_line(lines).removeprefix(f"{name}: ")
     raise UsageError(
         f"fio does not take {name}={value}" + (f": {why}." if why else "."),
         f"Did you mean {' or '.join(near)}?" if near

@@ -113,12 +113,14 @@ class Deduplicator:
         return before
 
 
-def each_once(rows: Iterable[Labelled], once: Deduplicator) -> Iterator[Labelled]:
+def without_repeats(rows: Iterable[Labelled], once: Deduplicator) -> Iterator[Labelled]:
     """The lines of one stream without those that came before."""
-    return (labelled for _, labelled, again in judged(rows, once) if not again)
+    return (labelled for _, labelled, again in mark_repeats(rows, once) if not again)
 
 
-def judged(rows: Iterable[Labelled], once: Deduplicator) -> Iterator[tuple[int, Labelled, bool]]:
+def mark_repeats(
+    rows: Iterable[Labelled], once: Deduplicator
+) -> Iterator[tuple[int, Labelled, bool]]:
     """Each line, its place, and whether it came before. What stands between the beginning of a
     host's later session and its first frame is a copy if that is, and waits for it."""
     waiting: dict[str, list[tuple[int, Labelled]]] = {}

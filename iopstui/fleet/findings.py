@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from iopstui import format as f
-from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState, natural
+from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState, natural_key
 from iopstui.fleet.merging.sums import Object
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.means import fmean, median, pstdev
@@ -188,7 +188,7 @@ def one_path(evidence: FleetEvidence) -> Finding | None:
     if not pairs:
         return None
     r, *both_names = min(pairs)
-    one, other = sorted(both_names, key=natural)
+    one, other = sorted(both_names, key=natural_key)
     a, b = evidence.iops(one), evidence.iops(other)
     both = [x + y for x, y in zip(a, b, strict=True)]
     middle = _middle(evidence, IOPS, (one, other))

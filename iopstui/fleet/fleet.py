@@ -22,12 +22,12 @@ from iopstui.errors import (
     Refused,
     error_of,
 )
-from iopstui.fleet.hosts.clocks import apart
+from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.hosts.facts import conflicts, several_names
-from iopstui.fleet.hosts.free_space import SpaceNeed, too_full
+from iopstui.fleet.hosts.free_space import SpaceNeed, why_too_full
 from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.hosts.same_file_system import alike, joined, to_look_for
+from iopstui.fleet.hosts.same_file_system import join_shared, join_similar, marks_to_find
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.text import printable
@@ -187,8 +187,8 @@ class Fleet:
     def _plan(self) -> None:
         """Have the files laid out. Raises where they may not be: then there is none yet."""
         self._enough()
-        self._refuse(too_full(self._needs()), SMALLER)
-        asked = to_look_for(self._needs())
+        self._refuse(why_too_full(self._needs()), SMALLER)
+        asked = marks_to_find(self._needs())
         if asked:
             self._look_for(asked)
         for one in self._there():
@@ -205,10 +205,10 @@ class Fleet:
             one.look_for(asked[one.name])
         self._until(lambda: all(one.state == OVER or one.seen is not None for one in members))
         self._enough()
-        needs = joined(self._needs(), {one.name: one.seen or () for one in members})
-        self._refuse(too_full(needs), SMALLER)
+        needs = join_shared(self._needs(), {one.name: one.seen or () for one in members})
+        self._refuse(why_too_full(needs), SMALLER)
         if not self._terms.assume_apart:
-            self._refuse(too_full(alike(needs), surely=False), APART)
+            self._refuse(why_too_full(join_similar(needs), surely=False), APART)
 
     def _refuse(self, why: Iterator[str], hint: str) -> None:
         found = list(why)
@@ -488,5 +488,5 @@ def spread(members: Mapping[str, Member]) -> tuple[float, float] | None:
     found = [one for one in members.values() if one.executed_ns is not None]
     if not found:
         return None
-    within, wrong = apart([(one.executed_ns or 0, one.error_ns) for one in found])
+    within, wrong = start_spread([(one.executed_ns or 0, one.error_ns) for one in found])
     return within / 1e6, wrong / 1e6

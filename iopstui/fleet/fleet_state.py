@@ -24,7 +24,7 @@ from iopstui.fleet.fleet_events import (
     ReplayRestarted,
     Told,
 )
-from iopstui.fleet.hosts.clocks import apart
+from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.sums import DISK_RATES, Object
 from iopstui.fleet.scaling_curve import ScalingCurve
@@ -153,7 +153,7 @@ class HostState:
     """By which names are sorted."""
 
     def __post_init__(self) -> None:
-        self.key = natural(self.name)
+        self.key = natural_key(self.name)
         self.past = {name: FigureHistory(self.seconds, at) for at, name in enumerate(FIGURES)}
 
     def now(self, figure: str, second: int) -> float | None:
@@ -198,7 +198,7 @@ class FleetState:
         begun = [one for one in self.hosts.values() if one.executed_ms is not None]
         if len(begun) < 2:
             return None
-        return *apart([(one.executed_ms or 0.0, one.error_ms) for one in begun]), len(begun)
+        return *start_spread([(one.executed_ms or 0.0, one.error_ms) for one in begun]), len(begun)
 
     def counts(self) -> dict[str, int]:
         """How many hosts are in each state."""
@@ -374,7 +374,7 @@ def ratio_log(value: float | None, middle: float | None) -> float:
     return abs(math.log2(value / middle))
 
 
-def ordered(lines: Iterable[HostState], by: str, second: int) -> list[HostState]:
+def sort_hosts(lines: Iterable[HostState], by: str, second: int) -> list[HostState]:
     """By name, or by a figure: the slowest or the oddest first, those without it last."""
     return sorted(lines, key=order_key(by, second))
 
@@ -392,7 +392,7 @@ def order_key(by: str, second: int) -> Callable[[HostState], tuple[bool, float, 
     return key
 
 
-def natural(name: str) -> tuple[object, ...]:
+def natural_key(name: str) -> tuple[object, ...]:
     """A sort key by which node2 stands before node10."""
     parts: list[object] = []
     digits = text = ""

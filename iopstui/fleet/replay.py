@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
-from iopstui.fleet.deduplication import Deduplicator, judged
+from iopstui.fleet.deduplication import Deduplicator, mark_repeats
 from iopstui.fleet.fleet_events import (
     FLEET,
     FLEET_OVER,
@@ -86,7 +86,7 @@ class FleetReplay:
         names: dict[str, None] = {}
         walls: list[float] = []
         offsets: dict[str, float] = {}
-        for place, (name, row), again in judged(self._lines(), once):
+        for place, (name, row), again in mark_repeats(self._lines(), once):
             if again:
                 self._copies.add(place)
                 continue

@@ -256,7 +256,7 @@ class FleetSession:
             fleet.run()
         finally:
             self._fleet, self._between = None, False
-        why = () if fleet.stopped else (reasons(troubles(fleet)),)
+        why = () if fleet.stopped else (failure_text(failed_hosts(fleet)),)
         self._tell(FleetRunFinished(STOPPED, said=why, between=True))
 
     def _look_between(self, fleet: Fleet) -> None:
@@ -310,7 +310,9 @@ class FleetSession:
         how, done = self._ran(fleet, planned)
         whole = None if how is not None else planned.merger.rated()
         self._tell(
-            FleetRunFinished(how or how_of(done.code), done.code, done.said, done.words, whole)
+            FleetRunFinished(
+                how or state_of_code(done.code), done.code, done.said, done.words, whole
+            )
         )
         return done
 
@@ -342,7 +344,7 @@ class FleetSession:
         except IopstuiError as error:
             self._states(fleet)
             how = STOPPED if isinstance(error, Interrupted) else FAILED
-            why = reasons(troubles(fleet)) if how == FAILED else ""
+            why = failure_text(failed_hosts(fleet)) if how == FAILED else ""
             told = f"{error.message.rstrip('.')}: {why}. {error.hint}" if why else _words(error)
             return how, RunVerdict(error.exit_code, (told.strip(),), (_words(error),), ends=True)
         finally:
@@ -416,7 +418,7 @@ def _nothing(words: str) -> None:
     """Not said."""
 
 
-def troubles(fleet: Fleet) -> list[tuple[str, str]]:
+def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
     """Which hosts were lost, failed or refused, and why, in order of the first that did. Not who
     only was told to stop."""
     return [
@@ -425,7 +427,7 @@ def troubles(fleet: Fleet) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def reasons(found: Sequence[tuple[str, str]]) -> str:
+def failure_text(found: Sequence[tuple[str, str]]) -> str:
     """Their names with the reason, of many the first: "node2 (its connection has ended)"."""
     shown = [f"{name} ({why.rstrip('.')})" for name, why in found[:MOST_REASONS]]
     more = len(found) - len(shown)
@@ -449,7 +451,7 @@ def state_of(member: Member, watching: bool) -> str:
     return READY if member.state in ready else CONNECTS
 
 
-def how_of(code: int) -> str:
+def state_of_code(code: int) -> str:
     """What a run's exit code says of it. A verdict that was missed is no failure of the run."""
     if code in (EXIT_OK, EXIT_VERDICT):
         return DONE

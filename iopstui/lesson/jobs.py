@@ -57,7 +57,7 @@ class LessonJobs:
     def job_text(self, run: RunPage) -> str:
         """The job file of a run with its options. UsageError if there is none."""
         text = run.fio + "\n" if run.fio is not None else read_job(self._job_path(run))
-        return jobfile.changed(text, dict(self.filled(run.options)))
+        return jobfile.overridden(text, dict(self.filled(run.options)))
 
     def filled(self, pairs: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
         """Names and values of options or tunables. UsageError for one that is not known here."""

@@ -29,15 +29,15 @@ from iopstui.output.narration import Narrator
 from iopstui.output.sinks import EventSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.recording import layout as form
-from iopstui.recording.reader import Recording, recording_path, unbelievable
-from iopstui.recording.replay import ReplayFold, replayed
-from iopstui.session.run_rows import stretch_rows, take, take_stretch, text_rows
+from iopstui.recording.reader import Recording, impossible_figure_error, recording_path
+from iopstui.recording.replay import ReplayFold, replay_events
+from iopstui.session.run_rows import add_mark_event, add_run_event, mark_interval_rows, text_rows
 from iopstui.text import printable
 
 
 def replay_headless(name: str, kind: str) -> int:
     """Everything that is in the recording, without waiting. Data on stdout, words on stderr."""
-    with believed([recording_path(name)]), Recording(recording_path(name)) as recording:
+    with checking_figures([recording_path(name)]), Recording(recording_path(name)) as recording:
         fold = ReplayFold(recording.header)
         header = recording.header
         sink: EventSink
@@ -52,7 +52,7 @@ def replay_headless(name: str, kind: str) -> int:
                 sink = RunsSink(sink, RunHistory(opened), sys.stdout, opened)
         shown = 0
         try:
-            for event in replayed(recording, fold):
+            for event in replay_events(recording, fold):
                 sink.handle(event)
                 shown += 1
         finally:
@@ -63,12 +63,12 @@ def replay_headless(name: str, kind: str) -> int:
 
 
 @contextmanager
-def believed(paths: Sequence[Path]) -> Iterator[None]:
+def checking_figures(paths: Sequence[Path]) -> Iterator[None]:
     """UsageError where a recording holds impossible figures: not iopstui's writing."""
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-        raise unbelievable(paths, error) from error
+        raise impossible_figure_error(paths, error) from error
 
 
 class RunsSink:
@@ -86,8 +86,8 @@ class RunsSink:
     def handle(self, event: Event) -> None:
         """Take one event."""
         self._inner.handle(event)
-        take(self._history, event)
-        take_stretch(self._stretches, event)
+        add_run_event(self._history, event)
+        add_mark_event(self._stretches, event)
 
     def close(self) -> None:
         """Nothing more will come."""
@@ -96,7 +96,7 @@ class RunsSink:
         if len(rows) > 1:
             put("\n".join(("", "runs:", *text_rows(rows))), self._out)
         if self._stretches.marked:
-            put("\n".join(("", "marks:", *stretch_rows(self._stretches.all))), self._out)
+            put("\n".join(("", "marks:", *mark_interval_rows(self._stretches.all))), self._out)
 
 
 def has_experiment(recording: Recording) -> bool:

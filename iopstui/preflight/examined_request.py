@@ -49,7 +49,7 @@ class ExaminedRequest:
         return facts
 
 
-def accept(asked: ExaminedRequest, prepared: Prepared) -> None:
+def refuse_unfenced(asked: ExaminedRequest, prepared: Prepared) -> None:
     """Refused where only iopstui's own checks would stand between the user's job file
     and everybody's files."""
     if fence_kind() != NONE or asked.request.no_fence or is_shipped(asked.path):
@@ -62,10 +62,10 @@ def accept(asked: ExaminedRequest, prepared: Prepared) -> None:
         )
 
 
-def grouped(text: str, overrides: Mapping[str, str]) -> dict[str, str]:
+def group_reporting(text: str, overrides: Mapping[str, str]) -> dict[str, str]:
     """One row for all clones of a job: a document for 64 rows would cost fio 40 ms a second."""
     wanted = dict(overrides)
-    jobs = jobfile.effective(jobfile.changed(text, overrides))
+    jobs = jobfile.effective(jobfile.overridden(text, overrides))
     rows = sum(number(job.options.get("numjobs")) for job in jobs)
     if (len(jobs) == 1 and rows > 1) or rows > ROWS_BEFORE_GROUPING:
         wanted.setdefault("group_reporting", "1")

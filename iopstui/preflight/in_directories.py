@@ -14,7 +14,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.jobfile import Section
-from iopstui.preflight.examined_request import ExaminedRequest, accept, grouped
+from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.prepared import Prepared
 from iopstui.safety import scratch
 from iopstui.safety.scratch_sizes import begins, by_file, scratch_sizes, shared_name, times
@@ -35,7 +35,7 @@ def in_directories(
         guarded = GuardedJob(prepared.facts, prepared.files, made.path, scratch=made.path)
         prepared.guard = WriteGuard(guarded, (), asked.roots)
         prepared.guard.check(devices)
-        accept(asked, prepared)
+        refuse_unfenced(asked, prepared)
         return prepared
     except BaseException:
         if prepared is not None:
@@ -67,10 +67,10 @@ def _need_direct(places: Sequence[Path]) -> None:
 
 def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
     request = asked.request
-    jobs = jobfile.effective(jobfile.changed(asked.text, asked.overrides))
+    jobs = jobfile.effective(jobfile.overridden(asked.text, asked.overrides))
     places = made.paths
     per_section = {index: _placed(job, index, made) for index, job in enumerate(jobs)}
-    text = jobfile.changed(asked.text, grouped(asked.text, asked.overrides), per_section)
+    text = jobfile.overridden(asked.text, group_reporting(asked.text, asked.overrides), per_section)
     facts = asked.inspected(text, made.path)
     if any(direct(job) for job in jobs):
         _need_direct(places)
@@ -80,9 +80,11 @@ def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
     timed = times(jobs, sizes)
     if "1" in timed:
         sized = {index: {**one, "time_based": timed[index]} for index, one in sized.items()}
-    logs = FioLogs(jobfile.changed(text, {}, sized), asked.label, Path.cwd())
+    logs = FioLogs(jobfile.overridden(text, {}, sized), asked.label, Path.cwd())
     text = logs.text
-    layout: str | None = jobfile.changed(layout_text(text), {"overwrite": "1", "fallocate": "none"})
+    layout: str | None = jobfile.overridden(
+        layout_text(text), {"overwrite": "1", "fallocate": "none"}
+    )
     by_name = by_file(facts.sections, sizes, [begins(job) for job in jobs])
     total = sum(by_name.values())
     files = absolute_files(facts, made.path)

@@ -24,7 +24,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.sizes import size_bytes
-from iopstui.preflight.examined_request import ExaminedRequest, accept, grouped
+from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.prepared import Prepared
 from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
@@ -48,7 +48,7 @@ def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prep
         guarded = GuardedJob(facts, files, cwd)
         prepared.guard = WriteGuard(guarded, asked.request.destroy_data, asked.roots)
         prepared.guard.check(devices)
-        accept(asked, prepared)
+        refuse_unfenced(asked, prepared)
         if asked.where is None:
             _stage(prepared)
         prepared.longest = _longest(prepared)
@@ -75,7 +75,7 @@ def _stage(prepared: Prepared) -> None:
         for index, section in enumerate(prepared.facts.sections)
         if any(os.path.realpath(prepared.cwd / path) in new for path in section.paths)
     ]
-    only = jobfile.only(staged, wanted)
+    only = jobfile.only_sections(staged, wanted)
     sections = [prepared.facts.sections[index] for index in wanted]
     prepared.layout_text = layout_text(only)
     prepared.layout_bytes = laid_out(only, sections, lambda path: _size(prepared.cwd / path))
@@ -109,7 +109,7 @@ def _is_device(name: str) -> bool:
 def _on_own_files(asked: ExaminedRequest) -> str:
     size = asked.request.size
     wanted = {**asked.overrides, **({"size": size} if size else {})}
-    return jobfile.changed(asked.text, grouped(asked.text, wanted))
+    return jobfile.overridden(asked.text, group_reporting(asked.text, wanted))
 
 
 def _on_path(asked: ExaminedRequest, where: Target) -> str:
@@ -120,10 +120,12 @@ def _on_path(asked: ExaminedRequest, where: Target) -> str:
         wanted["size"] = _each(asked.request.size, len(paths))
     elif where.kind == target.FILE:
         # a job larger than the file would make fio extend it; it shares size= out among files
-        text = jobfile.changed(asked.text, asked.overrides)
+        text = jobfile.overridden(asked.text, asked.overrides)
         smallest = min(Path(path).stat().st_size for path in paths)
         wanted["size"] = str(_capped(text, len(paths) * smallest))
-    return jobfile.changed(asked.text, grouped(asked.text, wanted), removed=("directory",))
+    return jobfile.overridden(
+        asked.text, group_reporting(asked.text, wanted), removed=("directory",)
+    )
 
 
 def _each(size: str, count: int) -> str:

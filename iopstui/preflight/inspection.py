@@ -39,7 +39,7 @@ def _unclocked(text: str) -> str:
     that fio may refuse stays."""
     named = {section.options.get("clocksource") for section in jobfile.sections(text)} - {None}
     if named and named <= _CLOCKS:
-        return jobfile.changed(text, {}, removed=["clocksource"])
+        return jobfile.overridden(text, {}, removed=["clocksource"])
     return text
 
 

@@ -20,7 +20,7 @@ from iopstui.preflight.examined_request import ExaminedRequest
 from iopstui.preflight.in_directories import in_directories
 from iopstui.preflight.in_place import in_place
 from iopstui.preflight.prepared import Prepared
-from iopstui.preflight.queues import bound
+from iopstui.preflight.queues import bind_jobs
 from iopstui.preflight.request import JobRequest
 
 
@@ -47,8 +47,8 @@ def prepare(
             f"--set {placed.pop()}= conflicts with the target. Both set where the job runs.",
             "Use only TARGET: iopstui run TARGET --job ...",
         )
-    refuse_odd_values(jobfile.effective(jobfile.changed(text, overrides)), read_memory(roots))
-    binding = bound(text, overrides, where, devices) if request.bind else None
+    refuse_odd_values(jobfile.effective(jobfile.overridden(text, overrides)), read_memory(roots))
+    binding = bind_jobs(text, overrides, where, devices) if request.bind else None
     if binding is not None:
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
     asked = ExaminedRequest(request, where, path, text, overrides, fio, private, roots)
@@ -63,7 +63,7 @@ def prepare(
 
 def _asked_options(text: str, request: JobRequest) -> dict[str, str]:
     """The job's options as they were asked for, and iopstui's own that act on the job."""
-    found = common_options(jobfile.changed(text, request.overrides))
+    found = common_options(jobfile.overridden(text, request.overrides))
     own = {"bind": "queues" if request.bind else None, "size": request.size}
     return {**found, **{name: value for name, value in own.items() if value}}
 

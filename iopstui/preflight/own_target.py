@@ -17,7 +17,7 @@ from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DEVICE, Target, together
+from iopstui.model.block.target import DEVICE, Target, one_target
 from iopstui.preflight.inspection import inspected
 
 
@@ -43,7 +43,7 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
         one = resolve_target(name, Path.cwd(), roots, devices, to_read=False)
         key = one.path if one.kind == DEVICE else one.device or one.mountpoint
         found.setdefault(key, one)
-    return together(tuple(found.values())) if found else None
+    return one_target(tuple(found.values())) if found else None
 
 
 def _watched(place: Path, roots: Roots) -> str:

@@ -14,7 +14,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio import jobfile
 
 
-def bound(
+def bind_jobs(
     text: str,
     overrides: Mapping[str, str],
     where: Target | None,
@@ -27,7 +27,7 @@ def bound(
     first_queued = (next((one for one in stack if one.hctxs), None) for stack in each)
     found = [device for device in first_queued if device is not None]
     queues = found[0].hctxs if found else ()
-    jobs = jobfile.effective(jobfile.changed(text, overrides))
+    jobs = jobfile.effective(jobfile.overridden(text, overrides))
     count = sum(number(job.options.get("numjobs")) for job in jobs)
     binding = bind_to_queues(queues, count, allowed())
     if binding is None:

@@ -35,7 +35,7 @@ class JobRequest:
     plan: bool = False
 
 
-def recorded(
+def recorded_job(
     step: int,
     request: JobRequest,
     text: str,

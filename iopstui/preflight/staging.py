@@ -156,7 +156,7 @@ class Staging:
                         self._generated(path)
                     at = [self._directory(one) for one in at]
                 per_section[index] = {"directory": joined(at)}
-        return jobfile.changed(text, {}, per_section)
+        return jobfile.overridden(text, {}, per_section)
 
     def _named(self, path: str) -> str:
         """Where fio works on a file of ``filename=``; a device stays where it is."""

@@ -151,7 +151,7 @@ class Recording:
                 if stream is not None:
                     yield self._sample(chunk, stream)
             except ImpossibleFigure as error:
-                raise unbelievable([self.path], error) from error
+                raise impossible_figure_error([self.path], error) from error
             except _BROKEN as error:
                 self._damaged(chunk.at, error)
                 return
@@ -180,7 +180,7 @@ class Recording:
         try:
             other = self._other(chunk, room)
         except ImpossibleFigure as error:
-            raise unbelievable([self.path], error) from error
+            raise impossible_figure_error([self.path], error) from error
         except _BROKEN as error:
             self._damaged(chunk.at, error)
             return False
@@ -247,7 +247,7 @@ class Recording:
                 decode = Decoder(self._layouts, form.NAMES)
                 header: form.Header = decode(form.Header, content["header"])
             except ImpossibleFigure as error:
-                raise unbelievable([self.path], error) from error
+                raise impossible_figure_error([self.path], error) from error
             except _BROKEN as error:
                 raise _unreadable(self.path, error) from error
             return decode, header
@@ -362,7 +362,7 @@ def _unreadable(path: Path, error: BaseException) -> UsageError:
     )
 
 
-def unbelievable(paths: Sequence[Path], error: BaseException) -> UsageError:
+def impossible_figure_error(paths: Sequence[Path], error: BaseException) -> UsageError:
     """The error for an impossible figure in one of these recordings: not iopstui's writing."""
     names = ", ".join(map(_name, paths))
     words = printable(str(error) if isinstance(error, ImpossibleFigure) else repr(error))

@@ -77,7 +77,7 @@ class ReplayFold:
             yield value
 
 
-def replayed(recording: Recording, fold: ReplayFold | None = None) -> Iterator[events.Event]:
+def replay_events(recording: Recording, fold: ReplayFold | None = None) -> Iterator[events.Event]:
     """All events of a recording, as fast as they are taken. Where it is not whole, or begins in
     the middle of a run, a Notice of the replay's own says so."""
     fold = fold or ReplayFold(recording.header)
@@ -90,7 +90,7 @@ def replayed(recording: Recording, fold: ReplayFold | None = None) -> Iterator[e
                 yield events.Notice(event.t, "info", BEGINS_WITHIN)
             last = event.t
             yield event
-    words = how_it_ends(recording, fold.whole)
+    words = why_incomplete(recording, fold.whole)
     if words:
         yield events.Notice(last, "warning", words)
 
@@ -100,7 +100,7 @@ BEGINS_WITHIN = (
 )
 
 
-def how_it_ends(recording: Recording, whole: bool) -> str:
+def why_incomplete(recording: Recording, whole: bool) -> str:
     """Why the recording is not whole, in words; "" if it is."""
     if recording.damage:
         return recording.damage
@@ -308,7 +308,7 @@ class ReplaySession:
         return None
 
     def _last_words(self) -> str:
-        words = how_it_ends(self._recording, self._index.whole)
+        words = why_incomplete(self._recording, self._index.whole)
         return words or "end of the recording; space: play again"
 
     def _wait_until(self, record: Record | None) -> float | None:

@@ -12,7 +12,7 @@ from math import inf
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.mark_intervals import IntervalFigures, middle
+from iopstui.model.metrics.mark_intervals import IntervalFigures, middle_of_frame
 from iopstui.model.metrics.run_history import RunFigures
 from iopstui.recording import layout as form
 from iopstui.report import series
@@ -51,7 +51,7 @@ class Block:
                 if figures is None:
                     figures = self.figures[step] = RunFigures(self._opened)
                 figures.add(frame)
-        self.first = min(self.first, middle(frame))
+        self.first = min(self.first, middle_of_frame(frame))
         self.measured.add(frame, self._opened)
         self._line(frame, fio)
         if fio is not None:

@@ -187,7 +187,7 @@ def _compared(event: PointFinished, plan: Plan) -> Row:
     )  # fmt: skip
 
 
-def said(one: Experiment) -> list[str]:
+def result_sentences(one: Experiment) -> list[str]:
     """Everything the points say together, in sentences."""
     failed = failure_lines(one.plan, list(one.failed.values())) if one.failed else []
     if not one.points:
@@ -198,7 +198,7 @@ def said(one: Experiment) -> list[str]:
     return [*(line.strip() for line in lines), *map(printable, failed)]
 
 
-def judged(one: Experiment) -> list[str]:
+def outcome_lines(one: Experiment) -> list[str]:
     """Each point's outcomes."""
     return [
         f"#{event.index + 1} {printable(event.label)}: {outcome_text(outcome)}"
@@ -321,7 +321,7 @@ def as_data(one: Experiment) -> dict[str, Any]:
     data: dict[str, Any] = {
         "kind": one.kind, "t": one.t, "jobs": list(plan.jobs), "settle": plan.settle,
         "measure": plan.measure, "total": plan.points, "incomplete": ending(one) or None,
-        "points": [_point(event) for event in one.ordered], "words": said(one),
+        "points": [_point(event) for event in one.ordered], "words": result_sentences(one),
     }  # fmt: skip
     if not plan.variants:
         data["repeats"], data["seed"] = plan.repeats, plan.seed

@@ -31,7 +31,7 @@ def experiment_html(story: Story, one: Experiment) -> list[str]:
     parts += [f'<p class="warn">{escape(ending)}</p>'] if ending else []
     if not one.points:
         return parts
-    parts += bullets(words.said(one))
+    parts += bullets(words.result_sentences(one))
     parts += ['<div class="charts">', *(f"<figure>{c}</figure>" for c in charts if c), "</div>"]
     parts.append(
         f'<p class="dim">Each point: {one.plan.settle:g} s to settle, then '
@@ -47,7 +47,7 @@ def experiment_html(story: Story, one: Experiment) -> list[str]:
     parts += [f"<div>{table(head, rows, left=2)}</div>"] if rows else []
     grid = words.verdict_grid(one)
     parts += [f"<pre>{escape(grid)}</pre>"] if grid else []
-    verdicts = words.judged(one)
+    verdicts = words.outcome_lines(one)
     if verdicts:
         parts += ["<details><summary>Checks at each point</summary>", *bullets(verdicts),
                   "</details>"]  # fmt: skip

@@ -16,7 +16,7 @@ from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.report.fleet.page import ROWS, fleet_report, put_fleet
-from iopstui.report.formats import DEFAULT, FORMATS, Format, called, either
+from iopstui.report.formats import DEFAULT, FORMATS, Format, called, or_list
 from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable
 
@@ -111,7 +111,7 @@ def kind_of(out: str | None) -> str:
     for found in FORMATS.values():
         if suffix in found.suffixes:
             return found.name
-    names = either(found.suffixes[0] for found in FORMATS.values())
+    names = or_list(found.suffixes[0] for found in FORMATS.values())
     raise UsageError(
         f"The name {printable(out)} has no suffix for a report format.",
         f"Use {names}, or add --format.",
@@ -147,7 +147,7 @@ def _chosen(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
     if len(found) > chosen.most and chosen.most > 1:
         raise UsageError(f"A report covers at most {chosen.most} recordings, not {len(found)}.")
     if len(found) > chosen.most:
-        others = either(found.name for found in FORMATS.values() if found.most > chosen.most)
+        others = or_list(found.name for found in FORMATS.values() if found.most > chosen.most)
         raise UsageError(
             f"{called(kind)} holds the rows of one recording, not of {len(found)}.",
             f"Make one for each, or choose {others}.",

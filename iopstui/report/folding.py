@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iopstui.events import FrameReady
-from iopstui.model.metrics.mark_intervals import middle
+from iopstui.model.metrics.mark_intervals import middle_of_frame
 from iopstui.recording.reader import EventRecord, Recording, RecordingIndex
 from iopstui.recording.replay import ReplayFold
 from iopstui.report.block import Block
@@ -63,7 +63,7 @@ class BlockBuilder:
                 if not isinstance(event, FrameReady):
                     continue
                 # to which stretch it counts has to be asked of it alone
-                alone = middle(event.frame) < self._told
+                alone = middle_of_frame(event.frame) < self._told
                 if alone and block is not None:
                     yield block
                     block = None

@@ -79,7 +79,7 @@ def called(kind: str) -> str:
     return kind.upper() if FORMATS[kind].render else kind.capitalize()
 
 
-def either(names: Iterable[str]) -> str:
+def or_list(names: Iterable[str]) -> str:
     """ "a, b or c"."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last

@@ -213,5 +213,5 @@ def _comparison(stories: Sequence[Story], scales: Scales) -> list[str]:
     head, rows = comparing.comparison(stories)
     parts = [f"<h1>{comparing.together(stories)}</h1>"]
     parts += [table(head, rows, left=1), f"<p>{escape(comparing.NO_PROOF)}</p>"] if rows else []
-    aligned = comparing.aligned(stories, scales.times is not None)
+    aligned = comparing.alignment_note(stories, scales.times is not None)
     return [*parts, f"<p>{escape(aligned)}</p>"] if aligned else parts

@@ -116,7 +116,7 @@ def _experiment(one: Experiment) -> Iterator[str]:
         yield from (f"**{text(ending)}**", "")
     if not one.points:
         return
-    yield from (*(f"- {text(line)}" for line in experiment.said(one)), "")
+    yield from (*(f"- {text(line)}" for line in experiment.result_sentences(one)), "")
     yield f"Each point: {one.plan.settle:g} s to settle, then {one.plan.measure:g} s measured."
     yield from ("", *table(*experiment.points_table(one)), "")
     if one.plan.variants:
@@ -130,7 +130,7 @@ def _experiment(one: Experiment) -> Iterator[str]:
     grid = experiment.verdict_grid(one)
     if grid:
         yield from (*fenced(grid), "")
-    verdicts = experiment.judged(one)
+    verdicts = experiment.outcome_lines(one)
     if verdicts:
         yield from (*(f"- {text(line)}" for line in verdicts), "")
 

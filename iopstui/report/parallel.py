@@ -45,7 +45,9 @@ class SegmentResult:
     begins_within: bool
 
 
-def beside(recording: Recording, fold: ReplayFold) -> Iterator[Block | EventRecord] | None:
+def fold_in_parallel(
+    recording: Recording, fold: ReplayFold
+) -> Iterator[Block | EventRecord] | None:
     """As ``BlockBuilder.of`` of all segments, in order; ``None`` where it is not worth it, or can't
     be. Raises SegmentMismatch on the way where all of it is void. ``fold`` is
     the reader's."""

@@ -10,7 +10,7 @@ from iopstui.linux.process.packages import require
 from iopstui.output.parquet import PACKAGE, ParquetSink
 from iopstui.recording import layout as form
 from iopstui.recording.partial_samples import ROWS_WITHOUT
-from iopstui.recording.replay import ReplayFold, replayed
+from iopstui.recording.replay import ReplayFold, replay_events
 from iopstui.report.redact import opened
 from iopstui.report.sources import Source
 from iopstui.report.table import say_how_it_ends
@@ -32,7 +32,7 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
         sink = ParquetSink(out, recording.header.target.on, _about(recording.header))
         fold = ReplayFold(recording.header)
         try:
-            for event in replayed(recording, fold):
+            for event in replay_events(recording, fold):
                 sink.handle(event)
             sink.close()
         except BaseException:

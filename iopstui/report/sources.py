@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.output.replay import believed
+from iopstui.output.replay import checking_figures
 from iopstui.recording.foreign import (
     AGAIN,
     JSON,
@@ -86,5 +86,5 @@ def _owner(found: Sequence[Source], prefix: str) -> int | None:
 @contextmanager
 def credible(found: Sequence[Source]) -> Iterator[None]:
     """UsageError where a file holds impossible figures."""
-    with believed([path for one in found for path in one.paths]):
+    with checking_figures([path for one in found for path in one.paths]):
         yield

@@ -15,16 +15,16 @@ from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.recording import layout as form
 from iopstui.recording.reader import EventRecord, Recording
-from iopstui.recording.replay import ReplayFold, how_it_ends
+from iopstui.recording.replay import ReplayFold, why_incomplete
 from iopstui.report.block import Block
 from iopstui.report.experiment import Experiment
 from iopstui.report.folding import BlockBuilder, duration, segments
 from iopstui.report.heat import Heat
-from iopstui.report.parallel import SegmentMismatch, beside
+from iopstui.report.parallel import SegmentMismatch, fold_in_parallel
 from iopstui.report.redact import opened
 from iopstui.report.run import Run
 from iopstui.report.series import Series, append, empty, extend
-from iopstui.session.run_rows import take, take_stretch
+from iopstui.session.run_rows import add_mark_event, add_run_event
 from iopstui.text import printable
 
 MOST_SAID = 200
@@ -106,7 +106,7 @@ def _told(recording: Recording, several: bool) -> Story:
     story = Story(recording.path, header, length, Heat(length), index.samples)
     fold = ReplayFold(header)
     history, stretches = RunHistory(header.target.opened), MarkIntervals(header.target.opened)
-    found = beside(recording, fold) if several else None
+    found = fold_in_parallel(recording, fold) if several else None
     for item in found or _one_by_one(recording, fold):
         if isinstance(item, Block):
             take_block(story, item)
@@ -116,8 +116,8 @@ def _told(recording: Recording, several: bool) -> Story:
             continue
         for event in fold.feed(item):
             _take(story, event)
-            take(history, event)
-            take_stretch(stretches, event)
+            add_run_event(history, event)
+            add_mark_event(stretches, event)
         if fold.run is not None:
             _run(story, fold.run.step).asked = fold.run
         story.devices = story.devices or tuple(fold.devices.values())
@@ -125,7 +125,7 @@ def _told(recording: Recording, several: bool) -> Story:
         story.runs[0].part = True
     story.rows = history.rows
     story.stretches = stretches.all if stretches.marked else []
-    story.ends = how_it_ends(recording, fold.whole)
+    story.ends = why_incomplete(recording, fold.whole)
     return story
 
 

@@ -14,7 +14,7 @@ from iopstui.output.replay import ReplayedExperiments, has_experiment
 from iopstui.output.sinks import EventSink
 from iopstui.recording.partial_samples import ROWS_WITHOUT
 from iopstui.recording.reader import Recording
-from iopstui.recording.replay import ReplayFold, how_it_ends, replayed
+from iopstui.recording.replay import ReplayFold, replay_events, why_incomplete
 from iopstui.report.foreign import gather_foreign
 from iopstui.report.redact import opened
 from iopstui.report.sources import Source
@@ -37,7 +37,7 @@ def csv_text(source: Source, redact: bool = False) -> str:
             sink = CsvSink(stream, recording.header.target.on)
             recording.only_needed(ROWS_WITHOUT)
         fold = ReplayFold(recording.header)
-        for event in replayed(recording, fold):
+        for event in replay_events(recording, fold):
             sink.handle(event)
         sink.close()
         say_how_it_ends(recording, fold)
@@ -46,7 +46,7 @@ def csv_text(source: Source, redact: bool = False) -> str:
 
 def say_how_it_ends(recording: Recording, fold: ReplayFold) -> None:
     """On standard error, if the recording is not whole: rows alone can't say it."""
-    words = how_it_ends(recording, fold.whole)
+    words = why_incomplete(recording, fold.whole)
     if words:
         print(f"iopstui: {words}", file=sys.stderr)
 

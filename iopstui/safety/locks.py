@@ -88,14 +88,14 @@ def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
                 return
         if time.monotonic() > until:
             raise Refused(
-                f"Cannot start a second job on {printable(path)}: {holder(fd, roots)}.",
+                f"Cannot start a second job on {printable(path)}: {lock_holder(fd, roots)}.",
                 "Two jobs at once would disturb each other. Wait, or watch without a job: "
                 f"iopstui live {printable(path)}",
             )
         time.sleep(_POLL_S)
 
 
-def holder(fd: int, roots: Roots) -> str:
+def lock_holder(fd: int, roots: Roots) -> str:
     """Who has locked the open file, in words."""
     pid = _holder_pid(fd, roots)
     return _named(pid, roots) if pid else "another program has locked it"

@@ -88,7 +88,7 @@ class OwnCpus:
         jobs = job_cpus(text)
         spare = affinity.allowed() - measured_cpus(jobs, disks) if jobs else frozenset()
         wanted = spare or affinity.allowed()
-        if wanted == affinity.now():
+        if wanted == affinity.current_cpus():
             return ""
         try:
             affinity.pin(wanted)

@@ -100,7 +100,7 @@ class RunPreparation:
             timer.cancel()
 
 
-def engage(prepared: Prepared, roots: Roots) -> None:
+def recheck_writes(prepared: Prepared, roots: Roots) -> None:
     """Have the write guard look again, right before fio starts. Raises IopstuiError."""
     guard = prepared.guard
     if guard is not None:

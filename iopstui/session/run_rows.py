@@ -21,7 +21,7 @@ _WIDTHS = (6, 9, 6, 7, 7, 7, 5)
 _MARKS = {DONE: "", RUNS: "", STOPPED: "", FAILED: "failed: "}
 
 
-def take(history: RunHistory, event: Event) -> None:
+def add_run_event(history: RunHistory, event: Event) -> None:
     """One event of the session."""
     match event:
         case FrameReady():
@@ -35,7 +35,7 @@ def take(history: RunHistory, event: Event) -> None:
             history.finished(event.step, ended)
 
 
-def take_stretch(stretches: MarkIntervals, event: Event) -> None:
+def add_mark_event(stretches: MarkIntervals, event: Event) -> None:
     """One event of the session, for what is told by marks."""
     match event:
         case FrameReady():
@@ -46,7 +46,7 @@ def take_stretch(stretches: MarkIntervals, event: Event) -> None:
             stretches.started(event.t, event.title or event.job)
 
 
-def stretch_rows(stretches: Sequence[MarkInterval]) -> Iterator[str]:
+def mark_interval_rows(stretches: Sequence[MarkInterval]) -> Iterator[str]:
     """A table of at most 80 columns, the oldest stretch first; IOPS and MiB/s are means."""
     heads = ("IOPS", "MiB/s", "p99", "s")
     widths = (8, 8, 9, 6)
@@ -54,20 +54,20 @@ def stretch_rows(stretches: Sequence[MarkInterval]) -> Iterator[str]:
     yield f" {'time':<14} {'from this mark on':{_MARKED}}{''.join(cells)}"
     for one in stretches:
         time = f"{f.clock(one.start)}-{f.clock(one.end)}"
-        values = stretch_cells(one)
+        values = mark_interval_cells(one)
         cells = (cell.rjust(width) for cell, width in zip(values, widths, strict=True))
         yield f" {time:<14} {f.cut(printable(one.text), _MARKED):{_MARKED}}{''.join(cells)}"
     if not all(one.by_fio for one in stretches):
         yield " d: of the device, as no job ran"
 
 
-def stretch_cells(one: MarkInterval) -> tuple[str, str, str, str]:
+def mark_interval_cells(one: MarkInterval) -> tuple[str, str, str, str]:
     """IOPS, MiB/s, p99 and seconds; the device's, where no job ran, are told so by a "d"."""
     iops = f.number(one.iops) + ("" if one.by_fio else " d")
     return iops, f.mib(one.bw), f.latency(one.p99_ns, ""), f"{one.seconds:.0f}"
 
 
-def outcome(row: RunRow) -> str:
+def run_outcome(row: RunRow) -> str:
     """What came of a run, in half a line."""
     how = "" if row.ended == DONE else f" {row.ended}"
     if row.iops is None:

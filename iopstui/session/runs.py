@@ -19,9 +19,9 @@ from iopstui.linux.process.private import private_directory
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
-from iopstui.preflight.request import JobRequest, recorded
+from iopstui.preflight.request import JobRequest, recorded_job
 from iopstui.session.fio.current_run import CurrentRun
-from iopstui.session.fio.final_document import once, said_again
+from iopstui.session.fio.final_document import is_repeated, without_repeats
 from iopstui.session.fio.fio_run import (
     HOLD_S,
     OVER,
@@ -35,10 +35,10 @@ from iopstui.session.fio.fio_run import (
 )
 from iopstui.session.fio.write_budget import fio_wrote
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.run_preparation import RunPreparation, engage
+from iopstui.session.run_preparation import RunPreparation, recheck_writes
 from iopstui.session.session_options import RunPolicy
 from iopstui.session.stall_timeouts import StallTimeouts
-from iopstui.session.start_signal import StartSignal, armed, executed, planned
+from iopstui.session.start_signal import StartSignal, executed_event, planned_event, ready_event
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.sampling import Reading, Sampling
 from iopstui.session.tunable_changes import TunableChanges
@@ -179,14 +179,16 @@ class Runs:
         except IopstuiError as error:
             self._not_started(error)
             return
-        context.tape.job(recorded(step, request, prepared.text, prepared.files, prepared.binding))
+        context.tape.job(
+            recorded_job(step, request, prepared.text, prepared.files, prepared.binding)
+        )
         self._take(
             FioRun(
                 fio,
                 prepared,
                 private_directory,
                 self._sampling.interval_s,
-                lambda: engage(prepared, context.roots),
+                lambda: recheck_writes(prepared, context.roots),
                 context.target.on,
                 self._policy.hold,
                 self._policy.deadline_s,
@@ -194,7 +196,7 @@ class Runs:
         )
         self._planning = request.plan
         if request.plan:
-            context.emit(planned(context, self._current.step, prepared))
+            context.emit(planned_event(context, self._current.step, prepared))
         else:
             self._start_phase()
 
@@ -297,10 +299,10 @@ class Runs:
             elif isinstance(news, FioMessage):
                 self._context.notice("info", news.text)
             elif isinstance(news, ReadyToStart):
-                self._context.emit(armed(self._context, self._current.step, run.prepared))
+                self._context.emit(ready_event(self._context, self._current.step, run.prepared))
             elif isinstance(news, FioStarted) and self._word is not None:
                 self._told_begun(run)
-                self._context.emit(executed(
+                self._context.emit(executed_event(
                     self._context, self._current.step, self._word, news.monotonic_ns
                 ))  # fmt: skip
             elif isinstance(news, PhaseFinished):
@@ -344,9 +346,9 @@ class Runs:
 
     def _documents(self, documents: Sequence[NewDocument]) -> None:
         """Documents found at once: Kernel counters are read for the last of them alone."""
-        documents = once(documents)
+        documents = without_repeats(documents)
         held = self._held
-        if held and held.status and documents and said_again(documents[0].status, held.status):
+        if held and held.status and documents and is_repeated(documents[0].status, held.status):
             held.status, documents = documents[0].status, documents[1:]
             self._again = True
         for position, news in enumerate(documents):

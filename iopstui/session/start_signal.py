@@ -19,7 +19,7 @@ class StartSignal:
     error_ms: float | None = None
 
 
-def planned(context: Context, step: int, prepared: Prepared) -> events.RunPlanned:
+def planned_event(context: Context, step: int, prepared: Prepared) -> events.RunPlanned:
     """The event that says what is to be laid out where. Files that a job names itself are not in
     it: fio alone knows how long it would make them."""
     made = prepared.scratch.paths if prepared.scratch is not None else ()
@@ -28,7 +28,7 @@ def planned(context: Context, step: int, prepared: Prepared) -> events.RunPlanne
     return events.RunPlanned(context.now(), step, layout)
 
 
-def armed(context: Context, step: int, prepared: Prepared) -> events.RunReady:
+def ready_event(context: Context, step: int, prepared: Prepared) -> events.RunReady:
     """The event that says so."""
     made = tuple(f"{path}/" for path in map(str, prepared.made))
     writes = () if prepared.read_only else tuple(
@@ -37,7 +37,7 @@ def armed(context: Context, step: int, prepared: Prepared) -> events.RunReady:
     return events.RunReady(context.now(), step, writes if prepared.scratch is None else ())
 
 
-def executed(
+def executed_event(
     context: Context, step: int, word: StartSignal, monotonic_ns: int
 ) -> events.FioExecuted:
     """The event that says when fio was executed."""

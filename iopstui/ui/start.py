@@ -175,12 +175,12 @@ class _Sessions:
         options = self._options
         if not options.expect and options.baseline is None:
             return ()
-        from iopstui.experiment.baseline import held_against
+        from iopstui.experiment.baseline import with_baseline
         from iopstui.experiment.expectations import expectations_of, job_sections
 
         jobs = [job_sections(options.job, options.overrides)] if options.job else []
         expected = expectations_of(options.expect, options.tolerance, target, jobs)
-        return held_against(expected, options.baseline)
+        return with_baseline(expected, options.baseline)
 
     def background(self, controller: Controller) -> BackgroundExperiments:
         """Experiments in a session."""
@@ -258,13 +258,13 @@ def stretches_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]]) ->
     columns; "" if there was none."""
     if not sessions:
         return ""
-    from iopstui.session.run_rows import WIDTH, stretch_rows
+    from iopstui.session.run_rows import WIDTH, mark_interval_rows
 
     tables = []
     for target, told in sessions:
         if told:
             title = cut(printable(target.name), WIDTH - 10)
-            tables.append("\n".join((f"marks on {title}:", *stretch_rows(told[-MOST_RUNS:]))))
+            tables.append("\n".join((f"marks on {title}:", *mark_interval_rows(told[-MOST_RUNS:]))))
     return "\n\n".join(tables)
 
 

@@ -26,7 +26,7 @@ from iopstui.fleet.merging.merger import Merger
 from iopstui.output.fleet.sinks import TotalLines
 from iopstui.output.jsonl import event_object
 from iopstui.recording.reader import Recording, recording_path
-from iopstui.recording.replay import replayed
+from iopstui.recording.replay import replay_events
 
 Object = dict[str, Any]
 START_MS = 1.8e12
@@ -39,7 +39,7 @@ def frames(made: Callable[[Object], Object] = compact) -> list[Object]:
     (``lean``) JSON lines where they are recorded."""
     found = []
     with Recording(recording_path("demo")) as recording:
-        for event in replayed(recording):
+        for event in replay_events(recording):
             if isinstance(event, FrameReady) and event.frame.fio and not event.frame.flags:
                 found.append(made(event_object(event)))
     return found

@@ -9,7 +9,7 @@ import recordings as made
 from fio_recordings import DIRECTORY, LOGS, statuses, unpacked
 
 from iopstui.errors import UsageError
-from iopstui.experiment.baseline import held_against
+from iopstui.experiment.baseline import with_baseline
 from iopstui.model.experiment import baseline as model_baseline
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.metrics.summary import fio_summary
@@ -24,7 +24,7 @@ def test_a_recording_s_final_figure_and_its_spread(
     made.write(path, NAME)
     # the recording is short: that its figures are read right is tested without the check
     monkeypatch.setattr(model_baseline, "FEWEST", 1)
-    (one,) = held_against([parse_expectation("iops>=95%")], str(path))
+    (one,) = with_baseline([parse_expectation("iops>=95%")], str(path))
     final = fio_summary(statuses(NAME)[-1])
     iops = sum(part["iops"] for row in final["rows"] for part in row["directions"].values())
     assert one.base is not None and one.base.value == pytest.approx(iops)
@@ -38,18 +38,18 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(
     single, several = LOGS / "avg.json", unpacked(NAME, tmp_path)
     texts = ["iops>=95%", "write.clat.p99<=110%", "read.iops>=90%"]
     asked = [parse_expectation(text) for text in texts]
-    found = held_against(asked, str(single))
+    found = with_baseline(asked, str(single))
     values = [one.base.value for one in found if one.base]
     assert values == pytest.approx([399.733506, 1613824.0, 199.866755], rel=1e-3)
     assert all(one.base is not None and one.base.spread is None for one in found)
     documents = len(statuses(NAME))
     with pytest.raises(UsageError, match="intervals; a 95 % confidence"):
-        held_against(asked[:1], str(several))
+        with_baseline(asked[:1], str(several))
     monkeypatch.setattr(model_baseline, "FEWEST", documents - 2)
-    (one,) = held_against(asked[:1], str(several))
+    (one,) = with_baseline(asked[:1], str(several))
     assert one.base is not None and one.base.spread is not None
     # plain JSON has percentiles of its own
-    (one,) = held_against([parse_expectation("read.clat.p99<=110%")], str(LOGS / "mix.txt"))
+    (one,) = with_baseline([parse_expectation("read.clat.p99<=110%")], str(LOGS / "mix.txt"))
     assert one.base is not None and one.base.value == 160768
 
 
@@ -75,16 +75,16 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(
 def test_what_can_t_be_a_baseline_is_told(texts: list[str], file: str | None, said: str) -> None:
     asked = [parse_expectation(text) for text in texts]
     with pytest.raises(UsageError) as error:
-        held_against(asked, None if file is None else str(LOGS / file))
+        with_baseline(asked, None if file is None else str(LOGS / file))
     assert said in f"{error.value} {error.value.hint}"
 
 
 def test_of_several_runs_which_is_not_guessed() -> None:
     asked = [parse_expectation("iops>=95%")]
     with pytest.raises(UsageError, match="holds a sweep or a comparison"):
-        held_against(asked, str(DIRECTORY.parent / "recordings" / "sweep.iops"))
+        with_baseline(asked, str(DIRECTORY.parent / "recordings" / "sweep.iops"))
     with pytest.raises(UsageError, match=r"holds \d+ runs"):
-        held_against(asked, "demo")
+        with_baseline(asked, "demo")
 
 
 def test_impossible_figures_are_told(tmp_path: Path) -> None:
@@ -93,4 +93,4 @@ def test_impossible_figures_are_told(tmp_path: Path) -> None:
     path.write_text(text.replace('"io_bytes" : 2457600', '"io_bytes" : ' + "9" * 400))
     assert path.read_text() != text
     with pytest.raises(UsageError, match="impossible figures"):
-        held_against([parse_expectation("iops>=95%")], str(path))
+        with_baseline([parse_expectation("iops>=95%")], str(path))

@@ -16,7 +16,7 @@ import pytest
 from iopstui.errors import Missing
 from iopstui.fio import fence, fence_exec
 from iopstui.fio.fence import LANDLOCK, NAMESPACE, Fence, fenced, grant, started
-from iopstui.fio.inspect import ask
+from iopstui.fio.inspect import run_fio
 from iopstui.fio.process import FioProcess, abandoned_directories, private_directory
 
 # not that of a virtual environment, which reads files beside it
@@ -160,7 +160,7 @@ def test_no_thread_to_ask_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fence, "fence_kind", lambda: LANDLOCK)
     monkeypatch.setattr(threading.Thread, "start", start)
     with pytest.raises(Missing, match="Resource temporarily unavailable") as found:
-        ask(["/bin/true"], None, Fence())
+        run_fio(["/bin/true"], None, Fence())
     assert "ulimit -u" in found.value.hint
 
 

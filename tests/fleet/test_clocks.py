@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.fleet.hosts.clocks import DRIFT, Offset, apart
+from iopstui.fleet.hosts.clocks import DRIFT, Offset, start_spread
 
 WAYS = st.tuples(st.integers(0, 10**7), st.integers(0, 10**7))
 MS, SECOND = 10**6, 10**9
@@ -16,7 +16,7 @@ WALL_MS = 1_800_000_000_000.0
 
 
 def test_starts_are_as_far_apart_as_the_first_and_the_last_can_be_together() -> None:
-    assert apart([(5.0, 0.1), (6.5, 211.0), (5.5, 2.0)]) == (1.5, 213.0)
+    assert start_spread([(5.0, 0.1), (6.5, 211.0), (5.5, 2.0)]) == (1.5, 213.0)
 
 
 class Far:

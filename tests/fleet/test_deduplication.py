@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, stream
 
 from iopstui.cli.program import main
-from iopstui.fleet.deduplication import Deduplicator, each_once
+from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.merging.merger import Merger
 from iopstui.output.fleet.labelled_rows import several
 from iopstui.output.fleet.rows import merged_object
@@ -58,7 +58,7 @@ def test_a_file_appended_to_itself_and_its_copies_are_one(seed: int, data: st.Da
 def test_a_session_that_came_before_has_no_beginning_either() -> None:
     rows = two_runs(3)
     twice, once = [(row["host"], row) for row in rows + rows], Deduplicator()
-    found = [row for _, row in each_once(twice, once)]
+    found = [row for _, row in without_repeats(twice, once)]
     # what stands before a first frame, too
     assert sorted(found, key=str) == sorted(rows, key=str)
     assert sum(once.repeated.values()) == sum(row["event"] == "frame" for row in rows)
@@ -70,7 +70,7 @@ def test_a_later_session_without_a_frame_stands_where_it_stood() -> None:
               {"event": "step_finished", "host": "a", "error": "no room"}]  # fmt: skip
     for rows in (stream("a", 1, 2) + failed + [run], stream("a", 1, 2) + failed[:2] + [run]):
         labelled = [(row["host"], row) for row in rows]
-        assert [*each_once(labelled, Deduplicator())] == labelled
+        assert [*without_repeats(labelled, Deduplicator())] == labelled
 
 
 def test_what_is_another_session_is_counted() -> None:
@@ -90,7 +90,7 @@ def test_totals_of_another_merger_are_known_by_what_they_say() -> None:
     other = {**total, "fio": {"read": {"ios": 8}}}
     once = Deduplicator()
     rows = [("m", total), ("m", other), ("m", total), ("n", total), ("m", {"event": "merged"})]
-    assert [name for name, _ in each_once(rows + rows[-1:], once)] == ["m", "m", "n", "m"]
+    assert [name for name, _ in without_repeats(rows + rows[-1:], once)] == ["m", "m", "n", "m"]
     assert once.repeated == {"m": 2}
 
 
@@ -98,7 +98,7 @@ def test_totals_of_another_merger_are_known_by_what_they_say() -> None:
                                    {"t": float("nan")}])  # fmt: skip
 def test_odd_frames_are_the_merger_s(wrong: Row) -> None:
     row = {**frame("a", random.Random(1), 1.0, START_MS), **wrong}
-    assert len(list(each_once([("a", row)] * 2, Deduplicator()))) == 2
+    assert len(list(without_repeats([("a", row)] * 2, Deduplicator()))) == 2
 
 
 def test_a_file_that_is_named_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,9 +28,9 @@ from iopstui.fleet.session import (
     FleetSession,
     PlannedRun,
     RunVerdict,
-    how_of,
-    reasons,
-    troubles,
+    failed_hosts,
+    failure_text,
+    state_of_code,
 )
 
 WITHIN_S = 30.0
@@ -68,7 +68,7 @@ def test_what_can_t_be_planned_is_told_and_the_next_run_is_tried(
 
 
 def test_a_missed_verdict_is_no_failure_of_the_run() -> None:
-    assert [how_of(code) for code in (EXIT_OK, EXIT_VERDICT, EXIT_INTERRUPTED, 1)] == [
+    assert [state_of_code(code) for code in (EXIT_OK, EXIT_VERDICT, EXIT_INTERRUPTED, 1)] == [
         fleet_state.DONE, fleet_state.DONE, fleet_state.STOPPED, fleet_state.FAILED
     ]  # fmt: skip
 
@@ -167,8 +167,8 @@ def test_after_a_run_the_hosts_are_watched_until_the_next_one(
 def test_who_failed_is_named_with_the_reason_and_who_was_told_to_stop_is_not() -> None:
     errors = {"a": "interrupted", "b": "it lacks fio.", "c": "", "d": "cut", "e": "cut"}
     members = {name: SimpleNamespace(error=error) for name, error in errors.items()}
-    found = troubles(cast("Fleet", SimpleNamespace(members=members)))
-    assert reasons(found) == "b (it lacks fio), d (cut) and 1 more"
+    found = failed_hosts(cast("Fleet", SimpleNamespace(members=members)))
+    assert failure_text(found) == "b (it lacks fio), d (cut) and 1 more"
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.output.jsonl import event_object
 from iopstui.recording.reader import Recording, recording_path
-from iopstui.recording.replay import replayed
+from iopstui.recording.replay import replay_events
 
 
 @pytest.fixture(scope="module")
 def demo() -> tuple[list[Event], tuple[str, ...]]:
     with Recording(recording_path("demo")) as recording:
-        return list(replayed(recording)), recording.header.target.opened
+        return list(replay_events(recording)), recording.header.target.opened
 
 
 def line(event: Event, made: Any = dict) -> dict[str, Any]:

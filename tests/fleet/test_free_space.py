@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in, needs_of, shared_name, too_full
+from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in, needs_of, shared_name, why_too_full
 from iopstui.linux.devices.mounts import MountEntry, parse_mountinfo
 from iopstui.linux.devices.target import mount_of
 from iopstui.linux.roots import Roots
@@ -22,9 +22,9 @@ def need(system: str, gib: float, room: float) -> SpaceNeed:
 
 def test_what_all_lay_out_is_held_against_what_is_free() -> None:
     hosts = {f"n{i}": [need("nas:/a", 3, 10)] for i in range(1, 4)}
-    assert not list(too_full(hosts))
+    assert not list(why_too_full(hosts))
     hosts["n4"] = [need("nas:/a", 3, 12)]
-    (words,) = too_full(hosts)
+    (words,) = why_too_full(hosts)
     assert words == (
         "n1, n2, n3 and 1 more share nas:/a (nfs4): together they would create 12 GiB of "
         "files there, but only 10 GiB may be used (5 % stays free)"
@@ -34,10 +34,10 @@ def test_what_all_lay_out_is_held_against_what_is_free() -> None:
 def test_each_host_s_own_file_system_is_its_own() -> None:
     # one that is too small for its host was refused there
     hosts = {"a": [need("x", 3, 2), need("x", 3, 2)], "b": [need("y", 3, 10), need("z", 9, 10)]}
-    assert not list(too_full(hosts))
+    assert not list(why_too_full(hosts))
     # two places of one host in what another one fills, too
     hosts["c"] = [need("z", 1, 10), need("z", 1, 10)]
-    (words,) = too_full(hosts)
+    (words,) = why_too_full(hosts)
     assert words.startswith("b, c share z (nfs4): together they would create 11 GiB")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iopstui.fleet.hosts.free_space import SpaceNeed, too_full
+from iopstui.fleet.hosts.free_space import SpaceNeed, why_too_full
 from iopstui.fleet.hosts.same_file_system import (
     MOST_LOOKED_FOR,
-    alike,
-    joined,
-    seen_in,
-    to_look_for,
+    join_shared,
+    join_similar,
+    marks_found,
+    marks_to_find,
 )
 
 GIB = 1 << 30
@@ -24,47 +24,50 @@ def need(system: str, gib: float, free: float = 10, size: float = 100, mark: str
 
 
 def full(hosts: dict[str, list[SpaceNeed]]) -> bool:
-    return bool(list(too_full(hosts)))
+    return bool(list(why_too_full(hosts)))
 
 
 def test_nobody_looks_where_all_would_fit_into_one() -> None:
     hosts = {"a": [need("x", 4)], "b": [need("y", 4)]}
-    assert to_look_for(hosts) == {}
+    assert marks_to_find(hosts) == {}
     hosts["c"] = [need("y", 4)]
     # one host of each is enough: those of a name have the same one
-    assert to_look_for(hosts) == {"a": [".iopstui-_______y"], "b": [".iopstui-_______x"]}
+    assert marks_to_find(hosts) == {"a": [".iopstui-_______y"], "b": [".iopstui-_______x"]}
     # one name alone was held against its room already, and a host's own disk is nobody else's
-    assert to_look_for({"a": [need("x", 8)], "b": [need("x", 8)]}) == {}
+    assert marks_to_find({"a": [need("x", 8)], "b": [need("x", 8)]}) == {}
     own = SpaceNeed("boot 1", "/dev/vda", 9 * GIB, 10 * GIB)
-    assert to_look_for({"a": [own], "b": [need("x", 8)]}) == {}
+    assert marks_to_find({"a": [own], "b": [need("x", 8)]}) == {}
 
 
 def test_what_is_seen_is_one() -> None:
     hosts = {"a": [need("x", 6)], "b": [need("y", 6)], "c": [need("z", 6)]}
-    assert not full(hosts) and not full(joined(hosts, {"a": [], "b": []}))
-    one = joined(hosts, {"b": [".iopstui-_______x"]})
-    (words,) = too_full(one)
+    assert not full(hosts) and not full(join_shared(hosts, {"a": [], "b": []}))
+    one = join_shared(hosts, {"b": [".iopstui-_______x"]})
+    (words,) = why_too_full(one)
     assert words.startswith(
         "a, b share one file system (x (nfs4), y (nfs4)): together they would create 12 GiB"
     )
     # by a third one, too; and a name that nobody made shows nothing
-    three = joined(hosts, {"b": [".iopstui-_______x"], "c": [".iopstui-_______y"]})
+    three = join_shared(hosts, {"b": [".iopstui-_______x"], "c": [".iopstui-_______y"]})
     assert {needs[0].system for needs in three.values()} == {three["a"][0].system}
-    assert joined(hosts, {"a": [".iopstui-99999999", "../x"], "n": [".iopstui-_______x"]}) == hosts
+    assert (
+        join_shared(hosts, {"a": [".iopstui-99999999", "../x"], "n": [".iopstui-_______x"]})
+        == hosts
+    )
 
 
 def test_what_looks_alike_may_be_one() -> None:
     hosts = {"a": [need("x", 6)], "b": [need("y", 6, free=10.4, size=100.05)]}
     assert not full(hosts)
-    (words,) = too_full(alike(hosts), surely=False)
+    (words,) = why_too_full(join_similar(hosts), surely=False)
     assert words.startswith("a, b may share one file system")
     for other in (need("y", 6, free=12), need("y", 6, size=101)):
-        assert not full(alike({"a": [need("x", 6)], "b": [other]}))
+        assert not full(join_similar({"a": [need("x", 6)], "b": [other]}))
     # between two that are no pair stands one that is like both
     chain = {n: [need(n, 4, free=10 + 0.9 * place)] for place, n in enumerate("xyz")}
-    assert full(alike(chain))
+    assert full(join_similar(chain))
     disks = {n: [SpaceNeed(n, n, 6 * GIB, 10 * GIB, False, GIB, GIB)] for n in "ab"}
-    assert not full(alike(disks))
+    assert not full(join_similar(disks))
 
 
 def test_only_scratch_directories_are_looked_for(tmp_path: Path) -> None:
@@ -73,6 +76,6 @@ def test_only_scratch_directories_are_looked_for(tmp_path: Path) -> None:
     other.symlink_to("/nowhere")
     (tmp_path / "x").mkdir()
     names = [other.name, "x", f"../{tmp_path.name}/x", ".iopstui-", own.name, ".iopstui-zzzzzzzz"]
-    assert seen_in([str(own)], names) == [other.name, own.name]
-    assert seen_in([], names) == []
-    assert seen_in([str(own)], [".iopstui-zzzzzzzz"] * MOST_LOOKED_FOR + [own.name]) == []
+    assert marks_found([str(own)], names) == [other.name, own.name]
+    assert marks_found([], names) == []
+    assert marks_found([str(own)], [".iopstui-zzzzzzzz"] * MOST_LOOKED_FOR + [own.name]) == []

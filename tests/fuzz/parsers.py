@@ -55,7 +55,7 @@ def job_file(data: bytes) -> None:
     said = text(data)
     with contextlib.suppress(jobfile.AmbiguousLine):
         said = jobfile.canonical(said, {})
-    again = jobfile.changed(said, {"bs": "8k", "iodepth": "3"})
+    again = jobfile.overridden(said, {"bs": "8k", "iodepth": "3"})
     for section in jobfile.effective(again):
         assert section.options.get("bs") == "8k", section
     jobfile.sections(said)
@@ -72,7 +72,7 @@ def job_debug(data: bytes) -> None:
     said = text(data)
     fio_inspect.opened_files(said)
     options = fio_inspect._options(said)
-    fio_inspect.complaint(said.splitlines())
+    fio_inspect.error_line(said.splitlines())
     job_rules.objections(options)
     job_rules.removes_files(options)
 

@@ -29,7 +29,7 @@ def report(path: Path) -> str:
 
 def both(path: Path) -> dict[str, Any]:
     asked: list[bool] = []
-    whole, beside_it = story._told, story.beside
+    whole, beside_it = story._told, story.fold_in_parallel
 
     def told(recording: Any, several: bool) -> Any:
         asked.append(several)
@@ -41,9 +41,12 @@ def both(path: Path) -> dict[str, Any]:
         return found
 
     used: list[bool] = []
-    with mock.patch.object(story, "_told", told), mock.patch.object(story, "beside", by_several):
+    with (
+        mock.patch.object(story, "_told", told),
+        mock.patch.object(story, "fold_in_parallel", by_several),
+    ):
         found = report(path)
-    with mock.patch.object(story, "beside", lambda *_: None):
+    with mock.patch.object(story, "fold_in_parallel", lambda *_: None):
         in_order = report(path)
     return {
         "file": path.name, "beside": found, "in_order": in_order,

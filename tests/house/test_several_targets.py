@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
 from iopstui.model.block.device_watch import DeviceWatch
-from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, together
+from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, one_target
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.point import PointMeter
 from iopstui.model.findings import rules as d
@@ -34,7 +34,7 @@ from iopstui.output.table import TableSink
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, encoder
 from iopstui.recording.reader import Recording
-from iopstui.recording.replay import replayed
+from iopstui.recording.replay import replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report import story as report_data
 from iopstui.report.wording import recording as report_words
@@ -42,7 +42,7 @@ from iopstui.report.wording import recording as report_words
 LOOPS = tuple(
     Target(DEVICE, f"/dev/loop{n}", f"loop{n}", (f"loop{n}", "vda1", "vda")) for n in range(2)
 )
-BOTH = together(LOOPS)
+BOTH = one_target(LOOPS)
 
 # -- one target of several places
 
@@ -55,7 +55,7 @@ def test_every_device_once_and_what_lies_below_both_in_the_end() -> None:
 
 
 def test_what_lies_below_one_device_stands_under_it() -> None:
-    target = together(
+    target = one_target(
         [
             Target(DEVICE, "/dev/md0", "md0", ("md0", "sda", "sdb")),
             Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda1", "vda")),
@@ -67,14 +67,14 @@ def test_what_lies_below_one_device_stands_under_it() -> None:
 
 def test_one_place_alone_is_what_it_always_was() -> None:
     one = LOOPS[0]
-    assert together([one]) == one and not one.several and one.places == (one,)
+    assert one_target([one]) == one and not one.several and one.places == (one,)
     assert one.layers == (Layer("loop0"), Layer("vda1", 1), Layer("vda", 1))
     assert one.opened == ("loop0",) and one.name == "loop0"
 
 
 def test_two_directories_on_one_device_are_one_device() -> None:
     place = Target(DIRECTORY, "/a", "vda1", ("vda1", "vda"), "", "ext4", "/")
-    both = together([place, replace(place, path="/b")])
+    both = one_target([place, replace(place, path="/b")])
     assert both.several and both.on == ("vda1",) and both.name == "vda1"
     assert both.layers == (Layer("vda1"), Layer("vda", 1))
 
@@ -89,14 +89,14 @@ def test_a_file_system_on_several_devices_counts_each() -> None:
 
 def test_a_device_on_another_has_no_sum() -> None:
     partition = Target(DEVICE, "/dev/vda1", "vda1", ("vda1", "vda"))
-    target = together([partition, Target(DEVICE, "/dev/vda", "vda", ("vda",))])
+    target = one_target([partition, Target(DEVICE, "/dev/vda", "vda", ("vda",))])
     assert target.nested == ("vda1", "vda") and target.opened == ()
     assert target.on == ("vda1", "vda")
 
 
 def test_a_place_without_a_device_is_named() -> None:
     memory = Target(DIRECTORY, "/dev/shm", None, (), "tmpfs keeps files in memory")
-    target = together([memory, LOOPS[0]])
+    target = one_target([memory, LOOPS[0]])
     assert [place.path for place in target.unseen] == ["/dev/shm"]
     assert target.device == "loop0" and target.opened == ("loop0",)
 
@@ -238,7 +238,7 @@ def test_the_table_shows_the_sum_each_device_and_what_lies_below() -> None:
 
 
 def test_the_table_says_that_there_is_no_sum() -> None:
-    nested = together([LOOPS[0], Target(DEVICE, "/dev/vda", "vda", ("vda",))])
+    nested = one_target([LOOPS[0], Target(DEVICE, "/dev/vda", "vda", ("vda",))])
     lines = printed(nested)
     assert lines[0].endswith("2 devices without a sum")
     assert lines[-4].split()[-4:] == ["–"] * 4 and lines[-3].split()[:2] == ["loop0", "99.8"]
@@ -262,7 +262,9 @@ def test_all_of_them_are_recorded_and_replayed_the_same(tmp_path: Path) -> None:
     tape.stop()
     with Recording(tmp_path / "two.iops") as recording:
         assert recording.header.target == BOTH
-        again = [frame_object(e.frame) for e in replayed(recording) if isinstance(e, FrameReady)]
+        again = [
+            frame_object(e.frame) for e in replay_events(recording) if isinstance(e, FrameReady)
+        ]
     assert again == [frame_object(event.frame) for event in frames()]
 
 

@@ -19,7 +19,7 @@ from iopstui.linux.probe.counting import (
     InFlightMap,
     KernelTypes,
 )
-from iopstui.linux.probe.output import fine
+from iopstui.linux.probe.output import bucket_middle
 from iopstui.linux.probe.script import Region
 from iopstui.model.histogram import bucket_key
 
@@ -126,7 +126,7 @@ def test_a_latency_is_counted_in_fio_s_bucket(latency: int) -> None:
     SMALL.lasts(SMALL.request(), latency)
     after = SMALL.counts()
     ((_, kind, index),) = (key for key in after if after[key] != before.get(key, 0))
-    assert kind == 0 and fine(index) == bucket_key(latency)
+    assert kind == 0 and bucket_middle(index) == bucket_key(latency)
 
 
 def test_whatever_takes_longer_is_in_the_last_one() -> None:

@@ -14,7 +14,7 @@ from trees import Tree
 from iopstui.linux.probe.availability import why_not
 from iopstui.linux.probe.output import ProbeOutput, midpoint
 from iopstui.linux.probe.regions import regions
-from iopstui.linux.probe.script import Region, lacking, script
+from iopstui.linux.probe.script import Region, missing_features, script
 from iopstui.linux.probe.tracepoints import ASKED, parse_format, read_tracepoints
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.histogram import bucket_key
@@ -165,12 +165,12 @@ def test_it_prints_when_it_is_asked_or_by_the_clock() -> None:
 
 
 def test_a_kernel_without_a_tracepoint_or_field_is_told_of() -> None:
-    assert lacking(PARTS, [VDA, MD], HAVE) == []
+    assert missing_features(PARTS, [VDA, MD], HAVE) == []
     without = {name: fields for name, fields in HAVE.items() if name != "block_getrq"}
-    assert lacking((LATENCY,), [VDA], without) == []
-    assert lacking((LATENCY, WAY), [VDA], without) == ["block:block_getrq"]
+    assert missing_features((LATENCY,), [VDA], without) == []
+    assert missing_features((LATENCY, WAY), [VDA], without) == ["block:block_getrq"]
     other = {**HAVE, "block_rq_issue": frozenset({"dev", "sector", "rwbs"})}
-    assert lacking((LATENCY,), [VDA], other) == ["nr_sector of block:block_rq_issue"]
+    assert missing_features((LATENCY,), [VDA], other) == ["nr_sector of block:block_rq_issue"]
     older = {name: fields for name, fields in HAVE.items() if name != "block_rq_merge"}
     assert "block_rq_merge" not in script(PARTS, [VDA], older, 1000)
 
@@ -179,7 +179,7 @@ def test_a_kernel_without_a_tracepoint_or_field_is_told_of() -> None:
 def test_the_fields_of_several_kernels(kernel: str, root: Path) -> None:
     folder = root / "tests/fixtures/tracepoints" / kernel
     found = {path.name: parse_format(path.read_text()) for path in folder.iterdir()}
-    assert lacking(PARTS, [VDA, MD], found) == []
+    assert missing_features(PARTS, [VDA, MD], found) == []
     assert "common_type" not in found["block_rq_issue"] and "comm" in found["block_rq_issue"]
 
 

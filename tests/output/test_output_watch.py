@@ -10,7 +10,7 @@ from session_frames import whole_frames
 from watch_frames import frame, rates, watched
 
 from iopstui.events import FindingEnded, FindingReported, FrameReady, Mark
-from iopstui.model.block.target import DEVICE, Target, TargetPath, together
+from iopstui.model.block.target import DEVICE, Target, TargetPath, one_target
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
@@ -22,7 +22,7 @@ from iopstui.output.watch_summary import watch_summary
 from iopstui.output.watch_table import WatchTable, header, rows
 
 ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",))
-TWO = together([TargetPath(DEVICE, f"/dev/{name}", name, (name,)) for name in ("vda", "vdb")])
+TWO = one_target([TargetPath(DEVICE, f"/dev/{name}", name, (name,)) for name in ("vda", "vdb")])
 HIGH = replace(
     rates(999_999, 999_999, 9_999, 4096),
     r_bytes_s=5e10, w_bytes_s=5e10, r_await=123_456.0, w_await=123_456.0, aqu_sz=123_456.7,

@@ -14,7 +14,7 @@ from iopstui import events
 from iopstui import format as f
 from iopstui.model.metrics.frame import Frame
 from iopstui.recording.reader import Recording, recording_path
-from iopstui.recording.replay import replayed
+from iopstui.recording.replay import replay_events
 
 ROOT = Path(__file__).resolve().parents[2]
 AFFINITY, BUSY = (
@@ -31,7 +31,7 @@ def recording(picture: Picture) -> Recording:
 
 def frames(picture: Picture) -> Iterator[Frame]:
     with recording(picture) as opened:
-        yield from (e.frame for e in replayed(opened) if isinstance(e, events.FrameReady))
+        yield from (e.frame for e in replay_events(opened) if isinstance(e, events.FrameReady))
 
 
 def share(picture: Picture, begin: float, end: float) -> dict[int, float]:

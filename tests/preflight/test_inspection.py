@@ -76,8 +76,8 @@ def test_fio_is_asked_once_about_a_job_that_says_that_it_writes(
         asked.append(command)
         return real(command, *more)  # type: ignore[arg-type]
 
-    fio, real = find_fio(), fio_inspect.ask
-    monkeypatch.setattr(fio_inspect, "ask", ask)
+    fio, real = find_fio(), fio_inspect.run_fio
+    monkeypatch.setattr(fio_inspect, "run_fio", ask)
     text = "[a]\nsize=1m\nfilename=x\nrw={}\n"
     assert inspection.inspected(fio, tmp_path, text.format("write"), "it", tmp_path).writes
     assert len(asked) == 1 and "--readonly" not in asked[0]

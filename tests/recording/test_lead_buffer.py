@@ -17,7 +17,7 @@ from iopstui.recording import layout as form
 from iopstui.recording import lead_buffer as module
 from iopstui.recording.lead_buffer import DeltaBase, LeadBuffer
 from iopstui.recording.reader import Recording
-from iopstui.recording.replay import replayed
+from iopstui.recording.replay import replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
 
 QUIET = [replace(raw, fio=None, step=0, jobs=()) for raw in made.long_run(40, made.RUN)]
@@ -53,7 +53,7 @@ def test_its_frames_are_those_of_the_session_at_times_of_its_own(tmp_path: Path)
     one.start(Recorder(tmp_path / "a"))
     one.stop()
     with Recording(tmp_path / "a") as recording:
-        found = [e.frame for e in replayed(recording) if isinstance(e, events.FrameReady)]
+        found = [e.frame for e in replay_events(recording) if isinstance(e, events.FrameReady)]
         assert recording.header.started_ms == QUIET[18].wall_ms
     live = made.frames(QUIET)[19:30]
     assert [frame.t for frame in found] == [float(n) for n in range(1, 12)]

@@ -17,7 +17,7 @@ from iopstui import events
 from iopstui.output.jsonl import event_object
 from iopstui.recording import layout as form
 from iopstui.recording.reader import EventRecord, Recording, SampleRecord, recording_path
-from iopstui.recording.replay import replayed
+from iopstui.recording.replay import replay_events
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
 FILES = [recording_path("demo"), *sorted(KEPT.glob("*.iops"))]
@@ -107,6 +107,6 @@ def test_the_kinds_in_json_lines_stay() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_event_is_told_under_its_kind(path: Path) -> None:
     with Recording(path) as recording:
-        told = [(event.kind, event_object(event)) for event in replayed(recording)]
+        told = [(event.kind, event_object(event)) for event in replay_events(recording)]
     assert told and all(row["event"] == kind for kind, row in told)
     assert {kind for kind, _ in told} <= set(KINDS_IN_JSON)

@@ -17,7 +17,7 @@ from iopstui.output.replay import replay_headless
 from iopstui.recording import layout as form
 from iopstui.recording import replay
 from iopstui.recording.reader import Recording
-from iopstui.recording.replay import ReplaySession, replayed
+from iopstui.recording.replay import ReplaySession, replay_events
 from iopstui.recording.writer import Recorder
 
 WAIT_S = 30.0
@@ -87,7 +87,7 @@ def shown(event: events.FrameReady) -> str:
 def test_all_events_are_those_of_the_live_session(name: str, path: Path) -> None:
     taken = made.write(path, name)
     with Recording(path) as recording:
-        found = list(replayed(recording))
+        found = list(replay_events(recording))
     frames = [event for event in found if isinstance(event, events.FrameReady)]
     assert [e.frame for e in frames] == made.frames(taken)
     before, after = made.others(name)
@@ -102,7 +102,7 @@ def test_without_idle_frames_the_time_between_runs_is_left_out(path: Path) -> No
     made.tell(one, [*quiet, events.StepStarted(0.0, 1, "j", "t", (), True), *taken[2:]])
     one.close(events.SessionEnded(9.0, 0))
     with Recording(path) as recording:
-        frames = [e for e in replayed(recording) if isinstance(e, events.FrameReady)]
+        frames = [e for e in replay_events(recording) if isinstance(e, events.FrameReady)]
     assert [e.frame.seq for e in frames] == [raw.seq for raw in taken[2:]]
 
 
@@ -159,14 +159,14 @@ def test_of_two_recordings_in_one_file_the_second_is_named(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data * 2)
     with Recording(path) as recording:
-        played = list(replayed(recording))
+        played = list(replay_events(recording))
     last = played[-1]
     assert isinstance(last, events.Notice) and last.level == "warning"
     assert f"another recording begins at byte {len(data)};" in last.text
     assert f"tail -c +{len(data) + 1} {path} > OTHER.iops" in last.text
     path.write_bytes(data)
     with Recording(path) as recording:
-        once = list(replayed(recording))
+        once = list(replay_events(recording))
     assert played[: len(once)] == once
 
 
@@ -175,7 +175,7 @@ def test_a_cut_off_recording_says_so_at_its_end(path: Path) -> None:
     data = path.read_bytes()
     path.write_bytes(data[:-200])
     with Recording(path) as recording:
-        last = list(replayed(recording))[-1]
+        last = list(replay_events(recording))[-1]
     assert isinstance(last, events.Notice) and last.level == "warning"
     assert "damaged or cut off" in last.text
     # cut off between two chunks: nothing is damaged, but the end is missing
@@ -183,7 +183,7 @@ def test_a_cut_off_recording_says_so_at_its_end(path: Path) -> None:
         ends = [at for at, _ in recording.index().others]
     path.write_bytes(data[: ends[-1]])
     with Recording(path) as recording:
-        assert "has no end" in list(replayed(recording))[-1].text  # type: ignore[union-attr]
+        assert "has no end" in list(replay_events(recording))[-1].text  # type: ignore[union-attr]
 
 
 def test_one_begun_in_the_middle_of_a_run_says_so_once(path: Path) -> None:
@@ -194,7 +194,7 @@ def test_one_begun_in_the_middle_of_a_run_says_so_once(path: Path) -> None:
     made.tell(one, taken[3:])
     one.close(events.SessionEnded(9.0, 0))
     with Recording(path) as recording:
-        said = [e.text for e in replayed(recording) if isinstance(e, events.Notice)]
+        said = [e.text for e in replay_events(recording) if isinstance(e, events.Notice)]
     assert said == [replay.BEGINS_WITHIN]
 
 

@@ -17,7 +17,7 @@ from session_frames import whole_frames
 
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, SOME_HOSTS, Frame
-from iopstui.model.metrics.mark_intervals import MarkIntervals, middle
+from iopstui.model.metrics.mark_intervals import MarkIntervals, middle_of_frame
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.recording import layout as form
@@ -101,7 +101,7 @@ def follow(
     joined: MarkIntervals, frames: Sequence[Frame], start: float, cuts: Sequence[bool]
 ) -> None:
     """Whose middle is before the stretch's start is a block of its own (folding.py)."""
-    early = [frame for frame in frames if middle(frame) < start]
+    early = [frame for frame in frames if middle_of_frame(frame) < start]
     for frame in early:
         alone = blocks([frame], cuts)[0]
         joined.several(alone.measured, alone.first)

@@ -29,11 +29,11 @@ from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, SampleRecord
-from iopstui.recording.replay import replayed
+from iopstui.recording.replay import replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report import folding
 from iopstui.report.story import gather
-from iopstui.session.run_rows import take, take_stretch
+from iopstui.session.run_rows import add_mark_event, add_run_event
 
 HELPER = Path(made.__file__).parent / "report_beside.py"
 RUN = "3.33-p-mixed"
@@ -172,9 +172,9 @@ def by_frames(path: Path) -> tuple[list[RunRow], list[MarkInterval]]:
     with Recording(path) as recording:
         opened = recording.header.target.opened
         history, stretches = RunHistory(opened), MarkIntervals(opened)
-        for event in replayed(recording):
-            take(history, event)
-            take_stretch(stretches, event)
+        for event in replay_events(recording):
+            add_run_event(history, event)
+            add_mark_event(stretches, event)
     return history.rows, stretches.all
 
 

@@ -22,7 +22,7 @@ from iopstui.model.metrics.fields import find
 from iopstui.output import parquet as parquet_out
 from iopstui.output.csv_out import CsvSink
 from iopstui.recording.reader import Recording, recording_path
-from iopstui.recording.replay import replayed
+from iopstui.recording.replay import replay_events
 from iopstui.report.files import put, report, write_whole
 
 RECORDINGS = Path(__file__).parents[1] / "fixtures" / "recordings"
@@ -45,7 +45,7 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
     stream = io.StringIO()
     with Recording(path) as recording:
         sink = CsvSink(stream, recording.header.target.on)
-        for event in replayed(recording):
+        for event in replay_events(recording):
             sink.handle(event)
         sink.close()
     return list(csv.DictReader(io.StringIO(stream.getvalue())))

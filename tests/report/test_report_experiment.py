@@ -28,7 +28,7 @@ from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant, parse_ax
 from iopstui.output.replay import replay_headless
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, recording_path
-from iopstui.recording.replay import ReplaySession, replayed
+from iopstui.recording.replay import ReplaySession, replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.drawing.svg import Scale
 from iopstui.report.drawing.xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
@@ -75,7 +75,7 @@ def write(
 
 def told(path: Path) -> list[events.Event]:
     with Recording(path) as recording:
-        return list(replayed(recording))
+        return list(replay_events(recording))
 
 
 def test_a_sweep_of_several_runs_has_intervals_and_its_failures(path: Path) -> None:

@@ -15,7 +15,7 @@ from iopstui.errors import Missing, Refused
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.rights import how_to_open
 from iopstui.safety import locks
-from iopstui.safety.locks import holder, lock, lock_node, require_rights
+from iopstui.safety.locks import lock, lock_holder, lock_node, require_rights
 
 
 @pytest.fixture
@@ -49,20 +49,20 @@ def line(fd: int, kind: str = "FLOCK", pid: int = 77) -> str:
 def test_the_process_that_has_locked_it(tree: Tree, file: int) -> None:
     """proc_locks(5)"""
     other = "another program has locked it"
-    assert holder(file, tree.roots) == other, "the list can't be read"
+    assert lock_holder(file, tree.roots) == other, "the list can't be read"
     tree.proc(
         "locks", "1: FLOCK\n" + line(file, "POSIX") + "2: FLOCK  ADVISORY  WRITE 9 0:0:0 0 EOF"
     )
-    assert holder(file, tree.roots) == other
+    assert lock_holder(file, tree.roots) == other
     tree.proc("locks", "1: FLOCK\n" + line(file))
     ended = "a job left by an earlier iopstui is being stopped"
-    assert holder(file, tree.roots) == ended
+    assert lock_holder(file, tree.roots) == ended
     tree.proc("77/comm", "dd\x1b\n")
     tree.proc("77/cmdline", "dd\0if=iopstui\0of=/my/iopstui-copy/x\0")
-    assert holder(file, tree.roots) == "dd? (pid 77) has locked it"
+    assert lock_holder(file, tree.roots) == "dd? (pid 77) has locked it"
     for command in ("/usr/bin/iopstui\0run\0", "python3\0/home/me/iopstui.pyz\0"):
         tree.proc("77/cmdline", command)
-        assert holder(file, tree.roots) == "another iopstui (pid 77) runs one on it"
+        assert lock_holder(file, tree.roots) == "another iopstui (pid 77) runs one on it"
 
 
 def test_a_lock_that_somebody_has_is_waited_for_a_second(

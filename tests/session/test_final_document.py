@@ -6,7 +6,7 @@ import pytest
 from fio_recordings import samples, statuses
 
 from iopstui.model.metrics.frame import FINAL, PARTIAL, FrameBuilder
-from iopstui.session.fio.final_document import once, said_again
+from iopstui.session.fio.final_document import is_repeated, without_repeats
 from iopstui.session.fio.fio_run import NewDocument
 
 NAME = "3.19-q-said-twice"
@@ -15,9 +15,9 @@ NAME = "3.19-q-said-twice"
 def test_the_last_word_counts_once_with_the_time_it_took() -> None:
     """rate_iops=1000; fio 3.19 says 2.150 s, then 2.001: 851 IOPS were shown, as a whole second."""
     documents = [NewDocument(status, n > 0) for n, status in enumerate(statuses(NAME))]
-    kept = [news.status for news in once(documents)]
+    kept = [news.status for news in without_repeats(documents)]
     assert len(kept) == len(documents) - 1
-    assert [news.again for news in once(documents)] == [False] * (len(kept) - 1) + [True]
+    assert [news.again for news in without_repeats(documents)] == [False] * (len(kept) - 1) + [True]
     builder = FrameBuilder()
     last = [builder.feed(sample) for sample in samples(kept)][-1]
     assert last.fio is not None
@@ -30,8 +30,8 @@ def test_the_last_word_counts_once_with_the_time_it_took() -> None:
 def test_a_job_that_stands_still_is_no_last_word() -> None:
     first, second, *_ = statuses(NAME)
     again = replace(second, timestamp_ms=second.timestamp_ms + 1000)
-    assert not said_again(again, second)
-    assert not said_again(second, first)
+    assert not is_repeated(again, second)
+    assert not is_repeated(second, first)
     alive = [NewDocument(second, False), NewDocument(replace(second), False)]
-    assert once(alive) == alive
-    assert once([]) == []
+    assert without_repeats(alive) == alive
+    assert without_repeats([]) == []

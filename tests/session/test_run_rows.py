@@ -11,8 +11,8 @@ from session_frames import session
 from iopstui import events
 from iopstui.model.metrics.run_history import DONE, FAILED, STOPPED, RunHistory, RunRow
 from iopstui.recording.reader import Recording, recording_path
-from iopstui.recording.replay import replayed
-from iopstui.session.run_rows import WIDTH, take, text_rows
+from iopstui.recording.replay import replay_events
+from iopstui.session.run_rows import WIDTH, add_run_event, text_rows
 
 TITLE = "randread 4k  QD {} × 1 job"
 LONG = "randrw 512k  QD 4096 × 512 jobs"
@@ -21,7 +21,7 @@ LONG = "randrw 512k  QD 4096 × 512 jobs"
 def rows_of(told: Iterable[events.Event], devices: Iterable[str] = ("vda",)) -> list[RunRow]:
     history = RunHistory(tuple(devices))
     for event in told:
-        take(history, event)
+        add_run_event(history, event)
     return history.rows
 
 
@@ -72,7 +72,7 @@ def test_a_recording_gives_the_rows_of_the_live_session(tmp_path: Path) -> None:
             live.append(what)
     assert tape.close(events.SessionEnded(30.0, 0)) == ""
     with Recording(path) as recording:
-        found = rows_of(replayed(recording))
+        found = rows_of(replay_events(recording))
     assert found == rows_of(live)
     assert [row.ended for row in found] == [STOPPED, DONE]
     assert found[1].changed == ("iodepth 8 → 16", "direct 1 → 2", "nomerges 0 → 2")
@@ -81,7 +81,7 @@ def test_a_recording_gives_the_rows_of_the_live_session(tmp_path: Path) -> None:
 
 def test_the_demo_has_a_row_for_each_run() -> None:
     with Recording(recording_path("demo")) as recording:
-        found = rows_of(replayed(recording), recording.header.target.opened)
+        found = rows_of(replay_events(recording), recording.header.target.opened)
     assert len(found) > 1 and all(row.iops and row.p99_ns and row.seconds for row in found)
     assert "iodepth" in found[1].what or "numjobs" in found[1].what or "rq" in found[1].what
 

@@ -16,7 +16,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording
-from iopstui.recording.replay import replayed
+from iopstui.recording.replay import replay_events
 from iopstui.session.live import LiveSession
 from iopstui.session.session_options import SamplingOptions
 
@@ -150,7 +150,7 @@ def test_a_session_is_recorded_from_one_moment_to_another(here: Path) -> None:
     session.mark("second")
     session.close()
     with Recording(here / "part.iops") as recording:
-        again = list(replayed(recording))
+        again = list(replay_events(recording))
     shown = [e.frame for e in again if isinstance(e, kinds.FrameReady)]
     live = [e.frame for e in seen if isinstance(e, kinds.FrameReady)]
     assert [frame.seq for frame in shown] == [frame.seq for frame in live][-len(shown) :]

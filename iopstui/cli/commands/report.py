@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from iopstui.cli.command import Command
-from iopstui.report.formats import FORMATS, either
+from iopstui.report.formats import FORMATS, or_list
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="+", metavar="FILE",
                         help="recordings, fio's JSON (json, json+), fio's logs (NAME_clat.1.log "
                              "...), or one file of `fleet --record`")  # fmt: skip
-    names = either(f"x{one.suffixes[0]}" for one in FORMATS.values())
+    names = or_list(f"x{one.suffixes[0]}" for one in FORMATS.values())
     parser.add_argument("-o", "--output", metavar="OUT",
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip
     parser.add_argument("--format", choices=tuple(FORMATS),

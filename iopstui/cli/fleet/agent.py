@@ -20,7 +20,7 @@ from iopstui.fleet.hosts.facts import disks_of
 from iopstui.fleet.hosts.free_space import needs_of
 from iopstui.fleet.hosts.host_tunables import states_object
 from iopstui.fleet.hosts.orders import SPEAKS, SUMS
-from iopstui.fleet.hosts.same_file_system import seen_in
+from iopstui.fleet.hosts.same_file_system import marks_found
 from iopstui.fleet.merging.compact import to_text
 from iopstui.fleet.merging.packed import pack, to_wire
 from iopstui.fleet.merging.sums import MalformedRow, frame_sums
@@ -196,7 +196,7 @@ class Agent:
             self._session.alive()
 
     def _look(self, names: list[str]) -> None:
-        self.lines.say({"event": "seen", "names": seen_in(self._places, names)})
+        self.lines.say({"event": "seen", "names": marks_found(self._places, names)})
 
     def _say_tunables(self, session: LiveSession) -> None:
         self.lines.say({

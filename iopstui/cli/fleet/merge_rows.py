@@ -9,12 +9,12 @@ from pathlib import Path
 
 from iopstui.cli.terminal import say
 from iopstui.errors import EXIT_OK, UsageError
-from iopstui.fleet.deduplication import Deduplicator, each_once
+from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.output.fleet.labelled_rows import Labelled, file_rows, line_rows, several
 from iopstui.output.fleet.sinks import totals_sink
-from iopstui.output.replay import believed
+from iopstui.output.replay import checking_figures
 
 LABEL = "stdin"
 
@@ -34,7 +34,7 @@ def merge_files(
     named = _different([Path(file) for file in files], labels)
     paths = [path for path, _ in named]
     once = Deduplicator()
-    with believed(paths):
+    with checking_figures(paths):
         for labelled in _rows(named, labels, once):
             _feed(merger, *labelled)
             for second in merger.closed(early=not files):
@@ -75,7 +75,7 @@ def _rows(
 ) -> Iterable[Labelled]:
     if not files:
         lines = line_rows(sys.stdin.buffer, labels[0] if labels else LABEL, say)
-        return each_once(lines, once)
+        return without_repeats(lines, once)
     return several([file_rows(path, label, say) for path, label in files], say, once)
 
 

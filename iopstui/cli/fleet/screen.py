@@ -26,7 +26,14 @@ from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition
-from iopstui.fleet.session import FleetSession, PlannedRun, RunVerdict, how_of, reasons, troubles
+from iopstui.fleet.session import (
+    FleetSession,
+    PlannedRun,
+    RunVerdict,
+    failed_hosts,
+    failure_text,
+    state_of_code,
+)
 from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.output.fleet.scaling import scaling_words
 from iopstui.output.fleet.wording import whole_text
@@ -160,10 +167,10 @@ class FleetRunPlanner:
             passed = met if self._expected else None
             point, about = taken(fleet, merger, len(fleet.members), least, passed)
             code = _code_of_point(code, point, met)
-            gone = troubles(fleet)
-            about = [": ".join([*about, reasons(gone)])] if point is None and gone else about
+            gone = failed_hosts(fleet)
+            about = [": ".join([*about, failure_text(gone)])] if point is None and gone else about
             said = [*(about if code != EXIT_INTERRUPTED else ()), *said]
-        elif how_of(code) == FAILED:
+        elif state_of_code(code) == FAILED:
             said.insert(0, why_failed(fleet))
         words = (whole_text(merger.rated(), certified(merger)), *said)
         self._recorder.write(over_object(code, said))
@@ -179,11 +186,11 @@ def _code_of_point(code: int, point: ScalePoint | None, met: bool) -> int:
 
 def why_failed(fleet: Fleet) -> str:
     """Who failed or was lost, or why all were stopped."""
-    gone = troubles(fleet)
+    gone = failed_hosts(fleet)
     if fleet.stopped:
-        why = f"; {reasons(gone)}" if gone else ""
+        why = f"; {failure_text(gone)}" if gone else ""
         return f"all hosts were stopped: {fleet.stopped}{why}"
-    return f"{len(gone)} of {len(fleet.members)} hosts failed or were lost: {reasons(gone)}"
+    return f"{len(gone)} of {len(fleet.members)} hosts failed or were lost: {failure_text(gone)}"
 
 
 def _nothing(second: MergedSecond) -> None:

@@ -24,7 +24,7 @@ from iopstui.format import counted, put
 from iopstui.model.experiment.load_curve import points_of
 from iopstui.model.experiment.options import ExperimentOptions
 from iopstui.model.experiment.plan import ASK_FROM, Plan
-from iopstui.model.experiment.sensitivity import before
+from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.output.experiment.sink import ReportedExperiment
 from iopstui.output.experiment.sinks import experiment_sink
 from iopstui.safety.signals import StopSignals
@@ -48,7 +48,7 @@ def run_experiment(options: ExperimentOptions) -> int:
     setup = replace(setup, write_budget=options.run.write_budget)
     put(writes_text(setup), sys.stderr)
     if setup.plan.variants:
-        put(before(setup.plan, setup.spread), sys.stderr)
+        put(planned_sensitivity(setup.plan, setup.spread), sys.stderr)
     sink = experiment_sink(setup.plan, options.format, os.uname().nodename, setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
     told = ReportedExperiment(sink, sys.stderr, sys.stdout)

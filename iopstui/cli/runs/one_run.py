@@ -88,11 +88,11 @@ def _session(job: str, options: RunOptions) -> LiveSession:
 def _expected(job: str, options: RunOptions, target: Target) -> tuple[Expectation, ...]:
     if not options.expect and options.baseline is None:
         return ()  # as most runs: what judges takes as long to load as twenty of our files
-    from iopstui.experiment.baseline import held_against
+    from iopstui.experiment.baseline import with_baseline
     from iopstui.experiment.expectations import expectations_of, job_sections
 
     jobs = [job_sections(job, options.overrides)] if options.expect else []
-    return held_against(
+    return with_baseline(
         expectations_of(options.expect, options.tolerance, target, jobs), options.baseline
     )
 
@@ -132,12 +132,12 @@ def _judged(sink: VerdictSink) -> int:
                 "To see what it measures: --format jsonl",
             )
         if judged.passed is None:
-            from iopstui.experiment.baseline import instead
+            from iopstui.experiment.baseline import coarser_hint
 
             name = judged.expectation.partition(judged.op)[0].strip()
             raise UsageError(
                 f"--expect {judged.expectation!r} cannot be checked: {judged.why}.",
-                f"Run longer, e.g. --set runtime=60{instead(name)}.",
+                f"Run longer, e.g. --set runtime=60{coarser_hint(name)}.",
             )
     return EXIT_OK if all(judged.passed for judged in sink.judged) else EXIT_VERDICT
 

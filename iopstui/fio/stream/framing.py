@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fio.stream.intruders import without_intruders
-from iopstui.large_json import PAYS_FROM, quickly
+from iopstui.large_json import PAYS_FROM, fast_loads
 
 MAX_DOCUMENT_BYTES = 64 << 20
 
@@ -205,7 +205,7 @@ def decode(body: bytes) -> Iterator[Item]:
 
 
 def _loads(body: bytes, strict: bool) -> dict[str, Any] | None:
-    data = quickly(body) if strict and len(body) >= PAYS_FROM else None
+    data = fast_loads(body) if strict and len(body) >= PAYS_FROM else None
     # not strict: fio writes tabs and control characters of job names as they are
     try:
         if data is None:

@@ -24,7 +24,7 @@ SET_MS = 1.0
 """A wall clock is set by more; it is read a moment before or after the other one."""
 
 
-def apart(begun: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def start_spread(begun: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """How far apart instants are that several clocks have told, and how wrong that can be: each is
     (when, give or take). The first and the last can both be wrong."""
     times = [when for when, _ in begun]

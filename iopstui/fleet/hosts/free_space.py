@@ -106,7 +106,7 @@ def needs_in(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
     return needs
 
 
-def too_full(hosts: Mapping[str, Sequence[SpaceNeed]], surely: bool = True) -> Iterator[str]:
+def why_too_full(hosts: Mapping[str, Sequence[SpaceNeed]], surely: bool = True) -> Iterator[str]:
     """Why nobody may begin, in words: what several hosts are to lay out in one file system is more
     than there is room for. ``surely``: it is known to be one."""
     systems: dict[str, dict[str, list[SpaceNeed]]] = {}

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.fleet.hosts.free_space import SpaceNeed, too_full
+from iopstui.fleet.hosts.free_space import SpaceNeed, why_too_full
 from iopstui.safety.scratch import is_scratch_name
 
 MOST_LOOKED_FOR = 256
@@ -25,7 +25,7 @@ SAME_SIZE, SAME_FREE = 0.001, 0.01
 Needs = Mapping[str, Sequence[SpaceNeed]]
 
 
-def seen_in(places: Iterable[str], names: Sequence[str]) -> list[str]:
+def marks_found(places: Iterable[str], names: Sequence[str]) -> list[str]:
     """Which of the scratch directories' names are there beside those of ``places``. Looked up by
     name: a listing, and what is known of it, may be as old as the mount's caches allow."""
     found = []
@@ -36,7 +36,7 @@ def seen_in(places: Iterable[str], names: Sequence[str]) -> list[str]:
     return found
 
 
-def to_look_for(hosts: Needs) -> dict[str, list[str]]:
+def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
     """Which host is to look for which names: one host of each file system that several can mount,
     for those of the others. Empty where all would fit even into one of them."""
     first: dict[str, tuple[str, SpaceNeed]] = {}
@@ -47,7 +47,7 @@ def to_look_for(hosts: Needs) -> dict[str, list[str]]:
         host: [replace(need, system="") for need in needs if need.shared]
         for host, needs in hosts.items()
     }
-    if len(first) < 2 or not list(too_full(together)):
+    if len(first) < 2 or not list(why_too_full(together)):
         return {}
     asked: dict[str, list[str]] = {}
     for system, (host, _) in first.items():
@@ -56,7 +56,7 @@ def to_look_for(hosts: Needs) -> dict[str, list[str]]:
     return asked
 
 
-def joined(hosts: Needs, seen: Mapping[str, Sequence[str]]) -> dict[str, list[SpaceNeed]]:
+def join_shared(hosts: Needs, seen: Mapping[str, Sequence[str]]) -> dict[str, list[SpaceNeed]]:
     """The same with one name for file systems that are one: a host that was asked saw the mark of
     another one beside its own. One with several file systems saw it in any of them: all are taken
     for that one."""
@@ -70,7 +70,7 @@ def joined(hosts: Needs, seen: Mapping[str, Sequence[str]]) -> dict[str, list[Sp
     return _renamed(hosts, systems)
 
 
-def alike(hosts: Needs) -> dict[str, list[SpaceNeed]]:
+def join_similar(hosts: Needs) -> dict[str, list[SpaceNeed]]:
     """The same with one name for all that looks alike."""
     systems = _EqualNames()
     each = {need.system: need for _, need in _mountable(hosts)}

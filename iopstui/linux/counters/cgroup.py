@@ -56,12 +56,12 @@ def cpu_stat_files(roots: Roots) -> tuple[Path, ...]:
     found: list[Path] = []
     for one in parse_memberships(membership_text(roots)):
         path = "" if one.outside else one.path
-        for top in tops(roots, one, "cpu"):
-            found += (place / "cpu.stat" for place in upwards(top, path))
+        for top in hierarchy_roots(roots, one, "cpu"):
+            found += (place / "cpu.stat" for place in group_and_parents(top, path))
     return tuple(dict.fromkeys(file for file in found if os.path.isfile(file)))
 
 
-def tops(roots: Roots, member: Membership, controller: str) -> tuple[Path, ...]:
+def hierarchy_roots(roots: Roots, member: Membership, controller: str) -> tuple[Path, ...]:
     """Where the hierarchy is mounted if it is version 2, or one of ``controller``'s; else empty."""
     mounts = roots.sys / "fs/cgroup"
     if member.controllers == "":
@@ -71,13 +71,13 @@ def tops(roots: Roots, member: Membership, controller: str) -> tuple[Path, ...]:
     return ()
 
 
-def upwards(top: Path, path: str) -> tuple[Path, ...]:
+def group_and_parents(top: Path, path: str) -> tuple[Path, ...]:
     """The group's directory and those above it up to the hierarchy's ``top``, nearest first."""
     here = top / path.strip("/")
     return tuple(place for place in (here, *here.parents) if place == top or top in place.parents)
 
 
-def unified(top: Path) -> Path:
+def unified_root(top: Path) -> Path:
     """Version 2 has a place of its own where both versions are mounted (systemd's hybrid)."""
     beside = top / "unified"
     both = not _has_groups(top) and _has_groups(beside)

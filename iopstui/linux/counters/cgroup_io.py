@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.linux.counters.cgroup import unified
+from iopstui.linux.counters.cgroup import unified_root
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_int, read_text
 from iopstui.text import printable
@@ -126,6 +126,6 @@ def _whole(name: str, roots: Roots) -> str:
 
 def _top(mounts: Path) -> Path | None:
     """Where version 2 is mounted with the io controller."""
-    place = unified(mounts)
+    place = unified_root(mounts)
     there = "io" in (read_text(place / "cgroup.controllers") or "").split()
     return place if there else None

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from iopstui.linux.counters.cgroup import (
     Membership,
+    group_and_parents,
+    hierarchy_roots,
     membership_text,
     parse_memberships,
-    tops,
-    unified,
-    upwards,
+    unified_root,
 )
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_int, read_text
@@ -135,10 +135,10 @@ class IoLimits:
         every: list[_Group] = []
         own: list[_Group] = []
         for one in members:
-            for top in tops(self._roots, one, "blkio"):
+            for top in hierarchy_roots(self._roots, one, "blkio"):
                 if one.controllers == "":
-                    top = unified(top)
-                    every += (_group(top, place) for place in upwards(top, one.path))
+                    top = unified_root(top)
+                    every += (_group(top, place) for place in group_and_parents(top, one.path))
                 elif os.path.isdir(top):
                     # a container may see its own group alone, mounted as the top of all
                     place = top / one.path.strip("/")

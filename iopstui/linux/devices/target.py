@@ -18,7 +18,7 @@ from iopstui.model.block.target import (
     FILE,
     DeviceLinks,
     Target,
-    together,
+    one_target,
 )
 from iopstui.text import printable
 
@@ -116,7 +116,7 @@ def resolve_targets(
     found = [resolve_target(text, cwd, roots, devices, to_read=to_read) for text in texts]
     _check_kinds(texts, found)
     _check_different(texts, found)
-    target = together(found)
+    target = one_target(found)
     if target.nested is not None:
         top, below = target.nested
         raise UsageError(

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 
 from iopstui.linux.probe.process import PROGRAM
-from iopstui.linux.probe.script import Region, lacking
+from iopstui.linux.probe.script import Region, missing_features
 from iopstui.linux.probe.tracepoints import read_tracepoints, tracefs
 from iopstui.linux.roots import Roots
 
@@ -36,7 +36,7 @@ def why_not(
             "tracefs is not mounted",
             "mount -t tracefs tracefs /sys/kernel/tracing; in a container: run iopstui on the host",
         )
-    without = lacking(parts, regions, read_tracepoints(roots))
+    without = missing_features(parts, regions, read_tracepoints(roots))
     if without:
         return f"this kernel has no {', '.join(without)}", "a kernel with these tracepoints"
     return None

@@ -19,7 +19,7 @@ from dataclasses import replace
 from iopstui.linux.probe import bpf, counting
 from iopstui.linux.probe.availability import locked_down
 from iopstui.linux.probe.counting import CountMap, InFlightMap
-from iopstui.linux.probe.output import by_disk, fine
+from iopstui.linux.probe.output import bucket_middle, by_disk
 from iopstui.linux.probe.programs import BpfPrograms, ProbeCost
 from iopstui.linux.probe.script import DIRECTION_AT, REGION_AT, Region
 from iopstui.linux.process.clock import Clock
@@ -177,9 +177,9 @@ class BpfProbe:
         counters = memoryview(memory[self._bins.banks << self._bins.bank_bits :]).cast("Q")
         return ProbeSample(
             time_ns=now, arrived_ns=now, parts=PARTS, begun=self._begun, by=OWN,
-            device=by_disk(self._regions, counts, fine),
-            waiting=by_disk(self._regions, {}, fine), matrix={},
-            sizes=by_disk(self._regions, {}, fine), tasks=(),
+            device=by_disk(self._regions, counts, bucket_middle),
+            waiting=by_disk(self._regions, {}, bucket_middle), matrix={},
+            sizes=by_disk(self._regions, {}, bucket_middle), tasks=(),
             counts={"missed": counters[counting.MISSED >> 3],
                     "requeued": counters[counting.REQUEUED >> 3],
                     "unpaired": 0, "merged": 0, "sequential": 0, "issued": 0, "lost": 0,

@@ -96,8 +96,8 @@ class ProbeOutput:
             arrived_ns=arrived_ns,
             parts=self._parts,
             begun=self._begun,
-            device=by_disk(self._regions, _ints(maps, "d"), fine),
-            waiting=by_disk(self._regions, _ints(maps, "w"), fine),
+            device=by_disk(self._regions, _ints(maps, "d"), bucket_middle),
+            waiting=by_disk(self._regions, _ints(maps, "w"), bucket_middle),
             matrix=_matrix(_ints(maps, "x")),
             sizes=sizes,
             tasks=self._tasks(maps),
@@ -155,7 +155,7 @@ def by_disk(
     return found
 
 
-def fine(low: int) -> int:
+def bucket_middle(low: int) -> int:
     """The middle (ns) of the bucket of a latency with this number."""
     return midpoint(low, BUCKET_BITS)
 

@@ -56,7 +56,9 @@ class Region:
         return tuple(sorted(major << 20 | minor for major, minor in numbers))
 
 
-def lacking(parts: Sequence[str], regions: Sequence[Region], have: Tracepoints) -> list[str]:
+def missing_features(
+    parts: Sequence[str], regions: Sequence[Region], have: Tracepoints
+) -> list[str]:
     """What the script would need and this kernel doesn't have, in words."""
     wanted: list[str] = []
     if any(not region.bios for region in regions):

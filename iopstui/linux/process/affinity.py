@@ -18,7 +18,7 @@ def allowed() -> frozenset[int]:
     return frozenset(os.sched_getaffinity(0))
 
 
-def now() -> frozenset[int]:
+def current_cpus() -> frozenset[int]:
     """The CPUs that the calling thread may run on."""
     return frozenset(os.sched_getaffinity(0))
 

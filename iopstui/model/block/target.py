@@ -135,7 +135,7 @@ class Target(TargetPath):
         return on[0] if on else self.path
 
 
-def together(places: Sequence[Target | TargetPath]) -> Target:
+def one_target(places: Sequence[Target | TargetPath]) -> Target:
     """One target of these places, of which there must be one at least."""
     flat = tuple(_flat(places))
     first = flat[0]

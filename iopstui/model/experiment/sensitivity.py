@@ -29,7 +29,7 @@ TOO_FEW = f"at least {LEAST_REPEATS} repeats are needed to claim a difference"
 Runs = Sequence[Mapping[int, Point]]
 
 
-def before(plan: Plan, spread: float | None) -> str:
+def planned_sensitivity(plan: Plan, spread: float | None) -> str:
     """What the planned repeats can detect. ``spread`` is the noise from run to run as the user
     knows it (0.03: 3 %); ``None``: ASSUMED."""
     noise = f"{_percent(ASSUMED if spread is None else spread)} noise"
@@ -38,24 +38,24 @@ def before(plan: Plan, spread: float | None) -> str:
     return _expected(plan, ASSUMED if spread is None else spread, noise)
 
 
-def so_far(plan: Plan, runs: Runs) -> str:
+def sensitivity_so_far(plan: Plan, runs: Runs) -> str:
     """The same with the noise of the first KNOWN_FROM repeats; "" where it is not known."""
-    spread = seen(runs, plan.figure)
+    spread = measured_noise(runs, plan.figure)
     if spread is None:
         return ""
     return _expected(plan, spread, f"{_percent(spread)} noise (measured so far)")
 
 
-def after(plan: Plan, runs: Runs, repeats: int) -> str:
+def final_sensitivity(plan: Plan, runs: Runs, repeats: int) -> str:
     """What ``repeats`` could have detected, and how many would detect more; "" where it is not
     known."""
-    spread = seen(runs, plan.figure)
+    spread = measured_noise(runs, plan.figure)
     if spread is None:
         return ""
     return _detects(plan, repeats, spread, f"{_percent(spread)} noise (measured)")
 
 
-def stopped(plan: Plan, runs: Runs, repeats: int, reached: bool) -> str:
+def why_stopped(plan: Plan, runs: Runs, repeats: int, reached: bool) -> str:
     """Why a comparison with ``plan.until`` ended after ``repeats``."""
     what = f"the difference in {plan.figure} is"
     within = f"known to within ±{_percent(plan.until or 0.0)}"
@@ -63,7 +63,7 @@ def stopped(plan: Plan, runs: Runs, repeats: int, reached: bool) -> str:
         return f"{what} {within} after {repeats} repeats"
     at = "interrupted after" if repeats < plan.repeats else "after"
     words = f"{at} {repeats} of at most {plan.repeats} repeats {what} not {within}"
-    spread = seen(runs, plan.figure)
+    spread = measured_noise(runs, plan.figure)
     if spread is None:
         return words
     return f"{words}; with {_percent(spread)} noise (measured) that takes {_takes(plan, spread)}"
@@ -84,7 +84,7 @@ def _takes(plan: Plan, spread: float) -> str:
     return f"more than {MOST_REPEATS} repeats" if needed is None else f"about {needed} repeats"
 
 
-def seen(runs: Runs, figure: str) -> float | None:
+def measured_noise(runs: Runs, figure: str) -> float | None:
     """The noise of a figure from run to run, within a variant and a repeat, as a share; the largest
     of all variants. ``None`` with fewer than two complete repeats."""
     read = metric_named(figure).read

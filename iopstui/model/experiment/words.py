@@ -17,7 +17,7 @@ from iopstui.model.experiment.comparison import (
 )
 from iopstui.model.experiment.plan import BIND, Plan, letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.sensitivity import TOO_FEW, after, stopped
+from iopstui.model.experiment.sensitivity import TOO_FEW, final_sensitivity, why_stopped
 from iopstui.model.findings.evidence import cpu_words
 from iopstui.model.metrics.sequential import LEAST
 from iopstui.text import printable
@@ -71,12 +71,12 @@ class ComparisonResults:
             yield from payer
             yield from _unsettled(shifts, letter(number), not payer and not _placed(self.plan))
         if self.plan.until is not None:
-            yield stopped(self.plan, self.runs, self.complete, self.settled)
+            yield why_stopped(self.plan, self.runs, self.complete, self.settled)
             return
         if self.complete >= LEAST_REPEATS and not all(
             one.shown for group in self.tested if (one := primary_of(group)) is not None
         ):
-            yield from filter(None, [after(self.plan, self.runs, self.complete)])
+            yield from filter(None, [final_sensitivity(self.plan, self.runs, self.complete)])
         if self.complete < self.plan.repeats:
             yield (
                 f"interrupted after {self.complete} of {self.plan.repeats} repeats, too few "

@@ -5,7 +5,7 @@ and drops the last letter of ``[name`` without a bracket, hands sums to a shell,
 next line where one is too long. ``canonical`` takes only what has one meaning, and writes it so
 that fio can understand nothing else; whatever it refuses is refused with its line and the reason.
 
-``changed`` removes an option wherever it stands, under every name fio gives it, and writes the
+``overridden`` removes an option wherever it stands, under every name fio gives it, and writes the
 wanted value at the end of each job section, so that the change holds whatever ``[global]`` and the
 section said.
 """
@@ -77,7 +77,7 @@ class AmbiguousLine(UsageError):
 
 def canonical(text: str, environment: Mapping[str, str]) -> str:
     """``text`` so that every reader understands the same: one option or header a line, no comment
-    behind it, ``${VAR}`` replaced where it is set (``unset`` finds the others).
+    behind it, ``${VAR}`` replaced where it is set (``unset_variables`` finds the others).
 
     Raises Unclear for the first line that can't be understood for certain.
     """
@@ -169,7 +169,7 @@ def odd_number(name: str, value: str) -> str:
     return ""
 
 
-def unset(text: str) -> Iterator[tuple[str, str]]:
+def unset_variables(text: str) -> Iterator[tuple[str, str]]:
     """(variable, line) of every ``${VAR}`` that is still in a canonical text: not set."""
     for line in text.split("\n"):
         if not line.lstrip(_BLANK).startswith(("#", ";")):
@@ -220,7 +220,7 @@ def _replaced_by(option: str) -> frozenset[str]:
     return names_of(option) - _PLACES if beside is None else frozenset(beside)
 
 
-def changed(
+def overridden(
     text: str,
     overrides: Mapping[str, str],
     per_section: Mapping[int, Mapping[str, str]] | None = None,
@@ -254,7 +254,7 @@ def changed(
     return "\n".join([*out, *pending]).rstrip("\n") + "\n"
 
 
-def only(text: str, wanted: Iterable[int]) -> str:
+def only_sections(text: str, wanted: Iterable[int]) -> str:
     """The job file with these job sections alone, by their index (``[global]`` is not counted)."""
     keep, job, out, kept = set(wanted), -1, [], True
     for line in text.split("\n"):

@@ -90,7 +90,7 @@ class IntervalFigures:
         self.bins.add(later.bins.bins)
 
 
-def middle(frame: Frame) -> float:
+def middle_of_frame(frame: Frame) -> float:
     """The middle of what was measured: a frame counts to the stretch in which that is."""
     seconds = frame.fio.seconds if frame.fio is not None else frame.seconds
     return frame.t - (seconds or 0.0) / 2
@@ -154,7 +154,7 @@ class MarkIntervals:
 
     def frame(self, frame: Frame) -> None:
         """One more interval; one that began before the mark says nothing of what is behind it."""
-        if middle(frame) >= self._now.start:
+        if middle_of_frame(frame) >= self._now.start:
             self._now.measured.add(frame, self._devices)
 
     def several(self, later: IntervalFigures, first: float) -> None:

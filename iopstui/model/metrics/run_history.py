@@ -256,7 +256,7 @@ class RunHistory:
         before = self._before
         if before is None:
             return row
-        return replace(row, to_before=change(before.iops, row.iops), before=before.step)
+        return replace(row, to_before=percent_change(before.iops, row.iops), before=before.step)
 
     @property
     def rows(self) -> list[RunRow]:
@@ -268,7 +268,7 @@ class RunHistory:
         if base is None:
             return found
         return [
-            row if row is base else replace(row, to_base=change(base.iops, row.iops))
+            row if row is base else replace(row, to_base=percent_change(base.iops, row.iops))
             for row in found
         ]
 
@@ -288,7 +288,7 @@ class RunHistory:
         return newest
 
 
-def change(before: float | None, now: float | None) -> float | None:
+def percent_change(before: float | None, now: float | None) -> float | None:
     """By how many percent ``now`` is more than ``before``; ``None`` where that can't be said."""
     if before is None or now is None or before <= 0:
         return None

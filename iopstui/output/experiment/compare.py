@@ -11,7 +11,7 @@ from iopstui.events import PointFailed, PointFinished
 from iopstui.model.experiment.comparison import CpuShift, FigureComparison
 from iopstui.model.experiment.plan import Plan, letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.sensitivity import KNOWN_FROM, so_far
+from iopstui.model.experiment.sensitivity import KNOWN_FROM, sensitivity_so_far
 from iopstui.model.experiment.words import (
     CPUS_SHOWN,
     ComparisonResults,
@@ -45,7 +45,7 @@ class CompareOut(ExperimentSink[ComparisonResults]):
         """What the planned repeats find with the spread seen so far, said once."""
         if len(self.points) != KNOWN_FROM * len(self.plan.variants):
             return ""
-        return so_far(self.plan, self._runs()) if self.plan.repeats > KNOWN_FROM else ""
+        return sensitivity_so_far(self.plan, self._runs()) if self.plan.repeats > KNOWN_FROM else ""
 
     def table(self, out: TextIO) -> CompareTable:
         """A row a run, a row a figure."""

@@ -20,7 +20,7 @@ from iopstui.fleet.merging.sums import Object
 from iopstui.output.jsonl import event_object, session_object
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording
-from iopstui.recording.replay import ReplayFold, replayed
+from iopstui.recording.replay import ReplayFold, replay_events
 from iopstui.text import printable
 
 LONGEST_LINE = 16 << 20
@@ -67,7 +67,7 @@ def recording_rows(path: Path, label: str) -> Iterator[Labelled]:
         header = recording.header
         name = label or printable(header.host)
         yield name, session_object(name, header.target)
-        for event in replayed(recording, ReplayFold(header)):
+        for event in replay_events(recording, ReplayFold(header)):
             yield name, event_object(event)
 
 

@@ -14,7 +14,7 @@ from iopstui.model.samples import READ, WRITE
 from iopstui.output.csv_out import cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
-from iopstui.output.fleet.wording import SHOWN, absent, ends, whole_text
+from iopstui.output.fleet.wording import SHOWN, ends, missing_hosts, whole_text
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
@@ -49,7 +49,7 @@ class _LossMessages:
         self._before = self._device = ""
 
     def second(self, second: MergedSecond) -> None:
-        words = absent(second)
+        words = missing_hosts(second)
         if words and words != self._before:
             self._say(second, words)
         self._before = words

@@ -25,22 +25,22 @@ _HEAD = " ".join((
 ))  # fmt: skip
 
 
-def some(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """The first few of them."""
     told = ", ".join(printable(cut(name, 40)) for name in names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
     return f"{told} and {more} more" if more > 0 else told
 
 
-def absent(second: MergedSecond) -> str:
+def missing_hosts(second: MergedSecond) -> str:
     """Who is not in a second's totals: "97 of 100 hosts: node03 missing"; "" if all are."""
     if second.counted >= second.expected or ends(second):
         return ""
     why = []
     if second.missing:
-        why.append(f"{some(second.missing)} missing")
+        why.append(f"{first_names(second.missing)} missing")
     if second.incomplete:
-        why.append(f"{some(second.incomplete)} incomplete")
+        why.append(f"{first_names(second.incomplete)} incomplete")
     return f"{second.counted} of {counted(second.expected, 'host')}: {'; '.join(why)}"
 
 
@@ -64,7 +64,7 @@ def ending(found: MergeCertificate) -> Iterator[str]:
         (found.lost, "lost (no end was seen)"),
     ):  # fmt: skip
         if names:
-            words.append(f"{len(names)} {how}: {some(names)}")
+            words.append(f"{len(names)} {how}: {first_names(names)}")
     yield "; ".join(words)
     if found.fio_ios is not None:
         yield _certificate(found)
@@ -78,12 +78,12 @@ def _certificate(found: MergeCertificate) -> str:
         return held + "exactly the sum of fio's counts on all of them."
     words = f"exactly fio's count on {found.exact} of {found.hosts}"
     if found.differs:
-        words += f"; different on {some(found.differs)}"
+        words += f"; different on {first_names(found.differs)}"
         if found.ramp:
-            where = "" if found.ramp == found.differs else f" on {some(found.ramp)}"
+            where = "" if found.ramp == found.differs else f" on {first_names(found.ramp)}"
             words += f" (the difference{where} {RAMP_WORDS})"
     if found.unchecked:
-        words += f"; not checked on {some(found.unchecked)}"
+        words += f"; not checked on {first_names(found.unchecked)}"
     return f"{held}{words}."
 
 
@@ -142,5 +142,5 @@ def outcome_text(text: str, found: Mapping[str, Outcome]) -> str:
         words += f": {measured}{'' if '' in found else ' at the worst'}"
     for names, what in ((missed, "not met by"), (unknown, "not measured on")):
         if names and names != [""]:
-            words += f"; {what} {some(names)}"
+            words += f"; {what} {first_names(names)}"
     return words

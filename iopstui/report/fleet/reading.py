@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import UsageError
-from iopstui.fleet.deduplication import Deduplicator, each_once
+from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.fleet_events import FLEET
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.sums import MalformedRow
@@ -84,7 +84,7 @@ class Reading:
         """Those that are over, in their order; ``note`` is told each line. UsageError at the end of
         a file that has no frame."""
         merger = self.merger
-        for name, row in each_once(file_rows(self.path, "", self._say), self._once):
+        for name, row in without_repeats(file_rows(self.path, "", self._say), self._once):
             try:
                 merger.feed(name, row)
             except MalformedRow:

@@ -24,7 +24,7 @@ from iopstui.output.fleet.columns import (
     head_columns,
     like,
 )
-from iopstui.output.fleet.wording import ends, some
+from iopstui.output.fleet.wording import ends, first_names
 from iopstui.output.parquet import PACKAGE, ParquetTable, instant
 from iopstui.report.fleet.reading import Reading
 from iopstui.report.redact import WORD
@@ -75,7 +75,10 @@ class _Rows:
             # who adds up the rows has less than fio
             print(f"iopstui: not in the rows: {self._left} I/Os of seconds that a host has "
                   "measured only a part of", file=sys.stderr)  # fmt: skip
-        for title, words in (*reading.left_out(), *([("no end seen", some(lost))] if lost else ())):
+        for title, words in (
+            *reading.left_out(),
+            *([("no end seen", first_names(lost))] if lost else ()),
+        ):
             print(f"iopstui: {title}: {words}", file=sys.stderr)
 
     def _slot(self, host: str, slot: HostInterval, counted: bool) -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iopstui.fleet.deduplication import Deduplicator, each_once
+from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.fleet_events import FLEET
-from iopstui.fleet.hosts.clocks import apart
+from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.host import HostInterval, HostSeconds
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.outcome import MergeCertificate, certified
@@ -127,7 +127,7 @@ class FleetStory:
         fewer than two have said."""
         if len(self.began) < 2:
             return None
-        return apart(self.began)
+        return start_spread(self.began)
 
     def add(self, second: MergedSecond) -> None:
         """Take a second."""
@@ -217,6 +217,6 @@ def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
     story.hosts = merger.hosts
     story.broken, story.left_out = reading.broken, tuple(reading.left_out())
     if story.several:
-        rows = each_once(file_rows(path, "", lambda words: None), Deduplicator())
+        rows = without_repeats(file_rows(path, "", lambda words: None), Deduplicator())
         story.runs = [*runs_of(rows, reading.interval_s)]
     return story

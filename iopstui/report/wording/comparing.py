@@ -26,7 +26,7 @@ def together(stories: Sequence[Story]) -> str:
     return f"{words[len(stories)] if len(stories) < len(words) else len(stories)} {what}"
 
 
-def aligned(stories: Sequence[Story], shared: bool) -> str:
+def alignment_note(stories: Sequence[Story], shared: bool) -> str:
     """Where the charts of several begin, and whether they share their axis of time; "" where
     they do, and each begins with its recording."""
     words = "Charts start at the beginning of each recording's longest run." if any(

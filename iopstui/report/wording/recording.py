@@ -20,7 +20,7 @@ from iopstui.output.summary import interruption, reconciliation
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
 from iopstui.report.story import FindingEnds, Story
-from iopstui.session.run_rows import seconds, stretch_cells
+from iopstui.session.run_rows import mark_interval_cells, seconds
 from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import printable
 
@@ -176,7 +176,7 @@ def stretch_rows(story: Story) -> Iterator[Row]:
     """What was measured from each mark to the next."""
     for one in story.stretches:
         when = f"{units.clock(one.start)}-{units.clock(one.end)}"
-        yield (when, printable(one.text), *stretch_cells(one))
+        yield (when, printable(one.text), *mark_interval_cells(one))
 
 
 def probe_rows(run: Run) -> Iterator[Row]:

@@ -15,16 +15,16 @@ from iopstui.model.samples import FioStatus
 from iopstui.session.fio.fio_run import HOLD_S, NewDocument
 
 
-def said_again(status: FioStatus, before: FioStatus) -> bool:
+def is_repeated(status: FioStatus, before: FioStatus) -> bool:
     """True if fio repeats at once what it said ``before``."""
     return status.timestamp_ms - before.timestamp_ms < HOLD_S * 1000 and repeats(status, before)
 
 
-def once(documents: Sequence[NewDocument]) -> list[NewDocument]:
+def without_repeats(documents: Sequence[NewDocument]) -> list[NewDocument]:
     """The documents without those repeated after the last job has ended."""
     found: list[NewDocument] = []
     for news in documents:
-        if found and found[-1].maybe_final and said_again(news.status, found[-1].status):
+        if found and found[-1].maybe_final and is_repeated(news.status, found[-1].status):
             found.pop()
             news = replace(news, again=True)
         found.append(news)

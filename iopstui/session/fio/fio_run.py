@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from iopstui.events import LAYOUT, RUN
 from iopstui.fio.guard import descendants
-from iopstui.fio.inspect import Fio, complaint
+from iopstui.fio.inspect import Fio, error_line
 from iopstui.fio.job_text import expand
 from iopstui.fio.layout import LayoutWork
 from iopstui.fio.process import DEADLINE_S, OUTPUT, FioProcess
@@ -416,7 +416,7 @@ class FioRun:
                 "replaces an existing file; use a smaller size="
             )
         too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
-        because = complaint(too_long or log)
+        because = error_line(too_long or log)
         if too_long and self.prepared.longest is not None:
             most = f"{self.prepared.longest >> 20} MiB"
             limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -26,7 +26,7 @@ from iopstui.fleet.fleet_events import (
     ReplayRestarted,
     Told,
 )
-from iopstui.fleet.fleet_state import DONE, FAILED, STOPPED, natural
+from iopstui.fleet.fleet_state import DONE, FAILED, STOPPED, natural_key
 from iopstui.fleet.hosts.host_tunables import (
     HostTunableChange,
     HostTunableResult,
@@ -182,7 +182,7 @@ class FleetController:
     def knobs(self) -> Sequence[TunableState]:
         """Those of all hosts' disks, as they have said."""
         known = self.runs.settings.known
-        return together({host: known[host] for host in sorted(known, key=natural)})
+        return together({host: known[host] for host in sorted(known, key=natural_key)})
 
     def topology(self) -> Topology:
         """The machines' are not alike."""

@@ -27,7 +27,7 @@ from iopstui.fleet.fleet_state import (
     FleetState,
     HostState,
     order_key,
-    ordered,
+    sort_hosts,
 )
 from iopstui.fleet.hosts.nodes import expand, split
 from iopstui.text import printable
@@ -123,7 +123,7 @@ class HostsView:
         if key != self._chosen[0] or self._of is not scene.hosts:
             self._of = scene.hosts
             found = [one for one in self._of.values() if matches(one.name, self.words)]
-            self._chosen = (key, ordered(found, NAME, 0))
+            self._chosen = (key, sort_hosts(found, NAME, 0))
         return self._chosen[1]
 
     def rows(self, scene: FleetState, second: int, width: int, height: int) -> list[Row]:
@@ -307,7 +307,7 @@ def small_line(
 def ordered_by(lines: Sequence[HostState], order: str, second: int) -> list[HostState]:
     """In this order; "worst" are those that matter first, then the others, which are by name."""
     if order != WORST:
-        return ordered(lines, order, second)
+        return sort_hosts(lines, order, second)
     first = worst(lines, second)
     names = {one.name for one in first}
     return [*first, *(one for one in lines if one.name not in names)]

@@ -108,7 +108,7 @@ class FleetKeys(Part):
     def _turn(self, name: str, value: str) -> None:
         """Ask whether the hosts are to change it."""
         # here: the help of one machine's screen has these keys, too, and needs no fleet for it
-        from iopstui.fleet.fleet_state import natural
+        from iopstui.fleet.fleet_state import natural_key
         from iopstui.fleet.hosts.host_tunables import turn_of
         from iopstui.ui.fleet.question import Question, nobody
 
@@ -116,7 +116,7 @@ class FleetKeys(Part):
         if runs.settings.busy or board is None:
             self.port.say("info", "the hosts are asked already: a moment, please")
             return
-        hosts = sorted(board.scene.hosts, key=natural)
+        hosts = sorted(board.scene.hosts, key=natural_key)
         turn = turn_of(hosts, runs.settings.known, name, value)
         if not turn.hosts:
             self.port.say("warning" if turn.out else "info", nobody(turn))

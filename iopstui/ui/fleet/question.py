@@ -10,7 +10,7 @@ from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from iopstui.fleet.fleet_state import natural
+from iopstui.fleet.fleet_state import natural_key
 from iopstui.fleet.hosts.host_tunables import HostTunableChange
 from iopstui.format import counted
 from iopstui.text import printable
@@ -64,7 +64,7 @@ class Question(Modal[bool]):
 
     def _text(self) -> Text:
         turn, made = self._turn, Text()
-        for host, one in sorted(turn.hosts, key=lambda pair: natural(pair[0])):
+        for host, one in sorted(turn.hosts, key=lambda pair: natural_key(pair[0])):
             made.append(f"  {printable(host)}", style=BOLD)
             for disk, now in one.each:
                 made.append(f"  {disk}: ")

@@ -38,7 +38,7 @@ from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.session.run_rows import outcome, take, take_stretch
+from iopstui.session.run_rows import add_mark_event, add_run_event, run_outcome
 from iopstui.session.tick.outcomes import FAIL, PASS, together
 from iopstui.text import printable
 from iopstui.ui.state.findings import FoundEntry, ShownFindings
@@ -201,8 +201,8 @@ class LiveState:
         self.t = max(self.t, event.t)
         if self.experiment is not None:
             self.experiment.apply(event)
-        take(self.runs, event)
-        take_stretch(self.stretches, event)
+        add_run_event(self.runs, event)
+        add_mark_event(self.stretches, event)
         if isinstance(event, ExperimentEvent):
             self._experiment(event)
             return
@@ -331,7 +331,7 @@ class LiveState:
     def _outcome(self, event: StepFinished) -> str:
         rows = self.runs.rows
         if rows and rows[-1].step == event.step:
-            return outcome(rows[-1])
+            return run_outcome(rows[-1])
         return f"run {event.step} was stopped" if event.interrupted else f"run {event.step} is over"
 
     def _frame(self, frame: Frame) -> None:

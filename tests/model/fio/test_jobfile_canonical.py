@@ -153,7 +153,7 @@ def test_an_option_is_replaced_under_each_of_its_names(names: str) -> None:
         assert jobfile.names_of(name) == frozenset(names.split())
         old = "".join(f"{one}=old\n" for one in names.split())
         text = f"[global]\n{old}[a]\n{old}".rstrip()
-        assert jobfile.changed(text, {name: "new"}) == f"[global]\n[a]\n{name}=new\n"
+        assert jobfile.overridden(text, {name: "new"}) == f"[global]\n[a]\n{name}=new\n"
         (job,) = jobfile.effective(f"[global]\n{old}[a]\n{name}=new\n")
         places = {"filename", "directory"}  # for fio one does not replace the other
         rest = dict.fromkeys(places & set(names.split()), "old")
@@ -179,8 +179,8 @@ def test_a_variable_brings_nothing_but_a_value() -> None:
 
 def test_variables_that_are_not_set_are_named() -> None:
     text = canonical("[a]\nfilename=${NOWHERE}/x\n#${NOT_THIS}\nbs=${BS}\n", {"BS": "4k"})
-    assert list(jobfile.unset(text)) == [("NOWHERE", "filename=${NOWHERE}/x")]
-    assert not list(jobfile.unset(jobfile.changed(text, {"filename": "/dev/x"})))
+    assert list(jobfile.unset_variables(text)) == [("NOWHERE", "filename=${NOWHERE}/x")]
+    assert not list(jobfile.unset_variables(jobfile.overridden(text, {"filename": "/dev/x"})))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,10 @@ def test_set_takes_nothing_unclear(text: str) -> None:
 
 def test_only_some_sections() -> None:
     text = "[global]\nbs=4k\n[a]\nrw=read\n[b]\nrw=write\n[global]\nbs=8k\n[c]\n"
-    assert jobfile.only(text, [0, 2]) == "[global]\nbs=4k\n[a]\nrw=read\n[global]\nbs=8k\n[c]\n"
+    assert (
+        jobfile.only_sections(text, [0, 2])
+        == "[global]\nbs=4k\n[a]\nrw=read\n[global]\nbs=8k\n[c]\n"
+    )
 
 
 LINE = st.text(alphabet="ab[]#;=$ {}\t\r\x0b\n0x", max_size=12)

@@ -21,7 +21,7 @@ from iopstui.model.metrics.run_history import (
     STOPPED,
     RunHistory,
     RunRow,
-    change,
+    percent_change,
 )
 
 TITLE = "randread 4k  QD {} × {} jobs"
@@ -126,14 +126,14 @@ def test_the_idle_rest_behind_fio_s_last_second_is_not_the_device_s() -> None:
 
 @given(st.floats(1e-3, 1e9), st.floats(0, 1e9))
 def test_a_change_is_what_the_first_must_grow_by(before: float, now: float) -> None:
-    percent = change(before, now)
+    percent = percent_change(before, now)
     assert percent is not None
     assert before * (1 + percent / 100) == pytest.approx(now, abs=1e-9 * max(before, now))
 
 
 @pytest.mark.parametrize(("before", "now"), [(None, 1.0), (1.0, None), (0.0, 1.0)])
 def test_nothing_is_no_reference(before: float | None, now: float | None) -> None:
-    assert change(before, now) is None
+    assert percent_change(before, now) is None
 
 
 def test_each_run_is_held_against_the_one_before_and_the_base() -> None:
