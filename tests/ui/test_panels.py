@@ -136,7 +136,7 @@ def test_figures_of_a_run_that_is_over_are_not_those_of_this_second() -> None:
 def test_a_message_is_told_whole_before_the_own_cost() -> None:
     found, cost = state(), OwnCost(1.5, 0.0)
     found.say("info", "two runs are needed to lay them over each other")
-    line = bars.message_line(found, None, cost, 80, UTF8)
+    line = bars.message_line(found, None, cost, 72, UTF8)
     assert "lay them over each other" in text([line]) and "% CPU" not in text([line])
     assert "% CPU" in text([bars.message_line(found, None, cost, 120, UTF8)])
     at = fakes.frame(3)
