@@ -223,7 +223,7 @@ exec {real} "$@"
     ("more", "code", "why"),
     [
         ("rw=write", 3, "second run would overwrite"),
-        ("rw=read\nwrite_bw_log=log", 2, "would write the same one"),
+        ("rw=read\nwrite_bw_log=log", 2, "every run would overwrite it"),
     ],
 )
 def test_a_sweep_is_refused_before_its_first_point(
@@ -360,6 +360,6 @@ def test_files_of_a_job_leave_a_small_file_system_its_last(
         left = os.statvfs(place)
     assert peak.bytes <= 61 << 20 and left.f_bavail >= left.f_blocks // 21
     # whichever is seen first
-    told = ("a file may grow to", "only 5 % of the file system")
+    told = ("a file may grow to", "only 5 % free space left")
     assert done.returncode == 1 and any(one in done.stderr for one in told), done.stderr
     leave(here)

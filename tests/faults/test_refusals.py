@@ -20,7 +20,8 @@ MODES = {
 @contextlib.contextmanager
 def mounted_partition(node: str, place: Path) -> Iterator[list[str]]:
     part = one_partition(node)
-    sh("mkfs.ext4", "-q", part)
+    # or the kernel itself would write the tables in the first seconds after the mount
+    sh("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", part)
     with mounted(part, place / "mnt"):
         yield [node, part]
 
@@ -122,7 +123,7 @@ IN_USE: list[tuple[Kind, str]] = [
     (md_member, "md127"), (crypt_holder, "crypt"), (btrfs_member, "btrfs"),
     (opened_by_another, "open for writing"), (read_only, "read-only"),
 ]  # fmt: skip
-UNUSED: list[tuple[Kind, str]] = [(gpt_unused, "gpt"), (blank, "seems blank")]
+UNUSED: list[tuple[Kind, str]] = [(gpt_unused, "gpt"), (blank, "seems empty")]
 
 
 def swapped_out() -> int:
