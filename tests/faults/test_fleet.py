@@ -124,7 +124,7 @@ def test_a_shared_disk_that_is_too_small_for_all_is_left_alone(here: Path, tmp_p
             )  # fmt: skip
             assert done.returncode == 3, done.stderr
             assert "h1, h2, h3 share /dev/loop" in done.stderr
-            assert "together they would lay out 90 MiB there" in done.stderr
+            assert "together they would create 90 MiB of files there" in done.stderr
             assert [path.name for path in place.iterdir()] == ["lost+found"]
 
 
@@ -154,7 +154,7 @@ def test_an_export_that_has_two_names_is_filled_once(one: bool, here: Path, tmp_
         done = iopstui(*words, "60m", cwd=here)
         assert done.returncode == 3, done.stderr
         assert ("h1, h2 share one" if one else "h1, h2 may share one") in done.stderr
-        assert "together they would lay out 120 MiB there" in done.stderr
+        assert "together they would create 120 MiB of files there" in done.stderr
         assert ("--assume-apart" in done.stderr) is not one
         assert [*(base / "up").iterdir(), *(base / "other").iterdir()] == []
         if not one:

@@ -20,8 +20,8 @@ MODES = {
 @contextlib.contextmanager
 def mounted_partition(node: str, place: Path) -> Iterator[list[str]]:
     part = one_partition(node)
-    # or the kernel itself would write the tables in the first seconds after the mount
-    sh("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", part)
+    # else the kernel itself writes inode tables and journal in the first seconds after the mount
+    sh("mkfs.ext4", "-q", "-O", "^has_journal", "-E", "lazy_itable_init=0", part)
     with mounted(part, place / "mnt"):
         yield [node, part]
 
