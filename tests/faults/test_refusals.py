@@ -20,9 +20,9 @@ MODES = {
 @contextlib.contextmanager
 def mounted_partition(node: str, place: Path) -> Iterator[list[str]]:
     part = one_partition(node)
-    # else the kernel itself writes inode tables and journal in the first seconds after the mount
+    # else the kernel itself writes inode tables and bitmaps in the first seconds after the mount
     sh("mkfs.ext4", "-q", "-O", "^has_journal", "-E", "lazy_itable_init=0", part)
-    with mounted(part, place / "mnt"):
+    with mounted(part, place / "mnt", "-o", "no_prefetch_block_bitmaps,noinit_itable"):
         yield [node, part]
 
 
