@@ -11,6 +11,7 @@ from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.statistics import steadiness
+from iopstui.model.metrics.waits import MeanWaits
 from iopstui.model.rates import ratio
 
 LITTLE_TOLERANCE = 0.10
@@ -33,6 +34,8 @@ class Point:
     device's. ``fio_cpu`` is percent of one CPU, ``ctx_s`` fio's context switches per second.
     ``device_p50_ns``, ``device_p99_ns`` and ``stayed`` (the share, 0..1, of the requests that were
     completed on the CPU that allocated them) are the probe's.
+    ``wait_cpu``, ``wait_above``, ``wait_devices`` and ``wait_unknown`` divide the I/Os in flight by
+    the place where they wait (model/metrics/waits.py).
     ``runs`` is of how many runs this is the mean (model/experiment/repeated.py), ``iops_within``
     and ``latency_within`` (ns) are then 95 % intervals of it.
     Unknown is ``None``.
@@ -73,6 +76,10 @@ class Point:
     device_p50_ns: float | None = None
     device_p99_ns: float | None = None
     stayed: float | None = None
+    wait_cpu: float | None = None
+    wait_above: float | None = None
+    wait_devices: float | None = None
+    wait_unknown: float | None = None
     runs: int = 1
     iops_within: tuple[float, float] | None = None
     latency_within: tuple[float, float] | None = None
@@ -152,6 +159,7 @@ class PointMeter:
         self._wait_ms, self._requests = 0.0, 0
         self._device_bins: dict[int, int] = {}
         self._moved = self._stayed = 0.0
+        self._waits = MeanWaits()
         self._block: dict[int, float] = {}
         self._irq: dict[int, float] = {}
         paths = [
@@ -182,6 +190,7 @@ class PointMeter:
         if not (self._requests and {FINAL, PARTIAL} <= frame.flags):
             self._add_kernel(frame)
             self._add_probe(frame)
+            self._waits.add(frame.waits, frame.seconds)
 
     def _add_kernel(self, frame: Frame) -> None:
         disk = frame.together(self._devices)
@@ -256,6 +265,7 @@ class PointMeter:
         """The point with the figures of the kernel and of the probe."""
         device = histogram.percentiles(self._device_bins, (50.0, 99.0))
         requests, moved = self._value("ios/s"), self._value("bytes/s")
+        waits = self._waits.value
         return replace(
             point,
             device_iops=requests,
@@ -268,6 +278,10 @@ class PointMeter:
             device_p50_ns=device.get(50.0),
             device_p99_ns=device.get(99.0),
             stayed=self._stayed / self._moved if self._moved else None,
+            wait_cpu=waits.cpu if waits else None,
+            wait_above=waits.above if waits else None,
+            wait_devices=sum(waits.layers.values()) if waits and waits.layers else None,
+            wait_unknown=waits.unknown if waits else None,
         )
 
     def _sum(self, *names: str) -> float | None:

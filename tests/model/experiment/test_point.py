@@ -29,6 +29,7 @@ from iopstui.model.experiment.point import (
     run_s,
 )
 from iopstui.model.metrics.frame import PARTIAL
+from iopstui.model.metrics.waits import Waits
 
 NAME = "3.42-a-randread-grp"
 
@@ -370,3 +371,26 @@ def test_an_older_point_has_no_figures_that_came_later() -> None:
         1, 2, 3.0, 4.0, None, None, None, "", None, None, None, "clat", None, None, None, None,
         {}, {}, "", None, None, None, None, None, None, None, None, None, None, None, None, None,
     )  # fmt: skip
+
+
+def test_the_places_where_ios_wait_are_means_over_the_run() -> None:
+    meter = PointMeter(0.0, ["vda"])
+    for frame in whole_frames(NAME):
+        meter.add(
+            replace(frame, waits=Waits(8.0, 0.5, 1.5, {"dm-0": 2.0, "vda": 3.0}, None, None, 1.0))
+        )
+    found = meter.point()
+    assert found is not None
+    parts = (found.wait_cpu, found.wait_above, found.wait_devices, found.wait_unknown)
+    assert parts == pytest.approx((0.5, 1.5, 5.0, 1.0))
+    assert point_from_json(json.loads(json.dumps(point_json(found)))) == found
+
+
+def test_without_a_device_no_ios_are_known_to_be_in_one() -> None:
+    meter = PointMeter(0.0, [])
+    for frame in whole_frames(NAME):
+        meter.add(replace(frame, waits=Waits(8.0, 0.5, None, {}, None, None, 7.5)))
+    found = meter.point()
+    assert found is not None
+    assert (found.wait_above, found.wait_devices) == (None, None)
+    assert (found.wait_cpu, found.wait_unknown) == pytest.approx((0.5, 7.5))

@@ -37,6 +37,7 @@ POINT = Point(
     device_bw=20.0, merges=21.0,
     request_bytes=22.0, await_ns=23.0, fio_cpu=24.0, ctx_s=25.0,
     device_p50_ns=26.0, device_p99_ns=27.0, stayed=0.28,
+    wait_cpu=29.0, wait_above=30.0, wait_devices=31.0, wait_unknown=33.0,
 )  # fmt: skip
 FIGURES = {
     "iops_low": (1.0, "n"), "iops_high": (5.0, "n"),
@@ -49,6 +50,8 @@ FIGURES = {
     "cpu": (15000.0, "t"), "fio_cpu": (24.0, "pct"), "switches": (25.0, "n"),
     "device_p50": (26.0, "t"), "device_p99": (27.0, "t"), "stayed": (0.28, "%"),
     "most": (0.75, "%"), "most_on": (5.0, "0"), "completed_as": ("interrupts", "n"),
+    "wait_cpu": (29.0, "1"), "wait_above": (30.0, "1"), "wait_devices": (31.0, "1"),
+    "wait_unknown": (33.0, "1"),
 }  # fmt: skip
 WHOLE = "asked iodepth jobs device.queues device.nomerges device.nr_requests device.rq_affinity "
 WHOLE += "device.irq_cpu device.far_cpu host.cpus"
