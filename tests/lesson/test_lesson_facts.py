@@ -96,7 +96,7 @@ def test_no_right_to_turn_it(machine) -> None:  # type: ignore[no-untyped-def]
     around = machine(disk([[0, 1]], [1]), 2, refused)
     assert around.facts["can.rq_affinity"] is False
     why = lesson(around).cannot()["zero"]
-    assert "can't be turned here: It needs root. sudo iopstui." in why
+    assert "cannot be changed here: It needs root. sudo iopstui." in why
 
 
 def test_disks_that_differ_are_not_turned(machine) -> None:  # type: ignore[no-untyped-def]
