@@ -83,3 +83,21 @@ def test_a_device_s_node_of_another_name(tree: Tree) -> None:
     """/dev/null is a character device: no block device of that number is meant."""
     opened(tree, "/dev/null")
     assert writers([], tree.roots, {(1, 3)}) == ()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_kernel_s_nvme_target_writes_without_a_process(
+    tree: Tree, tmp_path: Path, enabled: bool
+) -> None:
+    file = tmp_path / "disk.img"
+    file.write_text("")
+    (tmp_path / "link").symlink_to(file)
+    for number, path in enumerate((tmp_path / "link", Path("/dev/gone"))):
+        namespace = f"kernel/config/nvmet/subsystems/nqn.one/namespaces/{number}"
+        tree.sys(f"{namespace}/device_path", f"{path}\n")
+        tree.sys(f"{namespace}/enable", f"{int(enabled)}\n")
+    expected = ("the kernel exports it over NVMe (nvmet, nqn.one)",) if enabled else ()
+    found = Writers(tree.roots)
+    assert found.of_file(str(file), {identity(file.stat())}) == expected
+    assert found.of_device(["/dev/gone"], []) == expected
+    assert found.of_device(["/dev/other"], []) == ()

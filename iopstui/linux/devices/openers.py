@@ -1,5 +1,5 @@
 """Which other programs have a device or file open for writing, or mapped (proc_pid_fd(5),
-proc_pid_fdinfo(5), proc_pid_maps(5))."""
+proc_pid_fdinfo(5), proc_pid_maps(5)), and what the kernel's NVMe target exports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
+from iopstui.linux.sysattr import decode, list_names, read_bytes, read_flag, read_text
 from iopstui.text import printable
 
 OPEN, MAPPED = "has it open for writing", "has it mapped for writing"
@@ -56,6 +56,7 @@ class Writers:
         for pid in list_names(roots.proc):
             if pid.isdecimal() and pid != own:
                 self._found += _of_process(roots.proc / pid)
+        self._found += _nvme_exports(roots)
         self._by_file: dict[File, list[Writable]] = {}
         self._by_name: dict[str, list[Writable]] = {}
         for one in self._found:
@@ -118,12 +119,29 @@ def _of_process(process: Path) -> Iterator[Writable]:
         for path, info in found:
             name = name or printable(read_text(process / "comm") or "?")
             who = f"{name} (pid {process.name}) {how}"
-            if info is None:
-                yield Writable(who, path)
-            elif stat.S_ISBLK(info.st_mode):
-                yield Writable(who, path, (os.major(info.st_rdev), os.minor(info.st_rdev)))
-            elif stat.S_ISREG(info.st_mode):
-                yield Writable(who, path, None, identity(info))
+            if (one := _writable(who, path, info)) is not None:
+                yield one
+
+
+def _writable(who: str, path: str, info: os.stat_result | None) -> Writable | None:
+    """None if it is neither a block device nor a regular file."""
+    if info is None:
+        return Writable(who, path)
+    if stat.S_ISBLK(info.st_mode):
+        return Writable(who, path, (os.major(info.st_rdev), os.minor(info.st_rdev)))
+    return Writable(who, path, None, identity(info)) if stat.S_ISREG(info.st_mode) else None
+
+
+def _nvme_exports(roots: Roots) -> Iterator[Writable]:
+    """nvmet opens devices without claiming them, and no process has the descriptor."""
+    top = roots.sys / "kernel/config/nvmet/subsystems"
+    for subsystem in list_names(top):
+        for number in list_names(top / subsystem / "namespaces"):
+            namespace = top / subsystem / "namespaces" / number
+            path = read_text(namespace / "device_path")
+            if path and read_flag(namespace / "enable"):
+                who = f"the kernel exports it over NVMe (nvmet, {printable(subsystem)})"
+                yield _writable(who, path, _stat(Path(path))) or Writable(who, path)
 
 
 def _opened(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:
