@@ -286,6 +286,13 @@ def test_a_shipped_lesson_is_one_that_can_be_finished(lesson: lessons.Lesson) ->
             assert known, "a knob may not be there to turn"
 
 
+@each_lesson
+def test_tables_and_commands_fit_80_columns(lesson: lessons.Lesson) -> None:
+    lines = Path(lesson.path).read_text("utf-8").splitlines()
+    kept = [line.strip()[2:] for line in lines if line.strip().startswith("| ")]
+    assert [line for line in kept if len(line) > 74] == []
+
+
 def test_the_last_one_explains_every_line() -> None:
     (report,) = [step for step in SHIPPED[6].steps if isinstance(step, ReportPage)]
     assert [part for part, _ in report.parts] == list(PARTS)
