@@ -101,3 +101,16 @@ def test_the_kernel_s_nvme_target_writes_without_a_process(
     assert found.of_file(str(file), {identity(file.stat())}) == expected
     assert found.of_device(["/dev/gone"], []) == expected
     assert found.of_device(["/dev/other"], []) == ()
+
+
+def test_an_exported_file_on_a_server_is_known_by_name_alone(tree: Tree, tmp_path: Path) -> None:
+    """Its server may be gone: to look at the file would hang."""
+    file = tmp_path / "disk.img"
+    file.write_text("")
+    tree.proc("self/mountinfo", f"41 1 0:40 / {tmp_path} rw - nfs4 server:/srv rw\n")
+    namespace = "kernel/config/nvmet/subsystems/nqn.one/namespaces/1"
+    tree.sys(f"{namespace}/device_path", f"{file}\n")
+    tree.sys(f"{namespace}/enable", "1\n")
+    found, files = Writers(tree.roots), {identity(file.stat())}
+    assert found.of_file(str(file), files)
+    assert found.of_device([], [], files) == ()

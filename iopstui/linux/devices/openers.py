@@ -134,6 +134,7 @@ def _writable(who: str, path: str, info: os.stat_result | None) -> Writable | No
 
 def _nvme_exports(roots: Roots) -> Iterator[Writable]:
     """nvmet opens devices without claiming them, and no process has the descriptor."""
+    remote = _Remote(roots.proc / "self")
     top = roots.sys / "kernel/config/nvmet/subsystems"
     for subsystem in list_names(top):
         for number in list_names(top / subsystem / "namespaces"):
@@ -141,7 +142,8 @@ def _nvme_exports(roots: Roots) -> Iterator[Writable]:
             path = read_text(namespace / "device_path")
             if path and read_flag(namespace / "enable"):
                 who = f"the kernel exports it over NVMe (nvmet, {printable(subsystem)})"
-                yield _writable(who, path, _stat(Path(path))) or Writable(who, path)
+                info = None if remote.holds(path) else _stat(Path(path))
+                yield _writable(who, path, info) or Writable(who, path)
 
 
 def _opened(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:
