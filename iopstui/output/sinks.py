@@ -7,8 +7,8 @@ from typing import Protocol, TextIO
 from iopstui.events import Event, FrameReady, StepFinished, StepStarted
 from iopstui.format import fit
 from iopstui.model.block.target import Target
+from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.summary import FramesTotal
-from iopstui.model.metrics.waits import MeanWaits
 from iopstui.output.narration import Narrator
 from iopstui.output.status_line import StatusLine, run_words
 from iopstui.output.summary import summary_text
@@ -34,7 +34,7 @@ class NarratedSink:
         self._err = err
         self._narrator = Narrator(err)
         self._total = FramesTotal()
-        self._waits = MeanWaits()
+        self._waits = RunWaits()
 
     def handle(self, event: Event) -> None:
         """Pass the event to the data, and unless it is a frame, to the words."""
@@ -42,11 +42,10 @@ class NarratedSink:
         self._narrator.handle(event)
         match event:
             case StepStarted():
-                self._total, self._waits = FramesTotal(), MeanWaits()
+                self._total, self._waits = FramesTotal(), RunWaits()
             case FrameReady():
                 self._total.add(event.frame.fio)
-                if event.frame.fio is not None:
-                    self._waits.add(event.frame.waits, event.frame.seconds)
+                self._waits.add(event.frame)
             case StepFinished() if event.summary:
                 text = summary_text(event.summary, self._total, self._waits.value)
                 text = fit(text, self._err.encoding)

@@ -14,10 +14,10 @@ from iopstui.events import Event, FrameReady, Notice, StepFinished, StepStarted
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.metrics import frame as flags
+from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import FramesTotal
-from iopstui.model.metrics.waits import MeanWaits
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.output.narration import Narrator
@@ -73,7 +73,7 @@ class TableSink:
         self._explained: set[str] = set()
         self._total = FramesTotal()
         self._probed = ProbeTotal()
-        self._waits = MeanWaits()
+        self._waits = RunWaits()
 
     def handle(self, event: Event) -> None:
         """Print what the event says."""
@@ -84,7 +84,7 @@ class TableSink:
         if isinstance(event, StepStarted):
             self._rows, self._seen = 0, ()
             self._explained, self._total = set(), FramesTotal()
-            self._probed, self._waits = ProbeTotal(), MeanWaits()
+            self._probed, self._waits = ProbeTotal(), RunWaits()
         elif isinstance(event, StepFinished) and event.summary:
             self._print("\n" + summary_text(event.summary, self._total, self._waits.value))
             probed = probe_text(self._probed)
@@ -98,8 +98,8 @@ class TableSink:
 
     def _frame(self, frame: Frame) -> None:
         self._total.add(frame.fio)
+        self._waits.add(frame)
         if frame.fio is not None:
-            self._waits.add(frame.waits, frame.seconds)
             self._probed.add(frame.probe, frame.opened)
         self._explain(frame)
         before, self._seen = self._seen, self._all_seen(frame)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,22 @@ def test_the_last_table_equals_fio_s_final_figures(here: Path) -> None:
     done = iopstui("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "32m", cwd=here)
     assert done.returncode == 0, done.stderr
     assert "exactly fio's count" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["table", "jsonl"])
+def test_the_places_where_ios_waited_add_up(here: Path, form: str) -> None:
+    """Reads that one CPU cannot keep up with: many of them wait for it until the end."""
+    done = iopstui(
+        "run", "--job", "randread-4k", "--set", "runtime=2", "--set", "numjobs=8", "--set",
+        "iodepth=1", "--set", "cpus_allowed=0", "--size", "4m", "--format", form, cwd=here,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (line,) = re.findall(r"^In flight ([0-9.]+): (.+)$", done.stdout + done.stderr, re.M)
+    places = {
+        name: float(value) for name, value in re.findall(r"([^,]+?) ([0-9.]+)(?:, |$)", line[1])
+    }
+    assert "waiting for a CPU" in places
+    assert sum(places.values()) == pytest.approx(float(line[0]), abs=0.06 * len(places))
 
 
 def test_a_group_of_different_sections_is_counted_by_what_both_have(here: Path) -> None:

@@ -7,11 +7,10 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from iopstui.model import histogram
-from iopstui.model.metrics.figures import Meter
+from iopstui.model.metrics.figures import Meter, RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.statistics import steadiness
-from iopstui.model.metrics.waits import MeanWaits
 from iopstui.model.rates import ratio
 
 LITTLE_TOLERANCE = 0.10
@@ -159,7 +158,7 @@ class PointMeter:
         self._wait_ms, self._requests = 0.0, 0
         self._device_bins: dict[int, int] = {}
         self._moved = self._stayed = 0.0
-        self._waits = MeanWaits()
+        self._waits = RunWaits()
         self._block: dict[int, float] = {}
         self._irq: dict[int, float] = {}
         paths = [
@@ -187,10 +186,10 @@ class PointMeter:
             self._max_ns = max(self._max_ns or 0, frame.fio.total.max_ns)
         for meter in self._meters.values():
             meter.add(frame)
+        self._waits.add(frame)
         if not (self._requests and {FINAL, PARTIAL} <= frame.flags):
             self._add_kernel(frame)
             self._add_probe(frame)
-            self._waits.add(frame.waits, frame.seconds)
 
     def _add_kernel(self, frame: Frame) -> None:
         disk = frame.together(self._devices)

@@ -14,6 +14,7 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS, LatencyStats, RequestStats
+from iopstui.model.metrics.waits import MeanWaits, Waits
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.sources import BY_NAME
 
@@ -209,6 +210,25 @@ class Meter:
         if part is None:
             return None, None
         return getattr(part, f"{path[2]}_ns"), part.samples.get(path[2])
+
+
+class RunWaits:
+    """Where a run's I/Os waited, as means over the frames of fio that ``Meter`` counts, too: in the
+    last interval, which has no more jobs, nobody knows who waited for a CPU."""
+
+    def __init__(self) -> None:
+        self._mean = MeanWaits()
+
+    def add(self, frame: Frame) -> None:
+        """Count one frame."""
+        idle = ends_idle(frame) and self.value is not None
+        if frame.fio is not None and RAMP not in frame.flags and not idle:
+            self._mean.add(frame.waits, frame.seconds)
+
+    @property
+    def value(self) -> Waits | None:
+        """The mean so far; ``None`` of nothing."""
+        return self._mean.value
 
 
 def _by_bins(path: Sequence[str]) -> bool:

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 from evidence_frames import disk, fio, frame
+from session_frames import whole_frames
 
 from iopstui.model.metrics.cpu_frames import CpuFrame
-from iopstui.model.metrics.figures import Meter, measurable
+from iopstui.model.metrics.figures import Meter, RunWaits, measurable
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad, DiskRates
 
 # 1 s with 100 reads, 10 writes ... and 3 s with three times as much of all but the writes
@@ -124,3 +126,23 @@ def test_all_devices_together() -> None:
     meter = Meter(path)
     meter.add(replace(both, opened=("vda", "vdb")))
     assert meter.value == 150
+
+
+def test_a_run_s_waits_add_up_although_its_last_interval_has_no_job() -> None:
+    """When fio has ended, nobody knows any more how long its jobs waited for a CPU."""
+    full = Waits(8.0, 1.0, 2.0, {"vda": 5.0}, None, None, 0.0)
+    last = Waits(8.0, None, 6.0, {"vda": 2.0}, None, None, 0.0)
+    middle = replace(whole_frames("3.42-a-randread-grp")[1], flags=frozenset(), waits=full)
+    frames = [
+        replace(middle, flags=frozenset({RAMP}), waits=last),
+        middle,
+        replace(middle, fio=None, waits=last),
+        replace(middle, flags=frozenset({FINAL, PARTIAL}), waits=last),
+    ]
+    total = RunWaits()
+    for one in frames:
+        total.add(one)
+    assert total.value == full
+    alone = RunWaits()
+    alone.add(frames[-1])
+    assert alone.value == last
