@@ -68,6 +68,7 @@ def _side(story: Story, scales: Scales) -> list[str]:
         pairs(words.facts(story)),
         *(part for one in story.experiments for part in experiment_html(story, one)),
         *_folded("Runs", _runs(story), len(story.runs), _over_runs(story)),
+        *_waits(story),
         *titled("Findings", words.findings(story)),
         *titled("Outcomes", (line for run in story.runs for line in words.verdicts(run))),
         *_charts(story, scales),
@@ -130,6 +131,14 @@ def _runs(story: Story) -> list[str]:
         table(words.DEVICE_HEAD, list(words.device_rows(story.header.target, story.runs)), left=1)
     )
     return parts
+
+
+def _waits(story: Story) -> list[str]:
+    head, rows = words.wait_table(story)
+    if not rows:
+        return []
+    return [f"<h2>{words.WAITS}</h2>", f"<p>{escape(words.WAITS_MEAN)}</p>",
+            table(head, rows, left=1)]  # fmt: skip
 
 
 def _histograms(story: Story) -> list[str]:

@@ -77,6 +77,9 @@ def _story(story: Story) -> Iterator[str]:
         yield from ("Device figures and latencies of each run, from all its frames:", "")
         yield from table(words.DEVICE_HEAD, words.device_rows(story.header.target, story.runs))
         yield ""
+    head, waits = words.wait_table(story)
+    if waits:
+        yield from (f"## {words.WAITS}", "", words.WAITS_MEAN, "", *table(head, waits), "")
     yield from _list("Findings", words.findings(story))
     yield from _list("Outcomes", (line for run in story.runs for line in words.verdicts(run)))
     yield from _list("What happened", words.happened(story))
