@@ -32,7 +32,7 @@ from iopstui.report import series
 from iopstui.report.drawing.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
 from iopstui.report.files import kind_of, rendered, report
 from iopstui.report.formats import TEXTS
-from iopstui.report.markdown import markdown
+from iopstui.report.page import markdown
 from iopstui.report.run import BUSY, QUEUE, Run
 from iopstui.report.series import points
 from iopstui.report.story import gather

@@ -356,7 +356,7 @@ def name_of(run: Run) -> str:
 def job_file_title(story: Story) -> str:
     """What the job file is that a report shows."""
     return ("Job file made from the options in fio's JSON" if story.foreign
-            else "the job file")  # fmt: skip
+            else "The job file")  # fmt: skip
 
 
 def verdicts(run: Run) -> Iterator[str]:
