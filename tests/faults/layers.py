@@ -193,7 +193,7 @@ def lvm_snapshot_mounted(build: Build) -> Layers:
 
 
 def _snapshot(name: str) -> str:
-    lvm("lvcreate", "-s", "-L", "4M", "-n", name, f"{VG}/origin")
+    lvm("lvcreate", "-s", "-L", "12M", "-n", name, f"{VG}/origin")
     return lv(name)
 
 

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from iopstui.cli.runs.check_files import CheckCollector, check_files
 from iopstui.cli.runs.exporting import exported
 from iopstui.cli.runs.run_session import run_to_the_end
 from iopstui.cli.terminal import answering, say
@@ -24,12 +25,13 @@ from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.options import RunOptions
-from iopstui.output.sinks import EventSink, StatusSink, make_sink
+from iopstui.output.sinks import PLAIN, EventSink, StatusSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
+from iopstui.session.tick.outcomes import judged_text
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation
@@ -40,9 +42,18 @@ NEVER_STEADY = (
 )
 
 
-def run_job(job: str, options: RunOptions, kind: str) -> int:
-    """The exit code. Data as ``kind`` ("table", "jsonl", "csv" or "influx") on stdout, everything
-    else on stderr."""
+def run_job(job: str, options: RunOptions, kind: str, plain_every_s: float = 0.0) -> int:
+    """The exit code. Data as ``kind`` ("table", "jsonl", "csv", "influx" or "plain") on stdout,
+    everything else on stderr. ``plain_every_s`` is the time between plain status lines."""
+    title = " on ".join((f"run {job}", *options.targets[:1]))
+    with check_files(options.junit, options.summary, title) as checks:
+        checks.exit_code = _run_job(job, options, kind, checks, plain_every_s)
+        return checks.exit_code
+
+
+def _run_job(
+    job: str, options: RunOptions, kind: str, checks: CheckCollector, plain_every_s: float
+) -> int:
     find_fio()
     clean_up_and_say(say, Roots())
     if options.precondition:
@@ -56,11 +67,17 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
             options = preconditioned(options)
         session = _session(job, options)
         export(session)
-        return _run(job, options, kind, session)
+        judging = _sink(kind, session.target, plain_every_s)
+        return _run(job, options, judging, session, checks)
 
 
-def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
-    judging = _sink(kind, session.target)
+def _run(
+    job: str,
+    options: RunOptions,
+    judging: VerdictSink,
+    session: LiveSession,
+    checks: CheckCollector,
+) -> int:
     sink: EventSink = judging
     if options.hold:
         from iopstui.cli.runs.start_gate import StartGateSink
@@ -69,8 +86,12 @@ def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
     with answering(options.expect):
         finished = run_to_the_end(session, job, options.overrides, sink)
     code = _verdict(finished, session.exit_code)
+    for judged in judging.judged:
+        checks.add(judged.expectation, judged.passed, judged_text(judged))
     if code != EXIT_OK:
         return code
+    if options.until_steady:
+        checks.add("steady state", session.steady, "" if session.steady else NEVER_STEADY)
     if options.until_steady and not session.steady:
         say(NEVER_STEADY)
         return EXIT_VERDICT
@@ -116,8 +137,10 @@ def _check(job: str, options: RunOptions) -> None:
         remove(private)
 
 
-def _sink(kind: str, target: Target) -> VerdictSink:
-    data = make_sink(kind, sys.stdout, sys.stderr, target, os.uname().nodename)
+def _sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
+    data = make_sink(kind, sys.stdout, sys.stderr, target, os.uname().nodename, plain_every_s)
+    if kind == PLAIN:
+        return VerdictSink(data, sys.stdout)
     return VerdictSink(
         StatusSink(data, sys.stderr, sys.stdout), sys.stdout if kind == "table" else sys.stderr
     )
