@@ -35,7 +35,7 @@ _WORDS = (
     (flags.NO_FIO, "no fio"),
     (flags.PARTIAL, "partial"),
 )
-EXPLAINED = (
+_EXPLAINED = (
     (
         flags.NO_LATENCY,
         "this job measures no latency (gtod_reduce, disable_clat, io_submit_mode=offload ...), "
@@ -55,7 +55,6 @@ EXPLAINED = (
         "iodepth × numjobs (a bug of this fio version); the IOPS are not affected",
     ),
 )
-"""What is said once of intervals with a flag."""
 _SHOWN = ("p50", "p99", "p99.9")
 
 
@@ -116,7 +115,7 @@ class TableSink:
         return tuple(name for name in DIRECTIONS if name in now or name in self._seen)
 
     def _explain(self, frame: Frame) -> None:
-        for flag, text in EXPLAINED:
+        for flag, text in _EXPLAINED:
             if flag in frame.flags and flag not in self._explained:
                 self._explained.add(flag)
                 self._narrator.handle(Notice(frame.t, "info", text))
