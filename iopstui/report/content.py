@@ -54,6 +54,9 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     yield Heading(2, "Runs")
     yield from _several_runs(story)
     yield from _folded(story, [*_runs(story)])
+    head, waits = words.wait_table(story)
+    if waits:
+        yield from (Heading(2, words.WAITS), Text(words.WAITS_MEAN), Table(head, waits))
     yield from titled("Findings", words.findings(story))
     yield from titled("Outcomes", (line for run in story.runs for line in words.verdicts(run)))
     drawn = charts(story, scales) if scales is not None else ()

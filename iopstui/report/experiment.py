@@ -44,11 +44,17 @@ from iopstui.output.experiment.sweep import (
     pass_table,
 )
 from iopstui.session.tick.outcomes import FAIL, PASS, outcome_text
-from iopstui.tables import texts, titles
+from iopstui.tables import Column, texts, titles
 from iopstui.text import printable
 
 Row = tuple[str, ...]
 
+
+def _most_waits(most: tuple[str, float] | None) -> str:
+    return f"{printable(most[0])} {most[1]:.1f}" if most else units.MISSING
+
+
+_WAITS = Column("point/most_waits", "waits most in", form=_most_waits)
 _INTERVALS = (
     MEANS[0], replace(MEANS[2], title="IOPS, 95 %"), replace(MEANS[4], title="mean, 95 %")
 )  # fmt: skip
@@ -154,9 +160,9 @@ def points_table(one: Experiment) -> tuple[Row, list[Row]]:
     """A row a point; with expectations a last column of outcomes."""
     if one.plan.variants:
         names = [printable(variant.label) for variant in one.plan.variants]
-        return ("run", "", "settings", *titles(COMPARED)), [
+        return ("run", "", "settings", *titles(COMPARED), _WAITS.title), [
             (str(event.index + 1), letter(event.variant), names[event.variant],
-             *texts(COMPARED, event))
+             *texts(COMPARED, event), _WAITS.text(event))
             for event in one.ordered
         ]  # fmt: skip
     head, rows = _swept(one)
@@ -168,7 +174,7 @@ def points_table(one: Experiment) -> tuple[Row, list[Row]]:
 
 def _swept(one: Experiment) -> tuple[Row, list[Row]]:
     """The rows of a sweep's points; of several runs each the means, with intervals."""
-    columns = [*labels(replace(one.plan, repeats=1)), *FIGURES]
+    columns = [*labels(replace(one.plan, repeats=1)), *FIGURES, _WAITS]
     columns += _INTERVALS if one.plan.repeats > 1 else ()
     return titles(columns), [texts(columns, event) for event in one.measured]
 
