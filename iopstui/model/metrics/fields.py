@@ -124,7 +124,7 @@ def _wait_fields() -> Iterator[Field]:
          "null without a job"),
         ("above", "of them, above the block layer: page cache, file system, cgroup limit, the "
          "job's own work; null without a job"),
-        ("queue", "of those in the lowest devices, waiting in scheduler or for a tag (probe)"),
+        ("queue", "of those in the lowest devices, waiting in the I/O scheduler (probe)"),
         ("device", "of those in the lowest devices, issued and not completed (probe)"),
         ("unknown", "of them, in a place that no counter shows"),
     ):  # fmt: skip

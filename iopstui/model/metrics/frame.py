@@ -264,9 +264,11 @@ class FrameBuilder:
 
 def _request_times(probe: ProbeInterval | None, stack: Stack) -> RequestTimes | None:
     found = probe.together(stack.lowest) if probe is not None and stack.tops else None
-    if found is None or found.waiting is None or found.device.mean_ns is None:
+    if found is None or found.device.mean_ns is None:
         return None
-    return RequestTimes(found.waiting.mean_ns or 0.0, found.device.mean_ns)
+    return RequestTimes(
+        found.device.mean_ns, (found.waiting.mean_ns or 0.0) if found.waiting else None
+    )
 
 
 def _more(

@@ -82,9 +82,9 @@ class Waits:
 
     ``above`` is ``None`` without a job, ``cpu`` also where the kernel does not say how long a job
     waited for a CPU (``above`` has those I/Os then). ``layers`` are devices from the top down.
-    ``queue`` and ``device`` divide what the lowest devices hold (scheduler and tags; issued and
-    not completed); ``None`` without the probe's part "way". ``unknown`` is what no counter
-    explains. ``stalled``: nothing completed, so these are the counts at the interval's end.
+    ``queue`` and ``device`` divide what the lowest devices hold (in the scheduler; issued and not
+    completed); ``None`` without the probe. ``unknown`` is what no counter explains. ``stalled``:
+    nothing completed, so these are the counts at the interval's end.
     """
 
     ios: float
@@ -132,10 +132,11 @@ class JobLoad:
 
 @dataclass(frozen=True, slots=True)
 class RequestTimes:
-    """Means of the probe for the lowest devices: allocation to issue, issue to completion."""
+    """Means of the probe for the lowest devices: issue to completion, and allocation to issue
+    (``None`` without its part "way": what diskstats counts beyond the first)."""
 
-    queue_ns: float
     device_ns: float
+    queue_ns: float | None = None
 
 
 def place_waits(
@@ -165,7 +166,7 @@ def place_waits(
         if job.cpu_wait is not None:
             cpu = min(total - inside, job.waiting_for_cpu)
         above = total - inside - (cpu or 0.0)
-    queue, device = _divide_lowest(stack, layers, times)
+    queue, device = _divide_lowest(stack, disks, layers, times)
     return Waits(total, cpu, above, layers, queue, device, 0.0)
 
 
@@ -281,14 +282,24 @@ def _sum(disks: Sequence[DiskRates], name: str) -> float | None:
 
 
 def _divide_lowest(
-    stack: Stack, layers: Mapping[str, float], times: RequestTimes | None
+    stack: Stack,
+    disks: Mapping[str, DiskRates],
+    layers: Mapping[str, float],
+    times: RequestTimes | None,
 ) -> tuple[float | None, float | None]:
     """What the lowest devices hold, divided by the probe's times."""
-    whole = times.queue_ns + times.device_ns if times is not None else 0.0
-    if times is None or not whole:
+    if times is None:
+        return None, None
+    if times.queue_ns is not None:
+        whole = times.queue_ns + times.device_ns
+    else:
+        requests, waited, _ = _flow([disks[one] for one in stack.lowest if one in disks], "")
+        whole = max(1e9 * waited / requests if requests else 0.0, times.device_ns)
+    if not whole:
         return None, None
     held = sum(value for name, value in layers.items() if not stack.lower.get(name))
-    return held * times.queue_ns / whole, held * times.device_ns / whole
+    device = held * times.device_ns / whole
+    return held - device, device
 
 
 def _stalled(tops: Sequence[DiskRates], job: JobLoad | None) -> bool:

@@ -213,6 +213,20 @@ def test_the_probe_divides_what_the_lowest_device_holds() -> None:
     assert (found.queue, found.device) == (pytest.approx(3.0), pytest.approx(1.0))
 
 
+def test_without_its_part_way_the_probe_takes_the_rest_from_diskstats() -> None:
+    """A request is 4 ms in vda, 1 ms of it issued."""
+    found = place_waits(ALONE, {"vda": disk(1000, 4.0)}, job(8.0, 1000), RequestTimes(1e6))
+    assert found is not None
+    assert (found.queue, found.device) == (pytest.approx(3.0), pytest.approx(1.0))
+
+
+def test_no_less_than_nothing_waits_in_the_queue() -> None:
+    """The probe's bins are up to 0.8 % off, so its mean may be above diskstats'."""
+    found = place_waits(ALONE, {"vda": disk(1000, 4.0)}, job(8.0, 1000), RequestTimes(4.03e6))
+    assert found is not None
+    assert (found.queue, found.device) == (pytest.approx(0.0), pytest.approx(4.0))
+
+
 def test_a_stalled_device_shows_what_is_in_flight_now() -> None:
     disks = {"loop2": disk(in_flight=16), "loop1": disk(in_flight=14)}
     found = place_waits(LOOP, disks)

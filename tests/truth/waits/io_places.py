@@ -21,6 +21,7 @@ SYNCHRONOUS = ("pread64", "pwrite64", "fsync", "fdatasync")
 
 Addresses = Callable[[Device, int], Sequence[tuple[Device, int]]]
 """(device, sector) -> where that lies in the devices above it, where no remap event says it."""
+READ = "R"
 
 
 @dataclass(eq=False, slots=True)
@@ -28,6 +29,7 @@ class Bio:
     """A bio in one device: from ``start`` to ``end``; ``issued`` when its request was."""
 
     device: Device
+    kind: str
     sector: int
     sectors: int
     start: float
@@ -45,7 +47,10 @@ class Bios:
     """Follows the bios of all devices; ``of_fio`` are those that fio sent to ``top``, in_cache:
     its reads (buffered writes reach the devices after fio's I/Os are over)."""
 
-    def __init__(self, top: Device, addresses: Addresses, in_cache: bool) -> None:
+    def __init__(
+        self, top: Device, addresses: Addresses, in_cache: bool = False, parity: bool = False
+    ) -> None:
+        self._parity = parity
         self.of_fio: list[Bio] = []
         self._top, self._addresses, self._in_cache = top, addresses, in_cache
         self._open: dict[Device, list[Bio]] = defaultdict(list)
@@ -71,17 +76,21 @@ class Bios:
             self._end(found[:1], event.t)
 
     def _queue(self, event: BlockEvent) -> None:
-        bio = Bio(event.device, event.sector, event.sectors, event.t, event.task)
+        bio = Bio(event.device, event.kind, event.sector, event.sectors, event.t, event.task)
         above = self._remaps.get((event.device, event.sector))
         places = [above] if above else self._addresses(event.device, event.sector)
         for device, sector in places:
             for parent in self._open[device]:
-                if parent.holds(sector):
+                if parent.holds(sector) and (above or self._together(parent, event)):
                     parent.parts.append(bio)
-        of_fio = event.comm == "fio" and (event.kind.startswith("R") or not self._in_cache)
+        of_fio = event.comm == "fio" and (event.kind.startswith(READ) or not self._in_cache)
         if event.device == self._top and of_fio:
             self.of_fio.append(bio)
         self._open[event.device].append(bio)
+
+    def _together(self, parent: Bio, event: BlockEvent) -> bool:
+        """Reads belong to reads, unless they are for the parity of what is written."""
+        return self._parity or parent.kind.startswith(READ) == event.kind.startswith(READ)
 
     def _within(self, event: BlockEvent) -> list[Bio]:
         end = event.sector + event.sectors
@@ -145,9 +154,10 @@ def places(
     addresses: Addresses = lambda device, sector: (),
     lowest: Sequence[str] = (),
     in_cache: bool = False,
+    parity: bool = False,
 ) -> list[dict[str, float]]:
     """The mean number of I/Os in each part, for each span (in order, without overlap)."""
-    bios, tasks = Bios(top, addresses, in_cache), Tasks()
+    bios, tasks = Bios(top, addresses, in_cache, parity), Tasks()
     for event in events:
         if isinstance(event, BlockEvent):
             bios.feed(event)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,19 @@ class Row:
 def head() -> str:
     """Two lines above the table."""
     return f"| {' | '.join(COLUMNS)} |\n|---|---|---|---:|---:|---:|---:|"
+
+
+def short_table(found: Iterable[Row]) -> Iterator[str]:
+    """The same with a line for each job: "ours / the trace's" of each part."""
+    jobs: dict[tuple[str, str], list[Row]] = {}
+    for row in found:
+        jobs.setdefault((row.stack, row.job), []).append(row)
+    yield "| stack | job | in flight | CPU | above | devices |\n|---|---|---:|---:|---:|---|"
+    for (stack, job), parts in jobs.items():
+        cells = {row.part: f"{row.ours:.1f} / {row.theirs:.1f}{' !' * row.off}" for row in parts}
+        own = [cells.pop(name, "–") for name in (IOS, CPU, ABOVE)]
+        devices = ", ".join(f"{name} {cell}" for name, cell in cells.items())
+        yield f"| {stack} | {job} | {' | '.join(own)} | {devices} |"
 
 
 def seconds(file: Path) -> Iterator[tuple[tuple[float, float], Waits]]:

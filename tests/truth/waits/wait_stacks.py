@@ -21,12 +21,11 @@ CHUNK = 128  # sectors
 @dataclass(frozen=True)
 class Stack:
     """``make`` builds it. ``above`` says for a device's sector where that lies in the device above
-    (None: remap events say it). ``writes`` False: it is only read."""
+    (``None``: remap events say it)."""
 
     name: str
     make: Recipe
     above: Callable[[Sequence[str], str, int], Sequence[tuple[str, int]]] | None = None
-    note: str = ""
 
 
 def slow(ms: float) -> Recipe:
@@ -122,7 +121,7 @@ STACKS = (
     Stack("md raid1", array(1, slow(6), slow(10))),
     Stack("md raid5", array(5, slow(6), slow(6), slow(6)), stripe),
     Stack("loop on loop", loop_on(loop_on(slow(8))), same_sector),
-    Stack("LVM volume with a snapshot", snapshot(slow(6))),
+    Stack("LVM volume with a snapshot", snapshot(slow(6)), same_sector),
     Stack("dm-crypt", encrypted(slow(5))),
 )
 
