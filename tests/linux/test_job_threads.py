@@ -105,3 +105,24 @@ def test_a_job_s_workers_wait_for_a_cpu_too() -> None:
             with open(f"/proc/{int(said)}/task/{task}/schedstat") as file:
                 total += int(file.read().split()[1])
         assert len(tasks) == 4 and job.cpu_wait_ns is not None and job.cpu_wait_ns <= total
+
+
+def test_how_the_scheduler_treats_a_job() -> None:
+    source = (
+        FORKS.replace(
+            "        sys.stdin.read()",
+            """        os.nice(7)
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        os.write(ready[1], b"x")
+        sys.stdin.read()""",
+        )
+        .replace("pids = []", "pids = []\nready = os.pipe()")
+        .replace(
+            "print(*pids",
+            "os.read(ready[0], 1), os.read(ready[0], 1), os.read(ready[0], 1)\nprint(*pids",
+        )
+    )
+    with played(source) as (pid, _):
+        niced = os.getpriority(os.PRIO_PROCESS, 0) + 7
+        for job in JobThreads(pid).sample():
+            assert (job.nice, job.policy) == (min(niced, 19), os.SCHED_IDLE)

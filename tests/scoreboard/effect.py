@@ -36,7 +36,9 @@ class State:
 class Span:
     """Between two states: one run, or the time without one. ``ran`` (s), ``iops`` and ``latency``
     (ms) are fio's own, from its last document; 0 without one. ``each`` is what the disk completed
-    in every second of it, ``ticks`` what the CPUs had done at the first document and the last."""
+    in every second of it, ``ticks`` what the CPUs had done at the first document and the last,
+    ``delay`` the part (0 to 1) of the time that a job of fio was ready to run and had no CPU, in
+    the second of it where that was most."""
 
     before: State
     after: State
@@ -45,6 +47,7 @@ class Span:
     latency: float = 0.0
     each: tuple[float, ...] = ()
     ticks: tuple[Ticks, Ticks] = ((), ())
+    delay: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -110,6 +113,11 @@ class Effect:
         """Whether a CPU was taken away for more than a hundredth of a run (/proc/stat, steal)."""
         return any(share > 0.01 for run in self.runs for share in run.share(STEAL))
 
+    @property
+    def starved(self) -> bool:
+        """Whether the jobs waited for a CPU for an eighth of some second."""
+        return any(run.delay > 0.125 for run in self.runs)
+
     def told(self) -> str:
         """The figures in a line, to be read beside a verdict."""
         return "; ".join(_told(run) for run in self.runs)
@@ -126,6 +134,8 @@ def _told(run: Span) -> str:
     busy = [1 - share for share in run.share(*IDLE)]
     if busy:
         words.append(f"CPUs busy {_percent(busy)}, by interrupts {_percent(run.share(*SERVING))}")
+    if run.delay:
+        words.append(f"jobs waited for a CPU {100 * run.delay:.0f} %")
     if sum(run.softirqs()):
         words.append(f"BLOCK softirqs {run.softirqs()}")
     words += [f"{name} {run.before.watched[name]} → {text}" for name, text in
@@ -135,6 +145,38 @@ def _told(run: Span) -> str:
 
 def _percent(shares: Sequence[float]) -> str:
     return "/".join(f"{100 * share:.0f}" for share in shares) + " %"
+
+
+def read_delays(root: int) -> dict[int, int]:
+    """How long each job of fio below this process was ready to run without a CPU so far, in ns
+    (/proc/PID/schedstat). Jobs are what fio's main process has forked."""
+    parents, fios = {}, set()
+    for place in Path("/proc").glob("[0-9]*"):
+        text = _text(place / "stat")
+        name, _, rest = text.partition("(")[2].rpartition(")")
+        if rest:
+            parents[int(place.name)] = int(rest.split()[1])
+            if name == "fio":
+                fios.add(int(place.name))
+    found = {}
+    for pid in fios:
+        line = [pid]
+        while line[-1] in parents:
+            line.append(parents[line[-1]])
+        delay = _text(Path("/proc", str(pid), "schedstat")).split()
+        if root in line and line[1] in fios and len(delay) == 3:
+            found[pid] = int(delay[1])
+    return found
+
+
+def most_delayed(marks: Sequence[tuple[float, Mapping[int, int]]]) -> float:
+    """The largest mean part of the time, from one (time, delays) to the next, that jobs waited."""
+    most = 0.0
+    for (then, before), (now, after) in pairwise(marks):
+        grown = [after[pid] - before[pid] for pid in after if pid in before]
+        if grown and now - then > 0.5:
+            most = max(most, sum(grown) / len(grown) / (now - then) / 1e9)
+    return most
 
 
 def read_done(disk: str) -> int:

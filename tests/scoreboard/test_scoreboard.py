@@ -205,12 +205,13 @@ RULES = {
     "iostats", "throttled", "one-cpu", "depth", "disagree", "job-cpu", "more-jobs-than-cpus",
     "saturated", "background", "above", "tags", "cap", "burst", "flush", "softirq-cpu",
     "irq-outside", "irq-moved", "numa-remote", "scsi-errors", "array", "paths", "scheduler",
-    "misaligned", "busy",
+    "misaligned", "busy", "cpu-wait", "layer", "neighbour", "stalled", "io-errors", "memory",
+    "parity", "first-write", "starved", "write-back",
 }  # fmt: skip
 
 
 def test_there_are_scenarios_for_every_rule_that_can_be_provoked() -> None:
-    assert len(ALL) >= 40
+    assert len(ALL) >= 120
     assert not [name for name, count in Counter(one.name for one in ALL).items() if count > 1]
     named = {rule for one in ALL for rule in (*one.expected, *one.allowed)}
     assert named <= RULES, "a name that no rule has"

@@ -10,8 +10,8 @@ MOST = 64
 # fio's own: its main thread and the helper that prints the status
 OWN_THREADS = 2
 TICKS = os.sysconf("SC_CLK_TCK")
-# of /proc/PID/stat, counted from behind the name: utime, stime, processor
-_UTIME, _STIME, _THREADS, _PROCESSOR = 11, 12, 17, 36
+# of /proc/PID/stat, counted from behind the name: utime, stime ... processor, policy
+_UTIME, _STIME, _NICE, _THREADS, _PROCESSOR, _POLICY = 11, 12, 16, 17, 36, 38
 
 
 class JobThreads:
@@ -39,7 +39,10 @@ class JobThreads:
         index = self._known.setdefault(pid, len(self._known))
         allowed = tuple(sorted(os.sched_getaffinity(pid)))
         waited = _cpu_wait_ns(place, int(fields[_THREADS]) if "/task/" not in place else 1)
-        return JobThread(index, pid, int(fields[_PROCESSOR]), allowed, busy_s, waited)
+        return JobThread(
+            index, pid, int(fields[_PROCESSOR]), allowed, busy_s, waited,
+            int(fields[_NICE]), int(fields[_POLICY]),
+        )  # fmt: skip
 
     def _places(self) -> list[tuple[int, str]]:
         """fio's children, or with the option ``thread`` the threads that are not its own, and

@@ -41,7 +41,8 @@ class JobFrame:
     """One fio job in one interval: ``index`` from 0, the CPU it ran on last, ``pinned`` if it
     may run on that one alone, ``busy`` percent of one CPU (``None`` in its first interval).
     ``pid`` is its process's or thread's number. ``cpu_wait`` is the percentage of the interval in
-    which it was ready to run and had no CPU (``None``: not known).
+    which it was ready to run and had no CPU (``None``: not known). ``nice`` and ``policy`` are the
+    scheduler's (JobThread).
     """
 
     index: int
@@ -50,6 +51,8 @@ class JobFrame:
     busy: float | None
     pid: int | None = None
     cpu_wait: float | None = None
+    nice: int | None = None
+    policy: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,9 @@ class FrameBuilder:
                 grown = rates.delta(job.cpu_wait_ns, old.cpu_wait_ns)
                 waited = rates.ratio(grown, seconds * 1e7)
             pinned = job.allowed == (job.cpu,)
-            frames.append(JobFrame(job.index, job.cpu, pinned, busy, job.pid, waited))
+            frames.append(
+                JobFrame(job.index, job.cpu, pinned, busy, job.pid, waited, job.nice, job.policy)
+            )
         return tuple(frames)
 
     def _waits(
