@@ -47,6 +47,22 @@ def lessons() -> Iterator[Candidate]:
         yield Candidate(lesson.name.lstrip("0123456789").lstrip("-"), lesson.title)
 
 
+def volumes() -> Iterator[Candidate]:
+    """Classes of volumes, shipped ones and the user's."""
+    from iopstui.catalog.library import read_catalog
+
+    for one in read_catalog().classes.values():
+        yield Candidate(one.id, one.title)
+
+
+def instances() -> Iterator[Candidate]:
+    """Instance sizes."""
+    from iopstui.catalog.library import read_catalog
+
+    for one in read_catalog().instances.values():
+        yield Candidate(one.id, "instance size")
+
+
 def fields() -> Iterator[Candidate]:
     """The figures of a run that something can be expected of."""
     from iopstui.model.metrics.fields import FIELDS
@@ -118,6 +134,9 @@ VALUES: Mapping[str, Words] = {
     "--job": jobs_and_files,
     "JOB": jobs_and_files,
     "jobs NAME": jobs,
+    "volumes NAME": volumes,
+    "--volume": volumes,
+    "--instance": instances,
     "lesson NAME": lessons,
     "--set": fio_options,
     "--axis": settings,

@@ -172,6 +172,16 @@ def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
                          help="how far a result may miss --expect, e.g. 10%%")  # fmt: skip
 
 
+def add_check_files(command: argparse.ArgumentParser) -> None:
+    """Add the files that CI systems read. ``run_options`` reads them."""
+    command.add_argument("--junit", type=values.new_file, metavar="FILE",
+                         help="write the outcomes of --expect to FILE as JUnit XML; an existing "
+                              "FILE is replaced")  # fmt: skip
+    command.add_argument("--summary", type=values.new_file, metavar="FILE",
+                         help="append a summary in Markdown to FILE, e.g. "
+                              "\"$GITHUB_STEP_SUMMARY\"")  # fmt: skip
+
+
 def add_experiment(command: argparse.ArgumentParser) -> None:
     """Add what sweep and compare share. ``experiment_options`` reads it."""
     command.add_argument("--settle", type=values.settle, default=2.0, metavar="SECONDS",
@@ -223,6 +233,8 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         probe=probe_parts(arguments),
         textfile=getattr(arguments, "textfile", None),
         metrics_port=getattr(arguments, "openmetrics_listen", None),
+        junit=getattr(arguments, "junit", None),
+        summary=getattr(arguments, "summary", None),
     )
 
 

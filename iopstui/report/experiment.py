@@ -46,6 +46,7 @@ Row = tuple[str, ...]
 
 COMPARE_HEAD: Row = (
     "run", "", "settings", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "CPU/IO", "most on",
+    "waits most in",
 )  # fmt: skip
 CPUS_HEAD: Row = ("#", "settings", "CPU/IO", "completions ran on", "busiest")
 MOST_CPUS = 16
@@ -159,8 +160,8 @@ def points_table(one: Experiment) -> tuple[Row, list[Row]]:
 def _swept(one: Experiment) -> tuple[Row, list[Row]]:
     """The rows of a sweep's points; of several runs each the means, with intervals."""
     once, place = replace(one.plan, repeats=1), places(one.plan)
-    head = [title for title, _ in columns(once)]
-    rows = [row(once, event, place) for event in one.measured]
+    head = [*(title for title, _ in columns(once)), "waits most in"]
+    rows = [[*row(once, event, place), _most_waits(event)] for event in one.measured]
     if one.plan.repeats > 1:
         head += ["runs", "IOPS, 95 %", "mean, 95 %"]
         for cells, event in zip(rows, one.measured, strict=True):
@@ -168,6 +169,11 @@ def _swept(one: Experiment) -> tuple[Row, list[Row]]:
             cells += [str(point.runs), within_text(point.iops_within, units.number),
                       within_text(point.latency_within, units.latency)]  # fmt: skip
     return tuple(head), [tuple(cells) for cells in rows]
+
+
+def _most_waits(event: PointFinished) -> str:
+    most = event.point.most_waits
+    return f"{printable(most[0])} {most[1]:.1f}" if most else units.MISSING
 
 
 def _verdict(event: PointFinished) -> str:
@@ -184,6 +190,7 @@ def _compared(event: PointFinished, plan: Plan) -> Row:
         units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns),
         *(units.latency(ns) for ns in (point.p50_ns, point.p99_ns, point.p999_ns)),
         cpu_text(point.cpu_us), "".join(f"CPU {cpu}, {100 * share:.0f} %" for cpu, share in most),
+        _most_waits(event),
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ EPOCH = "1767225600"
 def site(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     """iopstui and all it needs, as pip would put it: from what the tests themselves use."""
     made = tmp_path_factory.mktemp("site")
-    for folder in ("iopstui", "jobs", "lessons"):
+    for folder in ("iopstui", "jobs", "lessons", "volumes"):
         target = made / "iopstui" / folder if folder != "iopstui" else made / folder
         shutil.copytree(root / folder, target, ignore=shutil.ignore_patterns("__pycache__"))
     for name in sorted(below("iopstui")):

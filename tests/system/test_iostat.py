@@ -125,6 +125,16 @@ ABSOLUTE = {"r/s": 5, "w/s": 20, "rrqm/s": 5, "wrqm/s": 20, "d/s": 5, "drqm/s": 
 # writes that others do, the seventh may fall between the two programs' readings.
 FEW = 200
 REQUESTS = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz": "w/s"}
+# The job does none of these: they are other programs' (deleted files are discarded dozens at a
+# time). A burst between the two readings at an end of the window counts for one of them only.
+OTHERS = ("d/s", "dMB/s", "drqm/s", "f/s")
+WINDOWS = 3
+
+
+def differs(theirs: dict[str, float], mine: dict[str, float | None], name: str) -> bool:
+    """Whether a figure is not iostat's, which prints 0 where there was no request."""
+    value = mine[name] if mine[name] is not None else 0.0
+    return bool(value != pytest.approx(theirs[name], rel=RELATIVE, abs=ABSOLUTE[name]))
 
 
 @pytest.mark.parametrize(
@@ -147,8 +157,11 @@ def test_the_same_figures_as_iostat(
 ) -> None:
     path, device = scratch
     assert start_fio(fio, path, "--rw=write", "--bs=1m", "--end_fsync=1").wait() == 0
-    theirs, rates = both(iostat, fio, path, device, *options)
-    mine = ours(rates)
+    for _ in range(WINDOWS):
+        theirs, rates = both(iostat, fio, path, device, *options)
+        mine = ours(rates)
+        if not any(differs(theirs, mine, name) for name in OTHERS if name in theirs):
+            break
     for name in busy:
         # device mapper, loop and the like do not merge by themselves
         assert (mine[name] or 0) > 0 or name == "rrqm/s", name
@@ -158,7 +171,4 @@ def test_the_same_figures_as_iostat(
     for name in compared:
         if (mine[REQUESTS.get(name, name)] or 0) * WINDOW_S < FEW and name in REQUESTS:
             continue
-        # where there was no request, iostat prints 0 and we say that it is not known
-        value = mine[name] if mine[name] is not None else 0.0
-        expected = pytest.approx(theirs[name], rel=RELATIVE, abs=ABSOLUTE[name])
-        assert value == expected, (name, theirs, mine)
+        assert not differs(theirs, mine, name), (name, theirs, mine)

@@ -9,6 +9,7 @@ from iopstui.cli import values
 from iopstui.cli.command import Command
 from iopstui.cli.options import (
     EPILOG,
+    add_check_files,
     add_expect,
     add_exports,
     add_format,
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_precondition(parser)
     add_format(parser)
     add_expect(parser)
+    add_check_files(parser)
     add_exports(parser)
     parser.add_argument("--hold", action="store_true",
                         help="prepare everything, then start fio when a line arrives on "

@@ -8,6 +8,7 @@ from iopstui.cli import values
 from iopstui.cli.command import Command
 from iopstui.cli.options import (
     EPILOG,
+    add_check_files,
     add_expect,
     add_experiment,
     add_precondition,
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_resume(parser)
     add_precondition(parser)
     add_expect(parser, baseline=False)
+    add_check_files(parser)
     add_run_options(parser)
 
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from iopstui.cli.runs.check_files import CheckCollector, check_files
 from iopstui.cli.runs.preconditioning import checked, preconditioned
 from iopstui.cli.terminal import answering, at_once, say
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
@@ -28,10 +29,21 @@ from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.output.experiment.sink import ReportedExperiment
 from iopstui.output.experiment.sinks import experiment_sink
 from iopstui.safety.signals import StopSignals
+from iopstui.session.tick.outcomes import outcome_text
 
 
 def run_experiment(options: ExperimentOptions) -> int:
     """The exit code. Its progress is kept, so that it can be resumed after an interruption."""
+    if options.dry_run:
+        return _run_experiment(options, CheckCollector())
+    kind = "compare" if options.plan.variants else "sweep"
+    title = " on ".join((f"{kind} {options.plan.jobs[0]}", *options.run.targets[:1]))
+    with check_files(options.run.junit, options.run.summary, title) as checks:
+        checks.exit_code = _run_experiment(options, checks)
+        return checks.exit_code
+
+
+def _run_experiment(options: ExperimentOptions, checks: CheckCollector) -> int:
     if not options.dry_run:
         ask(options.plan, options.yes)
     setup = replace(
@@ -62,10 +74,12 @@ def run_experiment(options: ExperimentOptions) -> int:
             runner.run()
         finally:
             told.end()
-    return _code_of(runner, sink.points)
+    return _code_of(runner, sink.points, checks)
 
 
-def _code_of(runner: ExperimentRunner, points: Sequence[PointFinished]) -> int:
+def _code_of(
+    runner: ExperimentRunner, points: Sequence[PointFinished], checks: CheckCollector
+) -> int:
     """The exit code of an experiment that has ended. Its progress is kept if it was interrupted."""
     if runner.interrupted:
         say(_what_is_kept(runner))
@@ -73,11 +87,16 @@ def _code_of(runner: ExperimentRunner, points: Sequence[PointFinished]) -> int:
     if runner.progress is not None:
         runner.progress.remove()
     plan = runner.plan
+    points = points if plan.variants else points_of(plan, points)
+    for event in points:
+        for one in event.outcomes:
+            checks.add(f"{event.label}: {one.expectation.text}", one.passed, outcome_text(one))
     if runner.failed:
+        checks.add("all points", False, f"{counted(len(runner.failed), 'run')} failed")
         say(f"{counted(len(runner.failed), 'run')} of {plan.points} failed; the others were "
             "measured")  # fmt: skip
         return EXIT_JOB_FAILED
-    return _judged(points if plan.variants else points_of(plan, points))
+    return _judged(points)
 
 
 def _dry_run(

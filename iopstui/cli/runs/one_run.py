@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from iopstui.cli.runs.check_files import CheckCollector, check_files
 from iopstui.cli.runs.exporting import exported
 from iopstui.cli.runs.run_session import run_to_the_end
 from iopstui.cli.terminal import answering, say
@@ -30,6 +31,7 @@ from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
+from iopstui.session.tick.outcomes import judged_text
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation
@@ -43,6 +45,13 @@ NEVER_STEADY = (
 def run_job(job: str, options: RunOptions, kind: str) -> int:
     """The exit code. Data as ``kind`` ("table", "jsonl", "csv" or "influx") on stdout, everything
     else on stderr."""
+    title = " on ".join((f"run {job}", *options.targets[:1]))
+    with check_files(options.junit, options.summary, title) as checks:
+        checks.exit_code = _run_job(job, options, kind, checks)
+        return checks.exit_code
+
+
+def _run_job(job: str, options: RunOptions, kind: str, checks: CheckCollector) -> int:
     find_fio()
     clean_up_and_say(say, Roots())
     if options.precondition:
@@ -56,10 +65,12 @@ def run_job(job: str, options: RunOptions, kind: str) -> int:
             options = preconditioned(options)
         session = _session(job, options)
         export(session)
-        return _run(job, options, kind, session)
+        return _run(job, options, kind, session, checks)
 
 
-def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
+def _run(
+    job: str, options: RunOptions, kind: str, session: LiveSession, checks: CheckCollector
+) -> int:
     judging = _sink(kind, session.target)
     sink: EventSink = judging
     if options.hold:
@@ -69,8 +80,12 @@ def _run(job: str, options: RunOptions, kind: str, session: LiveSession) -> int:
     with answering(options.expect):
         finished = run_to_the_end(session, job, options.overrides, sink)
     code = _verdict(finished, session.exit_code)
+    for judged in judging.judged:
+        checks.add(judged.expectation, judged.passed, judged_text(judged))
     if code != EXIT_OK:
         return code
+    if options.until_steady:
+        checks.add("steady state", session.steady, "" if session.steady else NEVER_STEADY)
     if options.until_steady and not session.steady:
         say(NEVER_STEADY)
         return EXIT_VERDICT

@@ -55,6 +55,10 @@ class RunOptions:
     """Where the metrics are written to while it runs, for node_exporter."""
     metrics_port: int | None = None
     """The loopback port they are served at; 0: any."""
+    junit: str | None = None
+    """Where the outcomes of ``expect`` are written as JUnit XML."""
+    summary: str | None = None
+    """The file that a summary in Markdown is appended to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from iopstui.model.metrics.frame import FINAL, RAMP, Frame
 from iopstui.model.metrics.waits import PARITY_RAID
 
 # of all I/Os in flight, and percent of the time for each job
-CPU_PART = 0.25
+CPU_PART = 0.15
 CPU_WAIT = 20.0
 # held by one layer and not below it
 LAYER_IOS = 2.0

@@ -33,6 +33,8 @@ Lower = Mapping[str, Sequence[str]]
 """The devices directly below each device."""
 
 PARITY_RAID = ("raid4", "raid5", "raid6")
+ROUNDING = 1e-9
+"""Sums of the same seconds in another order differ by less than this share."""
 CACHED = 0.9
 """Less than this share of the bytes reaches the device below: a cache answers the rest."""
 
@@ -276,19 +278,33 @@ class MeanWaits:
         for name, value in waits.layers.items():
             self._layers[name] = self._layers.get(name, 0.0) + value * seconds
 
+    def join(self, later: MeanWaits) -> None:
+        """Count the intervals that another one counted."""
+        self._seconds += later._seconds
+        for mine, theirs in (
+            (self._sums, later._sums),
+            (self._layers, later._layers),
+            (self._counts, later._counts),
+        ):
+            for name, value in theirs.items():
+                mine[name] = mine.get(name, 0.0) + value
+
+    @property
+    def empty(self) -> bool:
+        """Whether no interval was counted."""
+        return not self._seconds
+
     @property
     def value(self) -> Waits | None:
         """The mean so far; ``None`` of nothing. A part that some intervals lack is ``None``."""
-        if not self._seconds:
+        if self.empty:
             return None
-        seconds, whole = (
-            self._seconds,
-            {
-                name: total / self._seconds
-                for name, total in self._sums.items()
-                if self._counts[name] >= self._seconds
-            },
-        )
+        seconds = self._seconds
+        whole = {
+            name: total / seconds
+            for name, total in self._sums.items()
+            if self._counts[name] >= seconds * (1 - ROUNDING)
+        }
         return Waits(
             ios=whole.get("ios", 0.0),
             cpu=whole.get("cpu"),

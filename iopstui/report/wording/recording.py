@@ -179,6 +179,33 @@ def stretch_rows(story: Story) -> Iterator[Row]:
         yield (when, printable(one.text), *mark_interval_cells(one))
 
 
+WAITS = "Where the I/Os wait"
+WAITS_MEAN = (
+    "Mean number of I/Os at each place; a device's are in it and in none below it. The places add "
+    "up to the I/Os in flight (fio's IOPS times its latency)."
+)
+
+
+def wait_table(story: Story) -> tuple[Row, list[Row]]:
+    """The mean number of I/Os at each place, a row for each run, else one without a job: the head
+    and the rows; no rows where nothing is known."""
+    runs = [(str(run.step), run.waits.value) for run in story.runs]
+    known = [(name, waits) for name, waits in runs or [("no job", story.watched.value)] if waits]
+    layers = list(dict.fromkeys(name for _, waits in known for name in waits.layers))
+    divided = any(waits.device is not None for _, waits in known)
+    unknown = any(waits.unknown > 0 for _, waits in known)
+    head = ("run", "in flight", "waiting for a CPU", "above the device", *map(printable, layers),
+            *(("unknown",) if unknown else ()),
+            *(("of these: queue", "issued") if divided else ()))  # fmt: skip
+    rows = []
+    for name, waits in known:
+        values = [waits.ios, waits.cpu, waits.above, *map(waits.layers.get, layers)]
+        values += [waits.unknown] if unknown else []
+        values += [waits.queue, waits.device] if divided else []
+        rows.append((name, *(units.missing(value, "{:.1f}") for value in values)))
+    return head, rows
+
+
 def probe_rows(run: Run) -> Iterator[Row]:
     """What the probe counted in a run, by direction: the device's own times, and the waiting."""
     for kind, device, waiting in run.probed.parts():
@@ -329,7 +356,7 @@ def name_of(run: Run) -> str:
 def job_file_title(story: Story) -> str:
     """What the job file is that a report shows."""
     return ("Job file made from the options in fio's JSON" if story.foreign
-            else "the job file")  # fmt: skip
+            else "The job file")  # fmt: skip
 
 
 def verdicts(run: Run) -> Iterator[str]:

@@ -94,7 +94,7 @@ SCENARIOS = (
              cpu_weight(AT_ONCE, 10), HUNGRY, STARVES, beside=(loads.hogs(1),),
              proof=delayed(0.4)),
     Scenario("cpu-shares-here", HERE, "a job in a group with few cpu.shares beside a hog",
-             cpu_weight(loop(), 20), HUNGRY, STARVES, beside=(loads.hogs(1),),
+             cpu_weight(loop(), 100), HUNGRY, STARVES, beside=(loads.hogs(1),),
              proof=delayed(0.4)),
     Scenario("hogs-join", LAB, "hogs that join in mid run", AT_ONCE, HUNGRY, STARVES,
              frozenset({"job-cpu"}), seconds=16, during=((7.0, loads.start_hogs(1, 1, 1)),),

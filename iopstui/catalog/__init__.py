@@ -1,0 +1,1 @@
+"""The files of what providers promise, and which of it this machine seems to have."""

@@ -1,0 +1,82 @@
+"""Options that say which volume was bought, and the figures they stand for."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from iopstui.catalog.library import Catalog
+    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.volume import VolumeClass
+
+GIB = 1 << 30
+_MB = {"mb/s": 1e6, "mib/s": float(1 << 20), "gb/s": 1e9, "gib/s": float(1 << 30)}
+
+
+def gibibytes(text: str) -> float:
+    """The size of a volume."""
+    from iopstui.model.fio.sizes import size_bytes
+
+    found = size_bytes(text)
+    if not found:
+        raise ArgumentTypeError(f"{text!r} is not a size such as 500g or 2t")
+    return found / GIB
+
+
+def iops(text: str) -> float:
+    """A number of IOPS, also 16k."""
+    word = text.strip().lower().replace(",", "")
+    factor = {"k": 1e3, "m": 1e6}.get(word[-1:], 1.0)
+    number = word if factor == 1.0 else word[:-1]
+    try:
+        found = float(number) * factor
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e12:
+        raise ArgumentTypeError(f"{text!r} is not a number of IOPS such as 5000 or 16k")
+    return found
+
+
+def bytes_per_second(text: str) -> float:
+    """A throughput; without a unit in MB/s."""
+    word = text.strip().lower().replace(" ", "")
+    unit = next((unit for unit in _MB if word.endswith(unit)), "")
+    try:
+        found = float(word.removesuffix(unit)) * _MB.get(unit, 1e6)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e15:
+        raise ArgumentTypeError(f"{text!r} is not a throughput such as 350MB/s or 125MiB/s")
+    return found
+
+
+def add_bought(command: argparse.ArgumentParser) -> None:
+    """Add what was bought. ``promised_by`` reads it."""
+    command.add_argument("--size", type=gibibytes, metavar="SIZE",
+                         help="size of the volume, e.g. 500g (default: the device's)")  # fmt: skip
+    command.add_argument("--iops", type=iops, metavar="N",
+                         help="provisioned IOPS, where the class sells them")  # fmt: skip
+    command.add_argument("--throughput", type=bytes_per_second, metavar="RATE",
+                         help="provisioned throughput, e.g. 500MB/s or 250MiB/s")  # fmt: skip
+    command.add_argument("--instance", metavar="NAME",
+                         help="instance size whose limits count, too "
+                              "(`iopstui volumes --instances`)")  # fmt: skip
+    command.add_argument("--cached", action="store_true",
+                         help="the volume uses the host's cache: the instance's cached limits "
+                              "count")  # fmt: skip
+
+
+def promised_by(
+    arguments: argparse.Namespace, catalog: Catalog, volume: VolumeClass,
+    size_gib: float | None = None,
+) -> Promised:  # fmt: skip
+    """The figures. ``size_gib`` is used without a --size. UsageError."""
+    from iopstui.model.volumes.promised import promised
+
+    instance = catalog.instance(arguments.instance) if arguments.instance else None
+    return promised(
+        volume, arguments.size if arguments.size is not None else size_gib, arguments.iops,
+        arguments.throughput, instance, arguments.cached,
+    )  # fmt: skip

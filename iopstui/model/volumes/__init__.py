@@ -1,0 +1,1 @@
+"""What providers promise of their volumes, instances and drives, as values."""

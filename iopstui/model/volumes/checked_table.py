@@ -1,0 +1,96 @@
+"""Reading a TOML table key by key: every problem is noted, with its place."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+class CheckedTable:
+    """One table. What is wrong goes to ``problems`` as "class.gp3.iops: no source"; ``end`` adds
+    the keys that nobody asked for."""
+
+    def __init__(self, data: object, place: str, problems: list[str]) -> None:
+        self.place = place
+        self.problems = problems
+        self.known: set[str] = set()
+        self.data: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
+        if not isinstance(data, Mapping):
+            self.wrong("must be a table")
+
+    def wrong(self, what: str) -> None:
+        """Note a problem of this table."""
+        self.problems.append(f"{self.place}: {what}" if self.place else what)
+
+    def has(self, key: str) -> bool:
+        """Whether it has the key; it then counts as known."""
+        self.known.add(key)
+        return key in self.data
+
+    def table(self, key: str) -> CheckedTable:
+        """A table below this one."""
+        self.known.add(key)
+        return CheckedTable(self.data.get(key), f"{self.place}.{key}".strip("."), self.problems)
+
+    def tables(self, key: str) -> dict[str, CheckedTable]:
+        """The tables of a table, by name."""
+        if not self.has(key):
+            return {}
+        found = self.table(key)
+        return {name: found.table(name) for name in found.data}
+
+    def text(self, key: str, needed: bool = False) -> str:
+        """A text; "" without one."""
+        found: object = self.data.get(key, "")
+        self.known.add(key)
+        if not isinstance(found, str):
+            self.wrong(f"{key} must be a text in quotes")
+            return ""
+        if needed and not found:
+            self.wrong(f"no {key}")
+        return found
+
+    def number(self, key: str) -> float | None:
+        """A number that is not negative; ``None`` without one."""
+        self.known.add(key)
+        found = self.data.get(key)
+        if found is None:
+            return None
+        good = isinstance(found, (int, float)) and not isinstance(found, bool)
+        if not good or not 0 <= found < 1e15:
+            self.wrong(f"{key} must be a number, 0 or more")
+            return None
+        return float(found)
+
+    def truth(self, key: str) -> bool:
+        """A boolean; false without one."""
+        self.known.add(key)
+        found = self.data.get(key, False)
+        if not isinstance(found, bool):
+            self.wrong(f"{key} must be true or false")
+        return found is True
+
+    def date(self, key: str) -> str:
+        """A day."""
+        self.known.add(key)
+        found = self.data.get(key)
+        if type(found) is datetime.date:
+            return found.isoformat()
+        self.wrong(f"{key} must be a day such as 2024-05-31 (without quotes)")
+        return ""
+
+    def items(self, key: str) -> Sequence[object]:
+        """An array; () without one."""
+        self.known.add(key)
+        found = self.data.get(key, [])
+        if not isinstance(found, list):
+            self.wrong(f"{key} must be an array")
+            return ()
+        return found
+
+    def end(self) -> None:
+        """Note unknown keys."""
+        for key in self.data:
+            if key not in self.known:
+                self.wrong(f"unknown key {key}")

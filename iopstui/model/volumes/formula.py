@@ -1,0 +1,97 @@
+"""A published figure as a function of the volume's size and of what was bought."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+UNITS = {"IOPS": 1.0, "MB/s": 1e6, "MiB/s": float(1 << 20), "I/Os": 1.0, "MiB": float(1 << 20)}
+"""Factors to I/Os, bytes, and both per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A provider's page: its title, its address, and the day of its text (YYYY-MM-DD), or the day
+    on which it was ``read`` where it has no date of its own."""
+
+    page: str
+    url: str
+    date: str
+    read: bool = False
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        return f"{self.page} ({'read' if self.read else 'of'} {self.date})"
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """``base + per_gib x size + per_iops x IOPS + per_provisioned x bought IOPS``, at most
+    ``high``, at least ``low``; or ``steps`` of (up to GiB, value). In ``unit``; ``at`` gives
+    I/Os or bytes."""
+
+    unit: str
+    source: str
+    base: float = 0.0
+    per_gib: float = 0.0
+    per_iops: float = 0.0
+    per_provisioned: float = 0.0
+    low: float | None = None
+    high: float | None = None
+    steps: tuple[tuple[float, float], ...] = ()
+
+    def at(self, size_gib: float, iops: float = 0.0, provisioned: float = 0.0) -> float:
+        """The figure of a volume of ``size_gib`` with ``iops`` in all, of which ``provisioned``
+        were bought on top; in I/Os or bytes (per second)."""
+        if self.steps:
+            return self._step(size_gib) * UNITS[self.unit]
+        found = self.base + self.per_gib * size_gib + self.per_iops * iops
+        if self.high is not None:
+            found = min(found, self.high)
+        if self.low is not None:
+            found = max(found, self.low)
+        # what was bought comes on top of the capped baseline
+        return (found + self.per_provisioned * provisioned) * UNITS[self.unit]
+
+    def _step(self, size_gib: float) -> float:
+        for up_to, value in self.steps:
+            if size_gib <= up_to:
+                return value
+        return self.steps[-1][1]
+
+    @property
+    def needs_size(self) -> bool:
+        """Whether the figure differs from size to size."""
+        return bool(self.per_gib or len(self.steps) > 1)
+
+    def text(self) -> str:
+        """As a formula: "min(1,800 + 50 × GiB, 50,000) IOPS"."""
+        if self.steps:
+            parts = [f"{_number(value)} up to {_number(gib)} GiB" for gib, value in self.steps]
+            return f"{', '.join(parts)} ({self.unit})" if len(parts) > 1 else self._plain(
+                self.steps[0][1])  # fmt: skip
+        terms = [_number(self.base)] if self.base else []
+        terms += [f"{_number(self.per_gib)} × GiB"] if self.per_gib else []
+        terms += [f"{_number(self.per_iops)} × IOPS"] if self.per_iops else []
+        found = " + ".join(terms) or "0"
+        if self.high is not None:
+            found = f"min({found}, {_number(self.high)})"
+        if self.low is not None:
+            found = f"max({found}, {_number(self.low)})"
+        if self.per_provisioned:
+            found += f" + {_number(self.per_provisioned)} × provisioned IOPS"
+        return f"{found} {self.unit}"
+
+    def _plain(self, value: float) -> str:
+        return f"{_number(value)} {self.unit}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.6f}".rstrip("0")
+
+
+def rises(steps: Sequence[tuple[float, float]]) -> bool:
+    """Whether sizes rise, and values do not fall."""
+    return all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(steps))

@@ -1,0 +1,75 @@
+"""Which class a device seems to be, from what the machine shows without asking the cloud."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from iopstui.model.volumes.volume import VolumeClass
+
+AWS, AZURE, GOOGLE, ALIYUN = "aws", "azure", "google", "aliyun"
+_VENDORS = {
+    "amazon ec2": AWS, "microsoft corporation": AZURE, "google": GOOGLE,
+    "alibaba cloud": ALIYUN, "kingsoft": "ksyun",
+}  # fmt: skip
+_MODELS = {
+    "amazon elastic block store": AWS, "alibaba cloud elastic block storage": ALIYUN,
+    "nvme_card-pd": GOOGLE, "persistentdisk": GOOGLE, "msft nvme accelerator": AZURE,
+}  # fmt: skip
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is visible of the machine and of one disk; "" where nothing is."""
+
+    vendor: str = ""
+    chassis: str = ""
+    model: str = ""
+    serial: str = ""
+    size: int | None = None
+    azure_link: str = ""
+    """The link below /dev/disk/azure that leads to the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A ``provider`` ("" if none), the one class (``None`` if several fit), the size in GiB, and
+    ``why``, for people."""
+
+    provider: str = ""
+    volume: VolumeClass | None = None
+    size_gib: float | None = None
+    why: str = ""
+
+
+def guess(seen: Seen, classes: Iterable[VolumeClass]) -> Guess:
+    """What the disk seems to be; to be confirmed by the user."""
+    size = seen.size / _GIB if seen.size else None
+    known = list(classes)
+    model = seen.model.strip()
+    for one in known:
+        if any(fnmatch.fnmatchcase(model.upper(), pattern.upper()) for pattern in one.models):
+            return Guess(one.provider, one, size, f"the disk's model is {model}")
+    provider, why = _provider(seen, model)
+    if not provider:
+        return Guess(size_gib=size)
+    fixed = [one for one in known if one.provider == provider and one.fixed_size]
+    fits = [one for one in fixed if size and one.sizes and one.sizes[0] < size <= one.sizes[1]]
+    # a size does not tell the class where others have that size, too
+    return Guess(provider, fits[0] if provider == AZURE and len(fits) == 1 else None, size, why)
+
+
+def _provider(seen: Seen, model: str) -> tuple[str, str]:
+    for text, provider in _MODELS.items():
+        if model.lower().startswith(text):
+            return provider, f"the disk's model is {model}"
+    if seen.azure_link:
+        return AZURE, f"{seen.azure_link} is this disk"
+    for text, provider in _VENDORS.items():
+        if seen.vendor.lower().startswith(text):
+            return provider, f"the machine's vendor is {seen.vendor}"
+    if seen.serial.lower().startswith("vol-"):
+        return AWS, f"the disk's serial number is {seen.serial}"
+    return "", ""

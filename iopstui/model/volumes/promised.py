@@ -1,0 +1,211 @@
+"""The figures of one volume: its class at a size, with what was bought, on an instance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iopstui.errors import UsageError
+from iopstui.model.volumes.bucket import Bucket
+from iopstui.model.volumes.formula import Formula
+from iopstui.model.volumes.volume import (
+    IOPS,
+    READ,
+    THROUGHPUT,
+    WRITE,
+    Instance,
+    InstanceLimit,
+    VolumeClass,
+)
+
+VOLUME_IOPS, VOLUME_BW = "volume IOPS", "volume MB/s"
+INSTANCE_IOPS, INSTANCE_BW = "instance IOPS", "instance MB/s"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """``rate`` is how many I/Os per second ``name`` allows at the block size asked for."""
+
+    name: str
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Promised:
+    """IOPS and bytes/s by direction (``None``: not published), the same in a burst, and the
+    buckets. ``size_gib`` is 0 where no figure depends on it."""
+
+    volume: VolumeClass
+    size_gib: float
+    iops: dict[str, float | None]
+    throughput: dict[str, float | None]
+    burst_iops: float | None = None
+    burst_throughput: float | None = None
+    io_bucket: Bucket | None = None
+    byte_bucket: Bucket | None = None
+    instance: Instance | None = None
+    cached: bool = False
+
+    def figure(self, kind: str, direction: str) -> float | None:
+        """The baseline."""
+        return (self.iops if kind == IOPS else self.throughput)[direction]
+
+    def burst(self, kind: str, direction: str) -> float | None:
+        """What a burst allows, where that is more than the baseline."""
+        base = self.figure(kind, direction)
+        found = self.burst_iops if kind == IOPS else self.burst_throughput
+        return found if found is not None and base is not None and found > base else None
+
+    def bucket(self, kind: str) -> Bucket | None:
+        """What a burst of this kind takes from."""
+        return self.io_bucket if kind == IOPS else self.byte_bucket
+
+    def limits(self, direction: str, block_size: int, burst: bool = False) -> list[Limit]:
+        """What bounds I/Os of this size, the tightest first."""
+        found = []
+        iops, bandwidth = self.iops[direction], self.throughput[direction]
+        if burst:
+            iops = self.burst(IOPS, direction) or iops
+            bandwidth = self.burst(THROUGHPUT, direction) or bandwidth
+        if iops is not None:
+            size = self.volume.io_size
+            found.append(Limit(VOLUME_IOPS, iops / (size.counted(block_size) if size else 1)))
+        if bandwidth is not None:
+            found.append(Limit(VOLUME_BW, bandwidth / block_size))
+        allowed = self.instance_limit(burst)
+        if allowed is not None and allowed.iops is not None:
+            found.append(Limit(INSTANCE_IOPS, allowed.iops))
+        if allowed is not None and allowed.throughput is not None:
+            found.append(Limit(INSTANCE_BW, allowed.throughput / block_size))
+        return sorted(found, key=lambda one: one.rate)
+
+    def instance_limit(self, burst: bool = False) -> InstanceLimit | None:
+        """What the instance allows; ``None`` without one."""
+        if self.instance is None:
+            return None
+        if self.cached and self.instance.cached is not None:
+            return self.instance.cached
+        return (self.instance.burst if burst else None) or self.instance.uncached
+
+
+def promised(
+    volume: VolumeClass,
+    size_gib: float | None = None,
+    iops: float | None = None,
+    throughput: float | None = None,
+    instance: Instance | None = None,
+    cached: bool = False,
+) -> Promised:
+    """The figures of a volume of ``size_gib`` for which ``iops`` and ``throughput`` (bytes/s)
+    were bought (``None``: what is included). UsageError for what the class does not offer."""
+    size = _size(volume, size_gib)
+    _check_instance(volume, instance)
+    bought, adds = _bought_iops(volume, size, iops)
+    total: dict[str, float | None] = {}
+    bandwidth: dict[str, float | None] = {}
+    for direction in (READ, WRITE):
+        base = volume.formulas.get((IOPS, direction))
+        own = base.at(size) if base is not None else None
+        if bought is not None:
+            own = (own or 0.0) + bought if adds else bought
+        total[direction] = own
+        flow = volume.formulas.get((THROUGHPUT, direction))
+        bandwidth[direction] = (
+            flow.at(size, own or 0.0, bought or 0.0 if adds else 0.0) if flow is not None else None
+        )
+    if throughput is not None:
+        _check_throughput(volume, size, throughput, total[READ] or 0.0)
+        bandwidth = dict.fromkeys((READ, WRITE), throughput)
+    found = Promised(volume, size, total, bandwidth, instance=instance, cached=cached)
+    return _with_burst(found)
+
+
+def _with_burst(found: Promised) -> Promised:
+    burst, size = found.volume.burst, found.size_gib
+    if burst is None:
+        return found
+    base_iops, base_flow = found.iops[READ], found.throughput[READ]
+    iops = burst.iops.at(size) if burst.iops else None
+    flow = burst.throughput.at(size) if burst.throughput else None
+    return Promised(
+        found.volume, size, found.iops, found.throughput, iops, flow,
+        _bucket(burst.credits, burst.seconds, base_iops, iops, size),
+        _bucket(burst.credit_bytes, burst.seconds, base_flow, flow, size),
+        found.instance, found.cached,
+    )  # fmt: skip
+
+
+def _bucket(
+    full: Formula | None,
+    seconds: float | None,
+    base: float | None,
+    peak: float | None,
+    size_gib: float,
+) -> Bucket | None:
+    if base is None or peak is None or peak <= base:
+        return None
+    if full is not None:
+        return Bucket(full.at(size_gib), base, peak)
+    return Bucket((peak - base) * seconds, base, peak) if seconds else None
+
+
+def _size(volume: VolumeClass, size_gib: float | None) -> float:
+    low, high = volume.sizes or (0.0, float("inf"))
+    if size_gib is None:
+        if volume.needs_size:
+            raise UsageError(
+                f"The figures of {volume.id} depend on the size of the volume.",
+                "Name it: --size 500g",
+            )
+        return high if volume.fixed_size and volume.sizes else 0.0
+    if not low <= size_gib <= high:
+        what = "smaller" if size_gib < low else "larger"
+        raise UsageError(
+            f"A volume of {volume.id} cannot be {what} than {low if size_gib < low else high:,g} "
+            f"GiB, and this one has {size_gib:,.4g} GiB.",
+            f"Sizes of this class: {low:,g} to {high:,g} GiB. Name the bought size with --size, "
+            "or another class with --volume.",
+        )
+    return size_gib
+
+
+def _check_instance(volume: VolumeClass, instance: Instance | None) -> None:
+    if instance is not None and instance.provider != volume.provider:
+        raise UsageError(
+            f"{volume.id} is a volume of another provider than the instance {instance.id}.",
+            f"Instances of {volume.provider}: iopstui volumes --instances",
+        )
+
+
+def _bought_iops(volume: VolumeClass, size: float, iops: float | None) -> tuple[float | None, bool]:
+    offer = volume.provision
+    if iops is None:
+        if offer is not None and offer.required:
+            raise UsageError(
+                f"{volume.id} has the IOPS that were bought, and no others.",
+                "Name them: --iops 5000",
+            )
+        return None, False
+    if offer is None or (offer.iops is None and not offer.required):
+        raise UsageError(f"IOPS of {volume.id} cannot be bought.", "Leave out --iops.")
+    most = offer.iops.at(size) if offer.iops is not None else None
+    if most is not None and iops > most:
+        raise UsageError(
+            f"At most {most:,.0f} IOPS can be bought for {volume.id} with {size:,g} GiB.",
+            "Correct --iops or --size.",
+        )
+    return iops, offer.adds
+
+
+def _check_throughput(volume: VolumeClass, size: float, asked: float, iops: float) -> None:
+    offer = volume.provision.throughput if volume.provision is not None else None
+    if offer is None:
+        raise UsageError(
+            f"Throughput of {volume.id} cannot be bought separately.", "Leave out --throughput."
+        )
+    most = offer.at(size, iops)
+    if asked > most * 1.0001:
+        raise UsageError(
+            f"At most {most / 1e6:,.0f} MB/s can be bought for {volume.id} with {size:,g} GiB "
+            f"and {iops:,.0f} IOPS.",
+            "Correct --throughput, --iops or --size.",
+        )

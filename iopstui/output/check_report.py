@@ -1,0 +1,109 @@
+"""The outcomes of --expect for a CI system: JUnit XML, and a summary in Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from iopstui.text import printable
+
+PASS, FAIL, UNKNOWN = "PASS", "FAIL", "NOT MEASURED"
+MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!])")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One expectation and its outcome.
+
+    ``name`` is what was expected ("iops>=5000", with the point or host it is about), ``passed`` is
+    ``None`` where it could not be checked, and ``text`` says in a sentence what was measured.
+    """
+
+    name: str
+    passed: bool | None
+    text: str
+
+    @property
+    def verdict(self) -> str:
+        """PASS, FAIL or NOT MEASURED."""
+        if self.passed is None:
+            return UNKNOWN
+        return PASS if self.passed else FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRun:
+    """A command and its checks. ``title`` names it ("run randread-4k on /srv/data"), ``seconds``
+    is how long it took, ``error`` why it ended without a result ("" if it did not)."""
+
+    title: str
+    checks: Sequence[Check]
+    seconds: float
+    error: str = ""
+
+
+def junit_xml(run: CheckedRun) -> str:
+    """JUnit XML as GitLab, Jenkins and GitHub actions read it: a test case for each check.
+
+    A check that was not met is a ``failure``; one that could not be checked, and a run that
+    failed, is an ``error``. A run without checks and without an error is one test case that passed.
+    """
+    cases = [(check.name, *_problem(check)) for check in run.checks]
+    if run.error or not cases:
+        cases.append(("the run itself", "error" if run.error else "", run.error))
+    counts = [sum(kind == wanted for _, kind, _ in cases) for wanted in ("failure", "error")]
+    root = Element("testsuites")
+    suite = SubElement(
+        root, "testsuite", name=f"iopstui {_xml(run.title)}", tests=str(len(cases)),
+        failures=str(counts[0]), errors=str(counts[1]), skipped="0", time=f"{run.seconds:.3f}",
+    )  # fmt: skip
+    for name, kind, text in cases:
+        case = SubElement(suite, "testcase", classname=_xml(run.title), name=_xml(name), time="0")
+        if kind:
+            SubElement(case, kind, message=_xml(text)).text = _xml(text)
+        elif text:
+            SubElement(case, "system-out").text = _xml(text)
+    indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+
+
+def _problem(check: Check) -> tuple[str, str]:
+    """The element that JUnit has for the outcome ("" for a check that passed), and its text."""
+    if check.passed is None:
+        return "error", check.text
+    return ("" if check.passed else "failure"), check.text
+
+
+def _xml(text: str) -> str:
+    """``text`` without characters that XML 1.0 has no way to write."""
+    return printable(text)
+
+
+def summary_markdown(run: CheckedRun) -> str:
+    """A heading with the verdict, and a table of the checks, for a page that CI systems show."""
+    lines = [f"### iopstui {_markdown(run.title)}: {_whole(run)}", ""]
+    if run.error:
+        lines += [_markdown(run.error), ""]
+    if run.checks:
+        lines += ["| result | expected | measured |", "| --- | --- | --- |"]
+        lines += [
+            f"| {check.verdict} | {_markdown(check.name)} | {_markdown(check.text)} |"
+            for check in run.checks
+        ]
+        lines.append("")
+    return "\n".join(lines) + "\n"
+
+
+def _whole(run: CheckedRun) -> str:
+    """The verdict on all checks together."""
+    verdicts = {check.verdict for check in run.checks}
+    if run.error:
+        return "ERROR"
+    return next((word for word in (FAIL, UNKNOWN) if word in verdicts), PASS)
+
+
+def _markdown(text: str) -> str:
+    """``text`` as Markdown shows it, whatever it contains."""
+    return MARKDOWN_SPECIAL.sub(r"\\\1", printable(text).replace("\n", " "))

@@ -1,0 +1,63 @@
+"""`iopstui volumes` as a user starts it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from program import iopstui as started
+
+
+def iopstui(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return started(*words, cwd=cwd, XDG_CONFIG_HOME=str(cwd))
+
+
+def test_the_list_names_every_provider(tmp_path: Path) -> None:
+    found = iopstui("volumes", cwd=tmp_path)
+    assert found.returncode == 0
+    for name in ("aliyun/essd-pl1", "aws/gp2", "azure/p30", "google/pd-ssd", "vng/nvme-5000"):
+        assert name in found.stdout
+
+
+def test_one_explained_at_a_size(tmp_path: Path) -> None:
+    found = iopstui("volumes", "gp2", "--size", "100g", cwd=tmp_path)
+    assert "300 IOPS" in found.stdout and "33:20 minutes" in found.stdout
+    assert "[general] Amazon EC2 User Guide" in found.stdout
+
+
+def test_json_has_figures_and_sources(tmp_path: Path) -> None:
+    words = ("volumes", "azure/p60", "--instance", "Standard_D8ds_v4", "--json")
+    data = json.loads(iopstui(*words, cwd=tmp_path).stdout)
+    assert data["volume"]["iops"] == {"read": 16000, "write": 16000}
+    assert data["volume"]["limits"][0] == {"name": "instance IOPS", "random_reads_s": 12800}
+    assert data["sources"]["premium"]["date"] == "2023-03-16"
+    everything = json.loads(iopstui("volumes", "--json", cwd=tmp_path).stdout)
+    assert len(everything["volumes"]) > 40 and everything["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("gp4",), "Did you mean"),
+        (("gp2", "--size", "many"), "is not a size"),
+        (("gp3", "--iops", "x"), "is not a number of IOPS"),
+        (("gp3", "--throughput", "fast"), "is not a throughput"),
+        (("--size", "1g"), "describe one volume"),
+        (("aws/gp2", "--iops", "100"), "depend on the size"),
+        (("azure/p30", "--instance", "Standard_D9"), "No instance size"),
+        (("aliyun/essd-pl2", "--size", "20g"), "cannot be smaller"),
+    ],
+)
+def test_what_cannot_be_answered(tmp_path: Path, words: tuple[str, ...], told: str) -> None:
+    found = iopstui("volumes", *words, cwd=tmp_path)
+    assert found.returncode == 2 and told in found.stderr and not found.stdout
+
+
+def test_a_bad_file_of_the_user_is_named(tmp_path: Path) -> None:
+    own = tmp_path / "iopstui/volumes"
+    own.mkdir(parents=True)
+    (own / "mine.toml").write_text("nonsense")
+    found = iopstui("volumes", "gp2", cwd=tmp_path)
+    assert found.returncode == 0 and "mine.toml is not used" in found.stderr
