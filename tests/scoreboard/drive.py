@@ -20,6 +20,7 @@ from effect import (
     Ticks,
     most_delayed,
     own_figures,
+    own_load,
     rates,
     read_delays,
     read_done,
@@ -152,7 +153,7 @@ class _Driven:
                     ticks = self._ticks[min(1, len(self._ticks) - 1)], self._ticks[-1]
                     return Span(before, self._state(), *own_figures(event.document),
                                 rates(self._marks), ticks,
-                                most_delayed(self._delays))  # fmt: skip
+                                most_delayed(self._delays), *own_load(event.document))  # fmt: skip
                 if isinstance(event, SessionEnded):
                     raise RuntimeError("the session ended: " + "; ".join(self._log))
         finally:

@@ -38,7 +38,8 @@ class Span:
     (ms) are fio's own, from its last document; 0 without one. ``each`` is what the disk completed
     in every second of it, ``ticks`` what the CPUs had done at the first document and the last,
     ``delay`` the part (0 to 1) of the time that a job of fio was ready to run and had no CPU, in
-    the second of it where that was most."""
+    the second of it where that was most. ``own_cpu`` is the CPU time of a job in percent,
+    ``shallow`` the percentage of I/Os issued at half the asked depth or less, both as fio says."""
 
     before: State
     after: State
@@ -48,6 +49,8 @@ class Span:
     each: tuple[float, ...] = ()
     ticks: tuple[Ticks, Ticks] = ((), ())
     delay: float = 0.0
+    own_cpu: float = 0.0
+    shallow: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -254,6 +257,20 @@ def own_figures(document: Mapping[str, Any]) -> tuple[float, float, float]:
             iops += part.get("iops", 0.0)
             waited += part.get("iops", 0.0) * part.get("lat_ns", {}).get("mean", 0.0)
     return ran, iops, waited / iops / 1e6 if iops else 0.0
+
+
+def own_load(document: Mapping[str, Any]) -> tuple[float, float]:
+    """fio's CPU time of the busiest job in percent, and the percentage of its I/Os that were issued
+    at half its iodepth or less (0 where it is 1)."""
+    busy = shallow = 0.0
+    for job in document.get("jobs", []):
+        busy = max(busy, job.get("usr_cpu", 0.0) + job.get("sys_cpu", 0.0))
+        depth = int(job.get("job options", {}).get("iodepth", 1))
+        levels = job.get("iodepth_level", {})
+        low = [share for name, share in levels.items()
+               if name.isdigit() and int(name) <= depth // 2]  # fmt: skip
+        shallow = max(shallow, sum(low))
+    return busy, shallow
 
 
 def _texts(directory: Path, name: str) -> str:

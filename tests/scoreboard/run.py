@@ -43,6 +43,7 @@ def run(scenario: Scenario) -> Outcome:
     if effect is not None:
         allowed |= {"steal"} if effect.stolen else set()
         allowed |= {"cpu-wait"} if effect.starved else set()
+        allowed |= {rule for rule, holds in scenario.truths.items() if holds(effect)}
     allowed -= set(scenario.expected)
     verdict = judge(seen.said, scenario.expected, allowed, scenario.never, broken)
     figures = effect.told() if effect is not None else ""
