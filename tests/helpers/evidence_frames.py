@@ -144,7 +144,9 @@ def frame(
         },
         irqs=irqs or {},
         jobs=tuple(
-            JobFrame(n, cpu, pinned, used, pids[n] if pids else None, cpu_wait, nice, policy)
+            JobFrame(
+                n, cpu, pinned, used, pids[n] if pids else None, cpu_wait, nice=nice, policy=policy
+            )
             for n, (cpu, used) in enumerate(jobs)
         ),
         throttled=throttled,

@@ -177,7 +177,8 @@ class _Driven:
         scenario, bench = self._scenario, self._bench
         file = bench.here / "job.fio"
         file.write_text(job_text(scenario))
-        writes = (scenario.job or {}).get("rw") in WRITES and Path(bench.path).is_block_device()
+        may_write = (scenario.job or {}).get("rw") in WRITES or "write" in scenario.more
+        writes = may_write and Path(bench.path).is_block_device()
         return JobRequest(
             str(file), dict(scenario.runs[number]), scenario.size,
             (bench.path,) if writes else (), no_fence=False,

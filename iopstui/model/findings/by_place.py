@@ -27,7 +27,7 @@ OTHERS = 0.3
 OTHERS_S = 50.0
 OTHERS_IOS = 1.0
 # seconds after which a neighbour is reported without its name
-NAMELESS = 8
+NAMELESS = 10
 
 IDLE_POLICY, BATCH_POLICY = 5, 3
 LOOK_AT = {
@@ -122,8 +122,8 @@ def stalled(evidence: Evidence) -> Finding | None:
     disks = [quiet[-1].disks.get(device.name) for device in evidence.devices]
     held = sum(disk.in_flight or 0 for disk in disks if disk is not None)
     suspended = [name for name, state in evidence.now.devices.items() if state.suspended]
-    worked = len(quiet) < len(frames) and not evidence.shape.paced
-    if not held and not suspended and not worked:
+    # without a request in a device nothing tells a stall from a job that is stopped
+    if not held and not suspended:
         return None
     names = e.names_words(evidence.devices) or "the target"
     why, advice = ": it does not answer", "see the kernel's log: dmesg"

@@ -28,6 +28,7 @@ PART = 0.3
 MANY_WAIT = 4.0
 MOST_WAIT = 0.5
 NEAR = 0.85
+ROUGHLY = 0.6
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 MORE = 1.15
 BUSY_JOB = 60.0
@@ -110,7 +111,7 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
     # what waits for a job's own fsync waits in fio
     if evidence.shape.syncs or tags(evidence) is not None:
         return None
-    if not cpus_are_not_it(evidence, frames):
+    if not cpus_are_not_it(evidence, frames) or _near_limit(frames, evidence):
         return None
     costed = [name for name, state in evidence.now.devices.items() if state.costed]
     if costed:
@@ -126,18 +127,26 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
 
 
 def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> Reached | None:
-    """The cgroup limit that all these frames reach; of several the one that binds: the I/Os stand
+    """The cgroup limit that these frames reach; of several the one that binds: the I/Os stand
     closest to it."""
     found: list[tuple[float, Reached]] = []
     for name, state in evidence.now.devices.items():
         disks = [frame.disks[name] for frame in frames if name in frame.disks]
         for limit in state.limits if disks else ():
             rates = [_limited(disk, limit.what) for disk in disks]
-            if all(rate is not None and rate >= NEAR * limit.value for rate in rates):
-                rate = sum(filter(None, rates)) / len(rates)
+            known = [rate for rate in rates if rate is not None]
+            # a stall of the machine takes some of a second, and the next one has more
+            if len(known) < len(rates) or min(known) < ROUGHLY * limit.value:
+                continue
+            if (rate := fmean(known)) >= NEAR * limit.value:
                 found.append((rate / limit.value, (name, limit, rate)))
     # a partition has its disk's limits and figures that are no larger: the layer is named
     return max(found, key=lambda one: round(one[0], 3), default=(0.0, None))[1]
+
+
+def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
+    """Whether some second came near a limit: then it may be the cause, and another is not named."""
+    return any(limit_reached([frame], evidence) is not None for frame in frames)
 
 
 def _limited(disk: DiskRates, what: str) -> float | None:

@@ -52,8 +52,8 @@ def copying(above: float = 4096, below: float = 65536, held: float = 3.5) -> Evi
     links = (DeviceLinks("dm-3", ("dm-1",)), DeviceLinks("dm-1"))
     frames = seconds(
         3, interval=fio(200, lat_ns=20e6), links=links,
-        disks={"dm-3": disk(0, 200, size=above, aqu=4.0),
-               "dm-1": disk(200, 200, size=below, aqu=2 * (4.0 - held))},
+        disks={"dm-3": disk(0, 200, size=above, aqu=4.0, wait=20.0),
+               "dm-1": disk(200, 200, size=below, aqu=2 * (4.0 - held), wait=(4 - held) * 5)},
     )  # fmt: skip
     top = replace(device(name="dm-3", kind="dm"), layer="LVM")
     return Evidence(tuple(frames), devices=[top], tree=[top], links=links, shape=WRITES)

@@ -74,7 +74,8 @@ def stacked(upper: float = 7.9, lower: float = 0.2, busy: float = 10.0,
     """8 I/Os in flight at 400/s on loop2, which lies on loop1."""
     frames = seconds(
         3, interval=fio(400, lat_ns=8 / 400 * 1e9), busy=IDLE, jobs=((0, busy),), links=LOOPS,
-        disks={"loop2": disk(400, aqu=upper), "loop1": disk(400, aqu=lower)},
+        disks={"loop2": disk(400, aqu=upper, wait=upper / 0.4),
+               "loop1": disk(400, aqu=lower, wait=lower / 0.4)},
     )  # fmt: skip
     tops = [device(name="loop2", kind="loop")]
     return Evidence(
