@@ -13,11 +13,9 @@ from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import ExperimentRunner, RunConditions
 from iopstui.experiment.setup import (
     ExperimentSetup,
-    effects,
+    form_lines,
     goes_on_text,
-    job_lines,
     previewed_setup,
-    times_text,
 )
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.roots import Roots
@@ -30,9 +28,9 @@ Tell = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True)
 class PreparedExperiment:
-    """An experiment that has passed preflight. ``words`` say how long it takes, what it runs,
-    changes and writes, a line each; ``kept`` what is measured already ("" if nothing), and ``lost``
-    why what it measures won't be kept if it is stopped ("" if it will)."""
+    """An experiment that has passed preflight. ``words`` are its length, then what it runs,
+    changes and writes, a labelled line each; ``kept`` what is measured already ("" if nothing), and
+    ``lost`` why what it measures won't be kept if it is stopped ("" if it will)."""
 
     setup: ExperimentSetup
     progress: ProgressFile | None
@@ -60,7 +58,7 @@ class BackgroundExperiments:
             plan, session.target, self._job_target, session.devices, conditions, find_fio(), Roots()
         )
         setup = replace(setup, write_budget=session.budget.most)
-        words = [times_text(plan), *job_lines(setup, form=True), *effects(setup)]
+        words = [*form_lines(setup)]
         try:
             progress = setup.progress(None, session.interval_s)
         except OSError as error:

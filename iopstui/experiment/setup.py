@@ -27,7 +27,7 @@ from iopstui.model.experiment.plan import Plan, check_name, expand, kept_apart
 from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.model.fio import jobfile
 from iopstui.preflight.own_target import own_target
-from iopstui.session.fio.write_budget import at_most
+from iopstui.session.fio.write_budget import at_most, in_short
 from iopstui.text import printable
 
 STEPS_SHOWN = 40
@@ -165,18 +165,40 @@ def dry_run(setup: ExperimentSetup, state: ProgressFile | None) -> Iterator[str]
         yield f"progress: {printable(str(state.path))}, until the last point is done"
 
 
-def job_lines(setup: ExperimentSetup, form: bool = False) -> Iterator[str]:
-    """The jobs and what they do. A ``form`` has no options: that of a sweep takes a seed with the
-    order, that of a comparison none."""
+def job_lines(setup: ExperimentSetup) -> Iterator[str]:
+    """The jobs and what they do."""
     for job, title in setup.preview.titles.items():
         yield f"job {printable(job)}: {printable(title)}"
     if setup.plan.seed is not None:
         what = "order within each repeat" if setup.plan.variants else "order of the points"
-        how = f'"by chance {setup.plan.seed}"' if form else f"--seed {setup.plan.seed}"
-        told = "" if form and setup.plan.variants else f"; {how} repeats it"
-        yield f"{what}: by chance{told}"
+        yield f"{what}: by chance; --seed {setup.plan.seed} repeats it"
     if setup.plan.variants:
         yield planned_sensitivity(setup.plan, setup.spread)
+
+
+def form_lines(setup: ExperimentSetup) -> Iterator[str]:
+    """The plan for a form: its length and what it writes first, then a labelled line for each thing
+    it does. A form has no options of the command line, so none is named."""
+    plan, found, where = setup.plan, setup.preview, setup.job_target
+    yield f"{length_text(plan)} · {in_short(*_bound(setup))}"
+    for job, title in found.titles.items():
+        yield f"Job: {printable(job)}, {printable(title)}"
+    place = printable(setup.target.path)
+    if where is not None and where.kind == kinds.DIRECTORY:
+        yield f"Files: {size(found.scratch_bytes)} of scratch files in {place}, removed at the end"
+    elif found.writes:
+        yield f"OVERWRITES: {place if where is not None else 'the files of the job'}"
+    else:
+        yield f"Reads: {place} (writes nothing)"
+    for name, value in found.knobs.items():
+        yield f"Changes: {name} (now {printable(value)}), restored at the end"
+    for name, value in setup.conditions.knobs:
+        yield f"Changes: {name} to {printable(value)}, restored at the end"
+    if plan.variants:
+        yield f"Repeats: {planned_sensitivity(plan, setup.spread)}"
+        yield "Order: random within each repeat"
+    elif plan.seed is not None:
+        yield f"Order: random, seed {plan.seed}"
 
 
 def effects(setup: ExperimentSetup) -> Iterator[str]:
@@ -202,6 +224,11 @@ def effects(setup: ExperimentSetup) -> Iterator[str]:
 
 def writes_text(setup: ExperimentSetup) -> str:
     """How much it may write at most."""
+    return at_most(*_bound(setup))
+
+
+def _bound(setup: ExperimentSetup) -> tuple[int, bool, float | None, int | None, int | None]:
+    """The arguments of ``at_most``."""
     where, found = setup.job_target, setup.preview
     made = where is not None and where.kind == kinds.DIRECTORY
     # each job has its own, one after another or all at once
@@ -209,7 +236,7 @@ def writes_text(setup: ExperimentSetup) -> str:
     # a run is an interval longer than what is measured
     seconds = setup.plan.seconds + setup.plan.points
     bound = _by_pace(setup.plan) if found.writes and setup.plan.points <= STEPS_ASKED else None
-    return at_most(scratch, found.writes, seconds, setup.write_budget, bound)
+    return (scratch, found.writes, seconds, setup.write_budget, bound)
 
 
 def _by_pace(plan: Plan) -> int | None:

@@ -20,8 +20,8 @@ PER_IO = 448
 
 
 def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
-    """UsageError for a time below zero, and for more memory than this machine has (``memory`` in
-    bytes, ``None``: not known)."""
+    """UsageError for a time or lockmem= below zero, and for more memory than this machine has
+    (``memory`` in bytes, ``None``: not known)."""
     for job in jobs:
         for name in TIMES:
             value = expand(job.options.get(name, "")).strip()
@@ -31,6 +31,7 @@ def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
                     f"Give a time from 0 up, for example {name}=10",
                 )
         _refuse_long_pause(job)
+        _refuse_negative_lock(job)
     if memory is None:
         return
     for name, wanted in (_of_depth(jobs), _of_lock(jobs)):
@@ -51,6 +52,16 @@ def _refuse_long_pause(job: Section) -> None:
             f"thinktime={printable(text)} is longer than runtime={printable(told)}: fio ends "
             "only after that pause.",
             "Give a shorter thinktime (a bare number is in µs) or a longer runtime.",
+        )
+
+
+def _refuse_negative_lock(job: Section) -> None:
+    """fio takes it for almost 2^64 bytes, ends at once and reports success."""
+    value = expand(job.options.get("lockmem", "")).strip()
+    if value.startswith("-"):
+        raise UsageError(
+            f"lockmem={printable(value)} is negative, and fio would end without any I/O.",
+            "Give a size from 0 up, for example lockmem=1g",
         )
 
 

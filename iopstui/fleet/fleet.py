@@ -415,7 +415,8 @@ class Fleet:
             member.give_up(
                 f"no connection within {self._terms.greet_within_s:g} s"
                 f"{f': {said}' if said else ''}",
-                "To wait longer: --connect-timeout TIME",
+                "Either it cannot be reached, or its launcher (srun) waits in a queue. To wait "
+                "longer: --connect-timeout 1h",
             )
         if member.compared_for_s > COMPARE_WITHIN_S:
             # it says something, but no time: it would be waited for without an end

@@ -6,14 +6,14 @@ The main figures only: JSON lines carry everything. Empty is missing.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, TextIO
 
 from iopstui.events import Event, FrameReady
 from iopstui.model.metrics.fields import BY_ID, FIELDS, Field
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL
+from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import clean, main_figures
@@ -21,16 +21,33 @@ from iopstui.text import printable
 
 _HEAD = ("t", "wall_ms", "utc", "step", "seconds", "flags.*")
 _FORMULA = ("=", "+", "-", "@")
+_WAITS = ("ios", "cpu", "above", "queue", "device", "unknown")
 _LEFT_OUT = {"ios", "bytes", "n", "bins_of", "bins"}
+
+
+class CsvFile:
+    """Rows of cells under one head; what is not known stays empty."""
+
+    def __init__(self, out: TextIO, head: Iterable[str]) -> None:
+        self._out = out
+        self._writer = csv.writer(out, lineterminator="\n")
+        self._writer.writerow(head)
+
+    def row(self, cells: Iterable[Any]) -> None:
+        """Write one row at once."""
+        self._writer.writerow("" if cell is None else cell for cell in cells)
+        self._out.flush()
 
 
 class CsvSink:
     """Writes the header at once with the first frame. ``BrokenPipeError`` is passed on."""
 
-    def __init__(self, stream: TextIO, devices: Sequence[str] = ()) -> None:
+    def __init__(
+        self, stream: TextIO, devices: Sequence[str] = (), layers: Sequence[str] = ()
+    ) -> None:
         self._stream = stream
         self._writer = csv.writer(stream, lineterminator="\n")
-        self._columns = list(session_columns(devices))
+        self._columns = list(session_columns(devices, layers))
         self._figures = Figures(self._columns)
         self._started = False
 
@@ -77,9 +94,11 @@ def _nothing(name: str) -> None:
     """What an object has that is not there."""
 
 
-def session_columns(devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def session_columns(
+    devices: Sequence[str], layers: Sequence[str] = ()
+) -> Iterator[tuple[str, ...]]:
     """The columns of a session with these devices: of several their sum, then each; the flags
-    are one."""
+    are one. ``layers`` are the devices in which I/Os may wait."""
     paths = [field.path for field in columns()]
     for path in paths:
         if path == ("flags", ANY):
@@ -94,6 +113,8 @@ def session_columns(devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
             if path[:2] == ("kernel", "disks"):
                 yield tuple(device if key == ANY else key for key in path)
     yield from (path for path in paths if path[0] == "kernel" and path[1] in BY_NAME)
+    yield from ((WAIT, name) for name in _WAITS)
+    yield from ((WAIT, "layers", name) for name in layers)
 
 
 def columns() -> list[Field]:

@@ -126,7 +126,7 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
         "own_cpu": frame.own_cpu,
         "throttled": frame.throttled,
         "fio": _fio(frame.fio, whole) if frame.fio else None,
-        "wait": _wait(frame.waits) if frame.waits else None,
+        "wait": wait_data(frame.waits),
         "kernel": {
             "disks": {name: _disk(disk) for name, disk in frame.disks.items()},
             TOTAL: _disk(total) if (total := frame.total) is not None else None,
@@ -213,7 +213,10 @@ def _job(job: JobInterval) -> Object:
     }
 
 
-def _wait(waits: Waits) -> Object:
+def wait_data(waits: Waits | None) -> Object | None:
+    """Where I/Os waited, as an object with the fields ``wait.*``."""
+    if waits is None:
+        return None
     return {
         "ios": waits.ios,
         "cpu": waits.cpu,

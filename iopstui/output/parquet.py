@@ -92,12 +92,17 @@ class ParquetTable:
 
 class ParquetSink:
     """Writes a row a frame of these devices to ``out``, as ParquetTable does: ``utc`` is a time,
-    ``step`` a whole number, ``flags`` a text as in CSV ("" for none)."""
+    ``step`` a whole number, ``flags`` a text as in CSV ("" for none). ``layers`` as of
+    session_columns."""
 
     def __init__(
-        self, out: BinaryIO, devices: Sequence[str] = (), about: Mapping[str, str] | None = None
+        self,
+        out: BinaryIO,
+        devices: Sequence[str] = (),
+        about: Mapping[str, str] | None = None,
+        layers: Sequence[str] = (),
     ) -> None:
-        self._paths = list(session_columns(devices))
+        self._paths = list(session_columns(devices, layers))
         self._figures = Figures(self._paths)
         self._table = ParquetTable(out, [*map(_column, self._paths)], about or {})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -35,8 +35,11 @@ from iopstui.session.run_rows import add_mark_event, add_run_event, mark_interva
 from iopstui.text import printable
 
 
-def replay_headless(name: str, kind: str) -> int:
-    """Everything that is in the recording, without waiting. Data on stdout, words on stderr."""
+def replay_headless(name: str, kind: str, wait: Callable[[], bool] | None = None) -> int:
+    """Everything that is in the recording, without waiting. Data on stdout, words on stderr.
+
+    With ``wait`` a recording that is still being written is followed (``replay_events``).
+    """
     with checking_figures([recording_path(name)]), Recording(recording_path(name)) as recording:
         fold = ReplayFold(recording.header)
         header = recording.header
@@ -52,7 +55,7 @@ def replay_headless(name: str, kind: str) -> int:
                 sink = RunsSink(sink, RunHistory(opened), sys.stdout, opened)
         shown = 0
         try:
-            for event in replay_events(recording, fold):
+            for event in replay_events(recording, fold, wait):
                 sink.handle(event)
                 shown += 1
         finally:

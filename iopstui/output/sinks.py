@@ -91,7 +91,7 @@ def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) ->
     if kind == "csv":
         from iopstui.output.csv_out import CsvSink
 
-        return NarratedSink(CsvSink(out, target.on), err)
+        return NarratedSink(CsvSink(out, target.on, target.tree), err)
     from iopstui.output.table import TableSink
 
     return TableSink(out, err, target)

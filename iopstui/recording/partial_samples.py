@@ -23,13 +23,13 @@ Without = Mapping[type, Mapping[str, Any]]
 _INTERRUPTS_LEFT_OUT: Mapping[str, Any] = {
     "softirq_block": {}, "irqs": {}, "ipi": None, "ipi_ns": None, "throttled_us": None,
 }  # fmt: skip
-_SAMPLE: Mapping[str, Any] = {"jobs": (), "own_busy_s": None}
+_SAMPLE: Mapping[str, Any] = {"own_busy_s": None}
 _JOB: Mapping[str, Any] = {"iodepth_level": {}}
 WITHOUT: Without = {
     RawSample: _SAMPLE,
     KernelSample: {**_INTERRUPTS_LEFT_OUT, "more": {}},
     JobStatus: _JOB,
-    DirectionStatus: {"slat": None, "lat": None, "percentiles": {}},
+    DirectionStatus: {"slat": None, "percentiles": {}},
 }
 """What a report does not need, by dataclass, and what stands there instead."""
 ROWS_WITHOUT: Without = {

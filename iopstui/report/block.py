@@ -14,6 +14,7 @@ from iopstui.model.metrics.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.mark_intervals import IntervalFigures, middle_of_frame
 from iopstui.model.metrics.run_history import RunFigures
+from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form
 from iopstui.report import series
 from iopstui.report.heat import Heat
@@ -24,14 +25,15 @@ class Block:
     """Adds up frames, in order. ``header`` and ``duration`` are the recording's.
 
     ``runs`` and ``figures`` are by run, in the order in which these were first seen; ``first`` is
-    the earliest middle of a frame.
+    the earliest middle of a frame. ``watched`` says where I/Os waited while no job ran.
     """
 
     def __init__(self, header: form.Header, duration: float) -> None:
         self._interval_s = header.interval_s
         self._tree: Sequence[str] = header.target.tree
         self._opened: Sequence[str] = header.target.opened
-        self.series = series.empty()
+        self.series = series.empty(self._tree)
+        self.watched = MeanWaits()
         self.heat = Heat(duration)
         self.runs: dict[int, Run] = {}
         self.figures: dict[int, RunFigures] = {}
@@ -51,6 +53,8 @@ class Block:
                 if figures is None:
                     figures = self.figures[step] = RunFigures(self._opened)
                 figures.add(frame)
+        else:
+            self.watched.add(frame.waits, frame.seconds)
         self.first = min(self.first, middle_of_frame(frame))
         self.measured.add(frame, self._opened)
         self._line(frame, fio)
@@ -71,4 +75,5 @@ class Block:
             sum(busy) / len(busy) if busy else None, max(busy, default=None),
             sum(job) if job else None,
             fio.total.clat_ns if fio else None, fio.total.bw if fio else None,
+            *series.wait_values(frame.waits, self._tree),
         )  # fmt: skip

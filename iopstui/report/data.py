@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from iopstui import __version__
-from iopstui.output.jsonl import clean
+from iopstui.output.jsonl import clean, wait_data
 from iopstui.report.experiment import as_data
 from iopstui.report.run import Run
-from iopstui.report.series import SERIES, points
+from iopstui.report.series import points
 from iopstui.report.story import Story
 from iopstui.report.wording.recording import reconciled
 from iopstui.report.wording.repeating import command, repeat, repeat_experiment
@@ -27,7 +27,8 @@ def json_text(stories: Sequence[Story]) -> str:
 
 
 def _story(story: Story) -> dict[str, Any]:
-    series = {name: points(story.series, name) for name in SERIES if name not in ("t", "seconds")}
+    series = {name: points(story.series, name) for name in story.series
+              if name not in ("t", "seconds")}  # fmt: skip
     return {
         "file": story.path.name,
         "header": asdict(story.header),
@@ -42,6 +43,7 @@ def _story(story: Story) -> dict[str, Any]:
         ],
         "runs": [_run(story, run) for run in story.runs],
         "side_by_side": [asdict(row) for row in story.rows],
+        "wait_without_job": wait_data(story.watched.value),
         "findings": [
             {"t": found.t, **asdict(found.finding), "ceased": _ends(story, place)}
             for place, found in enumerate(story.findings)
@@ -74,6 +76,7 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         "reconciled": reconciled(run),
         "latencies_ns": run.latencies(),
         "bins": run.bins,
+        "wait": wait_data(run.waits.value),
         "verdicts": [asdict(judged) for judged in run.judged],
         "steady": asdict(run.steady) if run.steady else None,
         "repeat": None if run.point else repeat(story, run) or None,

@@ -27,14 +27,14 @@ class Format:
 
 
 def _html(found: Sequence[Source], redact: bool) -> str:
-    from iopstui.report.html import html_page
+    from iopstui.report.page import html_page
     from iopstui.report.stories import stories
 
     return html_page(stories(found, redact))
 
 
 def _markdown(found: Sequence[Source], redact: bool) -> str:
-    from iopstui.report.markdown import markdown
+    from iopstui.report.page import markdown
     from iopstui.report.stories import stories
 
     return markdown(stories(found, redact))

@@ -9,7 +9,7 @@ from typing import Any
 from iopstui import events
 from iopstui.model import histogram
 from iopstui.model.histogram_columns import BinsTotal
-from iopstui.model.metrics.figures import ends_idle
+from iopstui.model.metrics.figures import RunWaits, ends_idle
 from iopstui.model.metrics.frame import RAMP, Frame
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import FramesTotal
@@ -95,6 +95,7 @@ class Run:
     finished: events.StepFinished | None = None
     total: FramesTotal = field(default_factory=FramesTotal)
     probed: ProbeTotal = field(default_factory=ProbeTotal)
+    waits: RunWaits = field(default_factory=RunWaits)
     device: Device = field(default_factory=Device)
     each: dict[str, Device] = field(default_factory=dict)
     added: dict[str, BinsTotal] = field(default_factory=dict)
@@ -144,6 +145,7 @@ class Run:
         self.end = frame.t
         self.total.add(fio)
         self.probed.add(frame.probe, frame.opened)
+        self.waits.add(frame)
         ramp, idle = RAMP in frame.flags, ends_idle(frame)
         self.device.add(frame.total, ramp, idle)
         for name in tree:
@@ -166,6 +168,7 @@ class Run:
         self.end = later.end
         self.total.join(later.total)
         self.probed.join(later.probed)
+        self.waits.join(later.waits)
         self.device.join(later.device)
         for name, one in later.each.items():
             self.each.setdefault(name, Device()).join(one)

@@ -5,30 +5,49 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from math import nan
+
+from iopstui.model.metrics.waits import Waits
 
 SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy", "busiest",
           "job_cpu", "mean", "bw")  # fmt: skip
+WAIT_CPU, WAIT_ABOVE, WAIT_UNKNOWN = "wait.cpu", "wait.above", "wait.unknown"
+WAIT_LAYERS = "wait.layers."
 MOST_POINTS = 500
 GAP = 0.5
 """Intervals: more time than that without a measurement breaks a line."""
 
 Series = dict[str, "array[float]"]
-"""By the names of SERIES; "t" is where an interval ends, "seconds" how long it was."""
+"""By the names of SERIES; "t" is where an interval ends, "seconds" how long it was. Behind them the
+I/Os in flight by the places where they wait (model/metrics/waits.py), from the top down."""
 
 
-def empty() -> Series:
-    """Nothing measured yet."""
-    return {name: array("d") for name in SERIES}
+def empty(layers: Sequence[str] = ()) -> Series:
+    """Nothing measured yet. ``layers`` are the devices that may hold I/Os."""
+    return {name: array("d") for name in (*SERIES, *wait_names(layers))}
+
+
+def wait_names(layers: Sequence[str]) -> tuple[str, ...]:
+    """The names of the places."""
+    return (WAIT_CPU, WAIT_ABOVE, *(WAIT_LAYERS + name for name in layers), WAIT_UNKNOWN)
+
+
+def wait_values(waits: Waits | None, layers: Sequence[str]) -> tuple[float | None, ...]:
+    """A value for each of ``wait_names``."""
+    if waits is None:
+        return (None,) * len(wait_names(layers))
+    return (waits.cpu, waits.above, *map(waits.layers.get, layers), waits.unknown)
 
 
 def append(
     series: Series, interval_s: float, t: float, seconds: float, *others: float | None
 ) -> None:
-    """One value for each of SERIES; ``None`` is one that was not measured."""
+    """One value for each of SERIES and of the places; ``None`` is one that was not measured. Places
+    may be left out."""
     _gap(series, interval_s, t - seconds)
     values = (t, seconds, *others)
-    for column, value in zip(series.values(), values, strict=True):
+    for column, value in zip_longest(series.values(), values):
         column.append(nan if value is None else value)
 
 

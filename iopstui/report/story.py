@@ -13,6 +13,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.fio.log_lines import LogRow
 from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory, RunRow
+from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form
 from iopstui.recording.reader import EventRecord, Recording
 from iopstui.recording.replay import ReplayFold, why_incomplete
@@ -57,6 +58,8 @@ class Story:
     runs: list[Run] = field(default_factory=list)
     rows: list[RunRow] = field(default_factory=list)
     """The same runs side by side."""
+    watched: MeanWaits = field(default_factory=MeanWaits)
+    """Where the I/Os of other programs waited while no job ran."""
     experiments: list[Experiment] = field(default_factory=list)
     marks: list[events.Mark] = field(default_factory=list)
     stretches: list[MarkInterval] = field(default_factory=list)
@@ -103,7 +106,9 @@ def _told(recording: Recording, several: bool) -> Story:
     """``several``: by several processes, where that is worth it. Unsure if it must not be."""
     index, header = recording.index(), recording.header
     length = duration(index)
-    story = Story(recording.path, header, length, Heat(length), index.samples)
+    story = Story(
+        recording.path, header, length, Heat(length), index.samples, empty(header.target.tree)
+    )
     fold = ReplayFold(header)
     history, stretches = RunHistory(header.target.opened), MarkIntervals(header.target.opened)
     found = fold_in_parallel(recording, fold) if several else None
@@ -144,6 +149,7 @@ def take_block(story: Story, block: Block) -> None:
         _run(story, step).join(run)
     extend(story.series, story.header.interval_s, block.series)
     story.heat.join(block.heat)
+    story.watched.join(block.watched)
 
 
 def _run(story: Story, step: int) -> Run:

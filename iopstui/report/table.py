@@ -34,7 +34,8 @@ def csv_text(source: Source, redact: bool = False) -> str:
         if has_experiment(recording):
             sink = ReplayedExperiments("csv", recording.header, stream, io.StringIO())
         else:
-            sink = CsvSink(stream, recording.header.target.on)
+            target = recording.header.target
+            sink = CsvSink(stream, target.on, target.tree)
             recording.only_needed(ROWS_WITHOUT)
         fold = ReplayFold(recording.header)
         for event in replay_events(recording, fold):

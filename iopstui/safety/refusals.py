@@ -28,6 +28,7 @@ from iopstui.model.block.stack import Backings, Stack, backing_files
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.usage import usage
 from iopstui.safety.file_users import FileUsers
+from iopstui.safety.served_devices import server, used_below
 from iopstui.safety.words import Word, bind
 from iopstui.text import printable
 
@@ -76,6 +77,7 @@ def write_reasons(
     in_use = [*usage(device, devices, backings), *_members(device, stack, roots)]
     in_use += _state(found, roots)
     in_use += _same_disk(found, stack, roots)
+    in_use += used_below((device, *stack.below(device)), stack, backings, roots)
     if not held:
         in_use += _exclusive(node, found)
         for lower in lower_loops(device, stack):
@@ -301,14 +303,18 @@ def _open_by(
     surely destroyed as a mounted one. A program that only reads is no reason.
     """
     below = stack.below(device)
-    names = dict.fromkeys((*stack.above(device), *below, *stack.beside(device)))
+    related = (*stack.above(device), *below, *stack.beside(device), *stack.snapshots(device))
+    names = dict.fromkeys(related)
     members = [stack.devices[name] for name in names]
     nodes = {node, *(member.path for member in members)}
     numbers = {(member.major, member.minor) for member in members}
     files = backing_files(names, backings)
+    servers = tuple(filter(None, (server(name, roots) for name in names)))
     for who in writers(nodes, roots, numbers, files):
         # mdmon(8) keeps the metadata of an array on its disks, and writes to nothing else of them
-        if not (who.startswith("mdmon (") and any(stack.devices[n].kind == "md" for n in names)):
+        if who.startswith("mdmon (") and any(stack.devices[n].kind == "md" for n in names):
+            continue
+        if not any(one in who for one in servers):
             yield who
 
 

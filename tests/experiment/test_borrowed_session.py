@@ -75,13 +75,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_form_is_told_no_option_of_the_command_line(here: Path) -> None:
-    """It has none: that of a sweep takes a seed with the order, that of a comparison doesn't."""
     look = Screen(here).background.look
     shuffled = "\n".join(look(replace(PLAN, shuffle=True, seed=42)).words)
-    assert 'order of the points: by chance; "by chance 42" repeats it' in shuffled
+    assert "Order: random, seed 42" in shuffled and shuffled.startswith("2 points, about ")
     variants = (parse_variant("iodepth=1"), parse_variant("iodepth=4"))
     compared = look(replace(PLAN, axes=(), variants=variants, repeats=2)).words
-    assert "order within each repeat: by chance" in compared
+    assert "Order: random within each repeat" in compared
+    assert any(line.startswith("Repeats: With 2 repeats") for line in compared)
     assert not [line for line in (*compared, shuffled) if "--" in line]
 
 

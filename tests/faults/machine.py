@@ -74,18 +74,18 @@ def attached(file: str, *more: str) -> Iterator[str]:
         yield node
     finally:
         sh("losetup", "--detach", node, check=False)
-        _settled(lambda: not Path("/sys/block", Path(node).name, "loop").is_dir())
+        settled(lambda: not Path("/sys/block", Path(node).name, "loop").is_dir())
 
 
-def _settled(done: object) -> None:
+def settled(done: object) -> None:
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline and not done():  # type: ignore[operator]
         time.sleep(0.02)
 
 
-def one_partition(node: str) -> str:
+def one_partition(node: str, size: int = SIZE) -> str:
     """An MBR with one Linux partition from 1 MiB on; the partition's node."""
-    sectors = SIZE // 512
+    sectors = min(size // 512, int(sh("blockdev", "--getsz", node)))
     entry = struct.pack("<B3sB3sII", 0, b"\0" * 3, 0x83, b"\0" * 3, 2048, sectors - 2048)
     with open(node, "r+b") as disk:
         disk.seek(446)
@@ -96,7 +96,7 @@ def one_partition(node: str) -> str:
     if not Path("/sys/class/block", name).is_dir():
         # a kernel that reads no partition tables can still be told of one
         sh("addpart", node, "1", "2048", str(sectors - 2048))
-    _settled(lambda: Path("/sys/class/block", name).is_dir())
+    settled(lambda: Path("/sys/class/block", name).is_dir())
     if not os.path.exists(part):
         number = Path("/sys/class/block", name, "dev").read_text().split(":")
         os.mknod(part, 0o600 | 0o060000, os.makedev(int(number[0]), int(number[1])))

@@ -20,10 +20,11 @@ LAB = shlex.split(os.environ.get("IOPSTUI_LAB", ""))
 
 
 @pytest.mark.skipif(not LAB, reason="IOPSTUI_LAB names no command")
-@pytest.mark.parametrize("cases", ["test_devices_that_fail.py", "test_refusals.py"])
+@pytest.mark.parametrize("cases", ["test_devices_that_fail.py", "test_refusals.py",
+                                   "test_layers.py"])  # fmt: skip
 def test_in_the_lab(cases: str) -> None:
     more = ["-k", "lvm or md_ or crypt or swap"] if cases == "test_refusals.py" else []
-    pytest_words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *more,
+    pytest_words = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *more,
                     "--basetemp=/tmp/iopstui-faults", str(HERE / cases)]  # fmt: skip
     environment = ["env", "IOPSTUI_FAULTS=1", "XDG_STATE_HOME=/tmp/iopstui-state"]
     there = ["sh", "-c", 'cd "$0" && exec "$@"', str(HERE.parents[1])]
@@ -32,4 +33,6 @@ def test_in_the_lab(cases: str) -> None:
     print(done.stdout)
     assert done.returncode == 0, done.stdout + done.stderr
     # all of them skipped would be no check of anything
-    assert " passed" in done.stdout and " skipped" not in done.stdout, done.stdout
+    assert " passed" in done.stdout, done.stdout
+    # few machines have the programs of all layers; what is left out is printed
+    assert " skipped" not in done.stdout or cases == "test_layers.py", done.stdout

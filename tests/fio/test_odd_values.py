@@ -25,6 +25,11 @@ def test_a_time_below_zero(option: str) -> None:
     assert refused(option) == (f"{option} is negative, which fio takes for an endless time.")
 
 
+@pytest.mark.parametrize("memory", [None, 8 * GIB])
+def test_memory_below_zero(memory: int | None) -> None:
+    assert "lockmem=-1 is negative" in refused("lockmem=-1", memory=memory)
+
+
 @pytest.mark.parametrize("pause", ["1h", "3000001", "4s"])
 def test_a_pause_that_outlasts_the_runtime(pause: str) -> None:
     assert refused("runtime=3", f"thinktime={pause}") == (

@@ -105,7 +105,7 @@ def test_several_beside_a_recording_share_scales_and_times(tmp_path: Path) -> No
     path = tmp_path / "run.iops"
     made.write(path)
     text = rendered([path, LOGS / "avg.json", LOGS / "mix.txt"], "md")
-    assert text.startswith("# iopstui: three results")
+    assert text.startswith("# iopstui: Three results")
     assert "| A | B | C | B against A | C against A |" in text
     root = page(path, LOGS / "avg_iops.1.log", LOGS / "raw_clat.1.log")
     assert len(list(root.iter("section"))) == 3 and "Three results" in words(root)

@@ -44,7 +44,7 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
     """The seconds, also of an experiment, of which a report's CSV has the points."""
     stream = io.StringIO()
     with Recording(path) as recording:
-        sink = CsvSink(stream, recording.header.target.on)
+        sink = CsvSink(stream, recording.header.target.on, recording.header.target.tree)
         for event in replay_events(recording):
             sink.handle(event)
         sink.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from iopstui.fio.inspect import JobFacts, SectionFiles
 from iopstui.preflight.prepared import Prepared
-from iopstui.session.fio.write_budget import REACTION_S, WriteBudget, at_most
+from iopstui.session.fio.write_budget import REACTION_S, WriteBudget, at_most, in_short
 
 MIB = 1 << 20
 
@@ -63,6 +64,21 @@ def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
 )
 def test_it_is_said_before(arguments: tuple[int, bool, float, int | None], words: str) -> None:
     assert words in at_most(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((0, False, 9.0, None), "reads only"),
+        ((MIB, False, 9.0, None), "reads only, after writing 1 MiB"),
+        ((MIB, True, 9.0, None, 2 * MIB), "writes up to 3 MiB"),
+        ((MIB, True, 9.0, MIB, 2 * MIB), "writes up to 1 MiB"),
+        ((0, True, None, None), "writes without a limit"),
+        ((0, True, 2.0, None), "writes about 1.86 GiB at 1 GB/s, no limit set"),
+    ],
+)
+def test_the_same_in_a_few_words(arguments: tuple[Any, ...], words: str) -> None:
+    assert in_short(*arguments) == words
 
 
 def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:

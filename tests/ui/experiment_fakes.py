@@ -19,7 +19,7 @@ from iopstui.events import (
 from iopstui.experiment.background import PreparedExperiment
 from iopstui.experiment.preview import Preview
 from iopstui.experiment.runner import RunConditions
-from iopstui.experiment.setup import ExperimentSetup, times_text
+from iopstui.experiment.setup import ExperimentSetup, length_text
 from iopstui.model.experiment.plan import Plan, expand, parse_axis, parse_variant
 from iopstui.model.experiment.point import Point, little
 from iopstui.ui.app import IopstuiApp
@@ -119,7 +119,7 @@ class FakeLaboratory:
             raise self.refusal
         preview = Preview({"randread-4k": "randread 4k QD 1 × 1 job"}, False, {}, 0)
         setup = ExperimentSetup(plan, fakes.ON_DISK, None, fakes.DEVICES, RunConditions(), preview)
-        words = (times_text(plan), "writes: nothing; /dev/nvme0n1 is read only")
+        words = (f"{length_text(plan)} · reads only", "Reads: /dev/nvme0n1 (writes nothing)")
         return PreparedExperiment(setup, None, words, self.kept)
 
     def begin(

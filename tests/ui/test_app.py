@@ -55,13 +55,13 @@ def make(
 
 
 def screen_text(app: IopstuiApp) -> str:
-    """Everything the dashboard shows, or all that is seen while a dialog lies over it."""
-    if isinstance(app.screen, Modal):
+    """Everything the dashboard shows, or all that is seen on another screen."""
+    canvas = getattr(app.screen, "canvas", None)
+    if isinstance(app.screen, Modal) or canvas is None:
         return pictures(app)[".txt"]
     width, height = app.size
     grid = [[" "] * width for _ in range(height)]
-    canvas = getattr(app.screen, "canvas", None)
-    for widget in canvas.lines if canvas is not None else ():
+    for widget in canvas.lines:
         box = widget.box
         if not widget.shown:
             continue

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from test_app import screen_text, shows
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from iopstui.errors import Refused, UsageError
 from iopstui.events import ExperimentFinished
@@ -66,7 +66,7 @@ async def form(pilot: Pilot[int], key: str = "w") -> ExperimentForm:
 
 
 def words(screen: ExperimentForm) -> str:
-    return " ".join(str(screen.query_one("#form-words", Static).render()).split())
+    return " ".join(screen.said.split())
 
 
 def type_in(screen: ExperimentForm, **values: str) -> None:
@@ -101,7 +101,7 @@ async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
         typed = screen.typed()
         assert typed["job"] == pilot.app.jobs.job and typed["options"] == "bs=8k"  # type: ignore[attr-defined]
         assert typed["axis"] == "iodepth=1,2,4..64", "so iodepth is no option of all runs"
-        assert "7 points, about" in words(screen) and "read only" in words(screen)
+        assert "7 points, about" in words(screen) and "reads only" in words(screen)
         type_in(screen, axis="bs=4k,8k", options="iodepth=4", settle="0", measure="1.5")
         await pilot.press("enter")
         await settled(pilot)
@@ -109,6 +109,26 @@ async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
     plan, anew = background.begun[0]
     assert plan.options == {"iodepth": "4"} and plan.axes[0].values == ("4k", "8k")
     assert (plan.settle, plan.measure, anew) == (0.0, 1.5, False)
+
+
+@pytest.mark.parametrize("key", ["w", "c"])
+async def test_buttons_and_keys_of_the_form_are_in_sight_on_24_rows(key: str) -> None:
+    async with lab.make(Talkative()).run_test(size=SMALL) as pilot:
+        screen = await form(pilot, key)
+        await until(pilot, lambda: shows(pilot.app, "[ Start ]"))
+        assert shows(pilot.app, "[ Start ]") and shows(pilot.app, "Enter Start Tab Next field")
+        assert key == "c" or shows(pilot.app, "(*) sequential ( ) random"), screen.said
+        await pilot.click("#form-cancel")
+        await pilot.pause()
+        assert isinstance(pilot.app.screen, Dashboard)
+
+
+async def test_what_overwrites_stands_beside_a_label_that_warns() -> None:
+    background = Talkative()
+    async with lab.make(background).run_test(size=SMALL) as pilot:
+        screen = await form(pilot)
+        screen._words(["3 points", "OVERWRITES: /dev/x", "no label"])
+        assert screen.said.split("\n") == ["3 points", "OVERWRITES /dev/x", "no label"]
 
 
 async def test_the_form_of_a_comparison() -> None:

@@ -2,28 +2,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lesson_fakes import TEXT, Session, Shelf, lesson, make
 from rich.cells import cell_len
-from test_app import settle, shows
+from test_app import screen_text, settle, shows
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from iopstui.errors import UsageError
 from iopstui.lesson.offers import Lessons
-from iopstui.lesson.page import ShownPage, Table
+from iopstui.lesson.page import AnswerVerdict, ShownPage, Table
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.lesson.text import ShownParagraph
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw import layout
-from iopstui.ui.draw.style import UTF8
+from iopstui.ui.draw.style import ASCII, UTF8
 from iopstui.ui.lesson.list import LessonList
+from iopstui.ui.lesson.markdown import page_parts
 from iopstui.ui.lesson.page import LessonPage
-from iopstui.ui.lesson.rows import flow, folded, page_rows
+from iopstui.ui.lesson.rows import flow
 
 SMALL, MIDDLE = (80, 24), (120, 36)
 
@@ -69,7 +71,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         await press(pilot, "enter", "b")
         assert shows(app, "[ ] a) the shallow one") and shows(app, "[x] b) the deep one")
         await press(pilot, "enter")
-        assert shows(app, "fio options: iodepth=1") and shows(app, "Enter runs it")
+        assert shows(app, "fio options: iodepth=1") and shows(app, "Enter Start the run")
         await press(pilot, "enter")
         assert isinstance(app.screen, Dashboard) and app.screen.tab == 2
         assert session.requests[-1].overrides["iodepth"] == "1"
@@ -122,7 +124,7 @@ async def test_what_was_read_can_be_read_again_and_answers_stay() -> None:
         await press(pilot, "left")
         assert shows(app, "page 1 of 6, read before")
         await press(pilot, "enter", "enter")
-        assert shows(app, "page 3 of 6") and shows(app, "Enter runs it")
+        assert shows(app, "page 3 of 6") and shows(app, "Enter Start the run")
 
 
 async def test_an_unanswered_question_is_gone_past_with_a_second_enter() -> None:
@@ -308,9 +310,9 @@ async def test_a_long_page_is_read_before_enter_goes_on() -> None:
     app, _, _ = make(begin=lesson(long))
     async with app.run_test(size=SMALL) as pilot:
         await ready(app, pilot)
-        assert shows(app, "Enter reads on") and not shows(app, "word399")
+        assert shows(app, "Enter Read on") and not shows(app, "word399")
         for _ in range(6):
-            if shows(app, "Enter goes on"):
+            if shows(app, "Enter Go on"):
                 break
             await press(pilot, "enter")
             assert shows(app, "page 1 of 6")
@@ -343,41 +345,77 @@ def test_no_text_is_cut_off(text: str, width: int) -> None:
     assert "".join(lines).replace(" ", "") == "".join(text.split())
 
 
-@given(st.text("ab| []=", max_size=200), st.integers(20, 90))
-def test_no_kept_line_is_cut_off(text: str, width: int) -> None:
-    lines = folded(text, width)
-    assert all(cell_len(line) <= width for line in lines)
-    assert "".join("".join(lines).split()) == "".join(text.split())
+def test_a_page_is_markdown_with_its_tables_between() -> None:
+    table = Table(("", "one"), (("I/Os", "1"),))
+    text = ShownParagraph("Depth is `iodepth`, **not** a < b.")
+    kept = ShownParagraph("a  b\n``` c", True)
+    page = ShownPage("run", "r", "Title", (text, kept, table, text), 1, 1, state="ready",
+                     look=(("iops", "grows"),))  # fmt: skip
+    first, between, last = page_parts(page, (), UTF8)
+    assert between is table and isinstance(first, str) and isinstance(last, str)
+    assert first.startswith("# Title\n\nDepth is `iodepth`, **not** a < b.\n\n")
+    assert "````text\na  b\n``` c\n````" in first, "a fence that its text can't end"
+    assert "### Look at\n\n- **IOPS**: grows" in last
 
 
-def test_a_table_stays_aligned_where_it_is_narrow() -> None:
-    table = Table(
-        ("", "first", "second"),
-        (
-            ("I/Os it keeps under way, all of its jobs together", "1.0", "207 µs"),
-            ("x", "16", "3 s"),
-        ),
-    )
-    for width in (40, 60, 80, 200):
-        rows = page_rows(ShownPage("see", "s", "S", (table,), 1, 1), (), False, width, UTF8)
-        lines = ["".join(text for text, _ in row).rstrip() for row in rows]
-        ends = {len(line) for line in lines if line.endswith(("second", "207 µs", "3 s"))}
-        assert len(ends) == 1, lines
-        words = " ".join(" ".join(lines).split())
-        assert "all of its jobs" in words or width == 40
+def test_an_answer_is_judged_in_words() -> None:
+    said = ShownParagraph("You said a).")
+    page = ShownPage("explain", "e", "E", (said,), 1, 1)
+    for correct, words in ((True, "> **Right.** You"), (False, "> **Not so.** You"),
+                           (None, "> You")):  # fmt: skip
+        verdict = AnswerVerdict("q", "a", (), correct, said.text)
+        assert words in str(page_parts(page, [verdict], UTF8)[0])
 
 
 def test_text_from_elsewhere_reaches_no_terminal_raw() -> None:
-    page = ShownPage(
-        "tell",
-        "t",
-        "a\x1b[2Jb",
-        (ShownParagraph("x\x1b]0;y\x07"), ShownParagraph(" k\x1b[m", True)),
-        1,
-        1,
-    )
-    rows = page_rows(page, (), False, 80, UTF8)
-    assert all(text.isprintable() for row in rows for text, _ in row)
+    blocks = (ShownParagraph("x\x1b]0;y\x07"), ShownParagraph(" k\x1b[m", True))
+    [text] = page_parts(ShownPage("tell", "t", "a\x1b[2Jb", blocks, 1, 1), (), UTF8)
+    assert isinstance(text, str) and all(line.isprintable() for line in text.split("\n"))
+    [plain] = page_parts(ShownPage("tell", "t", "→ µs", (), 1, 1), (), ASCII)
+    assert isinstance(plain, str) and plain.isascii()
+
+
+async def test_html_in_a_lesson_is_text() -> None:
+    app, _, _ = make(begin=lesson(TEXT.replace("A page of words", "If a <b>c</b> < 3, **bold**")))
+    async with app.run_test(size=MIDDLE) as pilot:
+        await ready(app, pilot)
+        assert shows(app, "If a <b>c</b> < 3, bold")
+
+
+async def test_an_answer_can_be_clicked_and_so_can_the_keys() -> None:
+    app, _, shelf = make(begin=lesson())
+    async with app.run_test(size=SMALL) as pilot:
+        await ready(app, pilot)
+        await click(pilot, "Enter Go on")
+        assert shows(app, "page 2 of 6")
+        await click(pilot, "b) the deep one")
+        assert shows(app, "[x] b) the deep one") and shelf.begun[0].answers == {"guess": "b"}
+        await click(pilot, "Esc Leave")
+        assert isinstance(app.screen, Dashboard)
+
+
+async def click(pilot: Pilot[int], words: str) -> None:
+    app = cast(IopstuiApp, pilot.app)
+    rows = screen_text(app).split("\n")
+    y = next(number for number, row in enumerate(rows) if words in row)
+    await pilot.click(offset=(rows[y].index(words) + 1, y))
+    await ready(app, pilot)
+
+
+async def test_the_charts_stand_beside_the_text_from_120_columns_on() -> None:
+    app, session, _ = make(begin=lesson())
+    async with app.run_test(size=(119, 36)) as pilot:
+        await ready(app, pilot)
+        session.tick(3)
+        await settle(pilot)
+        assert not shows(app, "IOPS ─")
+        await pilot.resize_terminal(120, 36)
+        await ready(app, pilot)
+        assert shows(app, "╭─ IOPS ─") and shows(app, "╭─ Latency ─")
+        before = screen_text(app)
+        session.tick(1)
+        await settle(pilot)
+        assert screen_text(app) != before, "live"
 
 
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (118, 33), (120, 36), (200, 50)])

@@ -12,6 +12,8 @@ from iopstui.cli.terminal import require_for_screen, require_terminal
 from iopstui.errors import UsageError
 from iopstui.text import printable
 
+WITHOUT_SCREEN = "iopstui replay FILE --format table|jsonl|csv"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -21,6 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",
                         help="seconds of the recording per second, 0.1 to 1000 (default: 1)",
                         )  # fmt: skip
+    parser.add_argument("--follow", action="store_true",
+                        help="play a recording that is still being written, from its newest second "
+                             "on; FILE may be - for standard input")  # fmt: skip
     add_theme(parser)
     parser.add_argument("--format", choices=values.FORMATS,
                         help="export to standard output without a screen; for a page or a "
@@ -32,6 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.output.fleet.labelled_rows import is_fleet
 
     refuse_theme(arguments)
+    if arguments.follow:
+        from iopstui.cli.runs.following import follow
+
+        return follow(arguments)
     if is_fleet(Path(arguments.file)):
         return _fleet(arguments)
     _check_ours(Path(arguments.file))
@@ -39,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         from iopstui.output.replay import replay_headless
 
         return replay_headless(arguments.file, arguments.format)
-    require_terminal("iopstui replay FILE --format table|jsonl|csv")
+    require_terminal(WITHOUT_SCREEN)
     require_for_screen(arguments.mouse)
     from iopstui.ui.replay import run_replay
 

@@ -1,5 +1,5 @@
 """Which other programs have a device or file open for writing, or mapped (proc_pid_fd(5),
-proc_pid_fdinfo(5), proc_pid_maps(5)), and what the kernel's NVMe target exports."""
+proc_pid_fdinfo(5), proc_pid_maps(5)), and what the kernel's own NVMe and SCSI targets export."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from iopstui.linux.devices.exports import Export, read_exports
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, list_names, read_bytes, read_flag, read_text
+from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
 from iopstui.text import printable
 
 OPEN, MAPPED = "has it open for writing", "has it mapped for writing"
@@ -56,7 +57,7 @@ class Writers:
         for pid in list_names(roots.proc):
             if pid.isdecimal() and pid != own:
                 self._found += _of_process(roots.proc / pid)
-        self._found += _nvme_exports(roots)
+        self._found += exported(read_exports(roots), roots)
         self._by_file: dict[File, list[Writable]] = {}
         self._by_name: dict[str, list[Writable]] = {}
         for one in self._found:
@@ -132,18 +133,22 @@ def _writable(who: str, path: str, info: os.stat_result | None) -> Writable | No
     return Writable(who, path, None, identity(info)) if stat.S_ISREG(info.st_mode) else None
 
 
-def _nvme_exports(roots: Roots) -> Iterator[Writable]:
-    """nvmet opens devices without claiming them, and no process has the descriptor."""
+def exported(exports: Iterable[Export], roots: Roots) -> Iterator[Writable]:
+    """The kernel's targets open files and devices without claiming them, and no process has the
+    descriptor."""
     remote = _Remote(roots.proc / "self")
-    top = roots.sys / "kernel/config/nvmet/subsystems"
-    for subsystem in list_names(top):
-        for number in list_names(top / subsystem / "namespaces"):
-            namespace = top / subsystem / "namespaces" / number
-            path = read_text(namespace / "device_path")
-            if path and read_flag(namespace / "enable"):
-                who = f"the kernel exports it over NVMe (nvmet, {printable(subsystem)})"
-                info = None if remote.holds(path) else _stat(Path(path))
-                yield _writable(who, path, info) or Writable(who, path)
+    for one in exports:
+        info = None if remote.holds(one.path) else _stat(Path(one.path))
+        yield _writable(one.who, one.path, info) or Writable(one.who, one.path)
+
+
+def opened_by(pid: int, roots: Roots) -> Iterator[Writable]:
+    """What one process has open for writing."""
+    process = roots.proc / str(pid)
+    name = printable(read_text(process / "comm") or "?")
+    for path, info in _opened(process, _Remote(process)):
+        if (one := _writable(f"{name} (pid {pid}) {OPEN}", path, info)) is not None:
+            yield one
 
 
 def _opened(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:

@@ -151,6 +151,7 @@ def _read_one(found: UdevDevice, machine: _Machine) -> BlockDevice | None:
         removable=read_flag(f"{directory}/removable") or False,
         hidden=hidden,
         disk=directory.parent.name.replace("!", "/") if partition else None,
+        start=_start(directory) if partition else None,
         holders=_related(f"{directory}/holders"),
         slaves=_related(f"{directory}/slaves"),
         numa_node=_numa_node(directory, machine.roots),
@@ -159,6 +160,11 @@ def _read_one(found: UdevDevice, machine: _Machine) -> BlockDevice | None:
     if not partition:
         device = _whole_disk(device, found, machine)
     return device if directory.is_dir() else None
+
+
+def _start(directory: Path) -> int | None:
+    sectors = read_count(f"{directory}/start")
+    return None if sectors is None else sectors * SECTOR
 
 
 def _whole_disk(device: BlockDevice, found: UdevDevice, machine: _Machine) -> BlockDevice:

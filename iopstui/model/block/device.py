@@ -91,6 +91,7 @@ class BlockDevice:
     hidden: bool = False
     diskseq: int | None = None
     disk: str | None = None
+    start: int | None = None
     partitions: tuple[str, ...] = ()
     holders: tuple[str, ...] = ()
     slaves: tuple[str, ...] = ()

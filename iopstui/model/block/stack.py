@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -10,6 +11,12 @@ from iopstui.model.block.device import BlockDevice
 Devices = Mapping[str, BlockDevice]
 # several of one of these on one device share it out: none writes to what another one has
 _SHARING_LAYERS = frozenset({"LVM", "bcache", "dm-raid", "Stratis", "partition"})
+# LVM's own name for what an origin and its snapshots lie on; a hyphen in a volume's name is doubled
+_BELOW_SNAPSHOTS = re.compile(r".*[^-]-real")
+# Linux shows of an extended partition (MBR) only its first two sectors or 4 KiB: the table of the
+# logical ones, which have the numbers from 5 on
+_EXTENDED_BYTES = 4096
+_FIRST_LOGICAL = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +111,31 @@ class Stack:
                 found.update({one: current for one in self.above(twin) if one not in own})
         return found
 
+    def snapshots(self, name: str) -> tuple[str, ...]:
+        """LVM snapshots with the old blocks of what is written by this name, and all on them: each
+        write to their origin takes room of theirs, and a full one is lost."""
+        found: dict[str, None] = {}
+        for current in (name, *self.below(name)):
+            lower = self.under(current)
+            # a snapshot lies on a second device, too, which has its own blocks
+            if len(lower) == 1 and self._is_below_snapshots(lower[0]):
+                for child in self.on(lower[0]):
+                    found.update(dict.fromkeys(self.above(child) if child != current else ()))
+        return tuple(found)
+
+    def _is_below_snapshots(self, name: str) -> bool:
+        device = self.devices.get(name)
+        if device is None or device.layer != "LVM":
+            return False
+        return _BELOW_SNAPSHOTS.fullmatch(device.dm_name or "") is not None
+
     def _shares(self, one: str, other: str) -> bool:
         """Whether two devices on the same one never have a block in common."""
         first, second = self.devices.get(one), self.devices.get(other)
         if first is None or second is None:
             return False
         if first.disk and second.disk:
-            return True
+            return not _overlap(first, second)
         if first.kind == second.kind == "md":
             return True
         return first.layer in _SHARING_LAYERS and first.layer == second.layer
@@ -136,6 +161,28 @@ class Stack:
         if first is not None and second is not None:
             return (first.device, first.inode) == (second.device, second.inode)
         return one.backing_file == other.backing_file
+
+
+def _overlap(one: BlockDevice, other: BlockDevice) -> bool:
+    """Whether two partitions of a disk have blocks in common, or one has the other's table."""
+    if _is_table_of(one, other) or _is_table_of(other, one):
+        return True
+    if None in (one.start, other.start):
+        return False
+    first, second = sorted(((one.start or 0, one.size or 0), (other.start or 0, other.size or 0)))
+    return first[0] + first[1] > second[0]
+
+
+def _is_table_of(one: BlockDevice, logical: BlockDevice) -> bool:
+    if one.size is None or one.size > _EXTENDED_BYTES:
+        return False
+    return _number(one) < _FIRST_LOGICAL <= _number(logical)
+
+
+def _number(partition: BlockDevice) -> int:
+    """Its number on its disk, which its name ends with; 0 if it has none."""
+    digits = re.search(r"\d+$", partition.name.removeprefix(partition.disk or ""))
+    return int(digits[0]) if digits else 0
 
 
 def backing_files(names: Iterable[str], backings: Backings) -> set[tuple[tuple[int, int], int]]:

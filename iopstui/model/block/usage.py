@@ -16,7 +16,8 @@ def usage(name: str, devices: Devices, backings: Backings | None = None) -> tupl
 
     Looks at the device, its partitions and everything stacked on them; at everything below it;
     and at what else has the same blocks: loop devices and device-mapper devices on what lies
-    below it, loop devices made of the same file. ``backings``: see ``Stack``.
+    below it, overlapping partitions, loop devices made of the same file, LVM snapshots.
+    ``backings``: see ``Stack``.
     """
     if name not in devices:
         return ()
@@ -47,6 +48,10 @@ def _reasons(name: str, stack: Stack) -> Iterator[str]:
         elif other in stack.same_file(lower):
             file = printable(stack.devices[lower].backing_file or "")
             yield f"{other} uses the same file, {file}"
+        yield from _held(stack.devices[other])
+        for child in stack.on(other):
+            yield from _part_of(other, child, stack)
+    for other in stack.snapshots(name):
         yield from _held(stack.devices[other])
         for child in stack.on(other):
             yield from _part_of(other, child, stack)

@@ -34,7 +34,7 @@ class Point:
     ``device_p50_ns``, ``device_p99_ns`` and ``stayed`` (the share, 0..1, of the requests that were
     completed on the CPU that allocated them) are the probe's.
     ``wait_cpu``, ``wait_above``, ``wait_devices`` and ``wait_unknown`` divide the I/Os in flight by
-    the place where they wait (model/metrics/waits.py).
+    the place where they wait (model/metrics/waits.py), ``wait_layers`` the third by device.
     ``runs`` is of how many runs this is the mean (model/experiment/repeated.py), ``iops_within``
     and ``latency_within`` (ns) are then 95 % intervals of it.
     Unknown is ``None``.
@@ -79,6 +79,7 @@ class Point:
     wait_above: float | None = None
     wait_devices: float | None = None
     wait_unknown: float | None = None
+    wait_layers: Mapping[str, float] = field(default_factory=dict)
     runs: int = 1
     iops_within: tuple[float, float] | None = None
     latency_within: tuple[float, float] | None = None
@@ -87,6 +88,16 @@ class Point:
     def in_flight(self) -> float | None:
         """N = X * R (Little's law): how many I/Os were under way on average."""
         return None if self.latency_ns is None else self.iops * self.latency_ns / 1e9
+
+    @property
+    def most_waits(self) -> tuple[str, float] | None:
+        """The place where most I/Os wait, and how many; ``None`` where that is not known."""
+        places = {
+            "CPU": self.wait_cpu, "above": self.wait_above, **self.wait_layers,
+            "unknown": self.wait_unknown,
+        }  # fmt: skip
+        known = [(name, value) for name, value in places.items() if value]
+        return max(known, key=lambda one: one[1], default=None)
 
     @property
     def most_completions(self) -> float | None:
@@ -281,6 +292,7 @@ class PointMeter:
             wait_above=waits.above if waits else None,
             wait_devices=sum(waits.layers.values()) if waits and waits.layers else None,
             wait_unknown=waits.unknown if waits else None,
+            wait_layers=waits.layers if waits else {},
         )
 
     def _sum(self, *names: str) -> float | None:

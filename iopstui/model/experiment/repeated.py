@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from iopstui.model.experiment.plan import Plan, PlannedPoint, expand
 from iopstui.model.experiment.point import LITTLE_TOLERANCE, LittlesLaw, Point
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
+Name = TypeVar("Name", int, str)
 Key = tuple[str, tuple[tuple[str, str], ...]]
 """A job and its settings: what makes two runs those of one point."""
 
 _FIRST = {"latency_of", "bins_of", "completions_of"}
 _LOWEST, _HIGHEST = {"iops_low"}, {"iops_high", "max_ns"}
 _SUMMED = {"seconds", "ios"}
-_OWN = {"iops", "latency_ns", "steady", "busy", "completions", "runs", "iops_within",
-        "latency_within"}  # fmt: skip
+_OWN = {"iops", "latency_ns", "steady", "busy", "completions", "wait_layers", "runs",
+        "iops_within", "latency_within"}  # fmt: skip
 
 
 def places(plan: Plan) -> dict[Key, int]:
@@ -80,8 +81,9 @@ def merged(points: Sequence[Point]) -> Point:
         latency_ns=latency.value if latency else None,
         latency_within=latency.within if latency else None,
         steady=_steady([point.steady for point in points]),
-        busy=_by_cpu([point.busy for point in points]),
-        completions=_by_cpu([point.completions for point in points]),
+        busy=dict(sorted(_by_key([point.busy for point in points]).items())),
+        completions=dict(sorted(_by_key([point.completions for point in points]).items())),
+        wait_layers=_by_key([point.wait_layers for point in points]),
     )  # fmt: skip
 
 
@@ -101,9 +103,10 @@ def _steady(known: Sequence[bool | None]) -> bool | None:
     return None if None in known else True
 
 
-def _by_cpu(each: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    cpus = sorted(set().union(*each))
-    return {cpu: sum(one.get(cpu, 0.0) for one in each) / len(each) for cpu in cpus}
+def _by_key(each: Sequence[Mapping[Name, float]]) -> dict[Name, float]:
+    """The means by CPU or device; what a run lacks counts as 0."""
+    keys = dict.fromkeys(key for one in each for key in one)
+    return {key: sum(one.get(key, 0.0) for one in each) / len(each) for key in keys}
 
 
 def little_of(point: Point, runs: Sequence[LittlesLaw]) -> LittlesLaw:

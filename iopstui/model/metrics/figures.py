@@ -12,7 +12,7 @@ from iopstui.model import histogram
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, RAMP, Frame
-from iopstui.model.metrics.paths import DEVICE, TOTAL
+from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.probe import KINDS, LatencyStats, RequestStats
 from iopstui.model.metrics.waits import MeanWaits, Waits
 from iopstui.model.rates import MIB, DiskRates
@@ -22,7 +22,6 @@ KIB = 1024
 LATENCIES = ("slat", "clat", "lat")
 _PERCENTILES = {percentile_name(p): p for p in PERCENTILES}
 
-WAIT = "wait"
 _WAITS = ("ios", "cpu", "above", "queue", "device", "unknown")
 
 _OF_REQUESTS = {"iops", "mean", "max", *_PERCENTILES}
@@ -218,12 +217,22 @@ class RunWaits:
 
     def __init__(self) -> None:
         self._mean = MeanWaits()
+        self._idle = False
 
     def add(self, frame: Frame) -> None:
         """Count one frame."""
-        idle = ends_idle(frame) and self.value is not None
-        if frame.fio is not None and RAMP not in frame.flags and not idle:
-            self._mean.add(frame.waits, frame.seconds)
+        idle = ends_idle(frame)
+        if frame.fio is None or RAMP in frame.flags or (idle and not self._mean.empty):
+            return
+        self._mean.add(frame.waits, frame.seconds)
+        self._idle |= idle and not self._mean.empty
+
+    def join(self, later: RunWaits) -> None:
+        """Count the frames that follow."""
+        if later._idle and not self._mean.empty:
+            return
+        self._idle |= later._idle
+        self._mean.join(later._mean)
 
     @property
     def value(self) -> Waits | None:

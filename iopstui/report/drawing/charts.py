@@ -6,17 +6,30 @@ import math
 from collections.abc import Iterable, Sequence
 
 from iopstui import format as units
-from iopstui.report.drawing.svg import Curve, Scale, Times, chart, heat, linear, logarithmic
+from iopstui.report.drawing.svg import (
+    Curve,
+    Scale,
+    Times,
+    chart,
+    heat,
+    linear,
+    logarithmic,
+    stacked,
+)
 from iopstui.report.drawing.xy import XYCurve, scaled, xy_chart
 from iopstui.report.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.report.run import Run
-from iopstui.report.series import points
+from iopstui.report.series import WAIT_ABOVE, WAIT_CPU, WAIT_LAYERS, WAIT_UNKNOWN, points
 from iopstui.report.story import Story
 
 LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 IOPS, BUSY = ("fio", "device"), ("busiest", "busy", "job_cpu")
+OTHER_PLACES = {
+    WAIT_CPU: ("CPU", "p999"), WAIT_ABOVE: ("above", "fio"), WAIT_UNKNOWN: ("unknown", "other"),
+}  # fmt: skip
 DIRECTION_STYLES = {"read": "fio", "write": "device", "trim": "p50", "mixed": "sixth"}
 FINE = 20
+LAYER_STYLES = ("device", "p50", "sixth", "p99")
 Points = list[tuple[float, float | None]]
 
 
@@ -37,6 +50,7 @@ class Scales:
         self.latency = logarithmic([*shown, *means])
         self.speed = linear(_values([story for story in stories if story.foreign], ("bw",)))
         self.queue = linear(_values(stories, ("aqu-sz",)))
+        self.waits = linear([high for story in stories for high in _in_flight(story)])
         self.cpu = linear(_values(stories, BUSY))
         self.cpu = Scale(0.0, 100.0) if self.cpu.high <= 100 else self.cpu
 
@@ -111,7 +125,49 @@ def _kernel(story: Story, scales: Scales, times: Times, marks: Marks) -> list[st
         chart("Requests in flight at the device (aqu-sz)",
               [Curve(_device(story), "device", _points(story, "aqu-sz"))],
               scales.queue, units.number, times, marks),
+        *_waits(story, scales, times, marks),
     ]  # fmt: skip
+
+
+def _in_flight(story: Story) -> list[float]:
+    """What all places hold together, second by second."""
+    names = [name for name in story.series if name.startswith("wait.")]
+    columns = [points(story.series, name) for name in names]
+    return [sum(value or 0.0 for _, value in second) for second in zip(*columns, strict=True)]
+
+
+def _waits(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str]:
+    """The I/Os in flight by the place where they wait, the top one first."""
+    curves = _wait_curves(story)
+    title = "Where the I/Os wait (I/Os in flight)"
+    return [stacked(title, curves, scales.waits, units.number, times, marks)] if curves else []
+
+
+def _wait_curves(story: Story) -> list[Curve]:
+    """One for each place that ever held an I/O; of many devices the fullest by themselves."""
+    found = {
+        name: _points(story, name)
+        for name in story.series
+        if name.startswith("wait.") and any(value > 0 for value in story.series[name])
+    }
+    layers = [name for name in found if name.startswith(WAIT_LAYERS)]
+    fullest = sorted(layers, key=lambda name: -sum(value or 0.0 for _, value in found[name]))
+    rest = fullest[len(LAYER_STYLES) - 1 :] if len(layers) > len(LAYER_STYLES) else []
+    styles = iter(LAYER_STYLES)
+    curves = []
+    for name, values in found.items():
+        if name in OTHER_PLACES:
+            curves.append(Curve(*OTHER_PLACES[name], values))
+        elif name not in rest:
+            curves.append(Curve(name.removeprefix(WAIT_LAYERS), next(styles), values))
+    if rest:
+        together = [
+            (second[0][0], sum(value or 0.0 for _, value in second))
+            for second in zip(*(found[name] for name in rest), strict=True)
+        ]
+        place = len(curves) - (WAIT_UNKNOWN in found)
+        curves.insert(place, Curve(f"{len(rest)} others", next(styles), together))
+    return curves
 
 
 def _foreign(story: Story, scales: Scales, times: Times) -> list[str]:

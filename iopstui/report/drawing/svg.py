@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
 
 from iopstui.format import clock
 from iopstui.text import printable
@@ -15,6 +16,8 @@ WIDTH, HEIGHT = 760, 250
 LEFT, RIGHT, TOP, BOTTOM = 62, 66, 40, 26
 SHADES = 6
 MOST_MARKS = 12
+LABELLED = 0.1
+"""The part of the highest stack that shows the names' places."""
 
 Unit = Callable[[float], str]
 
@@ -122,6 +125,60 @@ def chart(
             parts.append(f'<path class="line {curve.style}" d="{path}"/>')
     parts += _labels(curves, scale)
     return _svg(title, parts)
+
+
+def stacked(
+    title: str,
+    curves: Sequence[Curve],
+    scale: Scale,
+    unit: Unit,
+    times: Times | float,
+    marks: Sequence[tuple[float, str]] = (),
+) -> str:
+    """Areas on top of each other, the first at the top. All curves have the same seconds; where
+    none has a value there is a gap. Names stand at the height of the last second that has much."""
+    times = _times_of(times)
+    parts = _frame(title, scale, unit, times)
+    labels = []
+    floor = [(t, 0.0) for t, _ in curves[0].points] if curves else []
+    totals = [sum(one.points[n][1] or 0.0 for one in curves) for n in range(len(floor))]
+    most = max(totals, default=0.0)
+    named = [n for n, total in enumerate(totals) if total > 0 and total >= LABELLED * most]
+    for curve in reversed(curves):
+        tops = [
+            (t, low + (value or 0.0))
+            for (t, low), (_, value) in zip(floor, curve.points, strict=True)
+        ]
+        seen = [any(one.points[n][1] is not None for one in curves) for n in range(len(tops))]
+        path = "".join(_areas(floor, tops, seen, scale, times))
+        if path:
+            parts.append(f'<path class="area {curve.style}" d="{path}"/>')
+        for last in named[-1:]:
+            middle = (floor[last][1] + tops[last][1]) / 2
+            labels.append(Curve(curve.label, curve.style, [(tops[last][0], middle)]))
+        floor = tops
+    return _svg(title, [*parts, *_marks(marks, times), *_labels(labels, scale)])
+
+
+def _areas(
+    floor: Sequence[tuple[float, float]],
+    tops: Sequence[tuple[float, float]],
+    seen: Sequence[bool],
+    scale: Scale,
+    times: Times,
+) -> Iterator[str]:
+    """Each part without a gap as a closed path: along the top, and back along the floor."""
+    for there, group in groupby(range(len(tops)), lambda n: seen[n]):
+        places = list(group)
+        if not there or all(tops[n][1] <= floor[n][1] for n in places):
+            continue
+        ahead = [(times.x(tops[n][0]), scale.y(tops[n][1])) for n in places]
+        back = [(times.x(floor[n][0]), scale.y(floor[n][1])) for n in reversed(places)]
+        if len(places) == 1:
+            # a lonely value would be an area without width
+            ahead = [(ahead[0][0] - 1.5, ahead[0][1]), (ahead[0][0] + 1.5, ahead[0][1])]
+            back = [(back[0][0] + 1.5, back[0][1]), (back[0][0] - 1.5, back[0][1])]
+        yield "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in (*ahead, *back)) + "z"
 
 
 def heat(

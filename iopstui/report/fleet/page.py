@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from html import escape
 from pathlib import Path
 from typing import BinaryIO
 
 from iopstui import __version__
 from iopstui.errors import UsageError
 from iopstui.output.jsonl import clean
-from iopstui.report.drawing.parts import pairs, table
 from iopstui.report.fleet import wording as words
 from iopstui.report.fleet.charts import charts
 from iopstui.report.fleet.rows import put_csv, put_parquet
 from iopstui.report.fleet.story import FleetStory, gather_fleet
-from iopstui.report.html import page_of
-from iopstui.report.markdown import table as md_table
-from iopstui.report.markdown import text as md_text
+from iopstui.report.markup import Block, Charts, Folded, Heading, Pairs, Table, Text, html
+from iopstui.report.page import html_of, markdown_of
 
 SCHEMA = 1
 MOST_HOSTS = 200
@@ -48,40 +46,31 @@ def _one(paths: Sequence[Path]) -> Path:
     return paths[0]
 
 
-def _markdown(story: FleetStory) -> str:
-    hosts = words.host_rows(story)
-    left = len(hosts) - MOST_HOSTS
-    parts = [f"# iopstui: {md_text(words.heading(story))}", "",
-             *md_table(("", ""), words.facts(story)), ""]  # fmt: skip
+def _blocks(story: FleetStory, drawn: Sequence[str], most: int) -> Iterator[Block]:
+    """Its content, with at most ``most`` hosts."""
+    yield from (Heading(1, words.heading(story)), Pairs([*words.facts(story)]))
     if story.runs:
-        parts += ["## Runs", "", *md_table(words.RUN_HEAD, words.run_rows(story)), ""]
-    whole = [*words.whole_rows(story)]
-    if whole:
-        parts += [f"## {words.whole_title(story)}", "", *md_table(words.WHOLE_HEAD, whole), ""]
-    parts += ["## Hosts, slowest first", "", *md_table(words.HOST_HEAD, hosts[:MOST_HOSTS]), ""]
-    parts += [f"{left} more hosts: see CSV and JSON.", ""] if left > 0 else []
-    parts += [f"## Seconds ({words.which_seconds(story)})", "",
-              *md_table(words.SECOND_HEAD, words.second_rows(story)), "",
-              f"Made by iopstui {__version__} from {md_text(story.file)}."]  # fmt: skip
-    return "\n".join(parts) + "\n"
+        yield from (Heading(2, "Runs"), Table(words.RUN_HEAD, words.run_rows(story), left=2))
+    if whole := [*words.whole_rows(story)]:
+        yield from (Heading(2, words.whole_title(story)), Table(words.WHOLE_HEAD, whole))
+    if drawn:
+        yield from (Heading(2, "Charts"), Charts(drawn))
+    hosts = words.host_rows(story)
+    yield from (Heading(2, "Hosts, slowest first"), Table(words.HOST_HEAD, hosts[:most], left=2))
+    if len(hosts) > most:
+        yield Text(f"{len(hosts) - most} more hosts: see CSV and JSON.")
+    seconds = Table(words.SECOND_HEAD, words.second_rows(story), left=2)
+    yield Folded(f"Seconds ({words.which_seconds(story)})", [seconds])
+
+
+def _markdown(story: FleetStory) -> str:
+    return markdown_of(_blocks(story, (), MOST_HOSTS), story.file)
 
 
 def _html(story: FleetStory) -> str:
-    whole = [*words.whole_rows(story)]
-    parts = [f"<h1>{escape(words.heading(story))}</h1>", pairs(words.facts(story))]
-    if story.runs:
-        parts += ["<h2>Runs</h2>", table(words.RUN_HEAD, words.run_rows(story), left=2)]
-    if whole:
-        parts += [f"<h2>{words.whole_title(story)}</h2>", table(words.WHOLE_HEAD, whole, left=1)]
     drawn = [f"<figure>{one}</figure>" for one in charts(story) if one]
-    parts += ["<h2>Charts</h2>", '<div class="charts">', *drawn, "</div>"] if drawn else []
-    seconds = table(words.SECOND_HEAD, words.second_rows(story), left=2)
-    parts += [
-        "<h2>Hosts, slowest first</h2>", table(words.HOST_HEAD, words.host_rows(story), left=2),
-        f"<details><summary>Chart data ({words.which_seconds(story)})</summary>",
-        seconds, "</details>",
-    ]  # fmt: skip
-    return page_of(f"iopstui: {words.heading(story)}", parts, story.file)
+    body = [*html(_blocks(story, drawn, sys.maxsize))]
+    return html_of(f"iopstui: {words.heading(story)}", body, story.file)
 
 
 def _json(story: FleetStory) -> str:

@@ -12,7 +12,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
 from iopstui.model.findings.evidence import seconds_words
-from iopstui.model.metrics.run_history import RUNS, RunRow
+from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
@@ -20,7 +20,6 @@ from iopstui.output.summary import interruption, reconciliation
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
 from iopstui.report.story import FindingEnds, Story
-from iopstui.session.run_rows import mark_interval_cells, seconds
 from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import printable
 
@@ -33,10 +32,6 @@ PROBED = "Device latency (probe, issue to completion):"
 DEVICE_HEAD: Row = (
     "run", "I/Os", "IO/s", "read MiB/s", "write MiB/s", "aqu-sz", "util %", "all I/Os: p50", "p99",
     "p99.9", "p99.99",
-)  # fmt: skip
-SIDE_HEAD: Row = (
-    "run", "what was changed", "IOPS", "change", "MiB/s", "p50", "p99", "aqu-sz", "util %", "s",
-    "ended",
 )  # fmt: skip
 SIDE_BY_SIDE = "Runs. Figures exclude the ramp; the change is in IOPS from the previous run:"
 
@@ -169,14 +164,33 @@ def run_rows(run: Run) -> Iterator[Row]:
 
 
 STRETCHES = "Means between marks: of fio, or of the device (d) without a job."
-STRETCH_HEAD = ("time", "from this mark on", "IOPS", "MiB/s", "p99", "s")
 
 
-def stretch_rows(story: Story) -> Iterator[Row]:
-    """What was measured from each mark to the next."""
-    for one in story.stretches:
-        when = f"{units.clock(one.start)}-{units.clock(one.end)}"
-        yield (when, printable(one.text), *mark_interval_cells(one))
+WAITS = "Where the I/Os wait"
+WAITS_MEAN = (
+    "Mean number of I/Os at each place; a device's are in it and in none below it. The places add "
+    "up to the I/Os in flight (fio's IOPS times its latency)."
+)
+
+
+def wait_table(story: Story) -> tuple[Row, list[Row]]:
+    """The mean number of I/Os at each place, a row for each run, else one without a job: the head
+    and the rows; no rows where nothing is known."""
+    runs = [(str(run.step), run.waits.value) for run in story.runs]
+    known = [(name, waits) for name, waits in runs or [("no job", story.watched.value)] if waits]
+    layers = list(dict.fromkeys(name for _, waits in known for name in waits.layers))
+    divided = any(waits.device is not None for _, waits in known)
+    unknown = any(waits.unknown > 0 for _, waits in known)
+    head = ("run", "in flight", "waiting for a CPU", "above the device", *map(printable, layers),
+            *(("unknown",) if unknown else ()),
+            *(("of these: queue", "issued") if divided else ()))  # fmt: skip
+    rows = []
+    for name, waits in known:
+        values = [waits.ios, waits.cpu, waits.above, *map(waits.layers.get, layers)]
+        values += [waits.unknown] if unknown else []
+        values += [waits.queue, waits.device] if divided else []
+        rows.append((name, *(units.missing(value, "{:.1f}") for value in values)))
+    return head, rows
 
 
 def probe_rows(run: Run) -> Iterator[Row]:
@@ -267,21 +281,11 @@ def _device_cells(name: str, device: Device) -> Row:
     )  # fmt: skip
 
 
-def side_by_side(story: Story) -> list[Row]:
-    """What was changed for each run and what came of it; nothing where there is only one.
-    Experiments have tables of their own."""
+def side_by_side(story: Story) -> list[RunRow]:
+    """The runs to compare: none where there is only one. Experiments have tables of their own."""
     points = {run.step for run in story.runs if run.point}
     rows = [row for row in story.rows if row.step not in points]
-    return [_side_row(row) for row in rows] if len(rows) > 1 else []
-
-
-def _side_row(row: RunRow) -> Row:
-    return (
-        str(row.step), printable(row.what), units.number(row.iops), units.change(row.to_before),
-        units.mib(row.bw), units.latency(row.p50_ns), units.latency(row.p99_ns),
-        units.number(row.aqu_sz), units.percent(row.util), seconds(row),
-        "no end" if row.ended == RUNS else row.ended,
-    )  # fmt: skip
+    return rows if len(rows) > 1 else []
 
 
 def reconciled(run: Run) -> str:
@@ -329,7 +333,7 @@ def name_of(run: Run) -> str:
 def job_file_title(story: Story) -> str:
     """What the job file is that a report shows."""
     return ("Job file made from the options in fio's JSON" if story.foreign
-            else "the job file")  # fmt: skip
+            else "The job file")  # fmt: skip
 
 
 def verdicts(run: Run) -> Iterator[str]:

@@ -163,3 +163,18 @@ def at_most(
         f"writes at most: {files + ' and ' if files else ''}what the device takes, no limit is "
         f"set{told} (--write-budget 200g sets one)"
     )
+
+
+def in_short(
+    scratch: int, writes: bool, seconds: float | None, most: int | None, bound: int | None = None
+) -> str:
+    """The same in a few words, without options of the command line."""
+    if not writes:
+        return f"reads only, after writing {size(scratch)}" if scratch else "reads only"
+    if bound is not None and (most is None or bound + scratch <= most):
+        return f"writes up to {size(bound + scratch)}"
+    if most is not None:
+        return f"writes up to {size(most)}"
+    if seconds is None:
+        return "writes without a limit"
+    return f"writes about {size(round(seconds * EXAMPLE))} at 1 GB/s, no limit set"

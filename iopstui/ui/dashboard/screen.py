@@ -39,7 +39,8 @@ ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
 """Seconds per column of the charts."""
 
 
-def _specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
+def chart_specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
+    """The charts of IOPS and of fio's latency; ``device`` is what the device's curve is called."""
     braille = charset.line == "braille"
     line = "⠒⠒" if braille else charset.line * 2
     second = "⠂⠐" if braille else charset.points[0] * 2
@@ -178,7 +179,7 @@ class Dashboard(CanvasScreen):
     def _make_charts(self, several: bool) -> None:
         """Charts, heat maps and overlays; ``several`` devices are measured together."""
         charset = self.charset
-        rates, latency = _specs(charset, "devices" if several else "device")
+        rates, latency = chart_specs(charset, "devices" if several else "device")
         others = _other_latencies(latency, charset)
         self._latencies = {FIO_LATENCY: Chart(latency, charset)}
         self._latencies |= {name: Chart(spec, charset) for name, spec in others.items()}

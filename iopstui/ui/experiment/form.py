@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rich.console import Group, RenderableType
+from rich.style import Style
+from rich.table import Table
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
@@ -14,12 +17,13 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.suggester import SuggestFromList
 from textual.timer import Timer
 from textual.validation import Function
-from textual.widgets import Button, Input, RadioButton, RadioSet, Static
+from textual.widgets import Button, Input, RadioSet, Static
 
 from iopstui.errors import IopstuiError
 from iopstui.experiment.background import PreparedExperiment
-from iopstui.experiment.setup import length_text, times_text
+from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.plan import ASK_FROM, Plan
+from iopstui.ui.core.buttons import Radio, push_button
 from iopstui.ui.core.modal import Hint, Modal
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, WARNING, Charset
 from iopstui.ui.experiment.plan import (
@@ -40,6 +44,13 @@ HINTS: tuple[Hint, ...] = (
 )  # fmt: skip
 SCROLL: Hint = ("PgUp PgDn", "Scroll", "")
 SOON = "Checking the plan ..."
+LABEL = 13
+"""Columns of a label, as those of the fields."""
+LOUD = ("OVERWRITES", "Changes")
+BELOW = 2
+"""Rows of the form beside its fields and what is said: a blank one and the buttons."""
+Line = tuple[str, str, Style | str]
+"""A label, words, and their style."""
 ORDER, SEED = "order", "seed"
 Field = tuple[str, str, str, str]
 """Name, label, value, and what may be typed."""
@@ -130,6 +141,8 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         self._begin = False
         self._meant: Plan | None = None
         self._timer: Timer | None = None
+        self.said = ""
+        """What stands below the fields, as text."""
 
     def content(self) -> ComposeResult:
         """The fields, each with what may be typed; then what will come of it."""
@@ -149,14 +162,14 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         with VerticalScroll(id="form-scroll", can_focus=False):
             yield Static(id="form-words")
         with Horizontal(classes="form-buttons"):
-            yield Button("Start", id="form-start", variant="primary", compact=True)
-            yield Button("Cancel", id="form-cancel", compact=True)
+            yield push_button("Start", "form-start", primary=True)
+            yield push_button("Cancel", "form-cancel")
 
     def _order(self, value: str) -> ComposeResult:
         words, _, seed = value.partition(" ")
         with RadioSet(id=f"form-{ORDER}", compact=True):
-            yield RadioButton(SEQUENTIAL, value=words != RANDOM, compact=True)
-            yield RadioButton(RANDOM, value=words == RANDOM, compact=True)
+            yield Radio(SEQUENTIAL, value=words != RANDOM, compact=True)
+            yield Radio(RANDOM, value=words == RANDOM, compact=True)
         yield Input(
             seed, id=f"form-{SEED}", select_on_focus=False, classes="field", type="integer",
             max_length=9,
@@ -208,7 +221,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             self._plan = None
             self._wrong(error)
             return False
-        self._words([times_text(self._plan), SOON])
+        self._words([length_text(self._plan), SOON])
         return True
 
     def _examine(self) -> None:
@@ -270,8 +283,21 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def _scroll(self) -> VerticalScroll:
         return self.query_one("#form-scroll", VerticalScroll)
 
-    def _say(self, text: Text) -> None:
-        self.query_one("#form-words", Static).update(text)
+    def _say(self, lines: Sequence[Line]) -> None:
+        """Show (label, words, style) lines; words that need several rows stay beside the label."""
+        self.said = "\n".join(f"{label} {words}".strip() for label, words, _ in lines)
+        parts: list[RenderableType] = []
+        for label, words, style in lines:
+            if not label:
+                parts.append(Text(self.clean(words), style=style))
+                continue
+            grid = Table.grid(expand=True)
+            grid.add_column(width=LABEL)
+            grid.add_column(ratio=1)
+            name = Text(self.clean(label), style=style or DIM)
+            grid.add_row(name, Text(self.clean(words), style=style))
+            parts.append(grid)
+        self.query_one("#form-words", Static).update(Group(*parts))
         self._scroll.scroll_home(animate=False)
 
     def _foot(self, scrolls: bool) -> None:
@@ -279,24 +305,27 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         self.keys.show((*HINTS, SCROLL) if scrolls else HINTS)
 
     def _wrong(self, error: IopstuiError) -> None:
-        text = Text(self.clean(error.message), style=ERROR)
-        if error.hint:
-            text.append("\n" + self.clean(error.hint), style="")
-        self._say(text)
+        self._say([("", error.message, ERROR), *([("", error.hint, "")] if error.hint else [])])
 
     def _words(
         self, lines: Sequence[str], ready: PreparedExperiment | None = None, warn: bool = False
     ) -> None:
-        text = Text()
-        for line in lines:
-            loud = warn or line.startswith(("writes: OVERWRITES", "changes:"))
-            text.append(self.clean(line) + "\n", style=WARNING if loud else "")
+        """The first line is the plan in short."""
+        shown: list[Line] = [("", lines[0], WARNING if warn else BOLD)]
+        for line in lines[1:]:
+            label, colon, words = line.partition(": ")
+            style = WARNING if label in LOUD else ""
+            shown.append((label, words, style) if colon else ("", line, style))
         if ready is not None and ready.kept:
-            text.append(self.clean(f"Enter {ready.kept}; Ctrl-N starts over") + "\n", style=BOLD)
+            shown.append(("", f"Enter {ready.kept}; Ctrl-N starts over", BOLD))
         if ready is not None and ready.lost:
-            text.append(self.clean(ready.lost) + "\n", style=WARNING)
-        text.rstrip()
-        self._say(text)
+            shown.append(("", ready.lost, WARNING))
+        self._say(shown)
+
+    def _fit(self) -> None:
+        """What is said scrolls where there is no room for it: buttons and keys stay in sight."""
+        super()._fit()
+        self._scroll.styles.max_height = max(2, self.room - len(self._rows) - BELOW)
 
 
 def _checker(name: str) -> Callable[[str], bool]:

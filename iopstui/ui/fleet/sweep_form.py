@@ -16,6 +16,7 @@ from iopstui.fleet.scaling_curve import counts_of, usual_counts
 from iopstui.format import counted, duration
 from iopstui.model.experiment.scaling import LEAST_POINTS
 from iopstui.text import printable
+from iopstui.ui.core.buttons import push_button
 from iopstui.ui.core.modal import Hint, Modal
 from iopstui.ui.draw.style import DIM, ERROR, WARNING, Charset
 
@@ -63,8 +64,8 @@ class SweepForm(Modal["HostSweepChoice | None"]):
         with VerticalScroll(id="form-scroll", can_focus=False):
             yield Static(id="form-words")
         with Horizontal(classes="form-buttons"):
-            yield Button("Start", id="form-start", variant="primary", compact=True)
-            yield Button("Cancel", id="form-cancel", compact=True)
+            yield push_button("Start", "form-start", primary=True)
+            yield push_button("Cancel", "form-cancel")
 
     def _field(self, name: str, value: str, words: str) -> ComposeResult:
         with Horizontal(classes="form-row"):

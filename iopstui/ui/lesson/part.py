@@ -140,8 +140,9 @@ class LessonKeys(Part):
 
         if self.playing is not None:
             page = LessonPage(
-                self.playing, self.port.charset, self.go_on, self.again, self.leave, self._held
-            )
+                self.playing, self.port.charset, self.go_on, self.again, self.leave, self._held,
+                lambda: self.port.state,
+            )  # fmt: skip
             self.port.push(page)
 
     def _page_turned(self) -> None:

@@ -8,8 +8,7 @@ from rich.cells import cell_len, chop_cells
 from rich.style import Style
 
 from iopstui.format import counted, latency, number
-from iopstui.lesson.page import READY, SKIPPED, AnswerVerdict, ShownPage, Table
-from iopstui.model.lesson.pages import ASK
+from iopstui.lesson.page import ShownPage
 from iopstui.model.lesson.text import ShownParagraph
 from iopstui.text import printable, tied, untied
 from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
@@ -44,125 +43,6 @@ def flow(text: str, width: int) -> list[str]:
         *whole, current = chop_cells(word, max(2, width)) or [""]
         lines += whole
     return [*lines, current] if current else lines
-
-
-def folded(line: str, width: int) -> list[str]:
-    """A line whose blanks are kept; what does not fit goes on in the next one, further in."""
-    safe = "".join(char if char.isprintable() else "?" for char in line.rstrip())
-    if cell_len(safe) <= width:
-        return [safe]
-    inner = len(safe) - len(safe.lstrip(" "))
-    inner = min(inner, width // 2)
-    body = flow(safe.strip(" "), max(8, width - inner - 2))
-    return [" " * inner + body[0], *(" " * (inner + 2) + more for more in body[1:])]
-
-
-def page_rows(
-    page: ShownPage, verdicts: Sequence[AnswerVerdict], fixed: bool, width: int, charset: Charset
-) -> list[Row]:
-    """All of it; ``fixed``: it was read before, and what was answered stays."""
-    build = _Builder(width, charset)
-    build.blank()
-    build.text(page.title, BOLD)
-    build.blank()
-    if page.state == SKIPPED:
-        build.text("Not available here:", WARNING)
-    told = {verdict.text: verdict for verdict in verdicts}
-    for block in page.blocks:
-        if isinstance(block, Table):
-            build.table(block)
-        elif block.kept:
-            build.kept(block)
-        else:
-            _paragraph(build, block, told.get(block.text))
-        build.blank()
-    _choices(build, page, fixed)
-    if page.look and page.state == READY:
-        build.text("Look at:", DIM)
-        for pane, sentence in page.look:
-            build.pieces([(f"{PANES[pane][0]}: ", BOLD), (printable(sentence), None)], 2, 4)
-    return build.rows
-
-
-def _paragraph(build: _Builder, block: ShownParagraph, verdict: AnswerVerdict | None) -> None:
-    label: Styled = ("", None)
-    if verdict is not None and verdict.correct is not None:
-        label = ("Right. ", FINDING) if verdict.correct else ("Not so. ", WARNING)
-    build.pieces([label, (printable(block.text), BOLD if verdict is not None else None)])
-
-
-def _choices(build: _Builder, page: ShownPage, fixed: bool) -> None:
-    for letter, text in page.choices:
-        chosen = letter == page.chosen
-        build.pieces(
-            [("[x] " if chosen else "[ ] ", KEY if chosen else DIM), (f"{letter}) ", KEY),
-             (printable(text), BOLD if chosen else None)], INDENT, INDENT + 7,
-        )  # fmt: skip
-    if fixed and page.kind == ASK:
-        build.blank()
-        build.text("What was answered stays.", DIM)
-
-
-class _Builder:
-    """Collects rows of a width."""
-
-    def __init__(self, width: int, charset: Charset) -> None:
-        self.rows: list[Row] = []
-        self._width = width
-        self._charset = charset
-
-    @property
-    def room(self) -> int:
-        """Cells for text."""
-        return max(8, self._width - 2 * INDENT)
-
-    def blank(self) -> None:
-        """An empty row, unless there is one already at the end."""
-        if not self.rows or any(text.strip() for text, _ in self.rows[-1]):
-            self._row([])
-
-    def text(self, text: str, style: Style | None = None) -> None:
-        """Flowing text of one style."""
-        self.pieces([(printable(text), style)])
-
-    def pieces(self, pieces: Sequence[Styled], first: int = INDENT, more: int = INDENT) -> None:
-        """Flowing text of several styles; the first row begins at ``first``, others at ``more``."""
-        width = min(TEXT_WIDTH, self.room) - (max(first, more) - INDENT)
-        words = "".join(text for text, _ in pieces)
-        for number_, line in enumerate(_styled(pieces, flow(words, width))):
-            self._row([(" " * (more if number_ else first), None), *line])
-
-    def kept(self, block: ShownParagraph) -> None:
-        """Lines as they are."""
-        for line in block.text.splitlines():
-            for part in folded(line, self.room - 2):
-                self._row([(" " * (INDENT + 2) + part, None)])
-
-    def table(self, table: Table) -> None:
-        """Columns aligned; what a row is, is broken into several where there is no room."""
-        columns = range(1, len(table.head))
-        widths = [max(cell_len(row[n]) for row in (table.head, *table.rows)) for n in columns]
-        used = sum(width + 2 for width in widths)
-        label = max((cell_len(row[0]) for row in table.rows), default=0)
-        label = max(12, min(label, self.room - used))
-        for row in (table.head, *table.rows):
-            style = BOLD if row is table.head else None
-            words = flow(printable(row[0]), label) or [""]
-            cells = "".join("  " + _right(row[n], widths[n - 1]) for n in columns)
-            for part in words[:-1]:
-                self._row([(" " * INDENT + part, style)])
-            gap = " " * (label - cell_len(words[-1]))
-            self._row([(" " * INDENT + words[-1] + gap, DIM), (cells, style)])
-
-    def _row(self, pieces: Sequence[Styled]) -> None:
-        line = Line(self._width, self._charset)
-        for text, style in pieces:
-            line.add(text, style)
-        self.rows.append(line.done())
-
-
-def _right(text: str, width: int) -> str:
-    return " " * (width - cell_len(text)) + printable(text)
 
 
 def _styled(pieces: Sequence[Styled], lines: Sequence[str]) -> Iterator[list[Piece]]:
@@ -288,26 +168,3 @@ def _after(playing: Playing, width: int) -> list[list[Piece]]:
 
 def _keys(*keys: tuple[str, str]) -> list[Piece]:
     return [piece for key, does in keys for piece in ((key, KEY), (f": {does}   ", None))]
-
-
-def foot_keys(playing: Playing, page: ShownPage, more: bool) -> list[tuple[str, str]]:
-    """The keys that do something on a page; ``more``: there is more of it below."""
-    if more:
-        following = "reads on"
-    elif playing.can_run:
-        following = "runs it"
-    elif playing.can_repeat:
-        following = "goes on without"
-    elif page.kind == END:
-        following = "dashboard"
-    else:
-        following = "goes on"
-    keys = [("Enter", following)]
-    if playing.can_repeat and not more:
-        keys.append(("r", "again"))
-    if page.choices and not playing.reading_back and page.state != SKIPPED:
-        keys.insert(0, (f"{page.choices[0][0]}-{page.choices[-1][0]}", "answer"))
-    if playing.has_earlier:
-        keys.append(("left", "reads back"))
-    keys.append(("Esc", "dashboard" if page.kind == END else "leaves the lesson"))
-    return [*keys, ("q", "quits")]

@@ -199,7 +199,7 @@ class ExperimentKeys(Part):
         form = ExperimentForm(
             kind, filled(rows, *self._typed.get(kind, ((), {}))), background.look,
             [job.name for job in self._jobs.jobs], self.port.charset,
-            "the job that runs now is stopped first" if runs else "",
+            "First: the running job is stopped" if runs else "",
         )  # fmt: skip
         self.port.push(form, lambda chosen: self._form_filled(background, chosen, kind, rows))
 

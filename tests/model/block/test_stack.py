@@ -131,3 +131,86 @@ def test_what_is_not_there() -> None:
     assert (stack.on("x"), stack.under("x"), stack.same_file("x")) == ((), (), [])
     assert (stack.above("x"), stack.below("x"), stack.beside("x")) == ((), (), {})
     assert usage("x", {}) == ()
+
+
+def partition(number: int, start: int, size: int, **fields: object) -> BlockDevice:
+    return BlockDevice(f"sda{number}", f"/dev/sda{number}", 8, number, "partition", size << 20,
+                       disk="sda", start=start << 20, **fields)  # type: ignore[arg-type]  # fmt: skip
+
+
+def disk_with(*partitions: BlockDevice) -> dict[str, BlockDevice]:
+    names = tuple(one.name for one in partitions)
+    return machine(device("sda", (8, 0), partitions=names), *partitions)
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "apart"),
+    [(17, 8, True), (16, 8, False), (1, 16, False), (4, 2, False), (0, 1, True), (0, 2, False),
+     (0, 99, False)],
+)  # fmt: skip
+def test_partitions_that_overlap(start: int, size: int, apart: bool) -> None:
+    """The kernel takes any table as it is; the mounted one has MiB 1 to 16."""
+    devices = disk_with(partition(1, 1, 16, mounts=(ROOT,)), partition(2, start, size))
+    assert usage("sda2", devices) == (() if apart else ("sda1 is mounted at / (ext4)",))
+
+
+def test_a_partition_of_which_no_place_is_known() -> None:
+    unknown = BlockDevice("sda1", "/dev/sda1", 8, 1, "partition", 1 << 20, disk="sda",
+                          mounts=(ROOT,))  # fmt: skip
+    assert usage("sda2", disk_with(unknown, partition(2, 0, 99))) == ()
+
+
+def test_an_extended_partition_is_the_table_of_the_logical_ones() -> None:
+    """As Linux shows it: two sectors, of which none is of a logical partition."""
+    extended = BlockDevice("sda2", "/dev/sda2", 8, 2, "partition", 1024, disk="sda", start=8 << 20)
+    primary, free = partition(1, 1, 4, mounts=(ROOT,)), partition(6, 32, 4)
+    logical = partition(5, 9, 16, mounts=(Mount("/home", "ext4"),))
+    devices = disk_with(primary, extended, logical, free)
+    assert usage("sda2", devices) == ("sda5 is mounted at /home (ext4)",)
+    assert usage("sda6", devices) == ()
+    # of GPT the fifth is one as all others
+    devices = disk_with(primary, partition(2, 8, 1), logical)
+    assert usage("sda2", devices) == ()
+
+
+def snapshots(*mounted: str, origin: str = "vg-lv", real: str = "vg-lv-real"
+              ) -> dict[str, BlockDevice]:  # fmt: skip
+    """As ``lvcreate -s`` stacks them, twice."""
+
+    def volume(minor: int, dm_name: str, slaves: tuple[str, ...], *holders: str) -> BlockDevice:
+        name = f"dm-{minor}"
+        return BlockDevice(name, f"/dev/{name}", 253, minor, "dm", 1 << 20, dm_name=dm_name,
+                           layer="LVM", slaves=slaves, holders=holders,
+                           mounts=(ROOT,) if name in mounted else ())  # fmt: skip
+
+    below = tuple(f"dm-{n}" for n in (1, 3, 5))
+    return machine(
+        device("sda", (8, 0), holders=(*below, "dm-6")),
+        volume(0, origin, ("dm-1",)), volume(1, real, ("sda",), "dm-0", "dm-2", "dm-4"),
+        volume(2, "vg-s1", ("dm-1", "dm-3")), volume(3, "vg-s1-cow", ("sda",), "dm-2"),
+        volume(4, "vg-s2", ("dm-1", "dm-5")), volume(5, "vg-s2-cow", ("sda",), "dm-4"),
+        volume(6, "vg-other", ("sda",)),
+    )  # fmt: skip
+
+
+def test_a_write_to_an_origin_takes_room_of_its_snapshots() -> None:
+    assert usage("dm-0", snapshots()) == ()
+    assert usage("dm-0", snapshots("dm-2")) == ("dm-2 is mounted at / (ext4)",)
+    assert usage("dm-2", snapshots("dm-0", "dm-4")) == ()
+    assert usage("dm-6", snapshots("dm-0", "dm-2", "dm-4")) == ()
+    stack = Stack(snapshots())
+    assert stack.snapshots("dm-0") == ("dm-2", "dm-4")
+    assert stack.snapshots("dm-2") == stack.snapshots("dm-6") == stack.snapshots("sda") == ()
+
+
+def test_a_volume_that_is_called_as_lvm_s_own_are() -> None:
+    """A hyphen of a volume's own name is doubled."""
+    assert Stack(snapshots(real="vg-lv--real")).snapshots("dm-0") == ()
+
+
+def test_what_lies_on_an_origin_writes_to_it() -> None:
+    devices = snapshots("dm-2")
+    devices["dm-0"] = BlockDevice("dm-0", "/dev/dm-0", 253, 0, "dm", 1, slaves=("dm-1",),
+                                  layer="LVM", dm_name="vg-lv", holders=("dm-9",))  # fmt: skip
+    devices["dm-9"] = device("dm-9", (253, 9), slaves=("dm-0",), layer="dm-crypt")
+    assert usage("dm-9", devices) == ("dm-2 is mounted at / (ext4)",)

@@ -82,7 +82,8 @@ def test_the_mean_of_the_bins_is_that_of_the_latencies(latencies: list[int]) -> 
         bins[key] = bins.get(key, 0) + 1
     found = LatencyStats.of(bins)
     mean = sum(latencies) / len(latencies)
-    assert found.mean_ns == pytest.approx(mean, rel=1 / 128, abs=1)
+    # half a bucket is up to 1/128 of its lowest latency, in floating point a little more
+    assert found.mean_ns == pytest.approx(mean, rel=1 / 127, abs=1)
     assert (
         found.ios == len(latencies) and found.percentiles["p50"] == histogram.percentiles(bins)[50]
     )

@@ -1,16 +1,13 @@
-"""A sweep or a comparison as parts of a report's page: tables, charts, words."""
+"""The charts of a sweep or a comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from iopstui import format as units
 from iopstui.events import PointFinished
 from iopstui.model.experiment.load_curve import LOADS, LoadCurve
 from iopstui.model.experiment.plan import letter
-from iopstui.report import experiment as words
-from iopstui.report.drawing.parts import bullets, table
 from iopstui.report.drawing.svg import Scale, linear, logarithmic
 from iopstui.report.drawing.xy import MOST_CURVES, STYLES, XYCurve, places, scaled, xy_chart
 from iopstui.report.experiment import Experiment
@@ -22,36 +19,10 @@ from iopstui.text import printable
 PERCENTILES = ("p50", "p99", "p99.9")
 
 
-def experiment_html(story: Story, one: Experiment) -> list[str]:
-    """All of it, with its heading."""
-    head, rows = words.points_table(one)
-    ending = words.ending(one)
-    charts = _compare_charts(story, one) if one.plan.variants else _sweep_charts(one)
-    parts = [f"<h2>{escape(one.title)}</h2>"]
-    parts += [f'<p class="warn">{escape(ending)}</p>'] if ending else []
-    if not one.points:
-        return parts
-    parts += bullets(words.result_sentences(one))
-    parts += ['<div class="charts">', *(f"<figure>{c}</figure>" for c in charts if c), "</div>"]
-    parts.append(
-        f'<p class="dim">Each point: {one.plan.settle:g} s to settle, then '
-        f"{one.plan.measure:g} s measured.</p>"
-    )
-    parts.append(table(head, rows, left=3 if one.plan.variants else 1))
-    if one.plan.variants:
-        for head, rows in (*words.differences(one), *words.cpu_tables(one)):
-            parts.append(f"<div>{table(head, rows, left=1)}</div>")
-        parts.append(f'<p class="dim">{escape(words.method(one))}</p>')
-        return parts
-    head, rows = words.point_cpus(one)
-    parts += [f"<div>{table(head, rows, left=2)}</div>"] if rows else []
-    grid = words.verdict_grid(one)
-    parts += [f"<pre>{escape(grid)}</pre>"] if grid else []
-    verdicts = words.outcome_lines(one)
-    if verdicts:
-        parts += ["<details><summary>Checks at each point</summary>", *bullets(verdicts),
-                  "</details>"]  # fmt: skip
-    return parts
+def experiment_charts(story: Story, one: Experiment) -> list[str]:
+    """Its charts, those that have something to show."""
+    drawn = _compare_charts(story, one) if one.plan.variants else _sweep_charts(one)
+    return [f"<figure>{chart}</figure>" for chart in drawn if chart]
 
 
 def _sweep_charts(one: Experiment) -> list[str]:

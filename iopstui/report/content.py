@@ -1,0 +1,195 @@
+"""The content of a report, as blocks for all formats that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iopstui import format as units
+from iopstui.report import experiment
+from iopstui.report.drawing.charts import Scales, charts
+from iopstui.report.experiment import Experiment
+from iopstui.report.experiment_charts import experiment_charts
+from iopstui.report.markup import (
+    Block,
+    Bullets,
+    Charts,
+    Code,
+    Folded,
+    Heading,
+    Pairs,
+    Table,
+    Text,
+    titled,
+)
+from iopstui.report.run import Run
+from iopstui.report.series import points
+from iopstui.report.story import Story
+from iopstui.report.wording import comparing, repeating
+from iopstui.report.wording import recording as words
+from iopstui.session.run_rows import MARK_COLUMNS, RUN_COLUMNS
+
+MOST_SECONDS = 120
+MOST_OPEN = 3
+
+
+def comparison(stories: Sequence[Story], scales: Scales | None) -> Iterator[Block]:
+    """What several recordings have in common; without ``scales`` there are no charts."""
+    yield Heading(1, comparing.together(stories))
+    head, rows = comparing.comparison(stories)
+    if rows:
+        yield from (Table(head, rows), Text(comparing.NO_PROOF))
+    note = "" if scales is None else comparing.alignment_note(stories, scales.times is not None)
+    if note:
+        yield Text(note)
+
+
+def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
+    """One recording; without ``scales`` there are no charts, and not their numbers."""
+    yield Heading(1, words.heading(story))
+    if story.ends:
+        yield Text(f"{story.ends}.", "warn")
+    yield Pairs([*words.facts(story)])
+    for one in story.experiments:
+        yield from _experiment(story, one, scales)
+    yield Heading(2, "Runs")
+    yield from _several_runs(story)
+    yield from _folded(story, [*_runs(story)])
+    head, waits = words.wait_table(story)
+    if waits:
+        yield from (Heading(2, words.WAITS), Text(words.WAITS_MEAN), Table(head, waits))
+    yield from titled("Findings", words.findings(story))
+    yield from titled("Outcomes", (line for run in story.runs for line in words.verdicts(run)))
+    drawn = charts(story, scales) if scales is not None else ()
+    if drawn:
+        yield from (Heading(2, "Charts"), Charts(drawn))
+    yield from titled("What happened", words.happened(story))
+    if story.foreign:
+        yield Heading(2, "Options")
+    else:
+        yield from (Heading(2, "Settings"), *_settings(story), Heading(2, "Repeat it"))
+    for one in story.experiments:
+        yield Code(repeating.repeat_experiment(story, one))
+    yield from _folded(story, [block for run in story.runs for block in _repeat(story, run)])
+    if scales is not None:
+        yield _seconds(story)
+
+
+def _folded(story: Story, blocks: Sequence[Block]) -> Sequence[Block]:
+    """The many runs of an experiment are folded, so that they don't hide the rest."""
+    count = len(story.runs)
+    return blocks if count <= MOST_OPEN else [Folded(f"Each of the {count} runs", blocks)]
+
+
+def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterator[Block]:
+    yield Heading(2, one.title)
+    ending = experiment.ending(one)
+    if ending:
+        yield Text(ending, "warn")
+    if not one.points:
+        return
+    yield Bullets(experiment.result_sentences(one))
+    if scales is not None:
+        yield Charts(experiment_charts(story, one))
+    yield Text(
+        f"Each point: {one.plan.settle:g} s to settle, then {one.plan.measure:g} s measured.", "dim"
+    )
+    yield Table(*experiment.points_table(one), left=3 if one.plan.variants else 1)
+    if one.plan.variants:
+        for head, rows in (*experiment.differences(one), *experiment.cpu_tables(one)):
+            yield Table(head, rows)
+        yield Text(experiment.method(one), "dim")
+        return
+    head, rows = experiment.point_cpus(one)
+    if rows:
+        yield Table(head, rows, left=2)
+    grid = experiment.verdict_grid(one)
+    if grid:
+        yield Code(grid)
+    outcomes = experiment.outcome_lines(one)
+    if outcomes:
+        yield Folded("Checks at each point", [Bullets(outcomes)])
+
+
+def _several_runs(story: Story) -> Iterator[Block]:
+    side = words.side_by_side(story)
+    if side:
+        yield from (Text(words.SIDE_BY_SIDE), Table.of(RUN_COLUMNS, side, left=2))
+    if story.stretches:
+        yield from (Text(words.STRETCHES), Table.of(MARK_COLUMNS, story.stretches, left=2))
+
+
+def _runs(story: Story) -> Iterator[Block]:
+    if not story.runs:
+        yield Text("No job ran: these figures show other programs' I/O.")
+        return
+    for run in story.runs:
+        yield from _run(run)
+    if not story.foreign:
+        yield Text("Device figures and latencies of each run, from all its frames:")
+        yield Table(words.DEVICE_HEAD, [*words.device_rows(story.header.target, story.runs)])
+        return
+    for run in story.runs:
+        if run.all_bins:
+            yield Text(words.all_latencies(run))
+            table = Table(words.HISTOGRAM_HEAD, [*words.histogram_rows(run)])
+            yield Folded("The histogram as a table", [table])
+
+
+def _run(run: Run) -> Iterator[Block]:
+    when = ""
+    if run.begin is not None:
+        when = f", {units.clock(run.begin)} to {units.clock(run.end)}"
+    yield Heading(3, f"Run {run.step}: {words.name_of(run)}", f"{run.title}{when}")
+    ending = words.ending(run)
+    if ending:
+        yield Text(ending, "warn")
+    rows = [*words.run_rows(run)]
+    if rows:
+        yield from (Text(words.run_title(run)), Table(words.RUN_HEAD, rows, left=3))
+    yield Text(words.reconciled(run))
+    probed = [*words.probe_rows(run)]
+    if probed:
+        yield from (Text(words.PROBED), Table(words.PROBE_HEAD, probed, left=2))
+    if bound := words.bound(run):
+        yield Text(bound)
+
+
+def _settings(story: Story) -> Iterator[Block]:
+    for device in story.devices:
+        yield from (Heading(3, device.name), Pairs([*words.device_facts(device)]))
+    if not story.devices:
+        yield Text("No block device is visible under the target.")
+
+
+def _repeat(story: Story, run: Run) -> Iterator[Block]:
+    yield Heading(3, f"Run {run.step}")
+    again = "" if run.point else repeating.repeat(story, run)
+    if again:
+        yield Code(again)
+    if run.started is not None and run.started.command:
+        yield from (Text("fio command:"), Code(repeating.command(run)))
+    if run.asked is not None and run.asked.text:
+        summary = (
+            f"{words.job_file_title(story)} (save it as job.fio, name a file of yours in it, and: "
+            "fio job.fio)"
+        )
+        yield Folded(summary, [Code(words.block(run.asked.text))])
+
+
+def _seconds(story: Story) -> Block:
+    """The numbers behind the charts, for those who can't see them or want to copy them."""
+    names = ("fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy")
+    series = {name: points(story.series, name) for name in names}
+    count = len(series["fio"])
+    each = max(1, -(-count // MOST_SECONDS))
+    rows = []
+    for place in range(0, count, each):
+        values = [series[name][place][1] for name in names]
+        cells = [
+            units.latency(value) if name.startswith("p") else units.number(value)
+            for name, value in zip(names, values, strict=True)
+        ]
+        rows.append((units.clock(series["fio"][place][0]), *cells))
+    head = ("time", "fio IOPS", "device IO/s", "p50", "p99", "p99.9", "aqu-sz", "CPU busy %")
+    which = "every sample" if each == 1 else f"every {each}th point of the charts"
+    return Folded(f"Chart data ({which})", [Table(head, rows)])

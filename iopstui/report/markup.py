@@ -1,0 +1,176 @@
+"""Blocks of a report, and their rendering as HTML or Markdown. Only this file escapes text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from iopstui.tables import Column, texts, titles
+from iopstui.text import printable
+
+# an underscore inside a word is none of emphasis
+_ACTIVE = re.compile(r"([\\`*{}\[\]<>#|!~$&]|(?<!\w)_|_(?!\w))")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading, with a ``note`` that is less important."""
+
+    level: int
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A paragraph; its ``style`` is "warn", "dim" or ""."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bullets:
+    """A list of sentences."""
+
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Names and values."""
+
+    rows: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells under a head; the first ``left`` columns hold words, the others numbers."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left: int = 1
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], rows: Iterable[object], left: int = 1) -> Table:
+        """A table of these columns."""
+        return cls(titles(columns), [texts(columns, row) for row in rows], left)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text whose lines stay as they are."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """Finished SVG, which Markdown leaves out."""
+
+    drawings: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Blocks that HTML shows on request."""
+
+    summary: str
+    blocks: Sequence[Block]
+
+
+Block = Heading | Text | Bullets | Pairs | Table | Code | Charts | Folded
+
+
+def titled(title: str, lines: Iterable[str]) -> Iterator[Block]:
+    """A list with its heading; nothing if it is empty."""
+    if found := list(lines):
+        yield from (Heading(2, title), Bullets(found))
+
+
+def html(blocks: Iterable[Block]) -> Iterator[str]:
+    """The lines of a page's body."""
+    for block in blocks:
+        match block:
+            case Heading(level, text, note):
+                more = f' <span class="dim">{_html(note)}</span>' if note else ""
+                yield f"<h{level}>{_html(text)}{more}</h{level}>"
+            case Text(text, style):
+                yield f"<p{_class(style)}>{_html(text)}</p>"
+            case Bullets(lines):
+                yield from ("<ul>", *(f"<li>{_html(line)}</li>" for line in lines), "</ul>")
+            case Pairs(rows):
+                yield _html_table("", (
+                    f'<th class="left" scope="row">{_html(name)}</th>'
+                    f'<td class="words">{_html(value)}</td>' for name, value in rows
+                ))  # fmt: skip
+            case Table(head, rows, left):
+                yield _html_table(_cells("th", head, left, ' scope="col"'),
+                                  (_cells("td", row, left) for row in rows))  # fmt: skip
+            case Code(text):
+                yield f"<pre>{escape(text)}</pre>"
+            case Charts(drawings):
+                yield from ('<div class="charts">', *drawings, "</div>")
+            case Folded(summary, inner):
+                yield f"<details><summary>{_html(summary)}</summary>"
+                yield from (*html(inner), "</details>")
+
+
+def markdown(blocks: Iterable[Block]) -> Iterator[str]:
+    """Lines, with an empty one behind each block."""
+    for block in blocks:
+        match block:
+            case Heading(level, text, note):
+                begin = "# iopstui:" if level == 1 else "#" * level
+                yield f"{begin} {_md(text)}{f' ({_md(note)})' if note else ''}"
+            case Text(text, style):
+                yield f"**{_md(text)}**" if style == "warn" else _md(text)
+            case Bullets(lines):
+                yield from (f"- {_md(line)}" for line in lines)
+            case Pairs(rows):
+                yield from ("|  |  |", "|---|---|", *map(_md_row, rows))
+            case Table(head, rows, left):
+                yield _md_row(head)
+                yield f"|{'---|' * left}{'---:|' * (len(head) - left)}"
+                yield from map(_md_row, rows)
+            case Code(text):
+                # longer than any fence in it
+                fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+|$", text)))
+                yield from (fence, text, fence)
+            case Charts():
+                continue
+            case Folded(summary, inner):
+                yield from (f"{_md(summary)}:", "", *markdown(inner))
+                continue
+        yield ""
+
+
+def _html(text: str) -> str:
+    return escape(printable(text))
+
+
+def _md(text: str) -> str:
+    return _ACTIVE.sub(r"\\\1", printable(text))
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
+
+
+def _cells(tag: str, cells: Sequence[str], left: int, scope: str = "") -> str:
+    return "".join(
+        f"<{tag}{scope}{_class('left' if column < left else '')}>{_html(text)}</{tag}>"
+        for column, text in enumerate(cells)
+    )
+
+
+def _html_table(head: str, rows: Iterable[str]) -> str:
+    above = f"<thead><tr>{head}</tr></thead>" if head else ""
+    lines = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="wide"><table>{above}<tbody>{lines}</tbody></table></div>'
+
+
+def _md_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_md, cells))} |"

@@ -1,0 +1,84 @@
+"""Devices that a program or the kernel of this machine serves: what they are made of is on this
+machine, too, and may be in use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from iopstui.linux.devices.exports import served_here
+from iopstui.linux.devices.openers import Writable, exported, opened_by, writers
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_count
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.stack import Backings, Stack
+from iopstui.model.block.usage import usage
+from iopstui.safety.file_users import FileUsers
+from iopstui.text import printable
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A file or device that something served here is made of; ``by`` is how its server is called
+    in words that say who writes to it."""
+
+    path: str
+    by: str
+    number: tuple[int, int] | None
+
+
+def server(name: str, roots: Roots) -> str:
+    """How the program is called that serves an nbd device: it has that device open itself."""
+    pid = _pid(name, roots)
+    return f"(pid {pid})" if pid else ""
+
+
+def used_below(
+    names: Iterable[str], stack: Stack, backings: Backings, roots: Roots
+) -> Iterator[str]:
+    """In words who else uses what any of the devices is made of, if this machine serves it."""
+    for name in names:
+        for source in _sources(name, roots):
+            for why in _users(source, stack.devices, backings, roots):
+                yield f"{name} is made of {printable(source.path)}: {why}"
+
+
+def _users(
+    source: _Source, devices: Mapping[str, BlockDevice], backings: Backings, roots: Roots
+) -> Iterator[str]:
+    if source.number is not None:
+        numbered = (one.name for one in devices.values() if (one.major, one.minor) == source.number)
+        for name in numbered:
+            yield from usage(name, devices, backings)
+        users = list(writers([source.path], roots, [source.number]))
+    else:
+        try:
+            info = os.stat(source.path)
+        except OSError:
+            return
+        users = FileUsers(devices, roots).of(os.path.realpath(source.path), info)
+    yield from (why for why in users if source.by not in why)
+
+
+def _sources(name: str, roots: Roots) -> Iterator[_Source]:
+    pid = _pid(name, roots)
+    opened = list(opened_by(pid, roots)) if pid else []
+    # the number may be of another process: it is not of this container's
+    if any(_is_node(one, name) for one in opened):
+        found = [(one, server(name, roots)) for one in opened if not _is_node(one, name)]
+    else:
+        found = []
+    found += [(one, one.who) for one in exported(served_here(name, roots), roots)]
+    for one, by in found:
+        # the server of a remote file may be gone: to look at it would hang
+        if one.number is not None or one.file is not None:
+            yield _Source(one.name, by, one.number)
+
+
+def _is_node(one: Writable, name: str) -> bool:
+    return one.name == f"/dev/{name}"
+
+
+def _pid(name: str, roots: Roots) -> int | None:
+    return read_count(roots.sys / "class/block" / name.replace("/", "!") / "pid")

@@ -1,0 +1,21 @@
+"""Buttons of forms. What is chosen and what can be pressed is seen without colours, too."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widgets import Button, RadioButton
+
+
+class Radio(RadioButton):
+    """One of several choices: ``(*)`` if it is the chosen one, ``( )`` if not."""
+
+    @property
+    def _button(self) -> Content:
+        return Content("(*)" if self.value else "( )")
+
+
+def push_button(words: str, name: str, primary: bool = False) -> Button:
+    """A button in brackets, one row high."""
+    button = Button(Content(f"[ {words} ]"), id=name, compact=True)
+    button.variant = "primary" if primary else "default"
+    return button

@@ -1,0 +1,51 @@
+"""The charts of IOPS and latency beside something else, such as the page of a lesson."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual import events
+
+from iopstui import format as f
+from iopstui.ui.dashboard.screen import chart_specs
+from iopstui.ui.draw.canvas import Canvas
+from iopstui.ui.draw.chart import Chart, TimeWindow
+from iopstui.ui.draw.layout import Box
+from iopstui.ui.draw.style import Charset
+from iopstui.ui.state.live import LiveState
+
+
+class ChartsBeside(Canvas):
+    """Two charts, one below the other, of the state that ``state`` gives. Drawn by ``paint``."""
+
+    def __init__(self, state: Callable[[], LiveState], charset: Charset) -> None:
+        super().__init__()
+        self._state = state
+        self._rates, self._latency = (Chart(one, charset) for one in chart_specs(charset, "device"))
+        self._window = TimeWindow(0.0, 1.0 / charset.dots)
+        for chart in (self._rates, self._latency):
+            self.add(chart.widgets())
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Places them anew."""
+        width, height = self.size
+        self._window.start = 0.0
+        upper = height // 2
+        self.add(self._rates.place(Box(0, 0, width, upper), framed=True))
+        self.add(self._latency.place(Box(0, upper, width, height - upper), framed=True))
+        self.paint()
+
+    def paint(self) -> None:
+        """Shows the newest second."""
+        state, shown = self._state(), (self._rates, self._latency)
+        if not self.display or not all(chart.shown for chart in shown):
+            return
+        self._window.follow(state.history.end or 0.0, min(chart.dots for chart in shown))
+        fio, frame = state.fio_now, state.frame
+        disk = frame.together(state.devices) if frame is not None else None
+        rates = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
+        self._rates.paint(state.history, self._window, rates, ())
+        found = fio.total.percentiles if fio else {}
+        names = ("p99.9", "p99", "p50")
+        latencies = [f.latency(found[name], "") if name in found else "" for name in names]
+        self._latency.paint(state.history, self._window, latencies, ())

@@ -1,0 +1,67 @@
+"""A page of a lesson as Markdown, and its tables, in the order in which they are read.
+
+The text of a lesson is Markdown: its paragraphs may have headings, emphasis, code and lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iopstui.lesson.page import READY, SKIPPED, AnswerVerdict, ShownPage, Table
+from iopstui.model.lesson.pages import RUN_STEP
+from iopstui.text import printable
+from iopstui.ui.draw.style import Charset
+from iopstui.ui.lesson.rows import PANES
+
+Part = str | Table
+"""Markdown, or a table of figures."""
+
+
+def page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Charset) -> list[Part]:
+    """What is on the page, but for the choices of a question."""
+    found: list[Part] = []
+    for part in _parts(page, verdicts):
+        if isinstance(part, Table):
+            found.append(part)
+        elif found and isinstance(found[-1], str):
+            found[-1] += f"\n\n{charset.text(part)}"
+        else:
+            found.append(charset.text(part))
+    return found
+
+
+def _parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[Part]:
+    yield f"# {printable(page.title)}"
+    if page.state == SKIPPED:
+        yield "**Not available here:**"
+    judged = {verdict.text: verdict for verdict in verdicts}
+    for block in page.blocks:
+        if isinstance(block, Table):
+            yield block
+        elif block.kept:
+            yield _fence(block.text)
+        elif (verdict := judged.get(block.text)) is not None:
+            yield f"> {_answer(verdict)}{printable(block.text)}"
+        else:
+            yield printable(block.text)
+    if page.look and page.state == READY:
+        yield "### Look at"
+        yield "\n".join(
+            f"- **{PANES[pane][0]}**: {printable(sentence)}" for pane, sentence in page.look
+        )
+    if page.kind == RUN_STEP and page.state == READY:
+        yield "*Enter starts the run.*"
+
+
+def _answer(verdict: AnswerVerdict) -> str:
+    if verdict.correct is None:
+        return ""
+    return "**Right.** " if verdict.correct else "**Not so.** "
+
+
+def _fence(text: str) -> str:
+    lines = ["".join(c if c.isprintable() else "?" for c in line) for line in text.splitlines()]
+    longest = max((len(run) for line in lines for run in line.split() if set(run) == {"`"}),
+                  default=0)  # fmt: skip
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([f"{fence}text", *lines, fence])
