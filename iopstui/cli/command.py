@@ -21,6 +21,8 @@ class Command(NamedTuple):
     """Also where the current directory is gone."""
     kernel: bool = False
     """It looks at this machine's kernel, and needs /proc."""
+    hidden: bool = False
+    """No user starts it: the list of commands leaves it out."""
 
 
 class CommandLine(NamedTuple):

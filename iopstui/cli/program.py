@@ -40,7 +40,7 @@ EXAMPLES = (
     "iopstui sweep /srv/data --job randread-4k --axis iodepth=1,2,4..64",
     "iopstui replay demo",
 )
-SCREEN, FEWEST_EXAMPLES = 24, 2
+SCREEN, FEWEST_EXAMPLES = 24, 1
 """Lines of a small terminal, the last of which is the prompt's; the first examples tell most."""
 VERSION = "--version"
 DEFAULT = "live"
@@ -235,7 +235,7 @@ class TopParser(Parser):
 
     def format_help(self) -> str:
         """Usage, commands, examples."""
-        found = commands()
+        found = [command for command in commands() if not command.hidden]
         wide = max(len(command.name) for command in found) + 2
         lines = [f"usage: {USAGE}", ABOUT, ""]
         lines += [f"  {command.name:<{wide}}{command.help}" for command in found]

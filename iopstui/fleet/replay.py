@@ -53,6 +53,7 @@ class FleetReplay:
 
     live = False
     running = False
+    growing = False
     settings = HostTunables()
 
     def __init__(self, rows: Rows, speed: float = 1.0) -> None:

@@ -232,7 +232,10 @@ class JobThread:
     ``index`` counts jobs from 0 in the order fio started them; ``cpu`` is the one it last ran
     on; ``allowed`` the CPUs it may run on; ``busy_s`` its user and system time since it began;
     ``cpu_wait_ns`` how long it was ready to run and had no CPU (/proc/PID/schedstat, the second
-    field; sched-stats), its other threads included (io_uring's workers).
+    field; sched-stats), ``workers_wait_ns`` the same for its other threads (io_uring's workers,
+    each of which carries out one I/O at a time) added up; ``None``: it has none. Older recordings
+    have the sum of both in ``cpu_wait_ns``. ``nice`` and ``policy`` are the scheduler's (sched(7);
+    policy 0: SCHED_OTHER, 5: SCHED_IDLE).
     """
 
     index: int
@@ -241,6 +244,9 @@ class JobThread:
     allowed: tuple[int, ...]
     busy_s: float
     cpu_wait_ns: int | None = None
+    workers_wait_ns: int | None = None
+    nice: int | None = None
+    policy: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,10 @@ class EventRecord:
 Record = SampleRecord | EventRecord
 
 
+class RecordingTooShort(UsageError):
+    """There is no sample in the file: not yet, if it is still being written."""
+
+
 @dataclass(slots=True)
 class RecordingIndex:
     """What a look at the chunks' heads gives. ``keys`` and ``key_times`` are the places to begin
@@ -77,6 +81,7 @@ class _Chunk:
     kind: bytes
     t: float
     at: int
+    end: int
     payload: bytes
 
 
@@ -107,7 +112,10 @@ class Recording:
             raise
         self._large = self.size >= large_json.PAYS_FROM
         self._loads = large_json.loads if self._large else json.loads
-        self._index: RecordingIndex | None = None
+        self._index = RecordingIndex()
+        self._indexed = self.start
+        self._indexed_once = False
+        self._index_room = _Room()
         self._needed: PartialSamples | None = None
 
     def reopen(self) -> None:
@@ -135,9 +143,27 @@ class Recording:
     def records(self, start: int | None = None, until: int | None = None) -> Iterator[Record]:
         """Everything from ``start`` (a place of the index) on and before ``until``, in order. What
         follows damage is not read."""
+        records = self._read(start, until, growing=False)
+        return (record for record in records if record is not None)
+
+    def follow(self, start: int | None = None) -> Iterator[Record | None]:
+        """The records of a file that is still being written, in order, until its end marker.
+
+        ``None`` means that nothing more is there yet: the next step looks at the file again.
+        """
+        self.damage = ""  # what was cut off when the index was made has arrived since
+        for record in self._read(start, None, growing=True):
+            yield record
+            if isinstance(record, EventRecord) and isinstance(record.value, form.RecordingEnd):
+                return
+
+    def _read(self, start: int | None, until: int | None, growing: bool) -> Iterator[Record | None]:
         stream: Any = None
         room = _Room()
-        for chunk in self._chunks(start, keep=form.KEY + form.SAMPLE + form.EVENT):
+        for chunk in self._chunks(start, form.KEY + form.SAMPLE + form.EVENT, growing):
+            if chunk is None:
+                yield None
+                continue
             if until is not None and chunk.at >= until:
                 return
             try:
@@ -158,27 +184,37 @@ class Recording:
 
     def index(self) -> RecordingIndex:
         """Looks over the whole recording, without decoding its samples. Done once."""
-        if self._index is None:
-            index, room = RecordingIndex(), _Room()
-            for chunk in self._chunks(None, keep=form.EVENT):
-                if chunk.kind == form.EVENT:
-                    if not self._index_other(index, chunk, room):
-                        # what follows damage is not read
-                        break
-                    continue
-                if chunk.kind == form.KEY:
-                    index.keys.append(chunk.at)
-                    index.key_times.append(chunk.t)
-                if chunk.kind in (form.KEY, form.SAMPLE):
-                    index.samples += 1
-                    index.end = max(index.end, chunk.t)
-            self._index = index
+        if not self._indexed_once:
+            self._indexed_once = True
+            self._extend_index(growing=False)
         return self._index
 
-    def _index_other(self, index: RecordingIndex, chunk: _Chunk, room: _Room) -> bool:
+    def extend_index(self) -> RecordingIndex:
+        """The same of a file that is still being written; each call adds what is new."""
+        self._indexed_once = True
+        self._extend_index(growing=True)
+        return self._index
+
+    def _extend_index(self, growing: bool) -> None:
+        index = self._index
+        for chunk in self._chunks(self._indexed, form.EVENT, growing):
+            if chunk is None:
+                return
+            if chunk.kind == form.EVENT and not self._index_other(index, chunk):
+                # what follows damage is not read
+                return
+            self._indexed = chunk.end
+            if chunk.kind == form.KEY:
+                index.keys.append(chunk.at)
+                index.key_times.append(chunk.t)
+            if chunk.kind in (form.KEY, form.SAMPLE):
+                index.samples += 1
+                index.end = max(index.end, chunk.t)
+
+    def _index_other(self, index: RecordingIndex, chunk: _Chunk) -> bool:
         """False if it can't be read."""
         try:
-            other = self._other(chunk, room)
+            other = self._other(chunk, self._index_room)
         except ImpossibleFigure as error:
             raise impossible_figure_error([self.path], error) from error
         except _BROKEN as error:
@@ -189,8 +225,9 @@ class Recording:
             index.whole = isinstance(other.value, form.RecordingEnd)
         return True
 
-    def _chunks(self, start: int | None, keep: bytes) -> Iterator[_Chunk]:
-        """The chunks; payloads only of the kinds in ``keep``, others are skipped."""
+    def _chunks(self, start: int | None, keep: bytes, growing: bool) -> Iterator[_Chunk | None]:
+        """The chunks; payloads only of the kinds in ``keep``, others are skipped. ``None`` where a
+        ``growing`` file has no whole chunk yet."""
         place = self.start if start is None else start
         while True:
             # someone else may have read from the same file since
@@ -201,6 +238,9 @@ class Recording:
                 return
             head = head[: form.HEAD.size]
             if len(head) < form.HEAD.size:
+                if growing:
+                    yield None
+                    continue
                 if head:
                     self._damaged(place, "cut off")
                 return
@@ -210,7 +250,12 @@ class Recording:
             if length > form.LARGEST or not 0 <= t < LATEST_S:
                 self._damaged(place, "no chunk")
                 return
+            if after > self.size and growing:
+                self.size = os.fstat(self._file.fileno()).st_size
             if after > self.size:
+                if growing:
+                    yield None
+                    continue
                 self._damaged(place, "cut off")
                 return
             payload = b""
@@ -220,7 +265,7 @@ class Recording:
                 if form.checksum(kind, t, payload) != checksum:
                     self._damaged(place, "wrong checksum")
                     return
-            yield _Chunk(kind, t, place, payload)
+            yield _Chunk(kind, t, place, after, payload)
             place = after
 
     def _damaged(self, place: int, why: object) -> None:
@@ -238,8 +283,8 @@ class Recording:
     # -- decoding
 
     def _read_header(self) -> tuple[Decoder, form.Header]:
-        for chunk in self._chunks(self.start, keep=form.HEADER):
-            if chunk.kind != form.HEADER:
+        for chunk in self._chunks(self.start, form.HEADER, growing=False):
+            if chunk is None or chunk.kind != form.HEADER:
                 break
             try:
                 content = json.loads(_inflate(zlib.decompressobj(), chunk.payload))
@@ -251,7 +296,7 @@ class Recording:
             except _BROKEN as error:
                 raise _unreadable(self.path, error) from error
             return decode, header
-        raise UsageError(
+        raise RecordingTooShort(
             f"The recording {_name(self.path)} was cut off before its first sample.", HOW
         )
 
@@ -336,7 +381,7 @@ def _open(path: Path) -> BinaryIO:
 def _check_magic(file: BinaryIO, path: Path) -> None:
     line = file.readline(64)
     if not line:
-        raise UsageError(f"The recording {_name(path)} is empty.", HOW)
+        raise RecordingTooShort(f"The recording {_name(path)} is empty.", HOW)
     number = line[len(form.NAME) : -1]
     if line.startswith(form.NAME) and line.endswith(b"\n") and number.isdigit():
         version = int(number)
@@ -349,7 +394,9 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
         if version >= OLDEST_SCHEMA:
             return
     if form.MAGIC.startswith(line):
-        raise UsageError(f"The recording {_name(path)} was cut off before its first sample.", HOW)
+        raise RecordingTooShort(
+            f"The recording {_name(path)} was cut off before its first sample.", HOW
+        )
     if line.startswith(b'{"event":'):
         raise UsageError(f"{_name(path)} contains JSON lines, not a recording.", HOW)
     raise UsageError(f"{_name(path)} is not a recording of iopstui.", HOW)

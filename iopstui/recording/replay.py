@@ -77,13 +77,24 @@ class ReplayFold:
             yield value
 
 
-def replay_events(recording: Recording, fold: ReplayFold | None = None) -> Iterator[events.Event]:
+def replay_events(
+    recording: Recording,
+    fold: ReplayFold | None = None,
+    wait: Callable[[], bool] | None = None,
+) -> Iterator[events.Event]:
     """All events of a recording, as fast as they are taken. Where it is not whole, or begins in
-    the middle of a run, a Notice of the replay's own says so."""
+    the middle of a run, a Notice of the replay's own says so. With ``wait`` a recording that is
+    still being written is followed to its end marker, or until ``wait``, which is called where
+    nothing more is there, gives False."""
     fold = fold or ReplayFold(recording.header)
     told = False
     last = 0.0
-    for record in recording.records():
+    records = recording.records() if wait is None else recording.follow()
+    for record in records:
+        if record is None:
+            if wait is None or not wait():
+                break
+            continue
         for event in fold.feed(record):
             if fold.begins_within and not told:
                 told = True
@@ -172,6 +183,11 @@ class ReplaySession:
     @property
     def running(self) -> bool:
         """Nothing ever runs here."""
+        return False
+
+    @property
+    def growing(self) -> bool:
+        """Whether the recording is still being written (follow.py)."""
         return False
 
     def start(self, sink: Sink) -> None:
@@ -276,9 +292,17 @@ class ReplaySession:
     def _tell(self, text: str) -> None:
         self._sink(events.Notice(self.at, "info", text))
 
+    def _records(self, start: int | None = None) -> Iterator[Record | None]:
+        """The records from a place of the index on; ``None`` where more has to be waited for."""
+        return self._recording.records(start)
+
+    def _wait_for_more(self) -> float | None:
+        """Wait for a recording to grow; the goal of a jump if one is asked for."""
+        return None
+
     def _main(self) -> None:
         self._since = time.monotonic()
-        records = self._recording.records()
+        records = self._records()
         try:
             while not self._closing:
                 follow = self._play(records)
@@ -288,10 +312,16 @@ class ReplaySession:
         except Exception as error:  # reported, not lost with the thread
             self.on_failure(error)
 
-    def _play(self, records: Iterator[Record]) -> Iterator[Record] | None:
+    def _play(self, records: Iterator[Record | None]) -> Iterator[Record | None] | None:
         """Plays until it has to go on elsewhere (where) or is closed (``None``)."""
         shown = -1.0
         for record in records:
+            if record is None:
+                if (jump := self._wait_for_more()) is not None:
+                    return self._jump(jump)
+                if self._closing:
+                    return None
+                continue
             while (jump := self._wait_until(record)) is not None:
                 if shown <= jump <= shown + LOOKBACK * self.header.interval_s:
                     continue
@@ -341,7 +371,7 @@ class ReplaySession:
         if self._fold.run is not None:
             self.job, self.overrides = self._fold.run.job, dict(self._fold.run.overrides)
 
-    def _jump(self, t: float) -> Iterator[Record]:
+    def _jump(self, t: float) -> Iterator[Record | None]:
         """Makes the place at ``t`` what follows; tells what happened before it."""
         since = t - LOOKBACK * self.header.interval_s
         place = self._index.key_before(since)
@@ -349,16 +379,16 @@ class ReplaySession:
         self.on_jump()
         self._fold = ReplayFold(self.header, self._origin_ns, self._fold.devices)
         if lead == 0 or place <= self._index.keys[0]:
-            return self._recording.records()
+            return self._records()
         for at, other in self._index.others:
             if at < lead and isinstance(other.value, _CONTEXT):
                 self._emit(other)
         return self._led_in(lead, place)
 
-    def _led_in(self, lead: int, place: int) -> Iterator[Record]:
+    def _led_in(self, lead: int, place: int) -> Iterator[Record | None]:
         """From ``lead`` on, nothing shown before ``place``."""
         until = self._time_of(place)
-        for record in self._recording.records(lead):
+        for record in self._records(lead):
             if isinstance(record, SampleRecord) and record.t < until:
                 record = SampleRecord(record.t, record.raw, False)
             yield record

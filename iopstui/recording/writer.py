@@ -368,7 +368,9 @@ class RecordingBuffer:
 
     def _begin(self, recorder: Recorder, first: RawSample) -> None:
         from iopstui.recording import layout as form
+        from iopstui.recording.recent import remember_recording
 
+        remember_recording(recorder.path)
         self._recorder = recorder
         self._origin_ns = first.arrived_ns
         self._shift_s = (first.arrived_ns - (self._first_ns or first.arrived_ns)) / 1e9

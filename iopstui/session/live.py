@@ -411,7 +411,8 @@ class LiveSession:
         context = self._context
         context.tape.start(recorder)
         # past the tape: nothing that was measured
-        words = f"recording to {printable(str(recorder.path))}"
+        name = printable(str(recorder.path))
+        words = f"recording to {name} (others watch it with: iopstui replay {name} --follow)"
         context.tell(events.Notice(context.now(), "info", words))
 
     def _recorded(self) -> None:

@@ -72,7 +72,11 @@ class ReplayApp(IopstuiApp):
 
 def run_replay(name: str, speed: float, theme: str = "") -> int:
     """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
-    session = ReplaySession(recording_path(name), speed)
+    return show_session(ReplaySession(recording_path(name), speed), theme)
+
+
+def show_session(session: ReplaySession, theme: str = "") -> int:
+    """Play ``session`` on the screen until it is left, then close it; the exit code."""
     app = ReplayApp(session, theme=theme)
     with stopping(app.interrupt):
         try:

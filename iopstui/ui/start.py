@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from iopstui.model.lesson.pages import Lesson
     from iopstui.model.metrics.mark_intervals import MarkInterval
     from iopstui.model.metrics.run_history import RunRow
+    from iopstui.recording.recent import RecentRecording
     from iopstui.session.live import LiveSession
     from iopstui.ui.core.messages import Controller
 
 MOST_RUNS = 20
+MOST_RECENT = 8
 
 
 def run_screen(
@@ -61,6 +63,12 @@ def _discover() -> Mapping[str, BlockDevice]:
     from iopstui.linux.devices.sysfs import read_devices
 
     return read_devices(Roots())
+
+
+def _recent() -> Sequence[RecentRecording]:
+    from iopstui.recording.recent import recent_recordings
+
+    return recent_recordings(Path.cwd(), MOST_RECENT)
 
 
 class _Wanted:
@@ -130,7 +138,7 @@ class _Sessions:
         while True:
             backend = Backend(
                 self.controller, _discover, shipped_jobs(), HotplugMonitor, DiskLoads(),
-                self.background, self.lessons, wanted.ask,
+                self.background, self.lessons, wanted.ask, _recent,
             )  # fmt: skip
             code = run_app(backend, first, Appearance(None, theme, refresh_s), self.ran)
             name = wanted.taken()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 from fio_recordings import LOGS
 
@@ -16,7 +14,8 @@ from iopstui.errors import UsageError
 def test_a_result_of_fio_is_sent_to_report(form: str | None) -> None:
     path = str(LOGS / "avg.json")
     with pytest.raises(UsageError) as caught:
-        replay.run(argparse.Namespace(file=path, format=form, speed=1.0, theme="dark"))
+        line = [path, *(["--format", form] if form else [])]
+        replay.run(parser("replay").parse_args(["replay", *line]))
     assert caught.value.hint == f"Open it with: iopstui report {path}"
 
 

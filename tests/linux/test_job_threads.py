@@ -8,6 +8,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
+from iopstui.linux.process import job_threads
 from iopstui.linux.process.job_threads import OWN_THREADS, JobThreads
 
 FORKS = """
@@ -87,21 +90,118 @@ def test_how_long_a_job_waited_for_a_cpu_is_the_kernel_s_figure() -> None:
             assert job.cpu_wait_ns is not None and 0 <= job.cpu_wait_ns <= before
 
 
+WORKERS = """
+import os, sys, threading
+pid = os.fork()
+if pid == 0:
+    for _ in range(3):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+    os._exit(0)
+sys.stdin.read()
+os.wait()
+"""
+
+
+def schedstat(place: str) -> int:
+    """The kernel's own figure."""
+    with open(f"{place}/schedstat") as file:
+        return int(file.read().split()[1])
+
+
 def test_a_job_s_workers_wait_for_a_cpu_too() -> None:
-    workers = "import threading,sys\n" + "".join(
-        "threading.Thread(target=threading.Event().wait, daemon=True).start()\n" for _ in range(3)
-    )
+    with played(WORKERS) as (pid, said):
+        first, place = JobThreads(pid).sample()[0], f"/proc/{int(said)}"
+        workers = [task for task in os.listdir(f"{place}/task") if task != said.strip()]
+        total = sum(schedstat(f"{place}/task/{task}") for task in workers)
+        assert len(workers) == 3
+        assert first.cpu_wait_ns is not None and first.cpu_wait_ns <= schedstat(place)
+        assert first.workers_wait_ns is not None and 0 <= first.workers_wait_ns <= total
+
+
+def test_a_job_without_workers_has_no_waits_of_them() -> None:
+    with played(FORKS) as (pid, _):
+        assert {job.workers_wait_ns for job in JobThreads(pid).sample()} == {None}
+
+
+def test_workers_that_come_and_go_never_make_the_sum_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of them; then one is gone, one is new, and one was not read."""
+    waits = {"1": 100, "2": 200, "3": 300}
+    monkeypatch.setattr(job_threads, "_cpu_wait_ns", waits.get)
+    jobs = JobThreads(1)
+    jobs._left = 10
+    assert jobs._waited(7, ["1", "2", "3"]) == 600
+    waits.update({"2": 250, "4": 40})
+    del waits["1"]
+    assert jobs._waited(7, ["2", "3", "4"]) == 600 + 50 + 40
+    assert jobs._waited(7, []) == 690
+    assert jobs._waited(8, []) is None
+
+
+def test_of_many_workers_the_first_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_threads, "_cpu_wait_ns", lambda place: read.append(place) or waited)
+    jobs, read, waited = JobThreads(1), [], 0
+    jobs._left = 2
+    jobs._waited(7, ["a", "b", "c", "d"])
+    waited, jobs._left = 100, 2
+    assert jobs._waited(7, ["a", "b", "c", "d"]) == 400
+    assert read == ["a", "b"] * 2
+
+
+IO_URING = """
+import ctypes, os, sys, threading
+name = ctypes.CDLL(None).prctl
+tids = []
+
+def job():
+    tids.append(threading.get_native_id())
+    threading.Event().wait()
+
+def worker(of):
+    name(15, b"iou-wrk-%d" % of, 0, 0, 0)
+    ready.set()
+    threading.Event().wait()
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+for _ in range(2):
+    threading.Thread(target=job, daemon=True).start()
+while len(tids) < 2:
+    pass
+for of in (*tids, tids[1]):
+    ready = threading.Event()
+    threading.Thread(target=worker, args=(of,), daemon=True).start()
+    ready.wait()
+print(*tids, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_io_uring_s_threads_are_workers_of_a_job_and_no_jobs() -> None:
+    with played(IO_URING) as (pid, said):
+        jobs = JobThreads(pid)
+        first = jobs.sample()
+        assert [job.pid for job in first] == [int(word) for word in said.split()]
+        assert None not in [job.workers_wait_ns for job in first]
+        assert jobs._left == job_threads.MOST_WORKERS - 3
+
+
+def test_how_the_scheduler_treats_a_job() -> None:
     source = (
-        "import os, sys\npid = os.fork()\nif pid == 0:\n"
-        + "".join(f"    {line}\n" for line in workers.splitlines())
-        + "    print(os.getpid(), flush=True)\n    sys.stdin.read()\n    os._exit(0)\n"
-        "sys.stdin.read()\nos.wait()\n"
+        FORKS.replace(
+            "        sys.stdin.read()",
+            """        os.nice(7)
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        os.write(ready[1], b"x")
+        sys.stdin.read()""",
+        )
+        .replace("pids = []", "pids = []\nready = os.pipe()")
+        .replace(
+            "print(*pids",
+            "os.read(ready[0], 1), os.read(ready[0], 1), os.read(ready[0], 1)\nprint(*pids",
+        )
     )
-    with played(source) as (pid, said):
-        job = JobThreads(pid).sample()[0]
-        tasks = os.listdir(f"/proc/{int(said)}/task")
-        total = 0
-        for task in tasks:
-            with open(f"/proc/{int(said)}/task/{task}/schedstat") as file:
-                total += int(file.read().split()[1])
-        assert len(tasks) == 4 and job.cpu_wait_ns is not None and job.cpu_wait_ns <= total
+    with played(source) as (pid, _):
+        niced = os.getpriority(os.PRIO_PROCESS, 0) + 7
+        for job in JobThreads(pid).sample():
+            assert (job.nice, job.policy) == (min(niced, 19), os.SCHED_IDLE)

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import queue
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
-from program import UNHURRIED, WITHIN_S, events, fio_at_work, gone, iopstui, start
+from program import (
+    UNHURRIED,
+    WITHIN_S,
+    command,
+    environment,
+    events,
+    fio_at_work,
+    gone,
+    iopstui,
+    start,
+)
 
 from iopstui import events as kinds
 from iopstui.linux.devices.sysfs import read_devices
@@ -186,3 +197,42 @@ def test_a_sweep_s_points_and_seconds_come_back(here: Path) -> None:
     assert len(rows) == 3 and rows[0].startswith("index,job,iodepth")
     page = iopstui("report", "x.iops", cwd=here)
     assert page.returncode == 0 and "Little's law" in page.stdout, page.stderr
+
+
+def test_followed_it_says_what_the_live_run_says(here: Path) -> None:
+    writer = start(*JOB, "--set", "runtime=3", "--record", "../run.iops", cwd=here)
+    assert writer.stdout is not None
+    first = writer.stdout.readline()
+    follower = start("replay", "../run.iops", "--follow", "--format", "jsonl", cwd=here)
+    live = first + writer.communicate(timeout=WITHIN_S)[0]
+    followed, words = follower.communicate(timeout=WITHIN_S)
+    assert (writer.returncode, follower.returncode) == (0, 0), words
+    assert followed.startswith(live) and sum(e["event"] == "frame" for e in events(live)) >= 3
+
+
+def test_a_piped_recording_is_followed_to_the_end_of_the_pipe(here: Path) -> None:
+    live = iopstui(*JOB, "--set", "runtime=1", "--record", "../run.iops", cwd=here)
+    assert live.returncode == 0, live.stderr
+    whole = (here.parent / "run.iops").read_bytes()
+    for content, code, words in (
+        (whole, 0, ""),
+        (whole[:-40], 0, "no end marker"),
+        (b"", 2, "empty"),
+        (b"no recording", 2, "not a recording"),
+    ):
+        done = subprocess.run(
+            command("replay", "-", "--follow", "--format", "jsonl"), input=content, cwd=here,
+            env=environment(here.parent), capture_output=True, timeout=WITHIN_S, check=False,
+        )  # fmt: skip
+        assert done.returncode == code, done.stderr
+        assert words in done.stderr.decode()
+        assert code or done.stdout.decode().startswith(live.stdout)
+
+
+def test_without_a_screen_or_a_file_following_is_refused(here: Path) -> None:
+    for arguments, words in (
+        (("replay", "missing.iops", "--follow", "--format", "csv"), "does not exist"),
+        (("replay", "demo", "--follow"), "needs a terminal"),
+    ):
+        done = iopstui(*arguments, cwd=here)
+        assert done.returncode == 2 and words in done.stderr

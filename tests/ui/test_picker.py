@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +16,11 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, OptionList, Static
 
 from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.recording.recent import RecentRecording
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
 from iopstui.ui.core.modal import Keys
+from iopstui.ui.core.picture import pictures
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.picker import Picker
 from iopstui.ui.dialogs.picker_rows import (
@@ -30,6 +34,7 @@ from iopstui.ui.dialogs.picker_rows import (
     widths,
 )
 from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.recent import began
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.style import UTF8
 
@@ -38,6 +43,12 @@ DISK = replace(fakes.NVME, partitions=("nvme0n1p1", "nvme0n1p2"))
 SWAP = replace(fakes.PART, name="nvme0n1p2", path="/dev/nvme0n1p2", mounts=(), swap=True)
 LVM = replace(fakes.PART, mounts=(), holders=("dm-0",))
 DM = BlockDevice("dm-0", "/dev/dm-0", 253, 0, "dm", 1 << 30, mounts=(Mount("/srv", "xfs"),))
+
+
+RECENT = [
+    RecentRecording(Path("/srv/first.iops"), "nvme0n1", 1.7e12, 4096),
+    RecentRecording(Path("/srv/broken.iops"), "", None, 12),
+]
 
 
 def table(*devices: BlockDevice) -> dict[str, BlockDevice]:
@@ -77,15 +88,16 @@ class Wished:
         self.names.append(name)
 
 
-def picking(wish: Wished) -> IopstuiApp:
+def picking(wish: Wished, devices: Mapping[str, BlockDevice] = fakes.DEVICES) -> IopstuiApp:
     fake = fakes.FakeController()
     return IopstuiApp(
         Backend(
             lambda paths: fake,
-            lambda: dict(fakes.DEVICES),
+            lambda: dict(devices),
             fakes.JOBS,
             loads=lambda: {"sda": LOAD},
             play=wish,
+            recent=lambda: RECENT,
         ),
         look=Appearance(UTF8),
     )
@@ -223,6 +235,60 @@ async def test_a_click_on_a_title_sorts_and_a_click_on_an_action_does_it() -> No
         await pilot.click("#home-keys", offset=(at[row].index("Demo"), row))
         await settle(pilot)
     assert wish.names == ["demo"]
+
+
+async def test_keys_sort_by_a_column_and_turn_the_order_round() -> None:
+    async with picking(Wished()).run_test(size=(120, 36)) as pilot:
+        app = await opened(pilot)
+        app.screen._tick()  # type: ignore[attr-defined]
+        sorted_by = app.screen.query_one("#home-disks")
+        assert "Sorted by activity" in str(sorted_by.border_subtitle)
+        await pilot.press("greater_than_sign")
+        assert names(app) == ["nvme0n1", "sda"]
+        assert "Sorted by NAME, A first" in str(sorted_by.border_subtitle)
+        await pilot.press("R")
+        assert names(app) == ["sda", "nvme0n1"]
+        await pilot.press("less_than_sign", "less_than_sign")
+        assert "Sorted by LAST 60 s, largest first" in str(sorted_by.border_subtitle)
+        assert names(app) == ["sda", "nvme0n1"]
+        await pilot.press("R")
+        assert names(app) == ["nvme0n1", "sda"]
+
+
+async def test_a_recent_recording_is_played_with_enter() -> None:
+    wish = Wished()
+    async with picking(wish).run_test(size=(120, 36)) as pilot:
+        app = await opened(pilot)
+        seen = pictures(app)[".txt"]
+        assert "/srv/first.iops" in seen and "4 KiB" in seen and "unreadable" in seen
+        await pilot.press("tab", "enter")
+        await settle(pilot)
+    assert wish.names == ["/srv/first.iops"] and app.return_value == 0
+
+
+async def test_low_terminals_have_the_disk_in_a_line_and_no_recordings() -> None:
+    async with picking(Wished()).run_test(size=(80, 24)) as pilot:
+        app = await opened(pilot)
+        seen = pictures(app)[".txt"]
+        assert ": free · " in seen, seen
+        assert "Recent" not in seen
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 36), (250, 70)])
+async def test_no_fact_of_a_disk_is_cut_off(size: tuple[int, int]) -> None:
+    whole = table(DISK, fakes.PART, SWAP)
+    async with picking(Wished(), whole).run_test(size=size) as pilot:
+        app = await opened(pilot)
+        seen = pictures(app)[".txt"]
+        words = "nvme0n1: no writing jobs" if size == (80, 24) else "Safe reads, scratch files only"
+        assert words in " ".join(seen.split()), seen
+
+
+def test_when_a_recording_began() -> None:
+    assert began(None) == "–"
+    now = time.mktime((2026, 3, 4, 12, 0, 0, 0, 0, -1))
+    assert began(1000 * (now - 61), now) == "11:58:59"
+    assert began(1000 * (now - 86400), now) == "2026-03-03"
 
 
 async def test_a_recording_is_chosen_or_typed(

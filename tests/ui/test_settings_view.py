@@ -10,13 +10,15 @@ from textual.widgets import Input, OptionList, Static
 
 from iopstui.errors import UsageError
 from iopstui.events import TunableChanged
+from iopstui.model.block.tunable import TUNABLES
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.picture import pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs import settings
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
-from iopstui.ui.dialogs.settings import Settings, checked_value
+from iopstui.ui.dialogs.settings import Settings, _meaning, checked_value
 from iopstui.ui.help_screen import HelpScreen
 
 AFFINITY = TunableState(
@@ -115,6 +117,26 @@ async def test_all_settings_are_explained_and_turned() -> None:
         await settle(pilot)
         assert "Can't be changed: The kernel manages" in explained(screen)
         assert "sudo tee" in explained(screen)
+
+
+def test_each_value_of_a_tunable_is_explained_in_its_own_line() -> None:
+    found = _meaning(TUNABLES["rq_affinity"].meaning)
+    assert [words[:2] for _, words in found] == ["wh", "0 ", "1 ", "2 "]
+    assert _meaning(TUNABLES["nomerges"].meaning)[-1] == ("", "2 none")
+    for name in ("iostats", "nr_requests"):
+        assert _meaning(TUNABLES[name].meaning) == [("Meaning", TUNABLES[name].meaning)]
+
+
+async def test_a_long_message_goes_on_below_its_beginning() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        app.port.say("warning", "word " * 30)
+        await pilot.press("e")
+        await pilot.pause()
+        lines = [line for line in pictures(app)[".txt"].split("\n") if "word word" in line]
+        assert len(lines) > 1
+        assert all(line[: lines[0].index("warning")].strip(" │") == "" for line in lines[1:]), lines
 
 
 async def test_a_refusal_and_the_new_value_are_shown_where_it_was_asked() -> None:

@@ -32,4 +32,5 @@ COMMAND = Command(
     run,
     epilog=EPILOG,
     kernel=True,
+    hidden=True,
 )

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.options import add_plain, add_theme, refuse_theme
+from iopstui.cli.options import add_theme, refuse_theme
 from iopstui.cli.terminal import require_for_screen, require_terminal
 from iopstui.errors import UsageError
 from iopstui.text import printable
+
+WITHOUT_SCREEN = "iopstui replay FILE --format table|jsonl|csv"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,12 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",
                         help="seconds of the recording per second, 0.1 to 1000 (default: 1)",
                         )  # fmt: skip
+    parser.add_argument("--follow", action="store_true",
+                        help="play a recording that is still being written, from its newest second "
+                             "on; FILE may be - for standard input")  # fmt: skip
     add_theme(parser)
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--format", choices=values.FORMATS,
-                      help="export to standard output without a screen; for a page or a "
-                           "Parquet file use `iopstui report`")  # fmt: skip
-    add_plain(parser, form)
+    parser.add_argument("--format", choices=values.FORMATS,
+                        help="export to standard output without a screen; for a page or a "
+                             "Parquet file use `iopstui report`")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,15 +37,18 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.output.fleet.labelled_rows import is_fleet
 
     refuse_theme(arguments)
+    if arguments.follow:
+        from iopstui.cli.runs.following import follow
+
+        return follow(arguments)
     if is_fleet(Path(arguments.file)):
         return _fleet(arguments)
     _check_ours(Path(arguments.file))
-    kind = arguments.format or ("plain" if arguments.plain else None)
-    if kind:
+    if arguments.format:
         from iopstui.output.replay import replay_headless
 
-        return replay_headless(arguments.file, kind, arguments.plain_every)
-    require_terminal("iopstui replay FILE --format table|jsonl|csv")
+        return replay_headless(arguments.file, arguments.format)
+    require_terminal(WITHOUT_SCREEN)
     require_for_screen(arguments.mouse)
     from iopstui.ui.replay import run_replay
 

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "volumes",
     95,
-    "list cloud volumes and drives with what is promised of them, or explain NAME",
+    "list what cloud volumes and drives promise, or explain NAME",
     add_arguments,
     run,
     anywhere=True,

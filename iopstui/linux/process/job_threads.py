@@ -3,71 +3,136 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 
 from iopstui.model.samples import JobThread
 
 MOST = 64
+MOST_WORKERS = 64
 # fio's own: its main thread and the helper that prints the status
 OWN_THREADS = 2
 TICKS = os.sysconf("SC_CLK_TCK")
-# of /proc/PID/stat, counted from behind the name: utime, stime, processor
-_UTIME, _STIME, _THREADS, _PROCESSOR = 11, 12, 17, 36
+# threads that io_uring starts in a job's process: workers, and the one that polls the queue
+_IO_URING = b"iou-"
+# of /proc/PID/stat, counted from behind the name: utime, stime ... processor, policy
+_UTIME, _STIME, _NICE, _THREADS, _PROCESSOR, _POLICY = 11, 12, 16, 17, 36, 38
+
+
+@dataclass(slots=True)
+class _Workers:
+    """How long a job's workers waited for a CPU: ``total_ns`` so far, and ``last`` of each that
+    still runs. They come and go, so their own totals can't be subtracted."""
+
+    total_ns: int
+    last: dict[str, int]
 
 
 class JobThreads:
     """Follows the jobs of one fio. ``sample`` costs less than 0.1 ms a job; above ``MOST`` jobs
-    only the first ones are followed."""
+    only the first ones are followed. The waits of more than ``MOST_WORKERS`` workers are
+    estimated from these."""
 
     def __init__(self, fio_pid: int) -> None:
         self.fio_pid = fio_pid
         self._known: dict[int, int] = {}
+        self._workers: dict[int, _Workers] = {}
+        self._left = MOST_WORKERS
 
     def sample(self) -> tuple[JobThread, ...]:
         """The jobs that run now; empty before they start and when fio is gone."""
-        found = []
-        for pid, place in self._places()[:MOST]:
-            try:
-                found.append(self._one(pid, place))
-            except (OSError, ValueError, IndexError):
-                self._known.pop(pid, None)
-        return tuple(found)
-
-    def _one(self, pid: int, place: str) -> JobThread:
-        with open(f"{place}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-        busy_s = (int(fields[_UTIME]) + int(fields[_STIME])) / TICKS
-        index = self._known.setdefault(pid, len(self._known))
-        allowed = tuple(sorted(os.sched_getaffinity(pid)))
-        waited = _cpu_wait_ns(place, int(fields[_THREADS]) if "/task/" not in place else 1)
-        return JobThread(index, pid, int(fields[_PROCESSOR]), allowed, busy_s, waited)
-
-    def _places(self) -> list[tuple[int, str]]:
-        """fio's children, or with the option ``thread`` the threads that are not its own, and
-        where /proc has each."""
+        found: list[JobThread] = []
+        self._left = MOST_WORKERS
         tasks = f"/proc/{self.fio_pid}/task"
         try:
             with open(f"{tasks}/{self.fio_pid}/children") as file:
                 children = sorted(int(word) for word in file.read().split())
-            if children:
-                return [(pid, f"/proc/{pid}") for pid in children]
-            threads = sorted(int(name) for name in os.listdir(tasks))
+            if not children:
+                return self._threads(tasks)
         except (OSError, ValueError):
-            return []
-        return [(tid, f"{tasks}/{tid}") for tid in threads[OWN_THREADS:]]
+            return ()
+        for pid in children[:MOST]:
+            try:
+                found.append(self._process(pid))
+            except (OSError, ValueError, IndexError):
+                self._known.pop(pid, None)
+        return tuple(found)
+
+    def _process(self, pid: int) -> JobThread:
+        """A job that is a process of its own; its other threads are workers."""
+        _, fields = _stat(f"/proc/{pid}")
+        workers = []
+        if int(fields[_THREADS]) > 1:
+            tasks = f"/proc/{pid}/task"
+            workers = [f"{tasks}/{tid}" for tid in os.listdir(tasks) if tid != str(pid)]
+        return self._job(pid, f"/proc/{pid}", fields, workers)
+
+    def _threads(self, tasks: str) -> tuple[JobThread, ...]:
+        """With the option ``thread``: fio's threads that are neither its own nor io_uring's."""
+        jobs: list[tuple[int, list[bytes]]] = []
+        workers: dict[bytes, list[str]] = {}
+        for tid in sorted(map(int, os.listdir(tasks)))[OWN_THREADS:]:
+            try:
+                name, fields = _stat(f"{tasks}/{tid}")
+            except OSError:
+                self._known.pop(tid, None)
+                continue
+            if name.startswith(_IO_URING):
+                # "iou-wrk-1234": that of task 1234
+                workers.setdefault(name.rpartition(b"-")[2], []).append(f"{tasks}/{tid}")
+            else:
+                jobs.append((tid, fields))
+        found = []
+        for tid, fields in jobs[:MOST]:
+            try:
+                own = workers.get(str(tid).encode(), [])
+                found.append(self._job(tid, f"{tasks}/{tid}", fields, own))
+            except (OSError, ValueError, IndexError):
+                self._known.pop(tid, None)
+        return tuple(found)
+
+    def _job(self, pid: int, place: str, fields: list[bytes], workers: list[str]) -> JobThread:
+        busy_s = (int(fields[_UTIME]) + int(fields[_STIME])) / TICKS
+        index = self._known.setdefault(pid, len(self._known))
+        allowed = tuple(sorted(os.sched_getaffinity(pid)))
+        waited = _cpu_wait_ns(place)
+        return JobThread(
+            index, pid, int(fields[_PROCESSOR]), allowed, busy_s, waited,
+            self._waited(pid, workers), int(fields[_NICE]), int(fields[_POLICY]),
+        )  # fmt: skip
+
+    def _waited(self, pid: int, workers: list[str]) -> int | None:
+        """How long all workers of a job waited for a CPU so far; ``None`` of a job that never had
+        any."""
+        before = self._workers.get(pid)
+        if before is None and not workers:
+            return None
+        read = workers[: self._left]
+        self._left -= len(read)
+        now = {place: waited for place in read if (waited := _cpu_wait_ns(place)) is not None}
+        if before is None:
+            before = self._workers[pid] = _Workers(sum(now.values()), now)
+        grown = sum(max(0, waited - before.last.get(place, 0)) for place, waited in now.items())
+        before.total_ns += grown * len(workers) // max(1, len(now))
+        before.last = now
+        return before.total_ns
 
 
-def _cpu_wait_ns(place: str, threads: int) -> int | None:
-    """How long the job was runnable and waited for a CPU; of a process with workers, all of them.
-    ``None`` where the kernel does not account it (CONFIG_SCHED_INFO)."""
-    places = [place]
-    if threads > 1:
-        places = [f"{place}/task/{tid}" for tid in os.listdir(f"{place}/task")]
-    total = 0
-    for one in places:
+def _stat(place: str) -> tuple[bytes, list[bytes]]:
+    """A task's name, and the fields of its stat behind that."""
+    with open(f"{place}/stat", "rb") as file:
+        head, _, fields = file.read().rpartition(b")")
+    return head.partition(b"(")[2], fields.split()
+
+
+def _cpu_wait_ns(place: str) -> int | None:
+    """How long a task was ready to run and waited for a CPU; ``None`` where the kernel does not
+    account it (CONFIG_SCHED_INFO), or the task is gone."""
+    try:
+        # half the time of a file object, for each of many jobs each second
+        fd = os.open(f"{place}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            with open(f"{one}/schedstat", "rb") as file:
-                total += int(file.read().split()[1])
-        except (OSError, ValueError, IndexError):
-            if one == place:
-                return None
-    return total
+            return int(os.read(fd, 100).split()[1])
+        finally:
+            os.close(fd)
+    except (OSError, ValueError, IndexError):
+        return None

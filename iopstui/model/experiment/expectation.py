@@ -18,7 +18,7 @@ from iopstui.errors import UsageError
 from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import LATENCIES, Meter, measurable
 from iopstui.model.metrics.frame import WRONG_LATENCY, Frame
-from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL
+from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.baseline import BaselineFigure, BatchMeans
@@ -219,7 +219,7 @@ def _concrete(name: str, tree: Sequence[str]) -> Iterator[Field]:
         fillings: Sequence[str] = ("",)
         if field.path[:2] in (("kernel", "disks"), ("kernel", TOTAL)):
             fillings = tree if "disks" in field.path else tree[:1]
-        elif field.path[:2] == (DEVICE, "disks"):
+        elif field.path[:2] in ((DEVICE, "disks"), (WAIT, "layers")):
             fillings = tree
         elif field.path[:2] == ("kernel", "cpus"):
             fillings = (cpu[1],) if cpu else ()

@@ -120,11 +120,11 @@ def _wait_fields() -> Iterator[Field]:
     for name, meaning in (
         ("ios", "I/Os in flight, mean: fio's IOPS times its latency; without a job the requests "
          "that the watched devices hold"),
-        ("cpu", "of them, waiting because the job had no CPU (/proc/PID/schedstat); null without a "
-         "job"),
+        ("cpu", "of them, waiting because the job or its worker had no CPU (/proc/PID/schedstat); "
+         "null without a job"),
         ("above", "of them, above the block layer: page cache, file system, cgroup limit, the "
          "job's own work; null without a job"),
-        ("queue", "of those in the lowest devices, waiting in scheduler or for a tag (probe)"),
+        ("queue", "of those in the lowest devices, waiting in the I/O scheduler (probe)"),
         ("device", "of those in the lowest devices, issued and not completed (probe)"),
         ("unknown", "of them, in a place that no counter shows"),
     ):  # fmt: skip
@@ -319,6 +319,9 @@ def _job_fields() -> Iterator[Field]:
         ("busy", "% of a CPU", "user and system time; null in its first interval"),
         ("pid", "", "number of its process, or of its thread"),
         ("cpu_wait", "%", "of the interval, it was ready to run and had no CPU"),
+        ("nice", "", "its nice value (-20 to 19)"),
+        ("policy", "", "its scheduling policy (0: SCHED_OTHER, 5: SCHED_IDLE)"),
+        ("workers_wait", "%", "the same of its workers (io_uring's) added up; null if it has none"),
     ):
         yield Field(("jobs", ANY, name), f"job {name}", unit, "/proc/PID/stat", meaning)
 

@@ -18,8 +18,9 @@ from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.later import Later
 from iopstui.model.metrics.cpu_frames import CpuFrame, CpuFrames, CpuInterval
 from iopstui.model.metrics.irq_rates import IrqRates
+from iopstui.model.metrics.job_load import job_load
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
-from iopstui.model.metrics.waits import JobLoad, RequestTimes, Stack, Waits, place_waits
+from iopstui.model.metrics.waits import RequestTimes, Stack, Waits, place_waits
 from iopstui.model.samples import JobThread, KernelSample, RawSample
 
 RAMP = "RAMP"
@@ -41,7 +42,9 @@ class JobFrame:
     """One fio job in one interval: ``index`` from 0, the CPU it ran on last, ``pinned`` if it
     may run on that one alone, ``busy`` percent of one CPU (``None`` in its first interval).
     ``pid`` is its process's or thread's number. ``cpu_wait`` is the percentage of the interval in
-    which it was ready to run and had no CPU (``None``: not known).
+    which it was ready to run and had no CPU (``None``: not known), ``workers_wait`` the sum of the
+    same percentages of its workers (``None``: it has none). ``nice`` and ``policy`` are the
+    scheduler's (JobThread).
     """
 
     index: int
@@ -50,6 +53,9 @@ class JobFrame:
     busy: float | None
     pid: int | None = None
     cpu_wait: float | None = None
+    workers_wait: float | None = None
+    nice: int | None = None
+    policy: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +169,7 @@ class FrameBuilder:
             opened=self._opened,
             more=_more(raw.kernel, previous, seconds),
             probe=probe,
-            waits=self._waits(raw, disks, fio, jobs, probe),
+            waits=self._waits(raw, seconds, disks, fio, jobs, probe),
         )
 
     @property
@@ -188,26 +194,37 @@ class FrameBuilder:
         before, self._jobs = self._jobs, {j.pid: (raw.arrived_ns, j) for j in raw.jobs}
         frames = []
         for job in raw.jobs:
-            busy = waited = None
+            busy = waited = workers = None
             if job.pid in before:
                 then, old = before[job.pid]
                 seconds = max((raw.arrived_ns - then) / 1e9, 0.0)
                 busy = rates.ratio(100 * max(0.0, job.busy_s - old.busy_s), seconds)
                 grown = rates.delta(job.cpu_wait_ns, old.cpu_wait_ns)
                 waited = rates.ratio(grown, seconds * 1e7)
+                grown = rates.delta(job.workers_wait_ns, old.workers_wait_ns or 0)
+                workers = rates.ratio(grown, seconds * 1e7)
             pinned = job.allowed == (job.cpu,)
-            frames.append(JobFrame(job.index, job.cpu, pinned, busy, job.pid, waited))
+            frames.append(
+                JobFrame(
+                    job.index, job.cpu, pinned, busy, job.pid, waited, workers, job.nice, job.policy
+                )
+            )
         return tuple(frames)
 
     def _waits(
         self,
         raw: RawSample,
+        seconds: float | None,
         disks: Mapping[str, rates.DiskRates],
         fio: FioInterval | None,
         jobs: Sequence[JobFrame],
         probe: ProbeInterval | None,
     ) -> Waits | None:
-        load = _job_load(fio, jobs)
+        load = None
+        if raw.fio is not None:
+            waited = [job.cpu_wait for job in jobs if job.cpu_wait is not None]
+            workers = sum(job.workers_wait for job in jobs if job.workers_wait is not None)
+            load = job_load(raw.fio, fio, waited, workers, seconds)
         if raw.kernel is None or (raw.step and load is None and self._fio_arrived_ns is not None):
             return None
         return place_waits(self._stack, disks, load, _request_times(probe, self._stack))
@@ -252,24 +269,13 @@ class FrameBuilder:
         return (raw.arrived_ns - self._fio_arrived_ns) / 1e9
 
 
-def _job_load(fio: FioInterval | None, jobs: Sequence[JobFrame]) -> JobLoad | None:
-    """``None`` without fio's figures, or if some I/Os have no latency."""
-    if fio is None or fio.ramp or not (fio.measures_latency and fio.times_all):
-        return None
-    total = fio.total
-    lat_ns = total.lat_ns if total.lat_ns is not None else total.clat_ns
-    if total.iops is None or lat_ns is None:
-        return None
-    waited = [min(1.0, job.cpu_wait / 100) for job in jobs if job.cpu_wait is not None]
-    share = sum(waited) / len(waited) if waited else None
-    return JobLoad(total.iops * lat_ns / 1e9, total.iops, total.bw, share)
-
-
 def _request_times(probe: ProbeInterval | None, stack: Stack) -> RequestTimes | None:
     found = probe.together(stack.lowest) if probe is not None and stack.tops else None
-    if found is None or found.waiting is None or found.device.mean_ns is None:
+    if found is None or found.device.mean_ns is None:
         return None
-    return RequestTimes(found.waiting.mean_ns or 0.0, found.device.mean_ns)
+    return RequestTimes(
+        found.device.mean_ns, (found.waiting.mean_ns or 0.0) if found.waiting else None
+    )
 
 
 def _more(

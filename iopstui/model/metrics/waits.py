@@ -4,15 +4,16 @@ All counts are means over one interval. The number in flight is Little's law, N 
 IOPS times its mean latency); without a job it is what the top devices hold. The parts add up to
 N exactly: what no counter explains is ``unknown``.
 
-What a layer holds follows from iostat's figures. A request spends ``aqu-sz / (requests per
-second)`` in a device, so X I/Os per second hold ``X * aqu-sz / (requests per second)`` of it,
-however requests were merged or split. A layer's own share is what it holds less what the devices
-below it hold of its requests.
+What a layer holds follows from iostat's figures. A device holds ``requests per second * await``
+requests, in each direction. The job's part of them is the part of the bytes that it moved, and one
+request holds as many I/Os as fit into its size. A layer's own share is what it holds less what the
+devices below it hold of its requests.
 
 Limits of the method:
 
 - A neighbour's requests on the same device count as slow as ours.
-- Parts of one I/O that are in several devices at once (stripes, mirrors) count once.
+- Parts of one I/O that are in several devices at once (stripes, mirrors) count once; a mirrored
+  write takes as long as the slowest mirror does on average.
 - RAID 4, 5 and 6 read before they write: those two times are added up.
 - What a snapshot or a thin pool copies counts as held by the snapshot or the pool.
 - A cache between two layers (page cache of a loop device, dm-cache) lets a share of the requests
@@ -36,7 +37,14 @@ PARITY_RAID = ("raid4", "raid5", "raid6")
 ROUNDING = 1e-9
 """Sums of the same seconds in another order differ by less than this share."""
 CACHED = 0.9
-"""Less than this share of the bytes reaches the device below: a cache answers the rest."""
+"""Less than this share of the bytes reaches the device: a cache answers the rest."""
+OURS = 0.9
+"""A job that moves at least this share of a device's bytes has the device for itself."""
+UNSURE = 0.5
+"""Both shares where fio's interval and the kernel's are not of the same seconds."""
+MIRRORED = 1.5
+"""At least this many bytes are written below for each one above: several devices get a copy."""
+DIRECTIONS = ("r", "w", "d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +82,9 @@ class Waits:
 
     ``above`` is ``None`` without a job, ``cpu`` also where the kernel does not say how long a job
     waited for a CPU (``above`` has those I/Os then). ``layers`` are devices from the top down.
-    ``queue`` and ``device`` divide what the lowest devices hold (scheduler and tags; issued and
-    not completed); ``None`` without the probe's part "way". ``unknown`` is what no counter
-    explains. ``stalled``: nothing completed, so these are the counts at the interval's end.
+    ``queue`` and ``device`` divide what the lowest devices hold (in the scheduler; issued and not
+    completed); ``None`` without the probe. ``unknown`` is what no counter explains. ``stalled``:
+    nothing completed, so these are the counts at the interval's end.
     """
 
     ios: float
@@ -90,23 +98,45 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
+class DirectionLoad:
+    """What a job completed in one direction: ``letter`` "r", "w" or "d" as in iostat, "" for all
+    together. ``in_cache``: fio does not wait until the device has it (buffered writes)."""
+
+    letter: str
+    iops: float
+    bytes_s: float | None
+    in_cache: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class JobLoad:
     """The job's side of an interval: ``ios`` in flight (N = X * R), ``iops`` and ``bytes_s``
     completed, and ``cpu_wait``, the mean share (0..1) of the interval in which a job was ready to
-    run and had no CPU (``None``: not known)."""
+    run and had no CPU (``None``: not known). ``workers_wait`` is the mean number of its workers
+    that waited for a CPU, each with one I/O. ``parts`` are its directions (empty: not known).
+    ``aligned``: fio's interval is about the kernel's, so their rates may be compared."""
 
     ios: float
     iops: float
     bytes_s: float | None
     cpu_wait: float | None
+    workers_wait: float = 0.0
+    parts: tuple[DirectionLoad, ...] = ()
+    aligned: bool = True
+
+    @property
+    def waiting_for_cpu(self) -> float:
+        """How many I/Os a job or a worker without a CPU holds up, as if none were in a device."""
+        return (self.cpu_wait or 0.0) * self.ios + self.workers_wait
 
 
 @dataclass(frozen=True, slots=True)
 class RequestTimes:
-    """Means of the probe for the lowest devices: allocation to issue, issue to completion."""
+    """Means of the probe for the lowest devices: issue to completion, and allocation to issue
+    (``None`` without its part "way": what diskstats counts beyond the first)."""
 
-    queue_ns: float
     device_ns: float
+    queue_ns: float | None = None
 
 
 def place_waits(
@@ -126,7 +156,7 @@ def place_waits(
         return _unseen(job)
     total, inside = held, held
     if job is not None:
-        total, inside = job.ios, min(job.ios, _held_of_job(tops, held, job))
+        total, inside = job.ios, min(job.ios, _held_of_job(tops, job))
     layers: dict[str, float] = {}
     for name in stack.tops:
         share = (disks[name].aqu_sz or 0.0) / held if held else 0.0
@@ -134,9 +164,9 @@ def place_waits(
     above = cpu = None
     if job is not None:
         if job.cpu_wait is not None:
-            cpu = min(total - inside, job.cpu_wait * total)
+            cpu = min(total - inside, job.waiting_for_cpu)
         above = total - inside - (cpu or 0.0)
-    queue, device = _divide_lowest(stack, layers, times)
+    queue, device = _divide_lowest(stack, disks, layers, times)
     return Waits(total, cpu, above, layers, queue, device, 0.0)
 
 
@@ -144,19 +174,45 @@ def _unseen(job: JobLoad | None) -> Waits | None:
     """No device is measured: all but the waiting for a CPU is unknown."""
     if job is None:
         return None
-    cpu = None if job.cpu_wait is None else job.cpu_wait * job.ios
+    cpu = None if job.cpu_wait is None else min(job.ios, job.waiting_for_cpu)
     return Waits(job.ios, cpu, None, {}, None, None, job.ios - (cpu or 0.0))
 
 
-def _held_of_job(tops: Sequence[DiskRates], held: float, job: JobLoad) -> float:
+def _held_of_job(tops: Sequence[DiskRates], job: JobLoad) -> float:
     """How many of the job's I/Os the top devices hold."""
-    requests = _sum(tops, "ios_s")
-    if not requests:
+    parts = job.parts or (DirectionLoad("", job.iops, job.bytes_s),)
+    return sum(_held_of(tops, part, job.aligned) for part in parts if not part.in_cache)
+
+
+def _held_of(tops: Sequence[DiskRates], load: DirectionLoad, aligned: bool) -> float:
+    requests, held, moved = _flow(tops, load.letter)
+    if not requests or not load.iops:
         return 0.0
-    moved = _sum(tops, "bytes_s")
-    if moved is not None and job.bytes_s and moved < CACHED * job.bytes_s:
+    if not moved or not load.bytes_s:
+        return load.iops * held / requests
+    if moved < (CACHED if aligned else UNSURE) * load.bytes_s:
         return held  # a cache answers most I/Os: at most one waits for each request
-    return job.iops * held / requests
+    share = load.bytes_s / moved
+    share = 1.0 if share >= (OURS if aligned else UNSURE) else share
+    return held * share * (moved / requests) / (load.bytes_s / load.iops)
+
+
+def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]:
+    """Requests per second, requests held and bytes per second in one direction, or in all; what
+    is not known counts as 0."""
+    if not letter:
+        return (
+            _sum(disks, "ios_s") or 0.0,
+            _sum(disks, "aqu_sz") or 0.0,
+            _sum(disks, "bytes_s") or 0.0,
+        )
+    requests = held = moved = 0.0
+    for disk in disks:
+        rate = getattr(disk, f"{letter}_s") or 0.0
+        requests += rate
+        held += rate * (getattr(disk, f"{letter}_await") or 0.0) / 1e3
+        moved += getattr(disk, f"{letter}_bytes_s") or 0.0
+    return requests, held, moved
 
 
 def _divide(
@@ -176,17 +232,26 @@ def _share_below(
     name: str, lower: Sequence[str], stack: Stack, disks: Mapping[str, DiskRates]
 ) -> float:
     """The share (0..1) of a request's time in ``name`` that it spends in the devices below."""
-    own, under = _mean_s([disks[name]]), [disks[one] for one in lower]
-    if own is None:
+    own, under = disks[name], [disks[one] for one in lower]
+    if not own.ios_s:
         return 0.0
     if stack.raid.get(name) in PARITY_RAID:
-        time = _parity_s(disks[name], under)
+        held = own.ios_s * (_parity_s(own, under) or 0.0)
     else:
-        time = _mean_s(under)
-        moved, passed = disks[name].bytes_s, _sum(under, "bytes_s")
-        if time is not None and moved and passed is not None:
-            time *= min(1.0, passed / moved)
-    return 0.0 if time is None else min(1.0, time / own) if own else 1.0
+        held = sum(_held_below(own, under, letter) for letter in DIRECTIONS)
+    return min(1.0, held / own.aqu_sz) if own.aqu_sz else 1.0
+
+
+def _held_below(own: DiskRates, under: Sequence[DiskRates], letter: str) -> float:
+    """How many of a device's requests in one direction are in those below it."""
+    requests, _, moved = _flow([own], letter)
+    below, held, passed = _flow(under, letter)
+    if not below:
+        return 0.0
+    copies = passed / moved if moved else 1.0
+    if letter != "r" and len(under) > 1 and copies >= MIRRORED:
+        return requests * max(_await_s([one], letter) for one in under)
+    return requests * held / below * min(1.0, copies)
 
 
 def _parity_s(array: DiskRates, under: Sequence[DiskRates]) -> float | None:
@@ -211,26 +276,30 @@ def _await_s(disks: Sequence[DiskRates], letter: str) -> float:
     return waited / requests if requests else 0.0
 
 
-def _mean_s(disks: Sequence[DiskRates]) -> float | None:
-    """Mean seconds of a request in these devices (Little's law); ``None`` of none."""
-    held, requests = _sum(disks, "aqu_sz"), _sum(disks, "ios_s")
-    return held / requests if held is not None and requests else None
-
-
 def _sum(disks: Sequence[DiskRates], name: str) -> float | None:
     values = [getattr(disk, name) for disk in disks]
     return None if not values or None in values else sum(values)
 
 
 def _divide_lowest(
-    stack: Stack, layers: Mapping[str, float], times: RequestTimes | None
+    stack: Stack,
+    disks: Mapping[str, DiskRates],
+    layers: Mapping[str, float],
+    times: RequestTimes | None,
 ) -> tuple[float | None, float | None]:
     """What the lowest devices hold, divided by the probe's times."""
-    whole = times.queue_ns + times.device_ns if times is not None else 0.0
-    if times is None or not whole:
+    if times is None:
+        return None, None
+    if times.queue_ns is not None:
+        whole = times.queue_ns + times.device_ns
+    else:
+        requests, waited, _ = _flow([disks[one] for one in stack.lowest if one in disks], "")
+        whole = max(1e9 * waited / requests if requests else 0.0, times.device_ns)
+    if not whole:
         return None, None
     held = sum(value for name, value in layers.items() if not stack.lower.get(name))
-    return held * times.queue_ns / whole, held * times.device_ns / whole
+    device = held * times.device_ns / whole
+    return held - device, device
 
 
 def _stalled(tops: Sequence[DiskRates], job: JobLoad | None) -> bool:

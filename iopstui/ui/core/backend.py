@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments
     from iopstui.lesson.offers import Lessons
     from iopstui.model.lesson.pages import Lesson
+    from iopstui.recording.recent import RecentRecording
 
 MakeBackground = Callable[[Controller], "BackgroundExperiments"]
 MakeLessons = Callable[[Controller], "Lessons"]
 Play = Callable[[str], None]
+Recent = Callable[[], "Sequence[RecentRecording]"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Backend:
     ``make_controller`` takes the paths of the chosen devices (none: a scratch file in the current
     directory) and may raise ``IopstuiError``. ``loads`` returns what the disks do, for the home
     screen. ``play`` notes which recording to play next; ``None`` where none can be played.
+    ``recent`` reads those that were made last.
     """
 
     make_controller: MakeController
@@ -38,6 +41,7 @@ class Backend:
     background: MakeBackground | None = None
     lessons: MakeLessons | None = None
     play: Play | None = None
+    recent: Recent | None = None
 
 
 @dataclass(frozen=True, slots=True)

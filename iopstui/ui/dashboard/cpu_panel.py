@@ -28,7 +28,7 @@ LABEL = 4
 BLOCK_WIDTH = 76
 BAR = 10
 PINNED = "*"
-NO_IRQ_TIME = "irq %: this kernel does not account it"
+NO_IRQ_TIME = "irq % not available on this kernel"
 
 
 def _load(name: str) -> Column[CpuRow]:

@@ -201,5 +201,6 @@ def _explained(known: Sequence[Part], width: int, charset: Charset) -> list[Row]
     found: list[Row] = []
     for name, _, style in known:
         words = PLACES.get(name, "in this device, and not in one below it")
-        found.append(Line(width, charset).add(f"{name}  ", style).add(words, DIM).done())
+        label = f.cut(name, NAME - 1).ljust(NAME)
+        found.append(Line(width, charset).add(label, style).add(words, DIM).done())
     return found

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.style import Style
+from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -18,11 +19,14 @@ from textual.widgets import DataTable, Static
 from textual.widgets.data_table import RowDoesNotExist
 
 from iopstui.model.block.device import BlockDevice
+from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
+from iopstui.ui.core.backend import Recent
 from iopstui.ui.core.messages import Discover, Loads, MakeWatch
 from iopstui.ui.core.modal import Keys
 from iopstui.ui.dialogs import picker_rows as rows
 from iopstui.ui.dialogs.picker_rows import COLUMNS, HEAD, LIVE, Activity
+from iopstui.ui.dialogs.recent import RecentRecordings
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 
@@ -30,6 +34,8 @@ REST_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 SORT_EVERY = 5
 """Seconds between two looks at which disk is the busiest."""
 ROOMY_HEIGHT = 30
+EDGES = 4
+"""Columns of a box and its scroll bar."""
 MARK = "● "
 NOTHING = "No disk has all of these words."
 WATCH, RUN, SCRATCH, SWEEP, COMPARE, LESSONS, OPEN, DEMO, CHECK = (
@@ -73,14 +79,19 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         Binding("f5,ctrl+r", "rescan", "Rescan"),
         Binding("space", "mark", "Mark"),
         Binding("p", "partitions", "Partitions"),
+        Binding("less_than_sign", "sort(-1)", "Sort by the column before"),
+        Binding("greater_than_sign", "sort(1)", "Sort by the next column"),
+        Binding("R", "reverse", "Reverse the order"),
         Binding("q,escape", "leave", "Quit"),
         *ACT_BINDINGS,
     ]
     letters_filter = False
     about = (
         "The disks, the busiest first. Enter watches the one under the cursor, or all that are"
-        " marked with space; a click on a column's title sorts by it, p shows partitions, / filters"
-        " by words. Jobs that write are refused on a disk in use; a scratch file is safe anywhere."
+        " marked with space. A click on a column's title sorts by it, and so do < and >; R turns"
+        " the order round. p shows partitions, / filters by words. Tab goes to the recent"
+        " recordings, where Enter plays one. Jobs that write are refused on a disk in use; a"
+        " scratch file is safe anywhere."
     )
 
     def __init__(
@@ -92,8 +103,10 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         loads: Loads | None = None,
         offered: frozenset[str] = EVERYTHING,
         first_run: bool = False,
+        recent: Recent | None = None,
     ) -> None:
         super().__init__()
+        self._recent = recent
         self._discover = discover
         self._watch = watch(lambda action, name: self._heard()) if watch is not None else None
         self._loads = loads
@@ -124,7 +137,10 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
             yield Static(Text(self._charset.text(machine()), style=DIM), id="picker-machine")
         yield Static(id="picker-words")
         with Vertical(id="home-disks", classes=box):
-            yield DataTable(cursor_type="row", zebra_stripes=False, cell_padding=rows.GAP)
+            yield DataTable(id="home-table", cursor_type="row", cell_padding=rows.GAP)
+        yield Static(id="home-line")
+        if self._recent is not None:
+            yield RecentRecordings(self._charset)
         with Horizontal(id="home-below"):
             with Vertical(id="home-about", classes=box):
                 yield Static(id="home-facts")
@@ -146,11 +162,14 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
     def on_mount(self) -> None:
         """Fills the table beside the first paint: discovery may take a moment."""
         self.query_one("#home-disks").border_title = "Disks"
+        self._say_order()
         self.query_one("#home-actions").border_title = "What do you want to do?"
         self._usual_words()
         self._fit()
         self._table().focus()
         self.action_rescan()
+        if self._recent is not None:
+            self.run_worker(self._look_back, thread=True)
         if self._loads is not None:
             self._loads()
             self.set_interval(LIVE_S, self._tick)
@@ -171,7 +190,9 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         width, height = self.app.size
         self.set_class(height < ROOMY_HEIGHT, "-low")
         self.set_class(height < 16 or width < 60, "-tiny")
-        widths = rows.widths(width - 4)
+        for recent in self.query(RecentRecordings):
+            recent.resize(width - EDGES, height)
+        widths = rows.widths(width - EDGES)
         if widths == self._widths:
             return
         self._widths = widths
@@ -183,6 +204,19 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
                 table.add_column(title, key=column.title, width=widths[column.title])
         self._shown = {}
         self._show()
+
+    def _look_back(self) -> None:
+        """In a thread: each recording is opened."""
+        found = self._recent() if self._recent is not None else ()
+        self.app.call_from_thread(self._recordings, found)
+
+    def _recordings(self, found: Sequence[RecentRecording]) -> None:
+        for recent in self.query(RecentRecordings):
+            recent.show(found, self.app.size.width - EDGES, self.app.size.height)
+
+    def on_recent_recordings_chosen(self, message: RecentRecordings.Chosen) -> None:
+        """Play a recording."""
+        self.dismiss(Picked((message.path,), OPEN))
 
     # -- which devices there are
 
@@ -217,7 +251,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         self._words(words, ERROR)
 
     def _table(self) -> DataTable[Text]:
-        return self.query_one(DataTable)
+        return self.query_one("#home-table", DataTable)
 
     def _fill(self, devices: Mapping[str, BlockDevice]) -> None:
         before, self._devices = self._devices, devices
@@ -272,9 +306,33 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
         """Sort by this column; again: the other way round."""
         title = event.column_key.value or ""
-        self._down = not self._down if title == self._sort else title in (*LIVE, "SIZE")
-        self._sort = title
+        self._sort_by(title, not self._down if title == self._sort else _largest_first(title))
+
+    def _sort_by(self, title: str, down: bool) -> None:
+        self._sort, self._down = title, down
+        self._say_order()
         self._show()
+
+    def action_sort(self, by: int) -> None:
+        """Sort by the next column, or the one before; in front of the first: by activity."""
+        titles = ["", *self._widths]
+        at = titles.index(self._sort) if self._sort in titles else 0
+        title = titles[(at + by) % len(titles)]
+        self._sort_by(title, _largest_first(title))
+
+    def action_reverse(self) -> None:
+        """The other way round."""
+        if self._sort:
+            self._sort_by(self._sort, not self._down)
+
+    def _say_order(self) -> None:
+        """What it is sorted by, on the border."""
+        how = "largest first" if _largest_first(self._sort) else "Z first"
+        back = "smallest first" if _largest_first(self._sort) else "A first"
+        what = f"{self._sort}, {how if self._down else back}" if self._sort else "activity"
+        keys = "< > column  R reverse" if self._sort else "< > column"
+        box = self.query_one("#home-disks")
+        box.border_subtitle = Text(self._charset.text(f"Sorted by {what} · {keys}"))
 
     def _show(self) -> None:
         """Fill the table anew; the cursor stays on its row, or where that was."""
@@ -394,12 +452,19 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         device = self._selected()
         box = self.query_one("#home-about")
         box.border_title = Text(printable(device.name) if device is not None else "Disk")
-        text = Text()
-        for label, words in rows.about(device, self._devices or {}) if device is not None else ():
-            if label:
-                text.append(f"{label}: ", DIM)
-            text.append(self._charset.text(printable(words)) + "\n")
-        self.query_one("#home-facts", Static).update(text)
+        about = rows.about(device, self._devices or {}) if device is not None else []
+        self.query_one("#home-facts", Static).update(self._facts(about))
+        line = rows.in_a_line(device, self._devices or {}) if device is not None else ""
+        text = Text(self._charset.text(printable(line)), style=DIM)
+        self.query_one("#home-line", Static).update(text)
+
+    def _facts(self, about: Sequence[tuple[str, str]]) -> Table:
+        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid.add_column(style=DIM, no_wrap=True)
+        grid.add_column(ratio=1)
+        for label, words in about:
+            grid.add_row(label, Text(self._charset.text(printable(words))))
+        return grid
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         """Another disk is selected."""
@@ -461,6 +526,10 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
     def action_leave(self) -> None:
         """Leave without choosing."""
         self.dismiss(None)
+
+
+def _largest_first(title: str) -> bool:
+    return title in (*LIVE, "SIZE")
 
 
 def machine() -> str:

@@ -35,6 +35,7 @@ COLUMNS = (
     Column("MOUNTED", 8, grows=16), Column("READ/s", 7, True), Column("WRITE/s", 7, True),
     Column("MiB/s", 6, True), Column("UTIL", 5, True), Column("LAST 60 s", 9, grows=21),
 )  # fmt: skip
+LAST = "LAST 60 s"
 LIVE = ("READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s")
 GAP = 1
 """Blanks on each side of a cell."""
@@ -49,6 +50,7 @@ def widths(total: int) -> dict[str, int]:
         more = min(column.grows, spare)
         spare -= more
         found[column.title] = column.width + more
+    found[LAST] += min(spare, SECONDS - found[LAST])
     return {column.title: found[column.title] for column in shown}
 
 
@@ -137,23 +139,37 @@ def mounted(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
 
 def about(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple[str, str]]:
     """(label, words) for the selected disk."""
-    size, kind, _, model, scheduler = facts(device)
-    parts = [kind, size]
-    if device.hctxs:
-        parts.append(f.counted(len(device.hctxs), "queue"))
-    if scheduler:
-        parts.append(f"scheduler {scheduler}")
-    if device.queue is not None and device.queue.rotational:
-        parts.append("rotational")
+    size, kind, _, model, _ = facts(device)
     used = carries(device, devices)
-    busy = device.mounts or device.swap or device.holders or used.startswith("carries")
-    safe = "reads, scratch files (writing jobs are refused)" if busy else "reads, scratch files"
-    return [
-        ("", f"{model or device.name}"),
-        ("", " · ".join(parts)),
+    safe = "reads, scratch files" + (" only" if _busy(device, devices) else "")
+    found = [
+        ("Model", model), ("Type", f"{kind}, {size}"), ("Queue", _queue(device)),
         ("In use", "no" if used == "free" else used.removeprefix("carries ")),
-        ("Safe here", safe),
-    ]
+        ("Safe", safe),
+    ]  # fmt: skip
+    return [(label, words) for label, words in found if words]
+
+
+def _queue(device: BlockDevice) -> str:
+    """Its scheduler, its hardware queues, and what kind of medium it says that it is."""
+    scheduler = (device.queue.scheduler if device.queue else None) or ""
+    parts = [f"scheduler {scheduler}" if scheduler else ""]
+    parts.append(f.counted(len(device.hctxs), "queue") if device.hctxs else "")
+    parts.append("rotational" if device.queue is not None and device.queue.rotational else "")
+    return ", ".join(part for part in parts if part)
+
+
+def in_a_line(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
+    """What the table does not say of it, in one line for low terminals."""
+    _, kind, _, model, _ = facts(device)
+    parts = ["no writing jobs" if _busy(device, devices) else "free", model or kind]
+    parts.append(_queue(device))
+    return f"{device.name}: " + " · ".join(part for part in parts if part)
+
+
+def _busy(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:
+    used = carries(device, devices)
+    return bool(device.mounts or device.swap or device.holders or used.startswith("carries"))
 
 
 def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:

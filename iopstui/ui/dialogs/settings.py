@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from rich.text import Text
@@ -179,10 +180,10 @@ class Settings(TypeToFilter, Modal[None]):
         text = Text().append(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style=BOLD)
         was = self._was(knob)
         rows = [("Was", f"{was} when this session began to change it (z)")] if was else []
-        rows += [("Meaning", knob.meaning), ("Takes", knob.takes)]
+        rows += [*_meaning(knob.meaning), ("Takes", knob.takes)]
         rows += [(name, value) for name, value in knob.each]
         for label, words in rows:
-            text.append(f"{clean(label)}: ", style=KEY)
+            text.append(f"{clean(label)}: " if label else "  ", style=KEY)
             text.append(clean(words) + "\n", style="")
         for label, words in (
             ("Moves nothing here", knob.idle),
@@ -231,3 +232,11 @@ def checked_value(name: str, value: str) -> str:
     if knob.after_s is not None:
         raise UsageError(f"{value!r} is not a value: here it is changed at once, without @SECONDS")
     return knob.value
+
+
+def _meaning(words: str) -> list[tuple[str, str]]:
+    """What a tunable does; what each value does in a line of its own."""
+    first, *values = re.split(r"(?:^|: |, |; )(?=-?\d )", words)
+    if len(values) < 2:
+        return [("Meaning", words)]
+    return [("Meaning", first or "by value"), *(("", value) for value in values)]

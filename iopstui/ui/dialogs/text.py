@@ -65,18 +65,20 @@ def doctor_screen(charset: Charset) -> TextScreen:
 
 def log_screen(state: LiveState, charset: Charset) -> TextScreen:
     """The session's messages, the newest last."""
-    text = Text()
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=9, justify="right", style="dim")
+    table.add_column(ratio=1)
     for entry in state.log.entries:
-        text.append(f"  {f.clock(entry.t):>7}  ", style="dim")
         word = f"{entry.level}: " if entry.level in ("error", "warning") else ""
-        text.append(charset.text(f"{word}{entry.text}\n"), style=STYLES.get(entry.level, ""))
+        said = Text(charset.text(f"{word}{entry.text}"), style=STYLES.get(entry.level, ""))
+        table.add_row(f.clock(entry.t), said)
     if not state.log.entries:
-        text.append("  There are no messages yet.\n", style="dim")
+        table.add_row("", Text("There are no messages yet.", style="dim"))
     step = state.step
     if step is not None:
-        text.append("\n  The last run's command:\n", style="bold")
-        text.append("  " + charset.text(_command(step.command)) + "\n")
-    return TextScreen("Messages", text, charset, pages.LOG)
+        table.add_row("", Text("\nThe last run's command:", style="bold"))
+        table.add_row("", Text(charset.text(_command(step.command))))
+    return TextScreen("Messages", Group(table), charset, pages.LOG)
 
 
 def _command(command: tuple[str, ...]) -> str:

@@ -25,11 +25,11 @@ AFFINITY_MEANS = (
 BOTH = frozenset({EXPERIMENT, LESSON})
 PROBES = {
     "off": (),
-    "latencies of the device": (LATENCY,),
-    "and the way of a request": (LATENCY, WAY),
-    "and who completes for whom": (LATENCY, WAY, MATRIX),
-    "and processes": (LATENCY, WAY, MATRIX, PROCESSES),
-    "everything: sizes, too": PARTS,
+    "Device latency": (LATENCY,),
+    "+ time in each step": (LATENCY, WAY),
+    "+ completing CPUs": (LATENCY, WAY, MATRIX),
+    "+ processes": (LATENCY, WAY, MATRIX, PROCESSES),
+    "+ sizes (everything)": PARTS,
 }
 OPTION_WORDS = (
     "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in"

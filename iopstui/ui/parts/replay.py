@@ -23,6 +23,11 @@ class PlayedRecording(Protocol):
     paused: bool
 
     @property
+    def growing(self) -> bool:
+        """Whether the recording is still being written."""
+        ...
+
+    @property
     def at(self) -> float:
         """The second that is shown."""
         ...
@@ -70,14 +75,15 @@ class ReplayKeys(Part):
     def space(self) -> str:
         """What space does now."""
         session = self._session
-        if session.at >= session.end:
+        if session.at >= session.end and not session.growing:
             return "again"
         return "go on" if session.paused else "pause"
 
     @property
     def where(self) -> str:
         """Which moment of the recording is shown."""
-        return f"REPLAY {f.clock(self._session.at)} / {f.clock(self._session.end)}"
+        mode = "FOLLOW" if self._session.growing else "REPLAY"
+        return f"{mode} {f.clock(self._session.at)} / {f.clock(self._session.end)}"
 
     @property
     def pace(self) -> str:
@@ -91,7 +97,7 @@ class ReplayKeys(Part):
 
     def pause(self) -> None:
         """Pause or resume; at the end, play from the beginning."""
-        at_end = self._session.at >= self._session.end
+        at_end = self._session.at >= self._session.end and not self._session.growing
         self._session.pause(not self._session.paused and not at_end)
         self._show_place()
 

@@ -62,7 +62,7 @@ class TargetKeys(Part):
         backend = self._backend
         picker = Picker(
             backend.discover, self.port.charset, reason, backend.watch, backend.loads,
-            self._offered(), self._first_run,
+            self._offered(), self._first_run, backend.recent if self.port.session is None else None,
         )  # fmt: skip
         self.port.push(picker, self._picked)
 
@@ -91,7 +91,10 @@ class TargetKeys(Part):
         elif choice.then == home.DEMO:
             self._played(DEMO_NAME)
         elif choice.then == home.OPEN:
-            self._choose_recording()
+            if choice.paths:
+                self._played(choice.paths[0])
+            else:
+                self._choose_recording()
         else:
             if self.port.session is not None:
                 self._closed()
@@ -100,9 +103,10 @@ class TargetKeys(Part):
 
     def _choose_recording(self) -> None:
         """Ask which one, the newest of this directory first."""
+        from iopstui.recording.recent import recent_paths
         from iopstui.ui.dialogs.choice import Choice
 
-        recent = recordings(Path.cwd())
+        recent = recent_paths(Path.cwd(), MOST_RECENT)
         if not recent:
             self._ask_for_recording()
             return
@@ -168,15 +172,6 @@ class TargetKeys(Part):
             measures=True,
         ),
     )  # fmt: skip
-
-
-def recordings(directory: Path) -> list[Path]:
-    """The newest recordings of a directory."""
-    try:
-        found = [(path.stat().st_mtime, path) for path in directory.glob("*.iops")]
-    except OSError:
-        return []
-    return [path for _, path in sorted(found, reverse=True)][:MOST_RECENT]
 
 
 def playable(text: str) -> None:

@@ -65,6 +65,10 @@ TREE = ("vda", "dm-0")
         ("disks.dm-0.aqu-sz<=32", "kernel.disks.dm-0.aqu-sz", 32),
         ("cpus.3.soft<=50%", "kernel.cpus.3.soft", 50),
         ("own_cpu<=2%", "own_cpu", 2),
+        ("wait.above<=1", "wait.above", 1),
+        ("wait.cpu<=0.5", "wait.cpu", 0.5),
+        ("wait.layers.dm-0<=3", "wait.layers.dm-0", 3),
+        ("wait.queue<=2", "wait.queue", 2),
     ],
 )
 def test_names_and_units(text: str, path: str, required: float) -> None:
@@ -243,6 +247,7 @@ def test_every_measurable_field_says_of_a_frame_what_json_says() -> None:
         places = {"disks": "vda", "cpus": "1"}
         path = tuple(places[field.path[1]] if key == ANY and len(field.path) == 4 and
                      field.path[1] in places else key for key in field.path)  # fmt: skip
+        path = ("wait", "layers", "vda") if field.path == ("wait", "layers", ANY) else path
         if ANY in path or not measurable(path) or path[1:2] in (("trim",), ("mixed",)):
             continue
         ours, theirs = Meter(path).add(frame), value_at(row, path)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.metrics.waits import (
+    DirectionLoad,
     JobLoad,
     MeanWaits,
     RequestTimes,
@@ -76,6 +77,13 @@ def test_no_more_waits_for_a_cpu_than_is_outside_the_device() -> None:
     assert found is not None and found.cpu == pytest.approx(0.5) and found.above == 0.0
 
 
+def test_each_worker_without_a_cpu_holds_up_one_io() -> None:
+    load = JobLoad(16.0, 1000, 4096e3, 0.125, workers_wait=5.0)
+    found = place_waits(ALONE, {"vda": disk(1000, 4.0)}, load)
+    assert found is not None and found.cpu == pytest.approx(7.0)
+    assert found.above == pytest.approx(5.0)
+
+
 def test_where_the_kernel_does_not_account_waiting_for_a_cpu_it_is_not_known() -> None:
     found = place_waits(ALONE, {"vda": disk(1000, 1.0)}, job(4.0, 1000, cpu_wait=None))
     assert found is not None and found.cpu is None and found.above == pytest.approx(3.0)
@@ -104,6 +112,58 @@ def test_a_mirror_writes_two_at_once() -> None:
     assert found.layers == {
         "md0": pytest.approx(1.0), "sda": pytest.approx(1.5), "sdb": pytest.approx(1.5)
     }  # fmt: skip
+
+
+def test_a_mirrored_write_takes_as_long_as_the_slowest_mirror() -> None:
+    stack = Stack(("md0",), {"md0": ("sda", "sdb"), "sda": (), "sdb": ()})
+    disks = {"md0": disk(w_s=1000, w_await=5.0), "sda": disk(w_s=1000, w_await=2.0),
+             "sdb": disk(w_s=1000, w_await=5.0)}  # fmt: skip
+    found = place_waits(stack, disks, job(5.0, 1000))
+    assert found is not None and found.layers["md0"] == pytest.approx(0.0)
+    assert found.layers["sdb"] == pytest.approx(2.5 * found.layers["sda"])
+
+
+def test_a_read_is_in_one_mirror_alone() -> None:
+    stack = Stack(("md0",), {"md0": ("sda", "sdb"), "sda": (), "sdb": ()})
+    disks = {"md0": disk(1000, 4.0), "sda": disk(500, 2.0), "sdb": disk(500, 4.0)}
+    found = place_waits(stack, disks, job(4.0, 1000))
+    assert found is not None and found.layers["md0"] == pytest.approx(1.0)
+
+
+def test_each_direction_takes_its_own_time_below() -> None:
+    """Reads spend 1 of their 4 ms in the lower device, writes all of their 8."""
+    disks = {"loop2": disk(1000, 4.0, 500, 8.0), "loop1": disk(1000, 1.0, 500, 8.0)}
+    found = place_waits(LOOP, disks, job(8.0, 1500))
+    assert found is not None and found.layers == {
+        "loop2": pytest.approx(3.0), "loop1": pytest.approx(5.0)
+    }  # fmt: skip
+
+
+def test_buffered_writes_wait_above_the_device_that_writes_them_back() -> None:
+    parts = (DirectionLoad("r", 500, 500 * 4096.0), DirectionLoad("w", 4000, 4000 * 4096.0, True))
+    load = JobLoad(6.0, 4500, 4500 * 4096.0, 0.0, parts=parts)
+    found = place_waits(ALONE, {"vda": disk(500, 2.0, 4000, 50.0)}, load)
+    assert found is not None and found.layers["vda"] == pytest.approx(1.0)
+    assert found.above == pytest.approx(5.0)
+
+
+def test_a_neighbour_that_only_writes_does_not_slow_our_reads() -> None:
+    parts = (DirectionLoad("r", 1000, 1000 * 4096.0),)
+    found = place_waits(
+        ALONE,
+        {"vda": disk(1000, 1.0, 100, 500.0)},
+        JobLoad(4.0, 1000, 1000 * 4096.0, 0.0, parts=parts),
+    )
+    assert found is not None and found.layers["vda"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("iops", "aligned"), [(950, True), (700, False), (1400, False)])
+def test_a_difference_of_the_intervals_is_no_neighbour(iops: float, aligned: bool) -> None:
+    """fio's figures are of other seconds than the kernel's: what the device holds is known from the
+    kernel's alone."""
+    load = JobLoad(8.0, iops, iops * 4096.0, 0.0, aligned=aligned)
+    found = place_waits(ALONE, {"vda": disk(1000, 5.0)}, load)
+    assert found is not None and found.layers["vda"] == pytest.approx(5.0)
 
 
 def test_a_parity_array_reads_before_it_writes() -> None:
@@ -151,6 +211,20 @@ def test_the_probe_divides_what_the_lowest_device_holds() -> None:
     found = place_waits(ALONE, {"vda": disk(1000, 4.0)}, job(4.0, 1000), times)
     assert found is not None
     assert (found.queue, found.device) == (pytest.approx(3.0), pytest.approx(1.0))
+
+
+def test_without_its_part_way_the_probe_takes_the_rest_from_diskstats() -> None:
+    """A request is 4 ms in vda, 1 ms of it issued."""
+    found = place_waits(ALONE, {"vda": disk(1000, 4.0)}, job(8.0, 1000), RequestTimes(1e6))
+    assert found is not None
+    assert (found.queue, found.device) == (pytest.approx(3.0), pytest.approx(1.0))
+
+
+def test_no_less_than_nothing_waits_in_the_queue() -> None:
+    """The probe's bins are up to 0.8 % off, so its mean may be above diskstats'."""
+    found = place_waits(ALONE, {"vda": disk(1000, 4.0)}, job(8.0, 1000), RequestTimes(4.03e6))
+    assert found is not None
+    assert (found.queue, found.device) == (pytest.approx(0.0), pytest.approx(4.0))
 
 
 def test_a_stalled_device_shows_what_is_in_flight_now() -> None:

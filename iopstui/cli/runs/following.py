@@ -1,0 +1,85 @@
+"""`iopstui replay --follow`: a recording that is still being written."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from iopstui.cli.terminal import require_for_screen, require_terminal, say
+from iopstui.errors import UsageError
+from iopstui.linux.process.private import private_directory, remove
+from iopstui.output.fleet.labelled_rows import is_fleet
+from iopstui.recording.follow import POLL_S, FollowSession, InputCopy, wait_for_first_sample
+from iopstui.recording.reader import recording_path
+
+STDIN = "-"
+WITHOUT_SCREEN = "iopstui replay FILE --follow --format table|jsonl|csv"
+
+
+def follow(arguments: argparse.Namespace) -> int:
+    """Play it on the screen, or write it as data while it grows; the exit code."""
+    if arguments.file != STDIN:
+        path = recording_path(arguments.file)
+        if is_fleet(path):
+            raise UsageError("--follow cannot play the recording of a fleet.",
+                             "Play what there is now: iopstui replay FILE")  # fmt: skip
+        return _play(path, arguments, lambda: False)
+    if sys.stdin.isatty():
+        raise UsageError("Standard input is a terminal, not a recording.",
+                         "For example: ssh HOST tail -f -c +1 FILE | iopstui replay - --follow",
+                         )  # fmt: skip
+    private = private_directory()
+    try:
+        copy = InputCopy(os.dup(sys.stdin.fileno()), private / "followed.iops")
+        if not arguments.format:
+            _read_keys_from_terminal()
+        return _play(copy.path, arguments, lambda: copy.ended)
+    finally:
+        remove(private)
+
+
+def _play(path: Path, arguments: argparse.Namespace, ended: Callable[[], bool]) -> int:
+    if arguments.format:
+        from iopstui.output.replay import replay_headless
+
+        wait_for_first_sample(path, say, ended)
+        return replay_headless(str(path), arguments.format, _Patience(ended))
+    require_terminal(WITHOUT_SCREEN)
+    require_for_screen(arguments.mouse)
+    from iopstui.ui.replay import show_session
+
+    wait_for_first_sample(path, say, ended)
+    return show_session(FollowSession(path, arguments.speed, ended), arguments.theme)
+
+
+class _Patience:
+    """Waits for more data; False if none came since the input ended."""
+
+    def __init__(self, ended: Callable[[], bool]) -> None:
+        self._ended = ended
+        self._over = False
+
+    def __call__(self) -> bool:
+        """Wait a little."""
+        if self._over:
+            return False
+        # what arrived before the input ended may not have been read yet
+        self._over = self._ended()
+        sys.stdout.flush()
+        time.sleep(POLL_S)
+        return True
+
+
+def _read_keys_from_terminal() -> None:
+    """Make the terminal standard input, as pagers do: the recording comes from a pipe."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError("There is no terminal to read keys from.",
+                         f"Without a screen: {WITHOUT_SCREEN}") from error  # fmt: skip
+    os.dup2(terminal, sys.stdin.fileno())
+    os.close(terminal)

@@ -1,0 +1,107 @@
+"""A promise test from its arguments to the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from iopstui.catalog.library import read_catalog
+from iopstui.catalog.seen import read_seen
+from iopstui.cli.terminal import at_once, say, show, width
+from iopstui.cli.volume_options import GIB, promised_by
+from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.format import put
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.promise.verdict import met
+from iopstui.model.volumes.guess import Guess, guess
+from iopstui.output.promise import PromiseProgress, promise_json, promise_text
+from iopstui.promise.runner import PromiseRunner
+from iopstui.promise.setup import (
+    PromiseOptions,
+    PromiseSetup,
+    check_title,
+    device_of,
+    plan_lines,
+    set_up,
+)
+from iopstui.safety.leftovers import clean_up_and_say
+from iopstui.safety.signals import StopSignals
+from iopstui.text import printable
+
+
+def run_promise(arguments: argparse.Namespace) -> int:
+    """The exit code. The table or JSON on stdout, everything else on stderr."""
+    setup = _set_up(arguments)
+    plan = sys.stdout if arguments.dry_run else sys.stderr
+    for line in plan_lines(setup):
+        put(line, plan)
+    if arguments.dry_run:
+        return EXIT_OK
+    clean_up_and_say(say, Roots())
+    progress = PromiseProgress(sys.stderr, sys.stdout)
+    runner = PromiseRunner(setup, progress.handle, progress.say)
+    StopSignals(runner.stop, at_once(runner.kill))
+    runner.run()
+    rows = runner.verdicts
+    titles = [check_title(row.check) for row in rows]
+    if arguments.json:
+        show(json.dumps(promise_json(setup.promised, rows, titles), indent=2))
+    else:
+        show(promise_text(setup.promised, rows, titles, width()))
+    return EXIT_OK if met(rows) else EXIT_VERDICT
+
+
+def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
+    catalog = read_catalog()
+    for problem in catalog.problems:
+        say(problem)
+    targets = (arguments.target,) if arguments.target else ()
+    device = device_of(targets, read_devices(Roots()))
+    seen = read_seen(device, Roots()) if device is not None else None
+    guessed = guess(seen, catalog.classes.values()) if seen is not None else Guess()
+    if arguments.volume is None:
+        raise UsageError(*_confirm(guessed, device, arguments.target))
+    volume = catalog.volume(arguments.volume)
+    known = {one.provider for one in catalog.classes.values()}
+    if guessed.provider in known - {volume.provider, "drive"} and volume.provider != "drive":
+        say(f"warning: this looks like a volume of {guessed.provider} ({guessed.why}), not of "
+            f"{volume.provider}")  # fmt: skip
+    known_size = volume.needs_size and device is not None and device.size
+    size = device.size / GIB if device is not None and known_size and device.size else None
+    found = promised_by(arguments, catalog, volume, size)
+    if arguments.size is None and size is not None:
+        say(f"size: {size:,.4g} GiB, that of {printable(device.path if device else '')}; --size "
+            "sets another")  # fmt: skip
+    return set_up(
+        found,
+        PromiseOptions(
+            targets, (arguments.destroy_data,) if arguments.destroy_data else (),
+            arguments.file_size, arguments.write_budget, False, arguments.settle,
+            arguments.measure, arguments.tolerance, arguments.record,
+        ),
+    )  # fmt: skip
+
+
+def _confirm(guessed: Guess, device: BlockDevice | None, target: str | None) -> tuple[str, str]:
+    """The error without --volume: what it looks like."""
+    place = f" {printable(target)}" if target else ""
+    if guessed.volume is not None:
+        return (
+            f"This looks like {guessed.volume.id} ({guessed.volume.title}): {guessed.why}.",
+            f"Confirm it: iopstui promise{place} --volume {guessed.volume.id}",
+        )
+    size = f" of {guessed.size_gib:,.4g} GiB" if guessed.size_gib else ""
+    if guessed.provider:
+        return (
+            f"This looks like a volume of {guessed.provider}{size}: {guessed.why}. The class "
+            "cannot be seen from inside.",
+            f"Name it: iopstui promise{place} --volume {guessed.provider}/CLASS (iopstui volumes)",
+        )
+    what = f"this disk{size}" if device is not None else "this place"
+    return (
+        f"Nothing on this machine shows which class {what} is.",
+        "Name it: --volume NAME (iopstui volumes lists them)",
+    )

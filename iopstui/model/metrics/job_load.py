@@ -1,0 +1,78 @@
+"""The job's side of where I/Os wait: what fio has in flight, and what reaches the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui.model.fio.interval import FioInterval
+from iopstui.model.metrics.waits import DirectionLoad, JobLoad
+from iopstui.model.samples import MIXED, READ, TRIM, WRITE, FioStatus, JobStatus
+
+ALIGNED = 0.05
+"""fio's interval and the kernel's may differ by this share to be called the same."""
+_LETTERS = {READ: "r", WRITE: "w", TRIM: "d"}
+_OFF = frozenset({"0", "none", "false"})
+
+
+def job_load(
+    status: FioStatus,
+    fio: FioInterval | None,
+    cpu_waits: Sequence[float],
+    workers_wait: float,
+    kernel_s: float | None,
+) -> JobLoad | None:
+    """What the jobs of an interval had in flight. ``cpu_waits`` are the percentages of it in which
+    each job waited for a CPU, ``workers_wait`` the sum of those of all workers, ``kernel_s`` the
+    length of the kernel's interval. ``None`` without fio's figures, or if some I/Os have no
+    latency."""
+    if fio is None or fio.ramp or not (fio.measures_latency and fio.times_all):
+        return None
+    total = fio.total
+    lat_ns = total.lat_ns if total.lat_ns is not None else total.clat_ns
+    if total.iops is None or lat_ns is None:
+        return None
+    waited = [min(1.0, one / 100) for one in cpu_waits]
+    return JobLoad(
+        ios=total.iops * lat_ns / 1e9,
+        iops=total.iops,
+        bytes_s=total.bw,
+        cpu_wait=sum(waited) / len(waited) if waited else None,
+        workers_wait=workers_wait / 100,
+        parts=_parts(fio, writes_in_cache(status)),
+        aligned=bool(
+            kernel_s and fio.seconds and abs(kernel_s - fio.seconds) <= ALIGNED * kernel_s
+        ),
+    )
+
+
+def _parts(fio: FioInterval, in_cache: bool) -> tuple[DirectionLoad, ...]:
+    """One for each direction; none where fio does not tell reads from writes."""
+    if MIXED in fio.directions:
+        return ()
+    return tuple(
+        DirectionLoad(_LETTERS[name], part.iops or 0.0, part.bw, in_cache and name == WRITE)
+        for name, part in fio.directions.items()
+    )
+
+
+def writes_in_cache(status: FioStatus) -> bool:
+    """Whether all jobs that write leave their writes in the page cache: buffered, and without
+    O_SYNC, which makes each write wait for the device."""
+    writing = [job for job in status.jobs if _writes(job)]
+    return bool(writing) and all(_buffered(job) and not _on(job, "sync") for job in writing)
+
+
+def _writes(job: JobStatus) -> bool:
+    return WRITE in job.directions and job.directions[WRITE].issued > 0
+
+
+def _buffered(job: JobStatus) -> bool:
+    """As fio does it unless it is told otherwise."""
+    if "buffered" in job.options:
+        return _on(job, "buffered")
+    return not _on(job, "direct")
+
+
+def _on(job: JobStatus, name: str) -> bool:
+    value = job.options.get(name)
+    return value is not None and value.strip().lower() not in _OFF

@@ -1,0 +1,182 @@
+"""Promised against measured: PASS, FAIL, or why this can't be told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from iopstui.model.metrics.statistics import t_quantile
+from iopstui.model.promise.checks import LATENCY, Check, Depth
+from iopstui.model.volumes.promised import Limit
+
+PASS, FAIL, CANT_TELL = "PASS", "FAIL", "can't tell"
+BATCHES = 5
+CPU_FULL = 0.9
+UNQUEUED = 1.5
+"""Up to this multiple of the latency of a single I/O nothing has queued."""
+CPU_LIMIT = "this machine's CPU"
+SHALLOW = "queue too shallow"
+_RULES = {
+    "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
+    "steal": "CPU time that the hypervisor takes", "above": "a limit above the device",
+    "busy": "other I/O on the device", "background": "other I/O on the device",
+}  # fmt: skip
+"""Findings by rule (model/findings) that explain a low rate without the volume."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run: I/Os per second with their 95 % interval, the mean latency (ns) with its own, how
+    busy the fio jobs (share of their CPUs) and the machine were, which findings held, and the
+    latency of a single I/O before (``None``: not measured)."""
+
+    rate: float
+    low: float
+    high: float
+    latency_ns: float | None = None
+    latency_low: float | None = None
+    latency_high: float | None = None
+    depth: Depth | None = None
+    job_cpu: float | None = None
+    machine_cpu: float | None = None
+    rules: frozenset[str] = frozenset()
+    single_ns: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One row of the answer. Rates are I/Os per second (LATENCY: ns); ``binding`` names the limit
+    that was reached, ``why`` is a sentence."""
+
+    check: Check
+    burst: bool
+    promised: float
+    measured: float | None
+    low: float | None
+    high: float | None
+    result: str
+    binding: str = ""
+    why: str = ""
+
+
+def interval(rates: Sequence[float]) -> tuple[float, float, float]:
+    """Mean and 95 % interval of rates that follow each other: seconds depend on each other, so
+    means of five stretches are compared (batch means)."""
+    mean = sum(rates) / len(rates) if rates else 0.0
+    per = len(rates) // BATCHES
+    if per < 1:
+        return mean, 0.0, math.inf
+    used = rates[len(rates) - per * BATCHES :]
+    means = [sum(used[n * per : (n + 1) * per]) / per for n in range(BATCHES)]
+    middle = sum(means) / BATCHES
+    deviation = math.sqrt(sum((one - middle) ** 2 for one in means) / (BATCHES - 1))
+    half = t_quantile(0.975, BATCHES - 1) * deviation / math.sqrt(BATCHES)
+    return mean, max(0.0, mean - half), mean + half
+
+
+def judge(check: Check, found: Measured, tolerance: float) -> tuple[Verdict, ...]:
+    """A row for the baseline, and one for the burst where there is one."""
+    if check.kind == LATENCY:
+        return (_latency(check, found, tolerance),)
+    base = _baseline(check, found, tolerance)
+    if check.burst is None:
+        return (base,)
+    if base.result == PASS and base.measured is not None and base.measured > check.promised * (
+        1 + tolerance
+    ):  # fmt: skip
+        base = replace(base, binding="", why="delivered during a burst, so not tested alone")
+    return base, _burst(check, found, tolerance, base)
+
+
+def untested(check: Check, why: str) -> tuple[Verdict, ...]:
+    """Rows of what was not measured."""
+    rows = [Verdict(check, False, check.promised, None, None, None, CANT_TELL, "", why)]
+    if check.burst is not None:
+        rows.append(replace(rows[0], burst=True, promised=check.burst))
+    return tuple(rows)
+
+
+def too_shallow(check: Check, found: Measured) -> bool:
+    """Whether a deeper queue could bring more: nothing waits yet, and the aim is not reached."""
+    if found.latency_ns is None or found.single_ns is None or found.rate >= check.aim:
+        return False
+    return found.latency_ns < UNQUEUED * found.single_ns
+
+
+def _baseline(check: Check, found: Measured, tolerance: float) -> Verdict:
+    row = Verdict(check, False, check.promised, found.rate, found.low, found.high, PASS)
+    tightest = check.limits[0]
+    goal = min(check.promised, tightest.rate)
+    if found.rate >= check.promised * (1 - tolerance):
+        return replace(row, binding=_reached(found.rate, check.limits, tolerance))
+    if goal < check.promised and found.rate >= goal * (1 - tolerance):
+        why = "the instance allows no more, and delivers that"
+        return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
+    return _missed(row, check, found, goal * (1 - tolerance))
+
+
+def _missed(row: Verdict, check: Check, found: Measured, required: float) -> Verdict:
+    if found.high >= required:
+        why = "the interval includes what was promised; measure longer (--measure 60)"
+        return replace(row, result=CANT_TELL, why=why)
+    other = other_limit(check, found)
+    if other:
+        return replace(row, result=CANT_TELL, binding=other, why="not the volume is the limit here")
+    return replace(row, result=FAIL, binding="the volume", why="the queue was full, and nothing "
+                   "on this machine was")  # fmt: skip
+
+
+def other_limit(check: Check, found: Measured) -> str:
+    """What else than the volume explains a low rate; "": nothing that was seen."""
+    full = max(found.job_cpu or 0.0, found.machine_cpu or 0.0) >= CPU_FULL
+    for rule, name in _RULES.items():
+        if rule in found.rules:
+            return name
+    if full:
+        return CPU_LIMIT
+    return SHALLOW if too_shallow(check, found) else ""
+
+
+def _reached(rate: float, limits: Sequence[Limit], tolerance: float) -> str:
+    for one in limits:
+        if abs(rate - one.rate) <= max(tolerance, 0.02) * one.rate:
+            return one.name
+    return ""
+
+
+def _burst(check: Check, found: Measured, tolerance: float, base: Verdict) -> Verdict:
+    promised = check.burst or 0.0
+    row = Verdict(check, True, promised, found.rate, found.low, found.high, PASS)
+    tightest = check.burst_limits[0]
+    if found.rate >= promised * (1 - tolerance):
+        return replace(row, binding=_reached(found.rate, check.burst_limits, tolerance))
+    if base.result != PASS:
+        return replace(row, result=base.result, binding=base.binding, why=base.why)
+    if tightest.rate < promised and found.rate >= tightest.rate * (1 - tolerance):
+        why = "the instance allows no more, and delivers that"
+        return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
+    other = other_limit(check, found)
+    why = "the credits may have been used up before this test"
+    return replace(row, result=CANT_TELL, binding=other, why=why if not other else
+                   "not the volume is the limit here")  # fmt: skip
+
+
+def _latency(check: Check, found: Measured, tolerance: float) -> Verdict:
+    mean, low, high = found.latency_ns, found.latency_low, found.latency_high
+    row = Verdict(check, False, check.promised, mean, low, high, PASS)
+    limit = check.promised * (1 + tolerance)
+    if mean is None:
+        return replace(row, result=CANT_TELL, why="fio measured no latency")
+    if mean <= limit:
+        return row
+    if low is None or low <= limit:
+        why = "the interval includes what was promised; measure longer (--measure 60)"
+        return replace(row, result=CANT_TELL, why=why)
+    return replace(row, result=FAIL, binding="latency of the volume")
+
+
+def met(rows: Sequence[Verdict]) -> bool:
+    """Whether the promise counts as kept: nothing failed, and something passed."""
+    results = {one.result for one in rows}
+    return FAIL not in results and PASS in results

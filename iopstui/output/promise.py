@@ -1,0 +1,125 @@
+"""What was promised beside what was measured: a table for people, and JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from iopstui.events import Event, LayoutProgress, Notice
+from iopstui.format import clock, fit, latency
+from iopstui.model.promise.checks import LATENCY
+from iopstui.model.promise.verdict import FAIL, PASS, Verdict, met
+from iopstui.model.volumes.promised import Promised
+from iopstui.model.volumes.volume import IOPS
+from iopstui.output.status_line import ProgressShare, StatusLine
+from iopstui.output.volumes import volume_json
+from iopstui.text import printable
+
+HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LIMIT")
+
+
+class PromiseProgress:
+    """Says on ``err`` what runs: one line for each run, warnings, and how far a layout is."""
+
+    def __init__(self, err: TextIO, out: TextIO) -> None:
+        self._err = err
+        self._share = ProgressShare()
+        self._line = StatusLine(err, out)
+
+    def handle(self, event: Event) -> None:
+        """Describe the event."""
+        if isinstance(event, LayoutProgress) and self._line.alive:
+            self._line.draw(f"[{clock(event.t)}] {self._share.words(event)}")
+        elif isinstance(event, Notice) and event.level != "info":
+            self.say(f"{event.level}: {event.text}")
+
+    def say(self, words: str) -> None:
+        """A line of its own."""
+        self._line.clear()
+        self._err.write(fit(f"{printable(words)}\n", self._err.encoding))
+        self._err.flush()
+
+
+def promise_text(
+    found: Promised, rows: Sequence[Verdict], titles: Sequence[str], width: int
+) -> str:
+    """The table and its last line; ``titles`` are those of ``rows``."""
+    size = f", {found.size_gib:,.4g} GiB" if found.size_gib else ""
+    instance = f", on {found.instance.id}" if found.instance is not None else ""
+    cells = [HEAD, *(_cells(row, title) for row, title in zip(rows, titles, strict=True))]
+    widths = [max(len(row[n]) for row in cells) for n in range(len(HEAD))]
+    lines = [printable(f"{found.volume.id}: {found.volume.title}{size}{instance}"), ""]
+    lines += [
+        "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]
+    notes = [(title, row.why) for row, title in zip(rows, titles, strict=True) if row.why]
+    if notes:
+        lines.append("")
+    for title, why in notes:
+        lines += textwrap.wrap(printable(f"{title}: {why}."), max(width, 40),
+                               subsequent_indent="  ", break_on_hyphens=False,
+                               break_long_words=False)  # fmt: skip
+    warmup = found.volume.warmup
+    if warmup is not None and any(row.result == FAIL for row in rows):
+        lines += textwrap.wrap(printable(f"Warm-up: {warmup.text}"), max(width, 40),
+                               subsequent_indent="  ", break_on_hyphens=False,
+                               break_long_words=False)  # fmt: skip
+    return "\n".join([*lines, "", _last(rows)])
+
+
+def _cells(row: Verdict, title: str) -> tuple[str, ...]:
+    low, high = row.low, row.high
+    within = "–" if low is None or high is None or high == float("inf") else (
+        f"{_figure(row, low, bare=True)} to {_figure(row, high, bare=True)}")  # fmt: skip
+    sign = "≤ " if row.check.kind == LATENCY else ""
+    return (
+        title + (" (burst)" if row.burst else ""), sign + _figure(row, row.promised),
+        _figure(row, row.measured), within, row.result, row.binding or "–",
+    )  # fmt: skip
+
+
+def _figure(row: Verdict, value: float | None, bare: bool = False) -> str:
+    if value is None:
+        return "–"
+    if row.check.kind == LATENCY:
+        return latency(value)
+    if row.check.kind == IOPS:
+        return f"{value:,.0f}" + ("" if bare else " IOPS")
+    return f"{value * row.check.block_size / 1e6:,.4g}" + ("" if bare else " MB/s")
+
+
+def _last(rows: Sequence[Verdict]) -> str:
+    failed = sum(1 for row in rows if row.result == FAIL)
+    passed = sum(1 for row in rows if row.result == PASS)
+    open_ = len(rows) - failed - passed
+    words = f"{passed} passed, {failed} failed, {open_} cannot be told"
+    return f"{'PASS' if met(rows) else 'FAIL' if failed else 'NOT TOLD'}: {words}."
+
+
+def promise_json(found: Promised, rows: Sequence[Verdict], titles: Sequence[str]) -> dict[str, Any]:
+    """The same for programs. IOPS and bytes per second; latencies in ns."""
+    return {
+        "volume": volume_json(found.volume, found),
+        "rows": [_row_json(row, title) for row, title in zip(rows, titles, strict=True)],
+        "met": met(rows),
+    }
+
+
+def _row_json(row: Verdict, title: str) -> dict[str, Any]:
+    flow = row.check.kind not in (LATENCY, IOPS)
+
+    def unit(value: float | None) -> float | None:
+        if value is None or value == float("inf"):
+            return None
+        return value * row.check.block_size if flow else value
+
+    return {
+        "figure": title, "kind": row.check.kind, "direction": row.check.direction,
+        "rw": row.check.rw, "block_size": row.check.block_size, "burst": row.burst,
+        "unit": "bytes/s" if flow else "ns" if row.check.kind == LATENCY else "1/s",
+        "promised": unit(row.promised), "measured": unit(row.measured), "low": unit(row.low),
+        "high": unit(row.high), "result": row.result, "binding": row.binding or None,
+        "why": row.why or None,
+    }  # fmt: skip

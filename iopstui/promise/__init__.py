@@ -1,0 +1,1 @@
+"""Measures whether a volume delivers what was promised."""

@@ -1,0 +1,201 @@
+"""Runs the checks of a promise one after another in one session, and judges each."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from pathlib import Path
+
+from iopstui.errors import Interrupted, JobFailed, ended_early, error_of
+from iopstui.events import (
+    Event,
+    FindingEnded,
+    FindingReported,
+    FrameReady,
+    SessionEnded,
+    StepFinished,
+)
+from iopstui.model.experiment.options import RunOptions
+from iopstui.model.experiment.point import Point, PointMeter, Settling
+from iopstui.model.promise.checks import LATENCY, SINGLE, Check, Depth, deeper, depth_for
+from iopstui.model.promise.verdict import Measured, Verdict, interval, judge, too_shallow, untested
+from iopstui.preflight.kept_scratch import KeptScratch
+from iopstui.promise.setup import (
+    DEEPENINGS,
+    SINGLE_S,
+    PromiseSetup,
+    check_title,
+    cpus,
+    single_checks,
+)
+from iopstui.safety.scratch import Scratch
+from iopstui.session.new_session import new_session
+
+Sink = Callable[[Event], None]
+Say = Callable[[str], None]
+
+
+class PromiseRunner:
+    """``verdicts`` are the rows so far, in the order of the checks. ``say`` is told what begins;
+    ``sink`` gets the session's events."""
+
+    def __init__(self, setup: PromiseSetup, sink: Sink, say: Say) -> None:
+        options = setup.options
+        run = RunOptions(
+            targets=options.targets, destroy_data=options.destroy_data, size=options.file_size,
+            no_fence=options.no_fence, write_budget=options.write_budget, record=options.record,
+        )  # fmt: skip
+        self.setup = setup
+        self.verdicts: list[Verdict] = []
+        self.interrupted = False
+        self._session = new_session(
+            run, setup.target, setup.job_target, setup.devices, idle_frames=False
+        )
+        self._sink, self._say = sink, say
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._singles: dict[str, float] = {}
+        self._active: set[str] = set()
+
+    def stop(self) -> None:
+        """End after the running fio has written its last document; from any thread."""
+        self.interrupted = True
+        self._session.stop_job()
+
+    def kill(self) -> None:
+        """The same at once."""
+        self.interrupted = True
+        self._session.kill_job()
+
+    def run(self) -> None:
+        """Run all checks. Raises Interrupted, or the error of the first run that fails. Afterwards
+        the session is closed, and no scratch file is left."""
+        kept = None
+        self._session.start(self._events.put)
+        try:
+            if self.setup.scratch:
+                kept = KeptScratch([Path(one.path) for one in self.setup.job_target.places])
+            scratch = kept.scratch if kept is not None else None
+            for one in single_checks(self.setup):
+                self._say(f"single {check_title(one)}, to choose the queue depth")
+                found = self._measure(one, SINGLE, SINGLE_S, scratch)
+                if found.latency_ns is not None:
+                    self._singles[one.rw] = found.latency_ns
+            for one in self.setup.todo:
+                self._check(one, scratch)
+            for one, why in self.setup.left.items():
+                self.verdicts += untested(one, why)
+        finally:
+            self._session.close()
+            if kept is not None:
+                kept.close()
+            while not self._events.empty():
+                self._sink(self._events.get())
+
+    def _check(self, check: Check, scratch: Scratch | None) -> None:
+        single = self._singles.get(check.rw)
+        depth = SINGLE if check.kind == LATENCY else depth_for(check, single, cpus())
+        found = self._one(check, depth, scratch)
+        for _ in range(DEEPENINGS):
+            more = deeper(depth)
+            if check.kind == LATENCY or more is None or not too_shallow(check, found):
+                break
+            depth = more
+            self._say("the queue was too shallow: again with a deeper one")
+            found = self._one(check, depth, scratch)
+        self.verdicts += judge(check, found, self.setup.tolerance)
+
+    def _one(self, check: Check, depth: Depth, scratch: Scratch | None) -> Measured:
+        deep = f", queue depth {depth.iodepth}" + (f" × {depth.jobs}" if depth.jobs > 1 else "")
+        self._say(f"{check_title(check)}{deep}")
+        return self._measure(check, depth, self.setup.options.measure, scratch)
+
+    def _measure(
+        self, check: Check, depth: Depth, seconds: float, scratch: Scratch | None
+    ) -> Measured:
+        if self.interrupted:
+            raise Interrupted("Interrupted: the promise was not tested to its end.")
+        session = self._session
+        settle = self.setup.options.settle if seconds != SINGLE_S else 1.0
+        collector = _Collector(settle, seconds, session.target.opened)
+        before = session.runs
+        self._active.clear()
+        request = self.setup.request(check, depth, seconds, session.interval_s, scratch)
+        session.run_request(request)
+        if self.interrupted:
+            session.stop_job()
+        finished = self._follow(before, collector)
+        if finished is None and not self.interrupted:
+            raise ended_early(session.exit_code)
+        if finished is not None and finished.error:
+            raise error_of(finished.exit_code, finished.error, finished.hint)
+        if finished is None or finished.interrupted or self.interrupted:
+            raise Interrupted("Interrupted: the promise was not tested to its end.")
+        found = collector.measured(depth, self._singles.get(check.rw))
+        if found is None:
+            raise JobFailed(f"{check_title(check)}: fio ended before the settle time.",
+                            "Use a shorter --settle.")  # fmt: skip
+        return found
+
+    def _follow(self, before: int, collector: _Collector) -> StepFinished | None:
+        while True:
+            event = self._events.get()
+            self._sink(event)
+            match event:
+                case FrameReady() if event.frame.step > before:
+                    collector.add(event, self._active)
+                case FindingReported():
+                    self._active.add(event.finding.rule)
+                case FindingEnded():
+                    self._active.discard(event.rule)
+                case StepFinished() if event.step > before:
+                    return event
+                case SessionEnded():
+                    return None
+
+
+class _Collector:
+    """What one run measured, with its rates second by second."""
+
+    def __init__(self, settle: float, seconds: float, devices: tuple[str, ...]) -> None:
+        self._meter = PointMeter(settle, devices, seconds)
+        self._settling = Settling(settle, seconds)
+        self._rates: list[float] = []
+        self._latencies: list[float] = []
+        self._rules: set[str] = set()
+
+    def add(self, event: FrameReady, active: set[str]) -> None:
+        """Count one frame, and the findings that hold in it."""
+        frame = event.frame
+        self._meter.add(frame)
+        if not self._settling.over(frame) or frame.fio is None or not frame.fio.seconds:
+            return
+        self._rules |= active
+        self._rates.append(frame.fio.total.ios / frame.fio.seconds)
+        total = frame.fio.total
+        latency = total.lat_ns if total.lat_ns is not None else total.clat_ns
+        if latency is not None:
+            self._latencies.append(latency)
+
+    def measured(self, depth: Depth, single_ns: float | None) -> Measured | None:
+        """``None``: nothing was measured."""
+        point = self._meter.point()
+        if point is None:
+            return None
+        mean, low, high = interval(self._rates)
+        # the meter weighs by time; the interval is that of whole seconds around the same mean
+        shift = point.iops - mean
+        _, fast, slow = interval(self._latencies)
+        return Measured(
+            point.iops, max(0.0, low + shift), high + shift, point.latency_ns,
+            fast if self._latencies else None, slow if self._latencies else None, depth,
+            _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
+        )  # fmt: skip
+
+
+def _job_cpu(point: Point, depth: Depth) -> float | None:
+    return None if point.fio_cpu is None else point.fio_cpu / 100 / depth.jobs
+
+
+def _machine_cpu(point: Point) -> float | None:
+    loads = list(point.busy.values())
+    return sum(loads) / 100 / len(loads) if loads else None

@@ -1,0 +1,212 @@
+"""From the options to a promise test that has passed every check, and what it will do, in words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from iopstui.errors import UsageError
+from iopstui.fio.inspect import Fio, find_fio
+from iopstui.format import duration, size
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.private import private_directory, remove
+from iopstui.linux.roots import Roots
+from iopstui.model.block import target as kinds
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.point import run_s
+from iopstui.model.promise.checks import (
+    LATENCY,
+    SINGLE,
+    Check,
+    Depth,
+    checks,
+    credits_used,
+    most_written,
+)
+from iopstui.model.volumes.promised import Promised
+from iopstui.model.volumes.volume import IOPS, THROUGHPUT
+from iopstui.preflight.job import prepare
+from iopstui.preflight.request import JobRequest
+from iopstui.preflight.targets import choose_targets
+from iopstui.safety.scratch import DEFAULT_BYTES, Scratch
+from iopstui.text import printable
+
+JOB = "promise"
+WHOLE = "100%"
+SINGLE_S = 3.0
+"""How long single I/Os are measured, for the depth of what follows."""
+OVERHEAD_S = 2.5
+DEEPENINGS = 2
+"""How often a queue that was too shallow is tried deeper."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseOptions:
+    """As the user wrote them. Times in seconds, ``tolerance`` a share."""
+
+    targets: tuple[str, ...] = ()
+    destroy_data: tuple[str, ...] = ()
+    file_size: str | None = None
+    write_budget: int | None = None
+    no_fence: bool = False
+    settle: float = 2.0
+    measure: float = 10.0
+    tolerance: float | None = None
+    record: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseSetup:
+    """What is tested (``todo``) and what is not (``left``: why), on what."""
+
+    promised: Promised
+    options: PromiseOptions
+    target: Target
+    job_target: Target
+    devices: Mapping[str, BlockDevice]
+    todo: tuple[Check, ...]
+    left: Mapping[Check, str]
+    fio: Fio
+
+    @property
+    def tolerance(self) -> float:
+        """By which share a figure may be missed: as asked for, what the provider calls
+        delivered, or 2 %."""
+        if self.options.tolerance is not None:
+            return self.options.tolerance
+        delivers = self.promised.volume.delivers
+        return 1 - delivers[0] if delivers is not None else 0.02
+
+    @property
+    def scratch(self) -> bool:
+        """Whether it works on a scratch file of its own."""
+        return self.job_target.kind == kinds.DIRECTORY
+
+    def request(
+        self, check: Check, depth: Depth, seconds: float, interval_s: float = 1.0,
+        scratch: Scratch | None = None,
+    ) -> JobRequest:  # fmt: skip
+        """The run of a check."""
+        settle = self.options.settle if seconds != SINGLE_S else 1.0
+        overrides = {
+            "rw": check.rw, "bs": str(check.block_size), "iodepth": str(depth.iodepth),
+            "numjobs": str(depth.jobs), "time_based": "1",
+            "runtime": f"{round(1000 * run_s(settle, seconds, interval_s))}ms",
+        }  # fmt: skip
+        asked = self.options.file_size
+        on_device = self.job_target.kind == kinds.DEVICE
+        return JobRequest(
+            JOB, overrides, asked or (WHOLE if on_device else None), self.options.destroy_data,
+            scratch=scratch, share=DEFAULT_BYTES if scratch is not None else None,
+            no_fence=self.options.no_fence,
+        )  # fmt: skip
+
+
+def device_of(texts: tuple[str, ...], devices: Mapping[str, BlockDevice]) -> BlockDevice | None:
+    """The disk that a target is (on), for its size and what it shows; ``None``: none is seen."""
+    target, _ = choose_targets(texts, JOB, devices, Roots())
+    found = devices.get(target.device or "")
+    if found is not None and target.kind != kinds.DEVICE and found.disk in devices:
+        return devices[found.disk or ""]
+    return found
+
+
+def set_up(promised: Promised, options: PromiseOptions) -> PromiseSetup:
+    """Check everything before anything runs. UsageError, Refused or Missing."""
+    fio = find_fio()
+    devices = read_devices(Roots())
+    target, job_target = choose_targets(options.targets, JOB, devices, Roots())
+    if job_target is None or target.several:
+        raise UsageError("A promise is about one volume: give one TARGET.")
+    every = checks(promised)
+    may_write = target.kind == kinds.DIRECTORY or bool(options.destroy_data)
+    why = f"writing needs --destroy-data {printable(target.path)}"
+    left = {} if may_write else {one: why for one in every if one.writes}
+    todo = tuple(one for one in every if one not in left)
+    if not todo:
+        raise UsageError(f"Nothing of {promised.volume.id} can be tested by reading alone.",
+                         f"Add --destroy-data {printable(target.path)}.")  # fmt: skip
+    setup = PromiseSetup(promised, options, target, job_target, devices, todo, left, fio)
+    _preflight(setup)
+    return setup
+
+
+def _preflight(setup: PromiseSetup) -> None:
+    """Every kind of run is examined now: no refusal in the middle of the test."""
+    private = private_directory()
+    try:
+        for one in {check.rw: check for check in setup.todo}.values():
+            request = setup.request(one, SINGLE, setup.options.measure)
+            prepare(request, setup.job_target, setup.fio, private, setup.devices, Roots()).close()
+    finally:
+        remove(private)
+
+
+def run_seconds(setup: PromiseSetup) -> float:
+    """About how long the whole test takes."""
+    each = setup.options.settle + setup.options.measure + 1 + OVERHEAD_S
+    singles = len(single_checks(setup)) * (SINGLE_S + 2 + OVERHEAD_S)
+    return len(setup.todo) * each + singles
+
+
+def single_checks(setup: PromiseSetup) -> list[Check]:
+    """Single I/Os before the others, one check for each kind that needs to know its latency."""
+    found: dict[str, Check] = {}
+    for one in setup.todo:
+        if one.kind != LATENCY:
+            found.setdefault(one.rw, one)
+    return list(found.values())
+
+
+def plan_lines(setup: PromiseSetup) -> Iterator[str]:
+    """What it will do: the runs, what they write, the credits they use, how long it takes."""
+    options = setup.options
+    yield f"{len(setup.todo)} figures, about {duration(run_seconds(setup))}:"
+    for one in setup.todo:
+        yield f"  {check_title(one)}: {options.measure:g} s"
+    for one, why in setup.left.items():
+        yield f"  {check_title(one)}: not tested; {why}"
+    yield from _writes(setup)
+    for kind, unit in ((IOPS, "I/O credits"), (THROUGHPUT, "bytes of credits")):
+        bucket = setup.promised.bucket(kind)
+        length = options.settle + options.measure + 1
+        used = credits_used(setup.promised, setup.todo, kind, length)
+        if bucket is not None and used:
+            back = bucket.refills_s(level=max(0.0, bucket.size - used)) or 0.0
+            yield (f"credits: uses up to {used:,.0f} of {bucket.size:,.0f} {unit}; full again "
+                   f"after {duration(back)} without I/O")  # fmt: skip
+
+
+def _writes(setup: PromiseSetup) -> Iterator[str]:
+    place = printable(setup.target.path)
+    length = setup.options.settle + setup.options.measure + 1
+    total = most_written(setup.todo, length)
+    more = "more if it is faster"
+    if setup.scratch:
+        file = setup.options.file_size or size(DEFAULT_BYTES)
+        yield (f"writes: a scratch file ({file}) in {place}, removed at the end, and about "
+               f"{size(total)} into it at the promised speed, {more}")  # fmt: skip
+    elif any(one.writes for one in setup.todo):
+        yield f"writes: OVERWRITES {place}, about {size(total)} at the promised speed, {more}"
+    else:
+        yield f"writes: nothing; {place} is read only"
+    if setup.options.write_budget is not None:
+        yield f"limit: {size(setup.options.write_budget)} (--write-budget)"
+
+
+def check_title(one: Check) -> str:
+    """ "random reads, 4 KiB"."""
+    block = one.block_size
+    unit = f"{block >> 20} MiB" if block >= 1 << 20 and not block % (1 << 20) else (
+        f"{block / 1024:g} KiB")  # fmt: skip
+    plural = f"{one.direction}s"
+    if one.kind == LATENCY:
+        return f"latency of single {one.rw.removeprefix('rand')}s, {unit}"
+    return f"{'random' if one.kind == IOPS else 'sequential'} {plural}, {unit}"
+
+
+def cpus() -> int:
+    """CPUs that fio may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,160 @@
+"""A recording that is still being written, played while it grows."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from iopstui import events
+from iopstui.errors import UsageError
+from iopstui.recording.reader import Record, Recording, RecordingTooShort
+from iopstui.recording.replay import ReplaySession
+
+POLL_S = 0.2
+STALL_TIMEOUT_S = 10.0
+STALL_INTERVALS = 3
+PIECE = 1 << 16
+INPUT_ENDED = "the input has ended; what has arrived can still be played"
+
+
+def wait_for_first_sample(
+    path: Path, say: Callable[[str], object], ended: Callable[[], bool]
+) -> None:
+    """Return once the recording has a sample. UsageError if the file is no recording, or if its
+    input has ``ended`` without one."""
+    waiting = False
+    while True:
+        over = ended()
+        error = UsageError("The input ended before the first sample of a recording.")
+        try:
+            with Recording(path) as recording:
+                if recording.extend_index().samples:
+                    return
+        except RecordingTooShort as too_short:
+            error = too_short
+        if over:
+            raise error
+        if not waiting:
+            waiting = True
+            say("waiting for the first sample of the recording (Ctrl-C: stop)")
+        time.sleep(POLL_S)
+
+
+class InputCopy:
+    """Copies standard input to a file, in a thread of its own, so that one can seek in it.
+
+    ``ended`` becomes true when the input has ended or can't be kept any more.
+    """
+
+    def __init__(self, source: int, path: Path) -> None:
+        self.path = path
+        self.ended = False
+        self._source = source
+        self._copy = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        threading.Thread(target=self._main, name="input", daemon=True).start()
+
+    def _main(self) -> None:
+        try:
+            while piece := os.read(self._source, PIECE):
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(self._copy, view) :]
+        except OSError:
+            pass  # the same as its end: nothing more can be shown
+        self.ended = True
+        os.close(self._copy)
+
+
+class FollowSession(ReplaySession):
+    """Plays a recording from its newest second on, as it is written.
+
+    ``ended`` says that nothing more will come. One can pause and go back as in any replay; at its
+    end the recording goes on by itself. A writer that stops without an end marker (it was killed,
+    or its host is gone) is reported after ``STALL_TIMEOUT_S``.
+    """
+
+    def __init__(
+        self, path: Path, speed: float = 1.0, ended: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._newest = Recording(path)
+        self._look = threading.Lock()
+        self._looked = self._grown = time.monotonic()
+        self._stalled_at: int | None = None
+        self._ended = ended
+        super().__init__(path, speed)
+        self._index = self._newest.extend_index()
+        self._goal = self._index.end
+
+    @property
+    def growing(self) -> bool:
+        """Whether more may come."""
+        return not self._index.whole
+
+    @property
+    def end(self) -> float:
+        """The recording's length until now, in seconds."""
+        self._look_for_more()
+        return self._index.end
+
+    def close(self) -> None:
+        """End the thread, close the files. Idempotent."""
+        super().close()
+        with self._look:
+            self._newest.close()
+
+    def pause(self, paused: bool) -> None:
+        """Pause, or go on from here."""
+        if not paused and self.growing and self.at >= self.end:
+            self.seek(self.end)
+        with self._turn:
+            self._t, self._since = min(self._now(), self._index.end), time.monotonic()
+            self.paused = paused
+            self._turn.notify()
+
+    def _last_words(self) -> str:
+        return "the recording has ended; space: play it from its beginning"
+
+    def _records(self, start: int | None = None) -> Iterator[Record | None]:
+        return self._recording.follow(start)
+
+    def _look_for_more(self) -> None:
+        """Extend the index, at most every ``POLL_S``; any thread may ask."""
+        with self._look:
+            now = time.monotonic()
+            if self._closing or now - self._looked < POLL_S:
+                return
+            self._looked, before = now, self._index.samples
+            if self._newest.extend_index().samples > before:
+                self._grown = now
+
+    def _wait_for_more(self) -> float | None:
+        """Wait a little for the file to grow; the goal of a jump as soon as one is asked for."""
+        self._look_for_more()
+        self._report_stall()
+        with self._turn:
+            if self._goal is None and not self._closing:
+                self._turn.wait(POLL_S)
+            goal, self._goal = self._goal, None
+            if goal is not None:
+                self._t, self._since = goal, time.monotonic()
+            return goal
+
+    def _report_stall(self) -> None:
+        """Say once that nothing comes any more, and once that it goes on."""
+        if self._stalled_at is not None:
+            if self._index.samples > self._stalled_at:
+                self._stalled_at = None
+                self._sink(events.Notice(self._index.end, "info", "new data again"))
+            return
+        silent = time.monotonic() - self._grown
+        limit = max(STALL_TIMEOUT_S, STALL_INTERVALS * self.header.interval_s)
+        if not self.growing or not (silent > limit or self._ended()):
+            return
+        self._stalled_at = self._index.samples
+        words = f"no new data for {silent:.0f} s: the recording program has stopped or is cut off"
+        if self._ended():
+            words = INPUT_ENDED
+        self._sink(events.Notice(self._index.end, "warning", words))

@@ -1,0 +1,84 @@
+"""The recordings made last: their paths are kept in the state directory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import IopstuiError
+from iopstui.safety.journal import state_directory
+
+NAME = "recordings"
+KEPT = 20
+SUFFIX = ".iops"
+
+
+@dataclass(frozen=True, slots=True)
+class RecentRecording:
+    """A recording that is there: what it is of, when it began (ms since the epoch; ``None``: it
+    can't be read), and how many bytes it has."""
+
+    path: Path
+    target: str
+    began_ms: float | None
+    size: int
+
+
+def remember_recording(path: Path) -> None:
+    """Keep the path of a recording that begins. Not being able to is no reason not to record."""
+    with contextlib.suppress(OSError):
+        directory = state_directory()
+        known = [one for one in _remembered(directory) if one != path.absolute()]
+        lines = [os.fsencode(one) for one in (*known[1 - KEPT :], path.absolute())]
+        new = directory / f".new-{NAME}-{os.getpid()}"
+        new.write_bytes(b"\0".join(lines))
+        new.chmod(0o600)
+        new.replace(directory / NAME)
+
+
+def recent_paths(directory: Path, most: int) -> list[Path]:
+    """The newest recordings that are still there: those that were made, and those in
+    ``directory``."""
+    found: dict[Path, float] = {}
+    for path in _candidates(directory):
+        with contextlib.suppress(OSError):
+            if path.is_file():
+                found.setdefault(path.resolve(), path.stat().st_mtime)
+    return sorted(found, key=lambda one: -found[one])[:most]
+
+
+def recent_recordings(directory: Path, most: int) -> list[RecentRecording]:
+    """The same with what each is of. Reads the beginning of each file."""
+    return [one for path in recent_paths(directory, most) if (one := _looked_at(path)) is not None]
+
+
+def _candidates(directory: Path) -> Iterator[Path]:
+    with contextlib.suppress(OSError):
+        yield from _remembered(state_directory())
+    with contextlib.suppress(OSError):
+        yield from sorted(directory.glob(f"*{SUFFIX}"))
+
+
+def _remembered(directory: Path) -> list[Path]:
+    try:
+        text = (directory / NAME).read_bytes()
+    except FileNotFoundError:
+        return []
+    return [Path(os.fsdecode(line)) for line in text.split(b"\0") if line.startswith(b"/")]
+
+
+def _looked_at(path: Path) -> RecentRecording | None:
+    from iopstui.recording.reader import Recording
+
+    try:
+        size = path.stat().st_size
+        with Recording(path) as recording:
+            header = recording.header
+    except OSError:
+        return None
+    except IopstuiError:
+        return RecentRecording(path, "", None, size)
+    return RecentRecording(path, header.target.name, header.started_ms, size)

@@ -1,0 +1,106 @@
+"""What is measured for each class, how deep, and what it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.catalog.library import read_catalog
+from iopstui.model.promise.checks import (
+    LATENCY,
+    Depth,
+    checks,
+    credits_used,
+    deeper,
+    depth_for,
+    most_written,
+)
+from iopstui.model.volumes.promised import promised
+from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT
+
+CATALOG = read_catalog(Path("/nonexistent"))
+MIB = 1 << 20
+
+
+def of(name: str, size: float | None = None, iops: float | None = None):  # type: ignore[no-untyped-def]
+    return checks(promised(CATALOG.volume(name), size, iops))
+
+
+def test_single_ios_first_then_random_then_sequential_ones() -> None:
+    found = of("aliyun/essd-pl1", 500)
+    assert [(one.kind, one.rw) for one in found] == [
+        (LATENCY, "randwrite"), (IOPS, "randread"), (IOPS, "randwrite"), (THROUGHPUT, "read"),
+        (THROUGHPUT, "write")]  # fmt: skip
+    assert [one.promised for one in found[1:3]] == [26800, 26800]
+    assert found[3].promised * MIB == pytest.approx(350e6)
+
+
+def test_iops_bound_the_throughput_of_small_volumes() -> None:
+    # gp2 of 100 GiB: 300 IOPS of at most 256 KiB are 75 MiB/s
+    read = of("aws/gp2", 100)[2]
+    assert read.promised * MIB == 75 * MIB
+    assert read.burst is not None and read.burst * MIB == 128 * MIB
+
+
+def test_hdd_classes_have_no_iops_to_test() -> None:
+    assert {one.kind for one in of("aws/st1", 1024)} == {THROUGHPUT}
+
+
+def test_aws_counts_ios_of_16_kib() -> None:
+    assert {one.block_size for one in of("aws/gp3", 100) if one.kind == IOPS} == {16 << 10}
+
+
+def test_depth_follows_little_s_law_with_room() -> None:
+    read = of("vng/nvme-10000")[0]
+    assert depth_for(read, 1e6, 8) == Depth(20, 1)  # 10,000/s x 1 ms, twice
+    assert depth_for(read, 1e3, 8).total == 4
+    assert depth_for(read, None, 8) == Depth(32, 1)
+
+
+def test_many_ios_are_shared_out_among_jobs() -> None:
+    read = of("aliyun/essd-pl3", 20000)[0]
+    found = depth_for(read, 1e5, 64)
+    assert found.jobs == 10 and found.total >= 200
+    assert depth_for(read, 1e5, 2).jobs == 2
+
+
+def test_one_sequence_has_one_job() -> None:
+    for one in of("aliyun/essd-pl3", 20000)[2:]:
+        assert depth_for(one, 1e8, 64).jobs == 1
+
+
+@given(st.floats(1e3, 1e10), st.integers(1, 256))
+def test_depth_is_bounded(latency: float, cpus: int) -> None:
+    for one in of("aws/io2", 1000, 256000):
+        found = depth_for(one, latency, cpus)
+        assert 1 <= found.jobs <= cpus and 1 <= found.iodepth <= 1024
+        more = deeper(found)
+        assert more is None or more.total == 4 * found.total
+
+
+def test_a_burst_is_aimed_at() -> None:
+    read = of("azure/p20")[0]
+    assert (read.promised, read.burst, read.aim) == (2300, 3500, 3500)
+
+
+def test_the_instance_bounds_the_aim() -> None:
+    found = promised(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D2s_v3"))
+    read = checks(found)[0]
+    assert read.promised == 16000 and read.aim == 3200
+
+
+def test_what_is_written() -> None:
+    found = of("vng/nvme-5000")
+    assert most_written(found, 10) == 5000 * 4096 * 10
+    assert most_written([one for one in found if not one.writes], 10) == 0
+
+
+def test_credits_that_the_test_uses() -> None:
+    found = promised(CATALOG.volume("aws/gp2"), 100)
+    # (3,000 - 300) for reads and writes of 16 KiB; sequential ones at 128 MiB/s are 512 I/Os/s
+    assert credits_used(found, checks(found), IOPS, 10) == 2 * 2700 * 10 + 2 * 212 * 10
+    assert credits_used(found, checks(found), THROUGHPUT, 10) == 0
+    assert found.figure(IOPS, READ) == 300

@@ -1,0 +1,167 @@
+"""PASS, FAIL, or why this can't be told."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.catalog.library import read_catalog
+from iopstui.model.promise.checks import LATENCY, Check, checks
+from iopstui.model.promise.verdict import (
+    CANT_TELL,
+    FAIL,
+    PASS,
+    Measured,
+    interval,
+    judge,
+    met,
+    too_shallow,
+    untested,
+)
+from iopstui.model.volumes.promised import INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, promised
+
+CATALOG = read_catalog(Path("/nonexistent"))
+PLAIN = checks(promised(CATALOG.volume("vng/nvme-5000")))[0]
+BURST = checks(promised(CATALOG.volume("azure/p20")))[0]
+ON_SMALL = checks(
+    promised(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4"))
+)[0]
+SOFT = 0.02
+
+
+def at(rate: float, half: float = 0.01, **more: object) -> Measured:
+    found = Measured(rate, rate * (1 - half), rate * (1 + half), 6e6, 5e6, 7e6, single_ns=1e6,
+                     job_cpu=0.3, machine_cpu=0.2)  # fmt: skip
+    return replace(found, **more)  # type: ignore[arg-type]
+
+
+def one(check: Check, found: Measured, tolerance: float = SOFT) -> tuple[str, str]:
+    row = judge(check, found, tolerance)[0]
+    return row.result, row.binding
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (at(5000), (PASS, VOLUME_IOPS)),
+        (at(4950), (PASS, VOLUME_IOPS)),
+        (at(20000), (PASS, "")),
+        (at(4000), (FAIL, "the volume")),
+        (at(4850, half=0.03), (CANT_TELL, "")),
+        (at(4000, job_cpu=0.97), (CANT_TELL, "this machine's CPU")),
+        (at(4000, machine_cpu=0.95), (CANT_TELL, "this machine's CPU")),
+        (at(4000, rules=frozenset({"job-cpu"})), (CANT_TELL, "this machine's CPU")),
+        (at(4000, rules=frozenset({"above"})), (CANT_TELL, "a limit above the device")),
+        (at(4000, rules=frozenset({"busy"})), (CANT_TELL, "other I/O on the device")),
+        (at(4000, rules=frozenset({"cap"})), (FAIL, "the volume")),
+        (at(4000, latency_ns=1.2e6), (CANT_TELL, "queue too shallow")),
+        (at(4000, latency_ns=None), (FAIL, "the volume")),
+    ],
+)
+def test_a_flat_promise(found: Measured, expected: tuple[str, str]) -> None:
+    assert one(PLAIN, found) == expected
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [(12800, (CANT_TELL, INSTANCE_IOPS)), (13052, (CANT_TELL, INSTANCE_IOPS)),
+     (9000, (FAIL, "the volume")), (16000, (PASS, VOLUME_IOPS))],
+)  # fmt: skip
+def test_an_instance_that_allows_less(rate: float, expected: tuple[str, str]) -> None:
+    assert one(ON_SMALL, at(rate)) == expected
+
+
+@pytest.mark.parametrize(
+    ("rate", "base", "burst"),
+    [(3500, PASS, PASS), (2300, PASS, CANT_TELL), (3000, PASS, CANT_TELL), (2000, FAIL, FAIL)],
+)
+def test_a_promise_with_a_burst(rate: float, base: str, burst: str) -> None:
+    rows = judge(BURST, at(rate), SOFT)
+    assert [row.result for row in rows] == [base, burst]
+    assert [row.promised for row in rows] == [2300, 3500]
+
+
+def test_a_baseline_is_not_claimed_during_a_burst() -> None:
+    assert "during a burst" in judge(BURST, at(3500), SOFT)[0].why
+    assert "credits" in judge(BURST, at(2300), SOFT)[1].why
+
+
+def test_throughput_names_its_limit() -> None:
+    read = checks(promised(CATALOG.volume("aliyun/essd-pl1"), 500))[3]
+    assert one(read, at(350e6 / (1 << 20)))[1] == VOLUME_BW
+
+
+@pytest.mark.parametrize(
+    ("mean", "low", "expected"),
+    [(0.19e6, 0.18e6, PASS), (0.203e6, 0.2e6, PASS), (0.3e6, 0.28e6, FAIL),
+     (0.3e6, 0.19e6, CANT_TELL), (None, None, CANT_TELL)],
+)  # fmt: skip
+def test_latency(mean: float | None, low: float | None, expected: str) -> None:
+    check = checks(promised(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
+    assert check.kind == LATENCY
+    found = at(4000, latency_ns=mean, latency_low=low, latency_high=mean)
+    assert judge(check, found, SOFT)[0].result == expected
+
+
+def test_what_is_not_tested_is_not_told() -> None:
+    rows = untested(BURST, "no")
+    assert [row.result for row in rows] == [CANT_TELL, CANT_TELL]
+    assert not met(rows)
+
+
+def test_a_promise_is_met_only_if_something_passed() -> None:
+    good, bad = judge(PLAIN, at(5000), SOFT), judge(PLAIN, at(1000), SOFT)
+    assert met([*good, *untested(PLAIN, "no")])
+    assert not met([*good, *bad]) and not met([])
+
+
+def test_a_shallow_queue_is_seen() -> None:
+    assert too_shallow(PLAIN, at(4000, latency_ns=1.1e6))
+    assert not too_shallow(PLAIN, at(5000, latency_ns=1.1e6))
+    assert not too_shallow(PLAIN, at(4000, latency_ns=3e6))
+
+
+@given(st.floats(1, 1e6), st.floats(0, 0.5), st.sampled_from(["cap", "busy", "job-cpu", ""]),
+       st.floats(0, 1))  # fmt: skip
+def test_what_reaches_the_promise_never_fails(
+    rate: float, half: float, rule: str, cpu: float
+) -> None:
+    found = at(rate, half, rules=frozenset({rule}), job_cpu=cpu)
+    for check in (PLAIN, BURST, ON_SMALL):
+        rows = judge(check, found, SOFT)
+        assert all(row.result in (PASS, FAIL, CANT_TELL) for row in rows)
+        if rate >= check.promised:
+            assert rows[0].result == PASS
+        if rows[0].result == FAIL:
+            assert rate * (1 + half) < check.promised and rule not in ("busy", "job-cpu")
+
+
+def test_interval_of_constant_rates_is_a_point() -> None:
+    assert interval([100.0] * 10) == (100.0, 100.0, 100.0)
+
+
+def test_too_few_rates_have_no_interval() -> None:
+    assert interval([100.0] * 4)[1:] == (0.0, float("inf"))
+
+
+def test_the_interval_holds_the_mean_as_often_as_it_says() -> None:
+    chance = random.Random(7)
+    held = 0
+    for _ in range(1000):
+        rates = [chance.gauss(1000, 50) for _ in range(20)]
+        _, low, high = interval(rates)
+        held += low <= 1000 <= high
+    assert 925 <= held <= 975
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=5, max_size=60))
+def test_the_interval_is_around_the_mean_of_the_batches(rates: list[float]) -> None:
+    mean, low, high = interval(rates)
+    assert mean == pytest.approx(statistics.fmean(rates))
+    assert 0 <= low <= high

@@ -1,0 +1,106 @@
+"""`iopstui promise` with a real fio, on scratch files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from program import iopstui
+
+OWN = """
+title = "Mine"
+[source.doc]
+page = "Page"
+date = 2024-05-31
+[class.slow]
+title = "Slow"
+iops = { base = 5, source = "doc" }
+throughput = { unit = "MB/s", base = 0.5, source = "doc" }
+[class.impossible]
+title = "Impossible"
+read_iops = { base = 900000000, source = "doc" }
+[class.sized]
+title = "Sized"
+size = { min = 100, max = 200, source = "doc" }
+iops = { per_gib = 1, source = "doc" }
+"""
+SHORT = ("--settle", "0", "--measure", "1", "--file-size", "8m")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    own = tmp_path / "config/iopstui/volumes"
+    own.mkdir(parents=True)
+    (own / "mine.toml").write_text(OWN)
+    (tmp_path / "work").mkdir()
+    return tmp_path
+
+
+def promise(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return iopstui("promise", *words, cwd=home / "work", XDG_CONFIG_HOME=str(home / "config"))
+
+
+def test_what_any_disk_delivers_passes(home: Path) -> None:
+    found = promise(home, "--volume", "mine/slow", *SHORT)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.count(" PASS") == 4 and "4 passed, 0 failed" in found.stdout
+    # what it writes, and for how long, is told before
+    assert "writes: a scratch file (8m)" in found.stderr
+    assert os.listdir(home / "work") == []
+
+
+def test_what_this_machine_cannot_do_is_no_fault_of_the_volume(home: Path) -> None:
+    found = promise(home, "--volume", "mine/impossible", *SHORT, "--json")
+    assert found.returncode == 4
+    data = json.loads(found.stdout)
+    assert data["met"] is False
+    row = data["rows"][0]
+    assert row["promised"] == 900e6 and 0 < row["measured"] < 900e6
+    assert row["result"] == "can't tell" and row["why"]
+
+
+def test_a_dry_run_changes_nothing(home: Path) -> None:
+    found = promise(home, "--volume", "mine/slow", "--dry-run")
+    assert found.returncode == 0 and "4 figures, about" in found.stdout
+    assert "random reads, 4 KiB: 10 s" in found.stdout
+    assert os.listdir(home / "work") == []
+
+
+def test_without_a_class_nothing_is_measured(home: Path) -> None:
+    found = promise(home)
+    assert found.returncode == 2 and "--volume" in found.stderr and not found.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--volume", "aws/gp4"), 2, "Did you mean"),
+        (("--volume", "aws/io2", "--size", "100g"), 2, "Name them: --iops"),
+        (("--volume", "mine/sized", "--size", "50g"), 2, "cannot be smaller than 100"),
+        (("--volume", "gp3", "--size", "1g", "--instance", "azure/Standard_D2s_v3"), 2,
+         "another provider"),
+        (("--volume", "mine/slow", "--file-size", "many"), 2, "many"),
+        (("nothing/there", "--volume", "mine/slow"), 2, "nothing/there"),
+        (("--volume", "mine/slow", "--measure", "0"), 2, "not a number of seconds"),
+        (("--volume", "mine/slow", "--write-budget", "1m", "--file-size", "8m"), 1, "budget"),
+    ],
+)  # fmt: skip
+def test_bad_input(home: Path, words: tuple[str, ...], code: int, told: str) -> None:
+    found = promise(home, *words)
+    assert (found.returncode, told in found.stderr) == (code, True), found.stderr
+    assert os.listdir(home / "work") == []
+
+
+def test_a_file_is_only_read_unless_it_is_named_twice(home: Path) -> None:
+    file = home / "work/disk.img"
+    file.write_bytes(os.urandom(1 << 20))
+    before = file.read_bytes()
+    found = promise(home, str(file), "--volume", "mine/slow", "--settle", "0", "--measure", "1")
+    assert found.returncode == 0 and "2 cannot be told" in found.stdout, found.stderr
+    assert f"--destroy-data {file}" in found.stdout
+    assert file.read_bytes() == before
+    refused = promise(home, str(file), "--volume", "mine/slow", "--destroy-data", "/dev/null")
+    assert refused.returncode in (2, 3) and file.read_bytes() == before

@@ -1,0 +1,167 @@
+"""Events of the block layer and of fio's system calls, from the kernel's own trace (tracefs)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+TRACING = Path("/sys/kernel/tracing")
+INSTANCE = TRACING / "instances" / "iopstui-waits"
+MIB_PER_CPU = 48
+BLOCK = ("block_bio_queue", "block_bio_complete", "block_bio_remap", "block_rq_issue",
+         "block_rq_complete")  # fmt: skip
+CALLS = ("io_submit", "io_getevents", "pread64", "pwrite64", "fsync", "fdatasync")
+SCHED = {
+    "sched_switch": 'prev_comm == "fio" || next_comm == "fio"',
+    "sched_wakeup": 'comm == "fio"',
+    "sched_wakeup_new": 'comm == "fio"',
+}
+_LINE = re.compile(r"\s*(.+)-(\d+)\s+\[\d+\]\s+\S+\s+([\d.]+): (\w+)(.*)")
+_BLOCK = re.compile(
+    r": (\d+),(\d+) (\S+) (?:\d+ )?(?:\(.*?\) )?(\d+) \+ (\d+)"
+    r"(?: <- \((\d+),(\d+)\) (\d+)|.*\[(.*)\])"
+)
+_FIELD = re.compile(r"(\w+)=(\S+)")
+
+Device = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEvent:
+    """``name`` is the tracepoint's without "block_"; ``t`` in seconds of CLOCK_MONOTONIC. ``old``
+    and ``old_sector`` are those above a remap, ``comm`` the task that queued it."""
+
+    t: float
+    name: str
+    task: int
+    device: Device
+    kind: str
+    sector: int
+    sectors: int
+    old: Device | None = None
+    old_sector: int = 0
+    comm: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallEvent:
+    """A system call of fio begins, or ends with ``result``."""
+
+    t: float
+    name: str
+    task: int
+    result: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SchedEvent:
+    """A task of fio became ready to run, got a CPU, or lost it (``ready``: it still wants one)."""
+
+    t: float
+    name: str
+    task: int
+    ready: bool = False
+
+
+Event = BlockEvent | CallEvent | SchedEvent
+
+
+class IoTrace:
+    """Switches the tracepoints on, for these devices alone, in an instance of its own."""
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        self._devices = devices
+
+    def __enter__(self) -> IoTrace:
+        INSTANCE.mkdir(exist_ok=True)
+        _write("tracing_on", "0")
+        _write("trace_clock", "mono")
+        _write("options/overwrite", "0")
+        _write("buffer_size_kb", str(MIB_PER_CPU << 10))
+        _write("trace", "")
+        only = " || ".join(f"dev == {major << 20 | minor}" for major, minor in self._devices)
+        for name in BLOCK:
+            _write(f"events/block/{name}/filter", only)
+            _write(f"events/block/{name}/enable", "1")
+        for name in CALLS:
+            for side in ("enter", "exit"):
+                _write(f"events/syscalls/sys_{side}_{name}/filter", 'comm == "fio"')
+                _write(f"events/syscalls/sys_{side}_{name}/enable", "1")
+        for name, condition in SCHED.items():
+            _write(f"events/sched/{name}/filter", condition)
+            _write(f"events/sched/{name}/enable", "1")
+        _write("tracing_on", "1")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _write("tracing_on", "0")
+        INSTANCE.rmdir()
+
+    def events(self) -> list[Event]:
+        """All events so far. Raises RuntimeError if some were lost."""
+        _write("tracing_on", "0")
+        lost = 0
+        for file in INSTANCE.glob("per_cpu/cpu*/stats"):
+            words = dict(line.split(":", 1) for line in file.read_text().splitlines())
+            lost += int(words["overrun"]) + int(words["dropped events"])
+        if lost:
+            raise RuntimeError(f"{lost} trace events were lost: the buffers are too small")
+        with open(INSTANCE / "trace", encoding="utf-8", errors="replace") as file:
+            return list(parse(file))
+
+
+def _write(name: str, text: str) -> None:
+    (INSTANCE / name).write_text(text)
+
+
+def parse(lines: Iterable[str]) -> Iterator[Event]:
+    """The events that these lines of tracefs's file ``trace`` describe."""
+    for line in lines:
+        found = _LINE.match(line)
+        if found is None:
+            continue
+        task, t, name, rest = int(found[2]), float(found[3]), found[4], found[5]
+        if name.startswith("block_"):
+            event = _block(t, name.removeprefix("block_"), task, rest)
+            if event is not None:
+                yield event
+        elif name.startswith("sys_"):
+            result = int(rest.split("->", 1)[1], 0) if "->" in rest else None
+            if result is not None and result >= 1 << 63:
+                result -= 1 << 64
+            yield CallEvent(t, name.removeprefix("sys_"), task, result)
+        else:
+            yield from _sched(t, name, rest)
+
+
+def _block(t: float, name: str, task: int, rest: str) -> BlockEvent | None:
+    found = _BLOCK.match(rest)
+    if found is None:
+        return None
+    old = (int(found[6]), int(found[7])) if found[6] else None
+    return BlockEvent(
+        t, name, task, (int(found[1]), int(found[2])), found[3], int(found[4]), int(found[5]),
+        old, int(found[8] or 0), found[9] or "",
+    )  # fmt: skip
+
+
+def _sched(t: float, name: str, rest: str) -> Iterator[SchedEvent]:
+    words = dict(_FIELD.findall(rest))
+    if name != "sched_switch":
+        head = rest.split("comm=", 1)[-1]
+        if head.startswith("fio "):
+            yield SchedEvent(t, "wakeup", int(words["pid"]))
+        return
+    if words.get("prev_comm") == "fio":
+        ready = words["prev_state"].startswith("R")
+        yield SchedEvent(t, "out", int(words["prev_pid"]), ready)
+    if words.get("next_comm") == "fio":
+        yield SchedEvent(t, "in", int(words["next_pid"]))

@@ -1,0 +1,116 @@
+"""A recording's waits against the trace's, part by part."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from io_places import ABOVE, CPU, DEVICE, IOS, QUEUE
+
+from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame, FrameBuilder
+from iopstui.model.metrics.waits import MeanWaits, Waits
+from iopstui.recording.reader import Recording, SampleRecord
+
+PART, FLAT = 0.1, 0.5
+COLUMNS = ("stack", "job", "part", "iopstui", "trace", "error", "worst second")
+
+Kept = dict[str, Any]
+"""What the trace said of one job: "stack", "job", "tree" (its devices from the top down), "spans"
+(the seconds of CLOCK_MONOTONIC), "places" (the mean number of I/Os at each place, by span)."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One part of one job: means of all its seconds, and the largest error of one second."""
+
+    stack: str
+    job: str
+    part: str
+    ours: float
+    theirs: float
+    worst: float
+
+    @property
+    def off(self) -> bool:
+        """Whether it is beyond both bounds."""
+        return abs(self.ours - self.theirs) > max(FLAT, PART * self.theirs)
+
+    def line(self) -> str:
+        """For the table."""
+        mark = " OFF" if self.off else ""
+        cells = (self.stack, self.job, self.part, f"{self.ours:.2f}", f"{self.theirs:.2f}",
+                 f"{self.ours - self.theirs:+.2f}{mark}", f"{self.worst:.2f}")  # fmt: skip
+        return f"| {' | '.join(cells)} |"
+
+
+def head() -> str:
+    """Two lines above the table."""
+    return f"| {' | '.join(COLUMNS)} |\n|---|---|---|---:|---:|---:|---:|"
+
+
+def short_table(found: Iterable[Row]) -> Iterator[str]:
+    """The same with a line for each job: "ours / the trace's" of each part."""
+    jobs: dict[tuple[str, str], list[Row]] = {}
+    for row in found:
+        jobs.setdefault((row.stack, row.job), []).append(row)
+    yield "| stack | job | in flight | CPU | above | devices |\n|---|---|---:|---:|---:|---|"
+    for (stack, job), parts in jobs.items():
+        cells = {row.part: f"{row.ours:.1f} / {row.theirs:.1f}{' !' * row.off}" for row in parts}
+        own = [cells.pop(name, "–") for name in (IOS, CPU, ABOVE)]
+        devices = ", ".join(f"{name} {cell}" for name, cell in cells.items())
+        yield f"| {stack} | {job} | {' | '.join(own)} | {devices} |"
+
+
+def seconds(file: Path) -> Iterator[tuple[tuple[float, float], Waits]]:
+    """The whole intervals of a recording's run, as (seconds of CLOCK_MONOTONIC, waits): without the
+    first one, in which fio began."""
+    with Recording(file) as recording:
+        target = recording.header.target
+        builder = FrameBuilder(opened=target.opened, links=target.links)
+        before, began = 0.0, False
+        for record in recording.records():
+            if not isinstance(record, SampleRecord) or record.raw.kernel is None:
+                continue
+            frame, now = builder.feed(record.raw), record.raw.kernel.monotonic_ns / 1e9
+            whole = _whole(frame)
+            if began and whole and frame.waits is not None and not frame.waits.stalled:
+                yield (before, now), frame.waits
+            before, began = now, began or whole
+
+
+def _whole(frame: Frame) -> bool:
+    return bool(frame.fio and frame.jobs and not {FINAL, PARTIAL, RAMP} & frame.flags)
+
+
+def rows(kept: Kept, recording: Path) -> Iterator[Row]:
+    """A row for each part that iopstui has a figure for."""
+    by_span = dict(zip(map(tuple, kept["spans"]), kept["places"], strict=True))
+    mean, found, places, lengths = MeanWaits(), [], [], []
+    for span, waits in seconds(recording):
+        found.append(waits)
+        places.append(by_span[span])
+        lengths.append(span[1] - span[0])
+        mean.add(waits, lengths[-1])
+    whole = mean.value
+    if whole is None:
+        print(f"waits: {kept['stack']}, {kept['job']}: no second was measured", file=sys.stderr)
+        return
+    for part in (IOS, CPU, ABOVE, *kept["tree"], QUEUE, DEVICE):
+        ours = _part(whole, part)
+        if ours is None:
+            continue
+        theirs = [one[part] for one in places]
+        errors = [abs((_part(waits, part) or 0.0) - value)
+                  for waits, value in zip(found, theirs, strict=True)]  # fmt: skip
+        total = sum(length * value for length, value in zip(lengths, theirs, strict=True))
+        yield Row(kept["stack"], kept["job"], part, ours, total / sum(lengths), max(errors))
+
+
+def _part(waits: Waits, part: str) -> float | None:
+    if part in (IOS, CPU, ABOVE, QUEUE, DEVICE):
+        value: float | None = getattr(waits, part)
+        return value
+    return waits.layers.get(part, 0.0)
