@@ -6,7 +6,7 @@ The main figures only: JSON lines carry everything. Empty is missing.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, TextIO
 
@@ -23,6 +23,20 @@ _HEAD = ("t", "wall_ms", "utc", "step", "seconds", "flags.*")
 _FORMULA = ("=", "+", "-", "@")
 _WAITS = ("ios", "cpu", "above", "queue", "device", "unknown")
 _LEFT_OUT = {"ios", "bytes", "n", "bins_of", "bins"}
+
+
+class CsvFile:
+    """Rows of cells under one head; what is not known stays empty."""
+
+    def __init__(self, out: TextIO, head: Iterable[str]) -> None:
+        self._out = out
+        self._writer = csv.writer(out, lineterminator="\n")
+        self._writer.writerow(head)
+
+    def row(self, cells: Iterable[Any]) -> None:
+        """Write one row at once."""
+        self._writer.writerow("" if cell is None else cell for cell in cells)
+        self._out.flush()
 
 
 class CsvSink:

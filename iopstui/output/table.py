@@ -22,6 +22,7 @@ from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import probe_text, summary_text
+from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 HEADER_EVERY = 20
@@ -55,7 +56,13 @@ _EXPLAINED = (
         "iodepth × numjobs (a bug of this fio version); the IOPS are not affected",
     ),
 )
-_SHOWN = ("p50", "p99", "p99.9")
+MIB_S = Column("bw", "MiB/s", 5, units.mib)
+RANKS = tuple(
+    Column(f"percentiles/{name}", name, 7, units.latency) for name in ("p50", "p99", "p99.9")
+)
+RATES = (Column("r_s", "r/s", 5, units.number), Column("w_s", "w/s", 5, units.number))
+QUEUE = (Column("aqu_sz", "aqu-sz", 6, units.number), Column("util", "util", 4, units.percent))
+DEVICE = (*RATES, *QUEUE)
 
 
 class TableSink:
@@ -143,10 +150,8 @@ def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> 
     name = f"{len(on)} devices {how}" if len(on) > 1 else (on or ("no device",))[0]
     name = units.cut(printable(name), 24)
     groups = f"{'':5} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
-    columns = [f"{'time':>5}", *(f"{name:>5}" for name in directions), f"{'MiB/s':>5}"]
-    columns += [f"{name:>7}" for name in _SHOWN]
-    columns += [f" {'r/s':>5}", f"{'w/s':>5}", f"{'aqu-sz':>6}", f"{'util':>4}"]
-    return f"{groups.rstrip()}\n{' '.join(columns)}"
+    names = [*(f"{name:>5}" for name in directions), head_line((MIB_S, *RANKS)), ""]
+    return f"{groups.rstrip()}\n {'time'} {' '.join(names)} {head_line(DEVICE)}"
 
 
 def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> list[str]:
@@ -164,28 +169,15 @@ def _layer(layer: Layer, disk: DiskRates | None) -> str:
     name = f"{BELOW * bool(layer.under)}{printable(layer.name)}"
     if layer.under > 1:
         name += f" (below {layer.under})"
-    return " ".join([f"{units.cut(name, LEFT):>{LEFT}}", *_device(disk)])
+    return f"{units.cut(name, LEFT):>{LEFT}}  {row_line(DEVICE, disk)}"
 
 
 def _row(frame: Frame, directions: tuple[str, ...], disk: DiskRates | None) -> str:
-    fio = frame.fio
-    total = fio.total if fio else None
+    total = frame.fio.total if frame.fio else None
     cells = [f"{units.clock(frame.t):>5}"]
     cells += [f"{_iops(frame, name, directions):>5}" for name in directions]
-    cells.append(f"{units.mib(total.bw if total else None):>5}")
-    percentiles = total.percentiles if total else {}
-    cells += [f"{units.latency(percentiles.get(name)):>7}" for name in _SHOWN]
-    cells += [*_device(disk), flag_words(frame.flags)]
-    return " ".join(cells).rstrip()
-
-
-def _device(disk: DiskRates | None) -> list[str]:
-    return [
-        f" {units.number(disk.r_s if disk else None):>5}",
-        f"{units.number(disk.w_s if disk else None):>5}",
-        f"{units.number(disk.aqu_sz if disk else None):>6}",
-        f"{units.percent(disk.util if disk else None):>4}",
-    ]
+    cells += [row_line((MIB_S, *RANKS), total), "", row_line(DEVICE, disk)]
+    return " ".join([*cells, flag_words(frame.flags)]).rstrip()
 
 
 def flag_words(present: frozenset[str]) -> str:

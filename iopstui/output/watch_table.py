@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from iopstui import format as units
@@ -12,7 +12,8 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import RequestStats
 from iopstui.model.rates import DiskRates
 from iopstui.output.narration import Narrator
-from iopstui.output.table import BELOW, HEADER_EVERY
+from iopstui.output.table import BELOW, HEADER_EVERY, QUEUE, RATES
+from iopstui.tables import Column, head_line, line, texts
 from iopstui.text import printable
 
 NAME_WIDTH = 10
@@ -54,10 +55,8 @@ class WatchTable:
 
 def header(probed: bool = False) -> str:
     """The line above the rows."""
-    waits = ("dev p50", "dev p99") if probed else ("r_await", "w_await")
-    names = ("r/s", "w/s", "rMB/s", "wMB/s")
-    cells = [f"{'UTC':>8} {'time':>8} {'disk':>{NAME_WIDTH}}", *(f"{name:>5}" for name in names)]
-    return " ".join([*cells, *(f"{name:>7}" for name in waits), "aqu-sz", "util"])
+    waits = _PROBED if probed else _AWAITS
+    return f"{'UTC':>8} {'time':>8} {'disk':>{NAME_WIDTH}} {head_line((*_RATES, *waits, *QUEUE))}"
 
 
 def rows(frame: Frame, target: Target, probed: bool = False) -> list[str]:
@@ -82,25 +81,19 @@ def _layer(layer: Layer) -> str:
 def _row(
     left: str, disk: DiskRates | None, frame: Frame, names: Sequence[str], probed: bool
 ) -> str:
-    cells = [
-        f"{units.number(disk.r_s if disk else None):>5}",
-        f"{units.number(disk.w_s if disk else None):>5}",
-        f"{units.mib(disk.r_bytes_s if disk else None):>5}",
-        f"{units.mib(disk.w_bytes_s if disk else None):>5}",
-    ]
-    waits = _probe(frame, names) if probed else _awaits(disk)
-    cells += [f"{units.latency(ns):>7}" for ns in waits]
-    cells.append(f"{units.number(disk.aqu_sz if disk else None):>6}")
-    cells.append(f"{units.percent(disk.util if disk else None):>4}")
-    return " ".join([left, *cells])
+    cells = [*texts(_RATES, disk)]
+    cells += texts(_PROBED, _probe(frame, names)) if probed else texts(_AWAITS, disk)
+    cells += texts(QUEUE, disk)
+    return f"{left} {line((*_RATES, *_AWAITS, *QUEUE), cells)}"
 
 
-def _awaits(disk: DiskRates | None) -> list[float | None]:
-    waits = (disk.r_await, disk.w_await) if disk else (None, None)
-    return [None if ms is None else ms * 1e6 for ms in waits]
-
-
-def _probe(frame: Frame, names: Sequence[str]) -> list[float | None]:
+def _probe(frame: Frame, names: Sequence[str]) -> Mapping[str, int]:
     found: RequestStats | None = frame.probe.together(names) if frame.probe else None
-    ranks = found.device.percentiles if found else {}
-    return [ranks.get("p50"), ranks.get("p99")]
+    return found.device.percentiles if found else {}
+
+
+_RATES = (
+    *RATES, Column("r_bytes_s", "rMB/s", 5, units.mib), Column("w_bytes_s", "wMB/s", 5, units.mib),
+)  # fmt: skip
+_AWAITS = tuple(Column(name, name, 7, units.milliseconds) for name in ("r_await", "w_await"))
+_PROBED = tuple(Column(name, f"dev {name}", 7, units.latency) for name in ("p50", "p99"))

@@ -26,6 +26,7 @@ from iopstui.report.series import points
 from iopstui.report.story import Story
 from iopstui.report.wording import comparing, repeating
 from iopstui.report.wording import recording as words
+from iopstui.session.run_rows import MARK_COLUMNS, RUN_COLUMNS
 
 MOST_SECONDS = 120
 MOST_OPEN = 3
@@ -112,10 +113,9 @@ def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterato
 def _several_runs(story: Story) -> Iterator[Block]:
     side = words.side_by_side(story)
     if side:
-        yield from (Text(words.SIDE_BY_SIDE), Table(words.SIDE_HEAD, side, left=2))
-    between = [*words.stretch_rows(story)]
-    if between:
-        yield from (Text(words.STRETCHES), Table(words.STRETCH_HEAD, between, left=2))
+        yield from (Text(words.SIDE_BY_SIDE), Table.of(RUN_COLUMNS, side, left=2))
+    if story.stretches:
+        yield from (Text(words.STRETCHES), Table.of(MARK_COLUMNS, story.stretches, left=2))
 
 
 def _runs(story: Story) -> Iterator[Block]:

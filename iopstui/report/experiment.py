@@ -25,28 +25,38 @@ from iopstui.model.experiment.load_curve import (
     drawn_axis,
     failure_lines,
     points_of,
-    within_text,
 )
 from iopstui.model.experiment.plan import IOPS, Axis, Plan, letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.repeated import places
 from iopstui.model.experiment.words import (
     ComparisonResults,
     cpu_text,
-    difference_text,
     method_text,
-    value_text,
 )
-from iopstui.output.experiment.compare import difference_object
-from iopstui.output.experiment.sweep import columns, curve_object, mean_object, pass_table, row
+from iopstui.output.experiment.compare import COLUMNS as COMPARED
+from iopstui.output.experiment.compare import cpu_columns, difference_columns, difference_object
+from iopstui.output.experiment.sweep import (
+    FIGURES,
+    MEANS,
+    curve_object,
+    labels,
+    mean_object,
+    pass_table,
+)
 from iopstui.session.tick.outcomes import FAIL, PASS, outcome_text
+from iopstui.tables import Column, texts, titles
 from iopstui.text import printable
 
 Row = tuple[str, ...]
 
-COMPARE_HEAD: Row = (
-    "run", "", "settings", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "CPU/IO", "most on",
-    "waits most in",
+
+def _most_waits(most: tuple[str, float] | None) -> str:
+    return f"{printable(most[0])} {most[1]:.1f}" if most else units.MISSING
+
+
+_WAITS = Column("point/most_waits", "waits most in", form=_most_waits)
+_INTERVALS = (
+    MEANS[0], replace(MEANS[2], title="IOPS, 95 %"), replace(MEANS[4], title="mean, 95 %")
 )  # fmt: skip
 CPUS_HEAD: Row = ("#", "settings", "CPU/IO", "completions ran on", "busiest")
 MOST_CPUS = 16
@@ -149,7 +159,12 @@ def ending(one: Experiment) -> str:
 def points_table(one: Experiment) -> tuple[Row, list[Row]]:
     """A row a point; with expectations a last column of outcomes."""
     if one.plan.variants:
-        return COMPARE_HEAD, [_compared(event, one.plan) for event in one.ordered]
+        names = [printable(variant.label) for variant in one.plan.variants]
+        return ("run", "", "settings", *titles(COMPARED), _WAITS.title), [
+            (str(event.index + 1), letter(event.variant), names[event.variant],
+             *texts(COMPARED, event), _WAITS.text(event))
+            for event in one.ordered
+        ]  # fmt: skip
     head, rows = _swept(one)
     if not one.expectations:
         return head, rows
@@ -159,39 +174,15 @@ def points_table(one: Experiment) -> tuple[Row, list[Row]]:
 
 def _swept(one: Experiment) -> tuple[Row, list[Row]]:
     """The rows of a sweep's points; of several runs each the means, with intervals."""
-    once, place = replace(one.plan, repeats=1), places(one.plan)
-    head = [*(title for title, _ in columns(once)), "waits most in"]
-    rows = [[*row(once, event, place), _most_waits(event)] for event in one.measured]
-    if one.plan.repeats > 1:
-        head += ["runs", "IOPS, 95 %", "mean, 95 %"]
-        for cells, event in zip(rows, one.measured, strict=True):
-            point = event.point
-            cells += [str(point.runs), within_text(point.iops_within, units.number),
-                      within_text(point.latency_within, units.latency)]  # fmt: skip
-    return tuple(head), [tuple(cells) for cells in rows]
-
-
-def _most_waits(event: PointFinished) -> str:
-    most = event.point.most_waits
-    return f"{printable(most[0])} {most[1]:.1f}" if most else units.MISSING
+    columns = [*labels(replace(one.plan, repeats=1)), *FIGURES, _WAITS]
+    columns += _INTERVALS if one.plan.repeats > 1 else ()
+    return titles(columns), [texts(columns, event) for event in one.measured]
 
 
 def _verdict(event: PointFinished) -> str:
     if any(outcome.passed is None for outcome in event.outcomes):
         return units.MISSING
     return PASS if all(outcome.passed for outcome in event.outcomes) else FAIL
-
-
-def _compared(event: PointFinished, plan: Plan) -> Row:
-    point = event.point
-    most = sorted(point.completions.items(), key=lambda one: -one[1])[:1]
-    return (
-        str(event.index + 1), letter(event.variant), printable(plan.variants[event.variant].label),
-        units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns),
-        *(units.latency(ns) for ns in (point.p50_ns, point.p99_ns, point.p999_ns)),
-        cpu_text(point.cpu_us), "".join(f"CPU {cpu}, {100 * share:.0f} %" for cpu, share in most),
-        _most_waits(event),
-    )  # fmt: skip
 
 
 def result_sentences(one: Experiment) -> list[str]:
@@ -222,40 +213,21 @@ def verdict_grid(one: Experiment) -> str:
 def differences(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
     """For each variant after the first: every figure of both, and the difference."""
     results = one.results()
-    if results.complete < results.least:
-        return
-    for number, tested in enumerate(results.tested, 1):
-        first, second = letter(0), letter(number)
-        head = ("figure", first, second, f"{second} against {first}, 95 %", "shown")
-        yield head, [
-            (
-                each.metric.name, value_text(each.metric.unit, each.first),
-                value_text(each.metric.unit, each.second), difference_text(each),
-                "yes" if each.shown else "no",
-            )
-            for each in tested
-        ]  # fmt: skip
+    if results.complete >= results.least:
+        for number, tested in enumerate(results.tested, 1):
+            columns = difference_columns(number)
+            yield titles(columns), [texts(columns, each) for each in tested]
 
 
 def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
     """For each variant after the first: the CPUs whose load changed most."""
     results = one.results()
-    if results.complete < results.least:
-        return
-    for number, shifts in enumerate(results.shifts, 1):
-        first, second = letter(0), letter(number)
-        head = ("CPU", f"load % {first}", second, "shown", f"completions % {first}", second,
-                "shown")  # fmt: skip
-        rows = [
-            (
-                str(shift.cpu), *(f"{load:.1f}" for load in shift.load),
-                "yes" if shift.shown else "no", *(f"{100 * c:.0f}" for c in shift.completions),
-                "yes" if shift.moved else "no",
-            )
-            for shift in sorted(shifts[:MOST_CPUS], key=lambda shift: shift.cpu)
-        ]  # fmt: skip
-        if rows:
-            yield head, rows
+    if results.complete >= results.least:
+        for number, shifts in enumerate(results.shifts, 1):
+            columns = cpu_columns(number)
+            rows = sorted(shifts[:MOST_CPUS], key=lambda shift: shift.cpu)
+            if rows:
+                yield titles(columns), [texts(columns, shift) for shift in rows]
 
 
 def point_cpus(one: Experiment) -> tuple[Row, list[Row]]:
@@ -284,7 +256,7 @@ def method(one: Experiment) -> str:
     if results is None or results.complete < results.least:
         return ""
     text = method_text(one.plan)
-    return text[0].upper() + text[1:].replace("; * = shown at 5 %", "; shown: at 5 %") + "."
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from iopstui.tables import Column, texts, titles
 from iopstui.text import printable
 
 # an underscore inside a word is none of emphasis
@@ -51,6 +52,11 @@ class Table:
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     left: int = 1
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], rows: Iterable[object], left: int = 1) -> Table:
+        """A table of these columns."""
+        return cls(titles(columns), [texts(columns, row) for row in rows], left)
 
 
 @dataclass(frozen=True, slots=True)

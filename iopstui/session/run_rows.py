@@ -11,14 +11,50 @@ from iopstui import format as f
 from iopstui.events import Event, FrameReady, Mark, StepFinished, StepStarted, TunableChanged
 from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory, RunRow
+from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 WIDTH = 80
-_WHAT = 28
-_MARKED = 32
-_HEAD = ("IOPS", "change", "MiB/s", "p50", "p99", "aqu-sz", "s")
-_WIDTHS = (6, 9, 6, 7, 7, 7, 5)
 _MARKS = {DONE: "", RUNS: "", STOPPED: "", FAILED: "failed: "}
+
+
+def _dense(ns: float | None) -> str:
+    return f.latency(ns, "")
+
+
+def _seconds(count: float | None) -> str:
+    return f.missing(count, "{:.0f}")
+
+
+RUN_COLUMNS = (
+    Column("step", "run", 4),
+    Column("what", "what was changed", 27, printable, left=True),
+    Column("iops", "IOPS", 5, f.number),
+    Column("to_before", "change", 8, f.change),
+    Column("bw", "MiB/s", 5, f.mib),
+    Column("p50_ns", "p50", 6, _dense),
+    Column("p99_ns", "p99", 6, _dense),
+    Column("aqu_sz", "aqu-sz", 6, f.number),
+    Column("util", "util %", 6, f.percent),
+    Column("seconds", "s", 5, _seconds),
+    Column("ended", "ended", 8, lambda ended: "no end" if ended == RUNS else ended, left=True),
+)
+_TEXT_COLUMNS = (
+    RUN_COLUMNS[0],
+    Column("", "what was changed", 27, left=True,
+           of=lambda row: printable(_MARKS[row.ended] + row.what)),
+    *(column for column in RUN_COLUMNS[2:] if column.id not in ("util", "ended")),
+)  # fmt: skip
+MARK_COLUMNS = (
+    Column("time", " time", 15, left=True,
+           of=lambda one: f" {f.clock(one.start)}-{f.clock(one.end)}"),
+    Column("text", "from this mark on", 32, printable, left=True),
+    Column("iops", "IOPS", 7, of=lambda one: f.number(one.iops) + ("" if one.by_fio else " d")),
+    Column("bw", "MiB/s", 7, f.mib),
+    Column("p99_ns", "p99", 8, _dense),
+    Column("seconds", "s", 5, _seconds),
+)  # fmt: skip
+"""IOPS and MiB/s are means; the device's, where no job ran, have a "d"."""
 
 
 def add_run_event(history: RunHistory, event: Event) -> None:
@@ -47,24 +83,12 @@ def add_mark_event(stretches: MarkIntervals, event: Event) -> None:
 
 
 def mark_interval_rows(stretches: Sequence[MarkInterval]) -> Iterator[str]:
-    """A table of at most 80 columns, the oldest stretch first; IOPS and MiB/s are means."""
-    heads = ("IOPS", "MiB/s", "p99", "s")
-    widths = (8, 8, 9, 6)
-    cells = (cell.rjust(width) for cell, width in zip(heads, widths, strict=True))
-    yield f" {'time':<14} {'from this mark on':{_MARKED}}{''.join(cells)}"
+    """A table of at most 80 columns, the oldest stretch first."""
+    yield head_line(MARK_COLUMNS)
     for one in stretches:
-        time = f"{f.clock(one.start)}-{f.clock(one.end)}"
-        values = mark_interval_cells(one)
-        cells = (cell.rjust(width) for cell, width in zip(values, widths, strict=True))
-        yield f" {time:<14} {f.cut(printable(one.text), _MARKED):{_MARKED}}{''.join(cells)}"
+        yield row_line(MARK_COLUMNS, one)
     if not all(one.by_fio for one in stretches):
         yield " d: of the device, as no job ran"
-
-
-def mark_interval_cells(one: MarkInterval) -> tuple[str, str, str, str]:
-    """IOPS, MiB/s, p99 and seconds; the device's, where no job ran, are told so by a "d"."""
-    iops = f.number(one.iops) + ("" if one.by_fio else " d")
-    return iops, f.mib(one.bw), f.latency(one.p99_ns, ""), f"{one.seconds:.0f}"
 
 
 def run_outcome(row: RunRow) -> str:
@@ -83,18 +107,11 @@ def run_outcome(row: RunRow) -> str:
 def text_rows(rows: Sequence[RunRow]) -> Iterator[str]:
     """A table of at most 80 columns, the oldest run first; ``change`` is that of IOPS to the run
     before."""
-    cells = (cell.rjust(width) for cell, width in zip(_HEAD, _WIDTHS, strict=True))
-    yield f" run {'what was changed':{_WHAT}}{''.join(cells)}"
+    yield head_line(_TEXT_COLUMNS)
     for row in rows:
-        values = (
-            f.number(row.iops), f.change(row.to_before), f.mib(row.bw), f.latency(row.p50_ns, ""),
-            f.latency(row.p99_ns, ""), f.number(row.aqu_sz), seconds(row),
-        )  # fmt: skip
-        what = f.cut(printable(_MARKS[row.ended] + row.what), _WHAT)
-        cells = (cell.rjust(width) for cell, width in zip(values, _WIDTHS, strict=True))
-        yield f"{row.step:>4} {what:{_WHAT}}{''.join(cells)}"
+        yield row_line(_TEXT_COLUMNS, row)
 
 
 def seconds(row: RunRow) -> str:
     """How many seconds were measured."""
-    return f.MISSING if row.seconds is None else f"{row.seconds:.0f}"
+    return _seconds(row.seconds)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import TextIO
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TextIO, cast
 
 from iopstui import format as units
 from iopstui.events import PointFailed, PointFinished
@@ -20,12 +20,27 @@ from iopstui.model.experiment.words import (
     method_text,
     value_text,
 )
-from iopstui.output.experiment.sink import CsvFile, ExperimentSink, JsonLines, point_object
+from iopstui.output.csv_out import CsvFile
+from iopstui.output.experiment.sink import ExperimentSink, JsonLines, point_object
+from iopstui.output.experiment.sweep import FIGURES
 from iopstui.output.jsonl import Object
 from iopstui.output.verdict import wrapped
+from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 NAME_WIDTH = 26
+
+
+def _most(completions: Mapping[int, float]) -> str:
+    most = max(completions.items(), key=lambda one: one[1], default=None)
+    return "" if most is None else f"CPU {most[0]}, {100 * most[1]:.0f} %"
+
+
+COLUMNS = (
+    *(replace(column, width=7) for column in FIGURES[:6]),
+    Column("point/cpu_us", "CPU/IO", 7, cpu_text),
+    Column("point/completions", "most on", 12, _most, left=True),
+)
 
 
 class CompareOut(ExperimentSink[ComparisonResults]):
@@ -60,6 +75,40 @@ class CompareOut(ExperimentSink[ComparisonResults]):
         return CompareCsv(self.plan, out)
 
 
+def _yes(shown: bool) -> str:
+    return "yes" if shown else "no"
+
+
+def difference_columns(number: int) -> Sequence[Column]:
+    """Every figure of the first variant and of variant ``number``, and the difference."""
+    first, second = letter(0), letter(number)
+    return (
+        Column("metric/name", "figure", NAME_WIDTH, left=True),
+        Column("first", first, 8, of=lambda one: value_text(one.metric.unit, one.first)),
+        Column("second", second, 8, of=lambda one: value_text(one.metric.unit, one.second)),
+        Column("", f"{second} against {first}, 95 %", 29, of=difference_text),
+        Column("shown", "shown", 5, _yes),
+    )
+
+
+def cpu_columns(number: int) -> Sequence[Column]:
+    """A CPU's load, and its share of the completions, under the first variant and ``number``."""
+    first, second = letter(0), letter(number)
+    return (
+        Column("cpu", "CPU", 3),
+        *(Column("", title, 8, "{:.1f}".format, of=_part("load", n))
+          for n, title in enumerate((f"load % {first}", second))),
+        Column("shown", "shown", 5, _yes),
+        *(Column("", title, 15, lambda share: f"{100 * share:.0f}", of=_part("completions", n))
+          for n, title in enumerate((f"completions % {first}", second))),
+        Column("moved", "shown", 5, _yes),
+    )  # fmt: skip
+
+
+def _part(name: str, place: int) -> Callable[[CpuShift], float]:
+    return lambda shift: cast(float, getattr(shift, name)[place])
+
+
 class CompareTable:
     """A row a run, then a row a figure."""
 
@@ -68,20 +117,11 @@ class CompareTable:
         self._out = out
         for number, variant in enumerate(plan.variants):
             self._print(f"{letter(number)}: {printable(variant.label)}")
-        titles = [f"{'run':>4}", " ", *(f"{t:>7}" for t in ("IOPS", "MiB/s", "mean", "p50", "p99",
-                                                           "p99.9", "CPU/IO"))]  # fmt: skip
-        self._print("\n" + " ".join(titles) + "  most on")
+        self._print(f"\n run   {head_line(COLUMNS)}")
 
     def point(self, event: PointFinished) -> None:
         """Write one run."""
-        point = event.point
-        cells = [units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns)]
-        cells += [units.latency(ns) for ns in (point.p50_ns, point.p99_ns, point.p999_ns)]
-        cells.append(cpu_text(point.cpu_us))
-        most = sorted(point.completions.items(), key=lambda one: -one[1])[:1]
-        spread = "".join(f"CPU{cpu} {100 * share:.0f}%" for cpu, share in most)
-        row = " ".join(cell.rjust(7) for cell in cells)
-        self._print(f"{event.index + 1:>4} {letter(event.variant)} {row}  {spread}".rstrip())
+        self._print(f"{event.index + 1:>4} {letter(event.variant)} {row_line(COLUMNS, event)}")
 
     def failed(self, event: PointFailed) -> None:
         """Nothing: a comparison ends with the first run that fails."""
@@ -90,7 +130,7 @@ class CompareTable:
         """Write what differs."""
         if results.complete >= results.least:
             for number, tested in enumerate(results.tested, 1):
-                self._figures(number, tested)
+                self._rows(difference_columns(number), tested)
                 self._cpus(number, results.shifts[number - 1])
         self._print("")
         for line in results.verdicts():
@@ -98,29 +138,17 @@ class CompareTable:
         if results.complete >= results.least:
             self._print(wrapped(f"({method_text(self._plan)})", 0, 1))
 
-    def _figures(self, number: int, tested: Sequence[FigureComparison]) -> None:
-        first, second = letter(0), letter(number)
-        self._print(f"\n{'':{NAME_WIDTH}}{first:>8}{second:>9}  {second} against {first}")
-        for one in tested:
-            means = [value_text(one.metric.unit, mean) for mean in (one.first, one.second)]
-            text = f"{one.metric.name:<{NAME_WIDTH}}{means[0]:>8} {means[1]:>8}  "
-            self._print(text + difference_text(one) + (" *" if one.shown else ""))
+    def _rows(self, columns: Sequence[Column], rows: Sequence[object]) -> None:
+        self._print("\n" + head_line(columns))
+        for row in rows:
+            self._print(row_line(columns, row))
 
     def _cpus(self, number: int, shifts: Sequence[CpuShift]) -> None:
-        first, second = letter(0), letter(number)
-        if not shifts:
-            return
         chosen = sorted(shifts[:CPUS_SHOWN], key=lambda shift: shift.cpu)
-        more = f" (of {len(shifts)}, the most changed)" if len(shifts) > len(chosen) else ""
-        self._print(
-            f"\nCPU{more:<28} load % {first:>2}{second:>6}   completions % {first:>2}{second:>6}"
-        )
-        for shift in chosen:
-            mark = " *" if shift.shown else ""
-            loads = f"{shift.load[0]:>9.1f}{shift.load[1]:>6.1f}{mark:<3}"
-            done = "".join(f"{100 * share:>6.0f}" for share in shift.completions)
-            moved = " *" if shift.moved else ""
-            self._print(f"{shift.cpu:>3}{'':28}{loads}{'':11}{done}{moved}")
+        if chosen:
+            self._rows(cpu_columns(number), chosen)
+        if len(shifts) > len(chosen):
+            self._print(f"({len(chosen)} of {len(shifts)} CPUs: those whose load changed most)")
 
     def _print(self, text: str) -> None:
         units.put(text, self._out)

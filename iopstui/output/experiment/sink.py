@@ -6,7 +6,6 @@ its rows as a table, JSON lines and CSV (sweep.py, compare.py).
 
 from __future__ import annotations
 
-import csv
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, Generic, Protocol, TextIO, TypeVar
@@ -139,20 +138,6 @@ def point_object(event: PointFinished) -> Object:
     row["settings"] = dict(event.settings)
     del row["outcomes"]
     return row
-
-
-class CsvFile:
-    """Rows of cells under one head; what is not known stays empty."""
-
-    def __init__(self, out: TextIO, head: Iterable[str]) -> None:
-        self._out = out
-        self._writer = csv.writer(out, lineterminator="\n")
-        self._writer.writerow(head)
-
-    def row(self, cells: Iterable[Any]) -> None:
-        """Write one row at once."""
-        self._writer.writerow("" if cell is None else cell for cell in cells)
-        self._out.flush()
 
 
 class ReportedExperiment:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TextIO
 
@@ -17,11 +17,13 @@ from iopstui.model.experiment.load_curve import (
     within_text,
 )
 from iopstui.model.experiment.plan import Plan
-from iopstui.model.experiment.repeated import Key, places
-from iopstui.output.experiment.sink import CsvFile, ExperimentSink, JsonLines, point_object
+from iopstui.model.experiment.repeated import places
+from iopstui.output.csv_out import CsvFile
+from iopstui.output.experiment.sink import ExperimentSink, JsonLines, point_object
 from iopstui.output.jsonl import Object, event_object
 from iopstui.output.verdict import wrapped
 from iopstui.session.tick.outcomes import judged_event, outcome_text, value_text
+from iopstui.tables import Column, head_line, line, row_line, texts
 from iopstui.text import printable
 
 NAME_MOST = 14
@@ -76,26 +78,27 @@ class SweepTable:
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan
         self._out = out
-        self._columns = list(columns(plan))
-        self._places = places(plan)
+        self._labels = [*labels(plan)]
+        # with the run's number one has to go for 80 columns
+        figures = [one for one in FIGURES if plan.repeats == 1 or one.title != "aqu-sz"]
+        self._columns = [*self._labels, *figures]
         self._started = False
 
     def point(self, event: PointFinished) -> None:
         """Write one run and its outcomes."""
-        self._row(row(self._plan, event, self._places))
+        self._row(row_line(self._columns, event))
         for outcome in event.outcomes:
             self._print(wrapped(outcome_text(outcome), 6, 12))
 
     def failed(self, event: PointFailed) -> None:
         """Write a run that failed: the reason stands below the table."""
-        self._row([*label_cells(self._plan, event, self._places), "failed"])
+        self._row(line(self._columns, [*texts(self._labels, event), "failed"]))
 
-    def _row(self, cells: Sequence[str]) -> None:
+    def _row(self, text: str) -> None:
         if not self._started:
             self._started = True
-            self._print(" ".join(title.rjust(width) for title, width in self._columns))
-        texts = [cell.rjust(width) for cell, (_, width) in zip(cells, self._columns, strict=False)]
-        self._print(" ".join(texts))
+            self._print(head_line(self._columns))
+        self._print(text)
 
     def end(self, results: SweepResults) -> None:
         """Write what the whole sweep says."""
@@ -112,72 +115,53 @@ class SweepTable:
         units.put(text, self._out)
 
 
-FIGURES = (("IOPS", 5), ("MiB/s", 5), ("mean", 7), ("p50", 7), ("p99", 7), ("p99.9", 7),
-           ("aqu-sz", 6), ("N=X*R", 5), ("of", 4))  # fmt: skip
+FIGURES = (
+    Column("point/iops", "IOPS", 5, units.number), Column("point/bw", "MiB/s", 5, units.mib),
+    Column("point/latency_ns", "mean", 7, units.latency),
+    Column("point/p50_ns", "p50", 7, units.latency),
+    Column("point/p99_ns", "p99", 7, units.latency),
+    Column("point/p999_ns", "p99.9", 7, units.latency),
+    Column("point/aqu_sz", "aqu-sz", 6, units.number),
+    Column("little/seen", "N=X*R", 5, units.number),
+    Column("little", "of", 4, lambda law: units.missing(law.asked) + ("" if law.holds else "!")),
+)  # fmt: skip
+MEANS = (
+    Column("point/runs", "runs", 4), FIGURES[0],
+    Column("point/iops_within", "95 %", 13, lambda found: within_text(found, units.number)),
+    Column("point/latency_ns", "latency", 8, units.latency),
+    Column("point/latency_within", "95 %", 15, lambda found: within_text(found, units.latency)),
+    FIGURES[7],
+)  # fmt: skip
 
 
-def _figures(plan: Plan) -> Sequence[tuple[str, int]]:
-    """With the run's number one has to go for 80 columns."""
-    return [one for one in FIGURES if plan.repeats == 1 or one[0] != "aqu-sz"]
-
-
-def columns(plan: Plan) -> Iterator[tuple[str, int]]:
-    """Titles and widths of the table; 80 columns with one or two short axes."""
-    yield "#", max(2, len(str(plan.points)))
+def labels(plan: Plan) -> Iterator[Column]:
+    """The columns that say which point and run it is; 80 columns in all with one or two short
+    axes."""
+    place = places(plan)
+    yield Column("", "#", max(2, len(str(plan.points))),
+                 of=lambda event: place[(event.job, tuple(event.settings))] + 1)  # fmt: skip
     if len(plan.jobs) > 1:
-        yield "job", min(NAME_MOST, max(map(len, plan.jobs)))
+        yield Column("job", "job", min(NAME_MOST, max(map(len, plan.jobs))), _name)
     for axis in plan.axes:
-        yield (
-            units.cut(axis.name, NAME_MOST),
-            min(NAME_MOST, max(len(axis.name), *map(len, axis.values))),
-        )
+        width = min(NAME_MOST, max(len(axis.name), *map(len, axis.values)))
+        yield Column("", _name(axis.name), width, _name, of=_setting(axis.name))
     if plan.repeats > 1:
-        yield "run", max(3, len(str(plan.repeats)))
-    yield from _figures(plan)
+        yield Column("repeat", "run", max(3, len(str(plan.repeats))), lambda n: str(n + 1))
 
 
-def label_cells(
-    plan: Plan, event: PointFinished | PointFailed, place: Mapping[Key, int]
-) -> list[str]:
-    """Which point and run it is; ``place`` has each point's place in the plan."""
-    settings = dict(event.settings)
-    cells = [str(place[(event.job, tuple(event.settings))] + 1)]
-    if len(plan.jobs) > 1:
-        cells.append(units.cut(printable(event.job), NAME_MOST))
-    cells += [units.cut(printable(settings[axis.name]), NAME_MOST) for axis in plan.axes]
-    return [*cells, str(event.repeat + 1)] if plan.repeats > 1 else cells
+def _name(text: str) -> str:
+    return units.cut(printable(text), NAME_MOST)
 
 
-MEANS = (("IOPS", 6), ("95 %", 13), ("latency", 8), ("95 %", 15), ("N=X*R", 6))
+def _setting(name: str) -> Callable[[PointFinished | PointFailed], str]:
+    return lambda event: dict(event.settings)[name]
 
 
 def mean_rows(plan: Plan, points: Sequence[PointFinished]) -> Iterator[str]:
     """A table of the points, each the mean of its runs, with intervals."""
-    labels = [*list(columns(plan))[: -len(_figures(plan)) - 1], ("runs", 4)]
-    place = places(plan)
-    heads = [*labels, *MEANS]
-    yield " ".join(title.rjust(width) for title, width in heads)
-    for event in points:
-        one = event.point
-        cells = label_cells(plan, event, place)[:-1]
-        cells += [str(one.runs), units.number(one.iops), within_text(one.iops_within, units.number)]
-        cells += [units.latency(one.latency_ns), within_text(one.latency_within, units.latency)]
-        cells.append(units.number(event.little.seen))
-        yield " ".join(c.rjust(w) for c, (_, w) in zip(cells, heads, strict=True)).rstrip()
-
-
-def row(plan: Plan, event: PointFinished, place: Mapping[Key, int]) -> list[str]:
-    """The cells of one run; ``place`` as of ``label_cells``."""
-    point, law = event.point, event.little
-    cells = label_cells(plan, event, place)
-    cells += [units.number(point.iops), units.mib(point.bw), units.latency(point.latency_ns)]
-    cells += [units.latency(ns) for ns in (point.p50_ns, point.p99_ns, point.p999_ns)]
-    cells += [units.number(point.aqu_sz)] if plan.repeats == 1 else []
-    cells += [
-        units.number(law.seen),
-        (units.MISSING if law.asked is None else str(law.asked)) + ("" if law.holds else "!"),
-    ]
-    return cells
+    columns = [*[*labels(plan)][:-1], *MEANS]
+    yield head_line(columns)
+    yield from (row_line(columns, event) for event in points)
 
 
 class SweepJson:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import textwrap
 from collections.abc import Sequence
@@ -10,28 +9,36 @@ from typing import Protocol, TextIO
 
 from iopstui.fleet.merging.sums import Object
 from iopstui.fleet.scaling_curve import ScalePoint
-from iopstui.format import fit, latency, number, put
+from iopstui.format import latency, missing, number, put
 from iopstui.model.experiment.scaling import Scaling, scaling
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.model.rates import MIB
+from iopstui.output.csv_out import CsvFile
 from iopstui.output.fleet.wording import SHOWN, WIDTH
 from iopstui.output.jsonl import dumps
+from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 LABEL = "fleet"
-HEAD = ("hosts", "IOPS", "MiB/s", *SHOWN, "a host", "lowest", "highest", "linear")
-COLUMNS = ("hosts", "iops", "bw", *SHOWN, "iops_host", "iops_lowest", "iops_highest", "linear")
+COLUMNS = (
+    Column("hosts", "hosts", 5), Column("iops", "IOPS", 6, number),
+    Column("bw", "MiB/s", 6, lambda bw: number((bw or 0) / MIB)),
+    *(Column(name, name, 7, latency) for name in SHOWN),
+    Column("iops_host", "a host", 6, number), Column("iops_lowest", "lowest", 6, number),
+    Column("iops_highest", "highest", 7, number),
+    Column("linear", "linear", 7, lambda share: missing(share and 100 * share, "{:.3g} %")),
+)  # fmt: skip
 
 
-def figures(point: ScalePoint, first: ScalePoint) -> list[float | int | None]:
-    """By ``COLUMNS``; ``first`` is the first point of the curve."""
-    ranks = point.percentiles()
+def figures(point: ScalePoint, first: ScalePoint) -> dict[str, float | int | None]:
+    """By ids of ``COLUMNS``; ``first`` is the first point of the curve."""
     each = point.each.values()
-    return [
-        point.hosts, point.iops, point.bw, *(ranks.get(name) for name in SHOWN),
-        point.iops / point.hosts, min(each, default=None), max(each, default=None),
-        point.linear(first),
-    ]  # fmt: skip
+    return {
+        "hosts": point.hosts, "iops": point.iops, "bw": point.bw,
+        **{name: point.percentiles().get(name) for name in SHOWN},
+        "iops_host": point.iops / point.hosts, "iops_lowest": min(each, default=None),
+        "iops_highest": max(each, default=None), "linear": point.linear(first),
+    }  # fmt: skip
 
 
 class ScalingSink(Protocol):
@@ -64,29 +71,15 @@ class ScalingTable:
         """Print one."""
         if not self._any:
             self._any = True
-            self._print(_row(HEAD))
-        hosts, iops, bw, *ranks, one, low, high, linear = figures(point, first)
-        share = "–" if linear is None else f"{100 * linear:.3g} %"
-        self._print(_row((
-            str(hosts), number(iops), number((bw or 0) / MIB), *map(latency, ranks),
-            *map(number, (one, low, high)), share,
-        )))  # fmt: skip
+            put(head_line(COLUMNS), self._out)
+        put(row_line(COLUMNS, figures(point, first)), self._out)
 
     def end(self, found: Scaling) -> None:
         """Print what the points say together."""
-        self._print("")
+        put("", self._out)
         for words in found.words():
             for line in textwrap.wrap(words, WIDTH, subsequent_indent="  "):
-                self._print(line)
-
-    def _print(self, text: str) -> None:
-        self._out.write(fit(text, self._out.encoding) + "\n")
-        self._out.flush()
-
-
-def _row(cells: tuple[str, ...]) -> str:
-    widths = (5, 6, 6, 7, 7, 7, 6, 6, 7, 7)
-    return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+                put(line, self._out)
 
 
 class ScalingLines:
@@ -97,9 +90,8 @@ class ScalingLines:
 
     def point(self, point: ScalePoint, first: ScalePoint) -> None:
         """Write one."""
-        row = dict(zip(COLUMNS, figures(point, first), strict=True))
         self._write({
-            "event": "scale_point", "host": LABEL, "schema": SCHEMA, **row,
+            "event": "scale_point", "host": LABEL, "schema": SCHEMA, **figures(point, first),
             "met": point.met,
             "each": {printable(name): iops for name, iops in point.each.items()},
             "fio": point.sums.fio_object(),
@@ -128,15 +120,12 @@ class ScalingCsv:
     """A row for each point; the header at once."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
-        self._out, self._err = out, err
-        self._writer = csv.writer(out, lineterminator="\n")
-        self._writer.writerow(COLUMNS)
-        out.flush()
+        self._err = err
+        self._file = CsvFile(out, (column.id for column in COLUMNS))
 
     def point(self, point: ScalePoint, first: ScalePoint) -> None:
         """Write one."""
-        self._writer.writerow("" if cell is None else cell for cell in figures(point, first))
-        self._out.flush()
+        self._file.row(figures(point, first).values())
 
     def end(self, found: Scaling) -> None:
         """The law has no row."""

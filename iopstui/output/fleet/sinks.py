@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from typing import Protocol, TextIO
 
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import Object
-from iopstui.format import MISSING, cut, fit, latency, milliseconds, number, put, utc
+from iopstui.format import MISSING, cut, latency, milliseconds, number, put, utc
 from iopstui.model.rates import MIB
 from iopstui.model.samples import READ, WRITE
-from iopstui.output.csv_out import cell_text
+from iopstui.output.csv_out import CsvFile, cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 from iopstui.output.fleet.wording import SHOWN, ends, missing_hosts, whole_text
@@ -93,19 +92,14 @@ class TotalCsv:
     """A row for each second; the header at once."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
-        self._out, self._err = out, err
+        self._err = err
         self._words = _LossMessages(err)
-        self._writer = csv.writer(out, lineterminator="\n")
-        columns = (*head_columns(), *figure_columns())
-        self._writer.writerow(column.name for column in columns)
-        out.flush()
+        self._file = CsvFile(out, (one.name for one in (*head_columns(), *figure_columns())))
 
     def second(self, second: MergedSecond) -> None:
         """Write one second."""
         self._words.second(second)
-        row = [*head_cells(second), *figure_cells(second.sums)]
-        self._writer.writerow(cell_text(cell) for cell in row)
-        self._out.flush()
+        self._file.row(map(cell_text, (*head_cells(second), *figure_cells(second.sums))))
 
     def end(self, merger: Merger) -> None:
         """Nothing more will come."""
@@ -129,17 +123,13 @@ class TotalTable:
         fio = bool(second.sums.fio) or (not second.sums.kernel.hosts and self._fio)
         if self._rows % HEADER_EVERY == 0 or fio != self._fio:
             self._rows, self._fio = 0, fio
-            self._print(_head(fio))
+            put(_head(fio), self._out)
         self._rows += 1
-        self._print(_fio_row(second) if fio else _kernel_row(second))
+        put(_fio_row(second) if fio else _kernel_row(second), self._out)
 
     def end(self, merger: Merger) -> None:
         """Print what all hosts did in all."""
         self._words.whole(merger, self._out)
-
-    def _print(self, text: str) -> None:
-        self._out.write(fit(text, self._out.encoding) + "\n")
-        self._out.flush()
 
 
 def _head(fio: bool) -> str:

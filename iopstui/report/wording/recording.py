@@ -12,7 +12,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
 from iopstui.model.findings.evidence import seconds_words
-from iopstui.model.metrics.run_history import RUNS, RunRow
+from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
@@ -20,7 +20,6 @@ from iopstui.output.summary import interruption, reconciliation
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
 from iopstui.report.story import FindingEnds, Story
-from iopstui.session.run_rows import mark_interval_cells, seconds
 from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import printable
 
@@ -33,10 +32,6 @@ PROBED = "Device latency (probe, issue to completion):"
 DEVICE_HEAD: Row = (
     "run", "I/Os", "IO/s", "read MiB/s", "write MiB/s", "aqu-sz", "util %", "all I/Os: p50", "p99",
     "p99.9", "p99.99",
-)  # fmt: skip
-SIDE_HEAD: Row = (
-    "run", "what was changed", "IOPS", "change", "MiB/s", "p50", "p99", "aqu-sz", "util %", "s",
-    "ended",
 )  # fmt: skip
 SIDE_BY_SIDE = "Runs. Figures exclude the ramp; the change is in IOPS from the previous run:"
 
@@ -169,14 +164,6 @@ def run_rows(run: Run) -> Iterator[Row]:
 
 
 STRETCHES = "Means between marks: of fio, or of the device (d) without a job."
-STRETCH_HEAD = ("time", "from this mark on", "IOPS", "MiB/s", "p99", "s")
-
-
-def stretch_rows(story: Story) -> Iterator[Row]:
-    """What was measured from each mark to the next."""
-    for one in story.stretches:
-        when = f"{units.clock(one.start)}-{units.clock(one.end)}"
-        yield (when, printable(one.text), *mark_interval_cells(one))
 
 
 WAITS = "Where the I/Os wait"
@@ -294,21 +281,11 @@ def _device_cells(name: str, device: Device) -> Row:
     )  # fmt: skip
 
 
-def side_by_side(story: Story) -> list[Row]:
-    """What was changed for each run and what came of it; nothing where there is only one.
-    Experiments have tables of their own."""
+def side_by_side(story: Story) -> list[RunRow]:
+    """The runs to compare: none where there is only one. Experiments have tables of their own."""
     points = {run.step for run in story.runs if run.point}
     rows = [row for row in story.rows if row.step not in points]
-    return [_side_row(row) for row in rows] if len(rows) > 1 else []
-
-
-def _side_row(row: RunRow) -> Row:
-    return (
-        str(row.step), printable(row.what), units.number(row.iops), units.change(row.to_before),
-        units.mib(row.bw), units.latency(row.p50_ns), units.latency(row.p99_ns),
-        units.number(row.aqu_sz), units.percent(row.util), seconds(row),
-        "no end" if row.ended == RUNS else row.ended,
-    )  # fmt: skip
+    return rows if len(rows) > 1 else []
 
 
 def reconciled(run: Run) -> str:
