@@ -39,7 +39,8 @@ def used_below(
 ) -> Iterator[str]:
     """In words who else uses what any of the devices is made of, if this machine serves it."""
     for name in names:
-        for source in _sources(name, roots):
+        # of NVMe multipath the head says the same as its hidden paths
+        for source in () if stack.devices[name].hidden else _sources(name, roots):
             for why in _users(source, stack.devices, backings, roots):
                 yield f"{name} is made of {printable(source.path)}: {why}"
 
