@@ -98,8 +98,6 @@ SAID_BY: Mapping[str, tuple[str, ...]] = {
     "disagree": ("neighbour", "parity", "first-write"),
     "layer": ("parity", "first-write", "above", "stalled"),
     "cpu-wait": ("throttled", "more-jobs-than-cpus"),
-    # where jobs and kernel threads wait for CPUs, completions gather where one is free
-    "one-cpu": ("cpu-wait",),
     "burst": ("stalled", "neighbour", "above", "cpu-wait", "throttled", "memory"),
     "depth": ("stalled",),
 }
