@@ -159,7 +159,8 @@ class FindingReported:
 @dataclass(frozen=True, slots=True)
 class FindingEnded:
     """A finding no longer holds (model/findings/active_findings.py): its ``rule``, its last
-    ``text``, and the first and last second of the session that it is about."""
+    ``text``, and the first and last second of the session that it is about. ``why``: it was not
+    true, as later seconds show ("": its cause has ceased)."""
 
     kind: ClassVar[str] = "ceased"
 
@@ -168,6 +169,7 @@ class FindingEnded:
     text: str
     since: float
     until: float
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

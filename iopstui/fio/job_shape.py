@@ -13,7 +13,8 @@ from iopstui.model.fio import jobfile
 from iopstui.model.fio.rows import flag
 from iopstui.model.fio.sizes import size_bytes
 
-_PACES = ("rate", "rate_iops", "thinktime", "flow")
+# latency_target has fio choose the depth itself
+_PACES = ("rate", "rate_iops", "thinktime", "flow", "latency_target")
 _POLLS = ("hipri", "sqthread_poll")
 _SYNCS = ("fsync", "fdatasync", "sync", "fsync_on_close", "end_fsync", "sync_file_range")
 # what may differ between two runs whose depths or block sizes are compared

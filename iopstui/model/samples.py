@@ -234,7 +234,8 @@ class JobThread:
     ``cpu_wait_ns`` how long it was ready to run and had no CPU (/proc/PID/schedstat, the second
     field; sched-stats), ``workers_wait_ns`` the same for its other threads (io_uring's workers,
     each of which carries out one I/O at a time) added up; ``None``: it has none. Older recordings
-    have the sum of both in ``cpu_wait_ns``.
+    have the sum of both in ``cpu_wait_ns``. ``nice`` and ``policy`` are the scheduler's (sched(7);
+    policy 0: SCHED_OTHER, 5: SCHED_IDLE).
     """
 
     index: int
@@ -244,6 +245,8 @@ class JobThread:
     busy_s: float
     cpu_wait_ns: int | None = None
     workers_wait_ns: int | None = None
+    nice: int | None = None
+    policy: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,8 @@ def percent_of_time(now: int | None, before: int | None, seconds: float) -> floa
 
 
 def parse_pressure(data: bytes) -> Counters:
-    """/proc/pressure/io (Documentation/accounting/psi.rst): the totals in µs of "some" and
-    "full"."""
+    """/proc/pressure/io or memory (Documentation/accounting/psi.rst): the totals in µs of "some"
+    and "full"."""
     lines = (line.split() for line in data.decode("ascii").splitlines())
     return {
         words[0]: int(dict(word.split("=", 1) for word in words[1:])["total"]) for words in lines
@@ -67,6 +67,17 @@ SOURCES: tuple[Source, ...] = (
             Figure("some", "%", "of the time, at least one task waited for I/O (of any disk)",
                    percent_of_time),
             Figure("full", "%", "of the time, all tasks with work to do waited for I/O",
+                   percent_of_time),
+        ),
+    ),
+    Source(
+        "memory",
+        "pressure/memory",
+        parse_pressure,
+        (
+            Figure("some", "%", "of the time, at least one task waited for memory (reclaim, swap)",
+                   percent_of_time),
+            Figure("full", "%", "of the time, all tasks with work to do waited for memory",
                    percent_of_time),
         ),
     ),

@@ -74,7 +74,7 @@ class Narrator:
                 when = seconds_words(event.finding)
                 yield f"finding{f' {when}' if when else ''}: {event.finding.text}{advice}"
             case FindingEnded():
-                yield f"finding {ceased_words(event.since, event.until)}: {event.text}"
+                yield f"finding {ceased_words(event.since, event.until, event.why)}: {event.text}"
             case StepFinished():
                 yield from self._finished(event)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
+from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame, JobFrame
+from iopstui.model.metrics.waits import JobLoad, Stack, Waits, place_waits
 from iopstui.model.rates import CpuLoad, DiskRates
 
 PER_CPU = Mapping[int, float]
@@ -116,8 +118,18 @@ def frame(
     irqs: Mapping[int, PER_CPU] | None = None,
     pinned: bool = False,
     loads: Mapping[int, CpuLoad] | None = None,
+    cpu_wait: float | None = 0.0,
+    links: Sequence[DeviceLinks] = (),
+    memory: float | None = None,
+    pids: Sequence[int | None] = (),
+    nice: int | None = None,
+    policy: int | None = None,
 ) -> Frame:
-    """The second that ends at ``t``. ``jobs`` are (CPU, percent busy) in order."""
+    """The second that ends at ``t``. ``jobs`` are (CPU, percent busy) in order, each of which waits
+    ``cpu_wait`` percent of the time for a CPU. The places of the I/Os are those of a job on the
+    first of ``disks``, below which are the others as ``links`` say."""
+    top = next(iter(disks or {}), "")
+    waited = None if cpu_wait is None or not jobs else cpu_wait / 100
     return Frame(
         seq=int(t), step=step, t=t, wall_ms=1000 * t, seconds=1.0, flags=flags, fio=interval,
         fio_age_s=None, skew_ms=None, disks=disks or {},
@@ -131,9 +143,29 @@ def frame(
             for cpu in range(cpus)
         },
         irqs=irqs or {},
-        jobs=tuple(JobFrame(n, cpu, pinned, used) for n, (cpu, used) in enumerate(jobs)),
+        jobs=tuple(
+            JobFrame(
+                n, cpu, pinned, used, pids[n] if pids else None, cpu_wait, nice=nice, policy=policy
+            )
+            for n, (cpu, used) in enumerate(jobs)
+        ),
         throttled=throttled,
+        more={} if memory is None else {"memory": {"some": memory, "full": 0.0}},
+        opened=(top,) if top else (),
+        waits=_waits(interval, disks or {}, Stack.of((top,), links), waited) if top else None,
     )  # fmt: skip
+
+
+def _waits(
+    interval: FioInterval | None, disks: Mapping[str, DiskRates], stack: Stack, waited: float | None
+) -> Waits | None:
+    load = None
+    if interval is not None:
+        total = interval.total
+        if total.iops is None or total.lat_ns is None:
+            return None
+        load = JobLoad(total.iops * total.lat_ns / 1e9, total.iops, total.bw, waited)
+    return place_waits(stack, disks, load)
 
 
 def seconds(count: int, start: float = 1.0, **same: object) -> list[Frame]:

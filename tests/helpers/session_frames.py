@@ -39,7 +39,10 @@ def kernel(n: int, at_ns: int, wall_ms: float) -> KernelSample:
         ipi={0: n, 1: n},
         ipi_ns=at_ns,
         throttled_us=10 * n,
-        more={"pressure": {"some": 2000 * n, "full": 1000 * n}},
+        more={
+            "pressure": {"some": 2000 * n, "full": 1000 * n},
+            "memory": {"some": 200 * n, "full": 100 * n},
+        },
     )
 
 

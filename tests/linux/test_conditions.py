@@ -96,6 +96,14 @@ def test_a_stacked_device_may_be_misaligned_as_a_whole(tree: Tree) -> None:
     assert read(tree, "md0").devices["md0"].misaligned == -1
 
 
+def test_a_suspended_device(tree: Tree) -> None:
+    mapped = tree.disk("dm-9", VIRTUAL, "253:9")
+    tree.sys(f"{VIRTUAL}/dm-9/dm/suspended", "1\n")
+    assert mapped.exists() and read(tree, "dm-9").devices["dm-9"].suspended
+    tree.sys(f"{VIRTUAL}/dm-9/dm/suspended", "0\n")
+    assert not read(tree, "dm-9").devices["dm-9"].suspended
+
+
 def test_a_multipath_head_has_what_its_first_path_tells(tree: Tree) -> None:
     found = read(tree, "nvme1n1", "nvme1c1n1").devices
     assert found["nvme1n1"] == DeviceState(

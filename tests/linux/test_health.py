@@ -61,6 +61,11 @@ def test_arrays(files: tuple[str, str, str], found: Array | None) -> None:
     assert parse_array(*files) == found
 
 
+def test_an_array_with_chunks() -> None:
+    assert parse_array("idle", "0", "3", "65536\n") == Array("idle", 0, 3, 65536)
+    assert parse_array("idle", "0", "2", "0\n") == Array("idle", 0, 2)
+
+
 def test_a_scsi_disk(tree: Tree) -> None:
     disk = str(scsi_disk(tree))
     assert read_queue_depth(disk) == 32

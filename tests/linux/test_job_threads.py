@@ -184,3 +184,24 @@ def test_io_uring_s_threads_are_workers_of_a_job_and_no_jobs() -> None:
         assert [job.pid for job in first] == [int(word) for word in said.split()]
         assert None not in [job.workers_wait_ns for job in first]
         assert jobs._left == job_threads.MOST_WORKERS - 3
+
+
+def test_how_the_scheduler_treats_a_job() -> None:
+    source = (
+        FORKS.replace(
+            "        sys.stdin.read()",
+            """        os.nice(7)
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        os.write(ready[1], b"x")
+        sys.stdin.read()""",
+        )
+        .replace("pids = []", "pids = []\nready = os.pipe()")
+        .replace(
+            "print(*pids",
+            "os.read(ready[0], 1), os.read(ready[0], 1), os.read(ready[0], 1)\nprint(*pids",
+        )
+    )
+    with played(source) as (pid, _):
+        niced = os.getpriority(os.PRIO_PROCESS, 0) + 7
+        for job in JobThreads(pid).sample():
+            assert (job.nice, job.policy) == (min(niced, 19), os.SCHED_IDLE)

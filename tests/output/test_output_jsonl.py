@@ -87,7 +87,7 @@ def test_what_is_missing_is_null_not_zero() -> None:
     first = frame_object(whole_frames("3.42-b-randrw-gtod")[0])
     assert first["kernel"] == {
         "disks": {}, "total": None, "cpus": {}, "irqs": {},
-        "pressure": {"some": None, "full": None},
+        "pressure": {"some": None, "full": None}, "memory": {"some": None, "full": None},
     }  # fmt: skip
     assert first["seconds"] is None
 

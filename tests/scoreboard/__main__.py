@@ -38,16 +38,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from judge import BROKEN, OUT, Verdict, passes  # noqa: E402
+from judge import BROKEN, OUT, WRONG, Verdict, passes  # noqa: E402
 from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json  # noqa: E402
+from quiet import scenarios  # noqa: E402
 from run import run, told, warm_up  # noqa: E402
 from scenario import HERE, PLACES, Scenario  # noqa: E402
 from scenarios import ALL  # noqa: E402
+
+MOST_FALSE = 0.01
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     asked = _parser().parse_args(arguments)
+    if asked.quiet_runs:
+        return _quiet_runs(asked)
     chosen = [one for one in ALL if _asked_for(one, asked)]
     if not chosen:
         raise SystemExit("scoreboard: no such scenario; see --list")
@@ -70,6 +75,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in left_out(outcomes):
         print(line)
     return 0 if passes([outcome.verdict.word for outcome in outcomes]) else 1
+
+
+def _quiet_runs(asked: argparse.Namespace) -> int:
+    """Ordinary jobs: how many of them were told something that is wrong."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    warm_up()
+    outcomes = []
+    for one in scenarios(asked.quiet_runs, asked.seed):
+        outcomes.append(run(one))
+        _show(outcomes[-1], asked)
+    words = [outcome.verdict.word for outcome in outcomes]
+    wrong, ran = words.count(WRONG), len(words) - words.count(OUT) - words.count(BROKEN)
+    if not asked.json:
+        print(f"\n{ran} quiet runs (seed {asked.seed}): {wrong} with a false alarm")
+    return 1 if wrong > MOST_FALSE * ran or not ran else 0
 
 
 def _asked_for(one: Scenario, asked: argparse.Namespace) -> bool:
@@ -129,6 +149,16 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--only", nargs="+", metavar="PATTERN", help="scenarios of these names")
     parser.add_argument("--place", nargs="+", choices=PLACES, help="those of these places")
+    parser.add_argument(
+        "--quiet-runs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="run N ordinary jobs of 20 s each instead, on this machine, quiet and "
+        "beside other load: at most 1 in 100 may be told anything wrong",
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="S",
+                        help="which jobs --quiet-runs takes (1)")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="which there are")
     parser.add_argument("--inside", default=HERE, choices=PLACES, metavar="PLACE",
                         help="which place this machine is (here)")  # fmt: skip

@@ -37,6 +37,86 @@ def loop(mib: int = 256) -> Recipe:
     return make
 
 
+def loop_on(below: Recipe) -> Recipe:
+    """A loop device on another device, without a page cache in between."""
+
+    def make(bench: Bench) -> str:
+        lower = below(bench)
+        node = sh("losetup", "--find", "--show", "--direct-io=on", lower)
+        bench.stack.callback(sh, "losetup", "--detach", node)
+        bench.node = node
+        return node
+
+    return make
+
+
+def zram(mib: int = 64) -> Recipe:
+    """A zram device: its queue/iostats is 0, and it counts all the same."""
+
+    def make(bench: Bench) -> str:
+        load("zram", "num_devices=1")
+        bench.stack.callback(sh, "modprobe", "-r", "zram")
+        settled(Path("/dev/zram0").exists)
+        (SYS_BLOCK / "zram0/disksize").write_text(str(mib * MIB))
+        bench.stack.callback((SYS_BLOCK / "zram0/reset").write_text, "1")
+        bench.node = "/dev/zram0"
+        return bench.node
+
+    return make
+
+
+def parity(level: int = 5, chunk: int = 64) -> Recipe:
+    """An md array with parity of three or four loop devices."""
+
+    def make(bench: Bench) -> str:
+        needs("mdadm")
+        load("raid456")
+        members = [loop(64)(bench) for _ in range(level - 2)]
+        node = "/dev/md127"
+        sh("mdadm", "--create", node, f"--level={level}", f"--raid-devices={level - 2}", "--run",
+           "--assume-clean", f"--chunk={chunk}", "--metadata=1.2", *members)  # fmt: skip
+        bench.stack.callback(sh, "mdadm", "--stop", node)
+        bench.node = node
+        return node
+
+    return make
+
+
+def snapshot(origin: Recipe, cow: Recipe, chunk: int = 128) -> Recipe:
+    """A device-mapper snapshot: the first write of each chunk (in sectors) copies it."""
+
+    def make(bench: Bench) -> str:
+        below, store = origin(bench), cow(bench)
+        load("dm_snapshot")
+        return _map(bench, f"0 {sectors(below)} snapshot {below} {store} N {chunk}")
+
+    return make
+
+
+def failing(below: Recipe, part: int = 4) -> Recipe:
+    """The last of so many parts of the device fails."""
+
+    def make(bench: Bench) -> str:
+        node = below(bench)
+        load("dm_mod")
+        size = sectors(node)
+        good = size - size // part
+        return _map(bench, f"0 {good} linear {node} 0\n{good} {size - good} error")
+
+    return make
+
+
+def suspend(bench: Bench) -> None:
+    """The device-mapper device lets nothing pass from now on."""
+    bench.stack.callback(resume, bench)
+    sh("dmsetup", "suspend", "--noflush", "--nolockfs", "--noudevsync", "scoreboard")
+
+
+def resume(bench: Bench) -> None:
+    """It does again."""
+    sh("dmsetup", "resume", "--noudevsync", "scoreboard")
+
+
 def null(**attributes: int) -> Recipe:
     """A null_blk device (Documentation/block/null_blk.rst): 4 queues of 64, 1 GiB, that answers
     by a timer, unless ``attributes`` say something else."""

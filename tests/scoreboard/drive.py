@@ -13,9 +13,22 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from effect import Effect, Span, State, Ticks, own_figures, rates, read_done, read_state, read_ticks
+from effect import (
+    Effect,
+    Span,
+    State,
+    Ticks,
+    most_delayed,
+    own_figures,
+    own_load,
+    rates,
+    read_delays,
+    read_done,
+    read_state,
+    read_ticks,
+)
 from judge import Said
-from scenario import Absent, Bench, Scenario
+from scenario import Absent, Action, Bench, Scenario
 
 from iopstui.events import (
     Event,
@@ -87,6 +100,8 @@ class _Driven:
         self._log: list[str] = []
         self._marks: list[tuple[float, int]] = []
         self._ticks: list[Ticks] = []
+        self._delays: list[tuple[float, dict[int, int]]] = []
+        self._began: float | None = None
 
     def seen(self) -> Seen:
         """Run it."""
@@ -109,6 +124,7 @@ class _Driven:
 
     def _idle(self, seconds: float) -> Span:
         before = self._state()
+        self._began = time.monotonic()
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             try:
@@ -128,14 +144,16 @@ class _Driven:
                 self._take(event)
                 if isinstance(event, StepStarted) and event.phase == "run":
                     before = self._state()
-                    self._marks, self._ticks = [], [read_ticks()]
+                    self._marks, self._ticks, self._delays = [], [read_ticks()], []
+                    self._began = time.monotonic()
                 if isinstance(event, FrameReady) and event.frame.fio is not None and not timers:
                     timers = self._timers(number)
                 if isinstance(event, StepFinished):
                     self._error = self._error or event.error
                     ticks = self._ticks[min(1, len(self._ticks) - 1)], self._ticks[-1]
                     return Span(before, self._state(), *own_figures(event.document),
-                                rates(self._marks), ticks)  # fmt: skip
+                                rates(self._marks), ticks,
+                                most_delayed(self._delays), *own_load(event.document))  # fmt: skip
                 if isinstance(event, SessionEnded):
                     raise RuntimeError("the session ended: " + "; ".join(self._log))
         finally:
@@ -145,17 +163,22 @@ class _Driven:
     def _timers(self, number: int) -> list[threading.Timer]:
         if number < len(self._scenario.runs) - 1:
             return []
-        timers = [threading.Timer(at, action, (self._bench,))
+        timers = [threading.Timer(at, self._act, (action,))
                   for at, action in self._scenario.during]  # fmt: skip
         for timer in timers:
             timer.start()
         return timers
 
+    def _act(self, action: Action) -> None:
+        self._began = time.monotonic()
+        action(self._bench)
+
     def _request(self, number: int) -> JobRequest:
         scenario, bench = self._scenario, self._bench
         file = bench.here / "job.fio"
         file.write_text(job_text(scenario))
-        writes = (scenario.job or {}).get("rw") in WRITES and Path(bench.path).is_block_device()
+        may_write = (scenario.job or {}).get("rw") in WRITES or "write" in scenario.more
+        writes = may_write and Path(bench.path).is_block_device()
         return JobRequest(
             str(file), dict(scenario.runs[number]), scenario.size,
             (bench.path,) if writes else (), no_fence=False,
@@ -165,11 +188,13 @@ class _Driven:
         if isinstance(event, FindingReported):
             finding = event.finding
             text = f"{finding.text} [{finding.advice}]" if finding.advice else finding.text
-            self._said.append(Said(finding.rule, text))
+            after = None if self._began is None else round(time.monotonic() - self._began, 1)
+            self._said.append(Said(finding.rule, text, after))
         elif isinstance(event, FrameReady):
             self._marks.append((time.monotonic(), read_done(self._bench.disk)))
             if event.frame.fio is not None:
                 self._ticks.append(read_ticks())
+                self._delays.append((time.monotonic(), read_delays(os.getpid())))
         elif isinstance(event, Notice) and event.level != "info":
             self._log.append(event.text)
 
@@ -186,4 +211,5 @@ def job_text(scenario: Scenario) -> str:
     if scenario.job is None:
         raise Absent("it has no job")
     options = {**COMMON, "runtime": f"{scenario.seconds:g}s", **scenario.job}
-    return "[scoreboard]\n" + "".join(f"{name}={value}\n" for name, value in options.items())
+    first = "[scoreboard]\n" + "".join(f"{name}={value}\n" for name, value in options.items())
+    return first + scenario.more

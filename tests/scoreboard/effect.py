@@ -36,7 +36,10 @@ class State:
 class Span:
     """Between two states: one run, or the time without one. ``ran`` (s), ``iops`` and ``latency``
     (ms) are fio's own, from its last document; 0 without one. ``each`` is what the disk completed
-    in every second of it, ``ticks`` what the CPUs had done at the first document and the last."""
+    in every second of it, ``ticks`` what the CPUs had done at the first document and the last,
+    ``delay`` the part (0 to 1) of the time that a job of fio was ready to run and had no CPU, in
+    the second of it where that was most. ``own_cpu`` is the CPU time of a job in percent,
+    ``shallow`` the percentage of I/Os issued at half the asked depth or less, both as fio says."""
 
     before: State
     after: State
@@ -45,6 +48,9 @@ class Span:
     latency: float = 0.0
     each: tuple[float, ...] = ()
     ticks: tuple[Ticks, Ticks] = ((), ())
+    delay: float = 0.0
+    own_cpu: float = 0.0
+    shallow: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -110,6 +116,11 @@ class Effect:
         """Whether a CPU was taken away for more than a hundredth of a run (/proc/stat, steal)."""
         return any(share > 0.01 for run in self.runs for share in run.share(STEAL))
 
+    @property
+    def starved(self) -> bool:
+        """Whether the jobs waited for a CPU for an eighth of some second."""
+        return any(run.delay > 0.125 for run in self.runs)
+
     def told(self) -> str:
         """The figures in a line, to be read beside a verdict."""
         return "; ".join(_told(run) for run in self.runs)
@@ -126,6 +137,8 @@ def _told(run: Span) -> str:
     busy = [1 - share for share in run.share(*IDLE)]
     if busy:
         words.append(f"CPUs busy {_percent(busy)}, by interrupts {_percent(run.share(*SERVING))}")
+    if run.delay:
+        words.append(f"jobs waited for a CPU {100 * run.delay:.0f} %")
     if sum(run.softirqs()):
         words.append(f"BLOCK softirqs {run.softirqs()}")
     words += [f"{name} {run.before.watched[name]} → {text}" for name, text in
@@ -135,6 +148,38 @@ def _told(run: Span) -> str:
 
 def _percent(shares: Sequence[float]) -> str:
     return "/".join(f"{100 * share:.0f}" for share in shares) + " %"
+
+
+def read_delays(root: int) -> dict[int, int]:
+    """How long each job of fio below this process was ready to run without a CPU so far, in ns
+    (/proc/PID/schedstat). Jobs are what fio's main process has forked."""
+    parents, fios = {}, set()
+    for place in Path("/proc").glob("[0-9]*"):
+        text = _text(place / "stat")
+        name, _, rest = text.partition("(")[2].rpartition(")")
+        if rest:
+            parents[int(place.name)] = int(rest.split()[1])
+            if name == "fio":
+                fios.add(int(place.name))
+    found = {}
+    for pid in fios:
+        line = [pid]
+        while line[-1] in parents:
+            line.append(parents[line[-1]])
+        delay = _text(Path("/proc", str(pid), "schedstat")).split()
+        if root in line and line[1] in fios and len(delay) == 3:
+            found[pid] = int(delay[1])
+    return found
+
+
+def most_delayed(marks: Sequence[tuple[float, Mapping[int, int]]]) -> float:
+    """The largest mean part of the time, from one (time, delays) to the next, that jobs waited."""
+    most = 0.0
+    for (then, before), (now, after) in pairwise(marks):
+        grown = [after[pid] - before[pid] for pid in after if pid in before]
+        if grown and now - then > 0.5:
+            most = max(most, sum(grown) / len(grown) / (now - then) / 1e9)
+    return most
 
 
 def read_done(disk: str) -> int:
@@ -212,6 +257,20 @@ def own_figures(document: Mapping[str, Any]) -> tuple[float, float, float]:
             iops += part.get("iops", 0.0)
             waited += part.get("iops", 0.0) * part.get("lat_ns", {}).get("mean", 0.0)
     return ran, iops, waited / iops / 1e6 if iops else 0.0
+
+
+def own_load(document: Mapping[str, Any]) -> tuple[float, float]:
+    """fio's CPU time of the busiest job in percent, and the percentage of its I/Os that were issued
+    at half its iodepth or less (0 where it is 1)."""
+    busy = shallow = 0.0
+    for job in document.get("jobs", []):
+        busy = max(busy, job.get("usr_cpu", 0.0) + job.get("sys_cpu", 0.0))
+        depth = int(job.get("job options", {}).get("iodepth", 1))
+        levels = job.get("iodepth_level", {})
+        low = [share for name, share in levels.items()
+               if name.isdigit() and int(name) <= depth // 2]  # fmt: skip
+        shallow = max(shallow, sum(low))
+    return busy, shallow
 
 
 def _texts(directory: Path, name: str) -> str:

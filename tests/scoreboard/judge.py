@@ -11,10 +11,12 @@ MOST_MISSED = 0.1
 
 @dataclass(frozen=True)
 class Said:
-    """One finding: its rule, and its sentence with the advice."""
+    """One finding: its rule, its sentence with the advice, and how many seconds after the situation
+    began it was reported (``None``: before, or not known)."""
 
     rule: str
     text: str
+    after: float | None = None
 
 
 @dataclass(frozen=True)

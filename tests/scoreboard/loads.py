@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from devices import settled
 from drive import COMMON
 from effect import parse_disk
-from scenario import Bench, Beside, Recipe
+from scenario import Action, Bench, Beside, Recipe
+from settings import group2
+
+HOG = """
+import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+while True:
+    pass
+"""
+# file pages are reclaimed and read again, for ever
+GREEDY = """
+import os, sys
+open(sys.argv[1] + "/cgroup.procs", "w").write(str(os.getpid()))
+size = int(sys.argv[2]) << 20
+while True:
+    held = []
+    for _ in range(size >> 20):
+        held.append(bytearray(os.urandom(4096) * 256))
+"""
 
 
 def fio(on: Recipe | None = None, **options: object) -> Beside:
@@ -25,6 +45,48 @@ def fio(on: Recipe | None = None, **options: object) -> Beside:
         bench.stack.callback(_end, process)
         before = _ios(node)
         settled(lambda: _ios(node) != before)
+
+    return begin
+
+
+def below(**options: object) -> Beside:
+    """The same on the first device below the session's own."""
+
+    def begin(bench: Bench) -> None:
+        lower = sorted(path.name for path in Path("/sys/block", bench.disk, "slaves").iterdir())
+        fio(lambda _: f"/dev/{lower[0]}", **options)(bench)
+
+    return begin
+
+
+def hogs(*cpus: int) -> Beside:
+    """A loop in each of these CPUs."""
+
+    def begin(bench: Bench) -> None:
+        start_hogs(*cpus)(bench)
+
+    return begin
+
+
+def start_hogs(*cpus: int) -> Action:
+    """The same from now on."""
+
+    def act(bench: Bench) -> None:
+        for cpu in cpus:
+            process = subprocess.Popen([sys.executable, "-c", HOG, str(cpu)])
+            bench.stack.callback(_end, process)
+
+    return act
+
+
+def short_of_memory(mib: int = 24) -> Beside:
+    """A process in a group whose memory.high (cgroup v2) is too small for it."""
+
+    def begin(bench: Bench) -> None:
+        group = group2(bench, "memory", "-memory")
+        (group / "memory.high").write_text(str(mib << 20))
+        process = subprocess.Popen([sys.executable, "-c", GREEDY, str(group), str(8 * mib)])
+        bench.stack.callback(_end, process)
 
     return begin
 

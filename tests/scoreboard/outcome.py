@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, Said, Verdict
@@ -72,7 +73,21 @@ def counted(outcomes: Sequence[Outcome]) -> str:
     found = Counter(outcome.verdict.word for outcome in outcomes)
     words = [f"{found[word]} {word}" for word in (RIGHT, MISSED, WRONG)]
     words += [f"{found[word]} {word}" for word in (BROKEN, OUT) if found[word]]
-    return f"{len(outcomes)} scenarios: {', '.join(words)}"
+    return f"{len(outcomes)} scenarios: {', '.join(words)}{_delay(outcomes)}"
+
+
+def _delay(outcomes: Sequence[Outcome]) -> str:
+    """How long the right finding took, if there were any: the median and the longest."""
+    each = [
+        one.after
+        for outcome in outcomes if outcome.verdict.word == RIGHT
+        for rule in outcome.expected
+        for one in [next(said for said in outcome.said if said.rule == rule)]
+        if one.after is not None
+    ]  # fmt: skip
+    if not each:
+        return ""
+    return f"; the right finding after {median(each):.1f} s (median), {max(each):.1f} s (longest)"
 
 
 def left_out(outcomes: Sequence[Outcome]) -> Iterator[str]:

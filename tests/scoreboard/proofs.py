@@ -8,6 +8,8 @@ from statistics import mean
 from effect import IDLE, SERVING, Effect
 from scenario import Proof
 
+PSI = "/proc/pressure/memory"
+
 
 def every(*proofs: Proof) -> Proof:
     """All of them."""
@@ -78,6 +80,69 @@ def steps_down(effect: Effect) -> str:
     if len(each) < 10 or mean(each[-4:-1]) > 0.5 * mean(each[1:4]):
         return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in each)}"
     return ""
+
+
+def steps_up(least: float) -> Proof:
+    """The disk's I/Os of the last seconds are more than those of the first, by such a part: what
+    was advised has helped."""
+
+    def proof(effect: Effect) -> str:
+        each = [rate for rate in effect.last.each if rate > 1]
+        if len(each) < 10 or mean(each[-4:-1]) < (1 + least) * mean(each[1:4]):
+            return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in each)}"
+        return ""
+
+    return proof
+
+
+def rests(effect: Effect) -> str:
+    """For two seconds or more the disk completed nothing, and something before."""
+    each = effect.last.each
+    still = max((len(run) for run in "".join("." if x < 1 else "x" for x in each).split("x")),
+                default=0)  # fmt: skip
+    if still < 2 or max(each, default=0) < 10:
+        return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in each)}"
+    return ""
+
+
+def delayed(least: float) -> Proof:
+    """Jobs were ready to run and had no CPU for such a part of some second (0 to 1)."""
+
+    def proof(effect: Effect) -> str:
+        found = effect.last.delay
+        return "" if found >= least else f"jobs waited for a CPU {100 * found:.0f} % at most"
+
+    return proof
+
+
+def below(least: float, name: str = "read") -> Proof:
+    """The devices below (watched as slaves/*/stat) did so many reads, or "all" I/Os, for each I/O
+    of the disk."""
+
+    def proof(effect: Effect) -> str:
+        before, after = (_stat(state.watched.get("slaves/*/stat", ""), name)
+                         for state in (effect.last.before, effect.last.after))  # fmt: skip
+        each = (after - before) / max(effect.last.done, 1)
+        return "" if each >= least else f"{each:.2f} {name} I/Os below for each"
+
+    return proof
+
+
+def _stat(text: str, name: str) -> int:
+    """Of several /sys/block/X/stat one after the other (17 words each): reads, and writes."""
+    words = [int(word) for word in text.split()]
+    rows = [words[at : at + 17] for at in range(0, len(words), 17)]
+    return sum(row[0] + (row[4] if name == "all" else 0) for row in rows if len(row) > 4)
+
+
+def pressed(effect: Effect) -> str:
+    """Tasks waited for memory for a tenth of the last run (/proc/pressure/memory, watched)."""
+    before, after = (
+        int(found[1]) if (found := re.search(r"some .*total=(\d+)", state.watched.get(PSI, "")))
+        else 0 for state in (effect.last.before, effect.last.after)
+    )  # fmt: skip
+    share = (after - before) / 1e6 / effect.last.seconds
+    return "" if share >= 0.1 else f"memory pressure {100 * share:.0f} %"
 
 
 def request_size(most: float) -> Proof:

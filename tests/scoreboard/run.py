@@ -38,8 +38,13 @@ def run(scenario: Scenario) -> Outcome:
         return told(scenario, Verdict(BROKEN, (str(error) or repr(error),)))
     effect = seen.effect
     broken = seen.error or (scenario.proof(effect) if effect is not None else "")
-    # what the machine's own host takes from it while this runs is true, and no scenario's doing
-    allowed = scenario.allowed | ({"steal"} if effect is not None and effect.stolen else set())
+    # what other load and the machine's own host take from it while this runs is true as well
+    allowed = set(scenario.allowed)
+    if effect is not None:
+        allowed |= {"steal"} if effect.stolen else set()
+        allowed |= {"cpu-wait"} if effect.starved else set()
+        allowed |= {rule for rule, holds in scenario.truths.items() if holds(effect)}
+    allowed -= set(scenario.expected)
     verdict = judge(seen.said, scenario.expected, allowed, scenario.never, broken)
     figures = effect.told() if effect is not None else ""
     return told(scenario, verdict, seen, figures, time.monotonic() - started)

@@ -76,6 +76,9 @@ class Scenario:
 
     ``expected``: rule -> the words that must stand in each of its findings; ``allowed`` are rules
     that may speak too, because it would be true; ``never`` are words that no finding may have.
+
+    ``more`` is further text of the job file, for sections behind the first. ``truths`` are rules
+    that may speak where the counters show what they say.
     """
 
     name: str
@@ -94,6 +97,8 @@ class Scenario:
     during: tuple[tuple[float, Action], ...] = ()
     watch: tuple[str, ...] = ()
     proof: Proof = no_proof
+    more: str = ""
+    truths: Mapping[str, Callable[[Effect], bool]] = field(default_factory=dict)
 
     @property
     def length(self) -> float:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from devices import put, settled, sh
+from effect import read_delays
 from scenario import Absent, Action, Bench, Recipe
 
 NAME = f"iopstui-scoreboard-{os.getpid()}"
@@ -24,6 +25,20 @@ def queue(below: Recipe, **values: object) -> Recipe:
             before = re.sub(r".*\[(.+)\].*", r"\1", file.read_text().strip())
             bench.stack.callback(file.write_text, before)
             file.write_text(str(value))
+        return path
+
+    return make
+
+
+def dirty_bytes(below: Recipe, most: int) -> Recipe:
+    """The device on a machine whose page cache takes so many dirty bytes."""
+
+    def make(bench: Bench) -> str:
+        path = below(bench)
+        # the ratios come back with 0
+        ratio = Path("/proc/sys/vm/dirty_ratio")
+        bench.stack.callback(ratio.write_text, ratio.read_text())
+        Path("/proc/sys/vm/dirty_bytes").write_text(str(most))
         return path
 
     return make
@@ -62,7 +77,7 @@ def io_max(below: Recipe, limit: str = "", above: bool = False) -> Recipe:
 
     def make(bench: Bench) -> str:
         path = below(bench)
-        group = _group2(bench, "io")
+        group = group2(bench, "io")
         bench.limits = group / "io.max"
         if above:
             (group / "cgroup.subtree_control").write_text("+io")
@@ -106,7 +121,7 @@ def cost(below: Recipe, iops: int) -> Recipe:
 
     def make(bench: Bench) -> str:
         path = below(bench)
-        group = _group2(bench, "io")
+        group = group2(bench, "io")
         if not (V2 / "io.cost.qos").exists():
             raise Absent("this kernel has no iocost")
         number, rate = _number(bench), f"seqiops={iops} randiops={iops}"
@@ -130,12 +145,72 @@ def cpu_group(below: Recipe) -> Recipe:
             group = _group1(bench, "cpu")
             bench.limits = group / "cpu.cfs_quota_us"
         except Absent:
-            group = _group2(bench, "cpu")
+            group = group2(bench, "cpu")
             bench.limits = group / "cpu.max"
         bench.groups.append(group)
         return path
 
     return make
+
+
+def cpu_weight(below: Recipe, weight: int) -> Recipe:
+    """The session is in a group with this cpu.weight (v2) or as many cpu.shares (v1)."""
+
+    def make(bench: Bench) -> str:
+        path = cpu_group(below)(bench)
+        weights = {"cpu.weight": weight, "cpu.shares": max(2, weight)}
+        for name, value in weights.items():
+            if (bench.groups[-1] / name).exists():
+                (bench.groups[-1] / name).write_text(str(value))
+        return path
+
+    return make
+
+
+def idle_policy(bench: Bench) -> None:
+    """fio's jobs get the policy SCHED_IDLE from now on."""
+    for pid in read_delays(os.getpid()):
+        os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+
+
+def two_limits(below: Recipe, riops: int, rbps: int) -> Recipe:
+    """The session is in a group of cgroup v1 with both limits on the disk."""
+
+    def make(bench: Bench) -> str:
+        path = blkio(below, "read_iops", str(riops))(bench)
+        bench.limits = bench.groups[-1] / "blkio.throttle.read_bps_device"
+        set_limit(str(rbps))(bench)
+        return path
+
+    return make
+
+
+def limited_below(upper: Recipe) -> Recipe:
+    """A stack of two whose lower device has a limit of 400 reads/s for the session's group, by
+    whichever version there is."""
+
+    def make(bench: Bench) -> str:
+        path = upper(bench)
+        node, lower = bench.node, sorted(Path("/sys/block", bench.disk, "slaves").glob("*"))
+        # a loop device has no slaves: its file is the other's node
+        name = lower[0].name if lower else Path(_backing(bench.disk)).name
+        bench.node = f"/dev/{name}"
+        try:
+            group = _group1(bench, "blkio")
+            bench.limits, limit = group / "blkio.throttle.read_iops_device", "400"
+        except Absent:
+            group = group2(bench, "io")
+            bench.limits, limit = group / "io.max", "riops=400"
+        set_limit(limit)(bench)
+        bench.groups.append(group)
+        bench.node = node
+        return path
+
+    return make
+
+
+def _backing(disk: str) -> str:
+    return Path("/sys/block", disk, "loop/backing_file").read_text().strip()
 
 
 def cpu_limit(percent: int) -> Action:
@@ -156,14 +231,15 @@ def _group1(bench: Bench, controller: str) -> Path:
     return _made(bench, top / NAME)
 
 
-def _group2(bench: Bench, controller: str) -> Path:
+def group2(bench: Bench, controller: str, suffix: str = "") -> Path:
+    """A new group of cgroup v2 with this controller. Raises Absent."""
     if not (V2 / "cgroup.controllers").exists() and not any(V2.iterdir()):
         sh("mount", "-t", "cgroup2", "none", str(V2))
     offered = V2 / "cgroup.controllers"
     if not offered.exists() or controller not in offered.read_text().split():
         raise Absent(f"no cgroup v2 with {controller}")
     (V2 / "cgroup.subtree_control").write_text(f"+{controller}")
-    return _made(bench, V2 / NAME)
+    return _made(bench, V2 / (NAME + suffix))
 
 
 def _made(bench: Bench, group: Path) -> Path:

@@ -15,7 +15,9 @@ from effect import (
     Effect,
     Span,
     State,
+    most_delayed,
     own_figures,
+    own_load,
     parse_disk,
     parse_interrupts,
     parse_softirqs,
@@ -24,6 +26,7 @@ from effect import (
 )
 from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, Said, Verdict, judge, passes
 from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json
+from quiet import scenarios
 from scenario import PLACES, no_proof
 from scenarios import ALL
 
@@ -205,12 +208,13 @@ RULES = {
     "iostats", "throttled", "one-cpu", "depth", "disagree", "job-cpu", "more-jobs-than-cpus",
     "saturated", "background", "above", "tags", "cap", "burst", "flush", "softirq-cpu",
     "irq-outside", "irq-moved", "numa-remote", "scsi-errors", "array", "paths", "scheduler",
-    "misaligned", "busy",
+    "misaligned", "busy", "cpu-wait", "layer", "neighbour", "stalled", "io-errors", "memory",
+    "parity", "first-write", "starved", "write-back",
 }  # fmt: skip
 
 
 def test_there_are_scenarios_for_every_rule_that_can_be_provoked() -> None:
-    assert len(ALL) >= 40
+    assert len(ALL) >= 120
     assert not [name for name, count in Counter(one.name for one in ALL).items() if count > 1]
     named = {rule for one in ALL for rule in (*one.expected, *one.allowed)}
     assert named <= RULES, "a name that no rule has"
@@ -236,3 +240,60 @@ def test_fio_takes_all_the_jobs(fio: str, tmp_path: Path) -> None:
     done = subprocess.run([fio, "--parse-only", *map(str, files)], cwd=tmp_path,
                           capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# -- ordinary jobs
+
+
+def test_quiet_runs_are_equal_for_equal_seeds() -> None:
+    first, again, other = (list(scenarios(40, seed)) for seed in (1, 1, 2))
+    assert [one.what for one in first] == [one.what for one in again]
+    assert [one.what for one in first] != [one.what for one in other]
+    assert {one.seconds for one in first} == {20.0} and not any(one.expected for one in first)
+
+
+def test_what_fio_says_of_its_own_load() -> None:
+    job = {"usr_cpu": 30.0, "sys_cpu": 60.0, "job options": {"iodepth": "8"},
+           "iodepth_level": {"1": 1.0, "2": 20.0, "4": 30.0, "8": 49.0, ">=64": 0.0}}  # fmt: skip
+    assert own_load({"jobs": [job, {}]}) == (90.0, 51.0)
+    assert own_load({}) == (0.0, 0.0)
+
+
+def test_how_long_jobs_waited_for_a_cpu() -> None:
+    marks = [
+        (1.0, {7: 0}),
+        (2.0, {7: 400_000_000}),
+        (3.0, {7: 500_000_000}),
+        (3.1, {7: 600_000_000}),
+    ]
+    assert most_delayed(marks) == 0.4
+    assert most_delayed([(1.0, {7: 0}), (2.0, {8: 9})]) == 0.0
+    starved = Effect([replace(span(), delay=0.3)])
+    assert starved.starved and not Effect([span()]).starved
+    assert not proofs.delayed(0.2)(starved) and proofs.delayed(0.4)(starved)
+
+
+def test_proofs_of_the_new_situations() -> None:
+    rises = replace(span(), each=(0.0, 500.0, *[500.0] * 6, *[700.0] * 6))
+    assert not proofs.steps_up(0.3)(Effect([rises])) and proofs.steps_up(0.5)(Effect([rises]))
+    still = replace(span(), each=(900.0, 900.0, 0.0, 0.0, 0.0, 900.0))
+    assert not proofs.rests(Effect([still])) and proofs.rests(Effect([rises]))
+    row = " ".join(["100", *["0"] * 3, "50", *["0"] * 12])
+    zero = " ".join(["0"] * 17)
+    before = replace(state(10.0), watched={"slaves/*/stat": f"{zero} {zero}"})
+    after = replace(state(20.0, writes=100), watched={"slaves/*/stat": f"{row} {row}"})
+    copied = Effect([Span(before, after)])
+    assert not proofs.below(2.0)(copied) and proofs.below(2.1)(copied)
+    assert not proofs.below(3.0, "all")(copied)
+    low, high = ("some avg10=0.00 total=0", "some avg10=9.00 total=4000000\nfull total=1")
+    texts = (1.0, low), (11.0, high)
+    states = (replace(state(at), watched={proofs.PSI: text}) for at, text in texts)
+    pressing = Effect([Span(*states)])
+    assert not proofs.pressed(pressing) and proofs.pressed(copied)
+
+
+def test_the_table_says_how_long_the_right_findings_took() -> None:
+    some = [outcome("a", Verdict(RIGHT), replace(ABOVE, after=3.0)),
+            outcome("b", Verdict(RIGHT), replace(ABOVE, after=8.0)),
+            outcome("c", Verdict(WRONG), replace(ABOVE, after=99.0))]  # fmt: skip
+    assert "the right finding after 5.5 s (median), 8.0 s (longest)" in counted(some)

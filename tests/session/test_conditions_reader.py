@@ -15,7 +15,9 @@ from trees import Tree
 from iopstui.linux.devices import temperature
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.machine import conditions
-from iopstui.model.findings.conditions import Conditions, Temperature
+from iopstui.linux.process import process_io
+from iopstui.linux.process.process_io import ProcessRates
+from iopstui.model.findings.conditions import Conditions, ProcessLoad, Temperature
 from iopstui.session.tick.conditions import ConditionsReader
 
 
@@ -72,6 +74,23 @@ def test_what_was_asked_for_is_given_once(tree: Tree) -> None:
     assert found is not None and found.t == 3.0
     assert temperature_of(found) == Temperature(45.85, 81.85, 84.85)
     assert reader.take() is None
+
+
+def test_other_processes_are_read_on_demand(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    found = [ProcessRates(os.getpid(), "python", 9e6, 0.0), ProcessRates(7, "fio", 5e6, 0.0),
+             ProcessRates(42, "backup", 1e6, 2.0)]  # fmt: skip
+    monkeypatch.setattr(process_io.ProcessIo, "rates", lambda self: found)
+    reader = ConditionsReader(tree.roots)
+    ask(reader, tree)
+    finish()
+    read = reader.take()
+    assert read is not None and read.processes is None, "nobody asked"
+    reader.ask(2.0, read_devices(tree.roots), ("nvme0n1",), own=frozenset({7}))
+    finish()
+    read = reader.take()
+    assert read is not None and read.processes == (ProcessLoad(42, "backup", 1e6, 2.0),)
 
 
 def test_a_disk_that_hangs_stops_neither_the_session_nor_a_later_reading(

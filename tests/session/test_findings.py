@@ -10,7 +10,7 @@ from iopstui.fio.job_shape import comparable, shape_of
 from iopstui.model.findings import rules as of_rules
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape
-from iopstui.model.metrics.frame import FINAL, Frame
+from iopstui.model.metrics.frame import FINAL, LATE, Frame
 from iopstui.session.tick.findings import REPEAT_S, FindingTracker
 
 JOB = "[global]\nioengine=libaio\ndirect=1\niodepth={depth}\nrw=randread\nbs={bs}\n[a]\n"
@@ -337,3 +337,36 @@ def test_a_run_that_begins_takes_the_end_with_it(monkeypatch: pytest.MonkeyPatch
     findings.begin(job())
     fed(findings, run(20, 4.0))
     assert findings.over() == []
+
+
+# -- what later seconds show
+
+
+def test_a_finding_that_later_seconds_contradict_is_withdrawn() -> None:
+    findings = FindingTracker()
+    findings.begin(job())
+    silent = device(iostats=False)
+    uncounted = seconds(4, 1.0, interval=fio(900), disks={"vda": disk(0)})
+    said = [one.rule for f in uncounted for one in findings.feed(f, [silent])]
+    assert said == ["iostats"] and findings.over() == []
+    list(findings.feed(run(1, 5.0)[0], [silent]))
+    (over,) = findings.over()
+    assert over.finding.rule == "iostats" and "counts its I/Os all the same" in over.why
+
+
+def test_a_stall_is_told_while_fio_is_late() -> None:
+    findings = FindingTracker()
+    findings.begin(job())
+    held = replace(disk(0), in_flight=8)
+    stuck = seconds(4, 4.0, interval=None, disks={"vda": held}, flags=frozenset({LATE}))
+    assert rules(fed(findings, [*run(3, 1.0), *stuck])) == ["stalled"]
+
+
+def test_processes_are_asked_for_while_a_neighbour_is_suspected() -> None:
+    findings = FindingTracker()
+    findings.begin(job())
+    fed(findings, run(4, 1.0))
+    assert not findings.asks_for_processes
+    shared = seconds(4, 5.0, interval=fio(500, lat_ns=8e6), disks={"vda": disk(2_000, aqu=8.0)})
+    fed(findings, shared)
+    assert findings.asks_for_processes

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -270,6 +271,17 @@ def test_job_line_has_progress_and_eta() -> None:
     assert "end unknown" in text(bars.job_line(state(started, event), "x", 120, UTF8))
     over = state(started, event, StepFinished(16.0, 1, 0, "", False))
     assert text(bars.job_line(over, "x", 120, UTF8)).rstrip()[:-8].endswith("0:15  ")
+
+
+@pytest.mark.parametrize("width", range(60, 130, 5))
+def test_the_job_line_has_a_bar_as_long_as_there_is_room_beside_the_clock(width: int) -> None:
+    started = replace(STARTED, t=0.0)
+    line = text(bars.job_line(state(started, ready(15)), "x", width, UTF8))
+    bar = line.count(UTF8.full) + line.count(UTF8.empty)
+    assert bar in (bars.BAR, bars.SHORT_BAR, 0) and ("%" in line) == (bar == bars.BAR)
+    assert "0:15 / 1:00" in line or width < 70
+    clock = re.search(r"\d\d:\d\d:\d\d", line)
+    assert clock is not None or bar == 0, line
 
 
 def test_what_stands_right_in_the_job_line_has_a_blank_before_it() -> None:

@@ -30,21 +30,22 @@ def parse_hex(text: str) -> int | None:
     return int(text, 16) if _HEX.fullmatch(text) else None
 
 
-def parse_array(action: str, degraded: str, members: str) -> Array | None:
-    """md/sync_action, md/degraded and md/raid_disks; None where nothing can be missing (raid0).
-    While an array is reshaped raid_disks has what it was behind what it will be: "5 (4)"."""
+def parse_array(action: str, degraded: str, members: str, chunk: str = "") -> Array | None:
+    """md/sync_action, md/degraded, md/raid_disks and md/chunk_size; None where nothing can be
+    missing (raid0). While an array is reshaped raid_disks has what it was behind what it will be:
+    "5 (4)"."""
     action, missing = action.strip(), parse_int(degraded.strip())
     if missing is None or missing < 0 or not _ACTION.fullmatch(action):
         return None
     whole = _MEMBERS.fullmatch(members.strip())
-    return Array(action, missing, (int(whole[1]) or None) if whole else None)
+    size = parse_int(chunk.strip())
+    return Array(action, missing, (int(whole[1]) or None) if whole else None, size or None)
 
 
 def read_array(disk: str) -> Array | None:
     """Of the md array whose directory in sysfs is ``disk``."""
-    files = ("sync_action", "degraded", "raid_disks")
-    action, degraded, members = (read_text(f"{disk}/md/{file}") or "" for file in files)
-    return parse_array(action, degraded, members)
+    files = ("sync_action", "degraded", "raid_disks", "chunk_size")
+    return parse_array(*(read_text(f"{disk}/md/{file}") or "" for file in files))
 
 
 def read_queue_depth(disk: str) -> int | None:

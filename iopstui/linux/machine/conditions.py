@@ -114,6 +114,7 @@ class ConditionsFiles:
             array=read_array(place.directory) if md else None,
             lost=read_lost(device, self._roots),
             paths=len(paths_of(device)),
+            suspended=device.kind == "dm" and read_int(f"{place.directory}/dm/suspended") == 1,
         )
 
     def _temperature(self, sensors: Sequence[Sensor], t: float) -> Temperature | None:

@@ -14,8 +14,8 @@ OWN_THREADS = 2
 TICKS = os.sysconf("SC_CLK_TCK")
 # threads that io_uring starts in a job's process: workers, and the one that polls the queue
 _IO_URING = b"iou-"
-# of /proc/PID/stat, counted from behind the name: utime, stime, processor
-_UTIME, _STIME, _THREADS, _PROCESSOR = 11, 12, 17, 36
+# of /proc/PID/stat, counted from behind the name: utime, stime ... processor, policy
+_UTIME, _STIME, _NICE, _THREADS, _PROCESSOR, _POLICY = 11, 12, 16, 17, 36, 38
 
 
 @dataclass(slots=True)
@@ -96,8 +96,9 @@ class JobThreads:
         allowed = tuple(sorted(os.sched_getaffinity(pid)))
         waited = _cpu_wait_ns(place)
         return JobThread(
-            index, pid, int(fields[_PROCESSOR]), allowed, busy_s, waited, self._waited(pid, workers)
-        )
+            index, pid, int(fields[_PROCESSOR]), allowed, busy_s, waited,
+            self._waited(pid, workers), int(fields[_NICE]), int(fields[_POLICY]),
+        )  # fmt: skip
 
     def _waited(self, pid: int, workers: list[str]) -> int | None:
         """How long all workers of a job waited for a CPU so far; ``None`` of a job that never had

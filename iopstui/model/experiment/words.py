@@ -28,8 +28,8 @@ MOVED = 0.05
 ELSEWHERE = 0.2
 CPU_PER_IO = "CPU per I/O"
 _METHOD = (
-    "runs of the same repeat are compared in pairs; intervals: 95 %, {test}; {mark} = significant at "
-    "5 %: {figure} by itself, the other figures corrected for their number (Holm); columns: "
+    "runs of the same repeat are compared in pairs; intervals: 95 %, {test}; {mark} = significant "
+    "at 5 %: {figure} by itself, the other figures corrected for their number (Holm); columns: "
     "geometric means"
 )
 

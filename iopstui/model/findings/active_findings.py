@@ -15,11 +15,12 @@ the second each pause would else be an end."""
 @dataclass(frozen=True, slots=True)
 class EndedFinding:
     """A finding that holds no more, as it was said last, and the seconds of the session from its
-    first to the last in which its rule fired."""
+    first to the last in which its rule fired. ``why``: later seconds contradict it, in words."""
 
     finding: Finding
     since: float
     until: float
+    why: str = ""
 
 
 @dataclass(slots=True)
@@ -56,6 +57,16 @@ class ActiveFindings:
             if held.quiet_s >= CEASES_AFTER_S:
                 del self._held[rule]
                 yield EndedFinding(held.finding, held.since, held.until)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Those that hold."""
+        return [held.finding for held in self._held.values()]
+
+    def withdraw(self, rule: str, why: str) -> EndedFinding:
+        """A finding that holds was not true, as ``why`` says."""
+        held = self._held.pop(rule)
+        return EndedFinding(held.finding, held.since, held.until, why)
 
     def forget(self) -> None:
         """Other seconds follow (a run begins, or is over): what held before has no end in them."""

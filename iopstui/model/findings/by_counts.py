@@ -40,7 +40,7 @@ def no_iostats(evidence: Evidence) -> Finding | None:
         for device in evidence.devices
         if device.queue is not None
         and device.queue.iostats is False
-        and not _counts_all_the_same(device, evidence)
+        and _counts_nothing(device, evidence)
     ]
     if not silent:
         return None
@@ -53,10 +53,16 @@ def no_iostats(evidence: Evidence) -> Finding | None:
     )
 
 
-def _counts_all_the_same(device: BlockDevice, evidence: Evidence) -> bool:
-    """Bio-based devices may."""
-    figures = e.device_figures(recent(evidence, 1), [device], 1)
-    return figures is not None and figures.ios_s > 0
+def _counts_nothing(device: BlockDevice, evidence: Evidence) -> bool:
+    """Whether no I/O of the device is counted. Drivers without hardware queues (zram, dm, md) count
+    by themselves, whatever iostats says: of them fio's direct I/O has to show it."""
+    window = e.window(evidence)
+    figures = e.device_figures(window, [device], 1)
+    if figures is None or figures.ios_s > 0:
+        return False
+    if any(frame.fio is not None for frame in window):
+        return evidence.shape.direct is True and e.fio_iops(window) > 0
+    return bool(device.hctxs)
 
 
 def background(evidence: Evidence) -> Finding | None:

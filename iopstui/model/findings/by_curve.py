@@ -5,8 +5,8 @@ A limit that somebody set and a disk's own look the same in one reading: it take
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import lt
 
@@ -14,6 +14,7 @@ from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.by_queue import limit_reached
 from iopstui.model.findings.evidence import Evidence, Finding, SteadyRun, recent
+from iopstui.model.findings.places import cpu_wait, mean_waits, memory_pressure
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
@@ -113,7 +114,7 @@ def _other_size(now: SteadyRun) -> tuple[tuple[str, str], ...]:
 
 
 def burst(evidence: Evidence) -> Finding | None:
-    """A step down at constant load: a credit is used up, or a cache full."""
+    """A step down at constant load that the device took: a credit is used up, or a cache full."""
     shape, frames = evidence.shape, evidence.measured
     if shape.paced or shape.direct is not True or len(frames) < 2 * EACH_SIDE:
         return None
@@ -123,6 +124,12 @@ def burst(evidence: Evidence) -> Finding | None:
     before, after = frames[:place], frames[place:]
     was, now = e.fio_iops(before), e.fio_iops(after)
     if e.full_jobs(after)[1] or _taken_by_others(before, after, evidence, now / was):
+        return None
+    # a second in which it happened belongs to both
+    late = after[1:]
+    if not same_work(before, late) or _takes_cpu_or_memory(before, late):
+        return None
+    if not _device_took_longer(before, late):
         return None
     if limit_reached(after[-EACH_SIDE:], evidence) is not None:
         return None
@@ -163,12 +170,103 @@ def _falls(each: Sequence[float]) -> bool:
     return any(map(lt, most[-1 - EACH_SIDE :: -1], least))
 
 
+def same_work(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
+    """Whether the same jobs do the same I/O: their processes, the sections that do anything, the
+    size, the part of reads, and the devices. A job that changes its own phase does not."""
+    pids = [{job.pid for job in f.jobs if job.pid is not None} for f in (*before, *after) if f.jobs]
+    if any(one != pids[0] for one in pids[1:]):
+        return False
+    then, now = _Work.of(before), _Work.of(after)
+    return then.alike(now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What was done in some seconds: the rows of fio with I/O, the mean size, and the shares (0..1)
+    of reads and of each device."""
+
+    rows: frozenset[int]
+    size: float
+    reads: float
+    shares: Mapping[str, float]
+
+    @classmethod
+    def of(cls, frames: Sequence[Frame]) -> _Work:
+        """Those of these frames."""
+        fios = [f.fio for f in frames if f.fio is not None]
+        ios = sum(one.total.ios for one in fios)
+        reads = sum(one.directions["read"].ios for one in fios if "read" in one.directions)
+        rows = frozenset(job.index for one in fios for job in one.jobs if job.ios)
+        opened = {name for frame in frames for name in frame.opened}
+        each = {name: sum((f.disks[name].ios_s or 0.0) for f in frames if name in f.disks)
+                for name in opened}  # fmt: skip
+        whole = sum(each.values())
+        moved = sum(one.total.bytes for one in fios)
+        return cls(
+            rows, moved / ios if ios else 0.0, reads / ios if ios else 0.0,
+            {name: one / whole for name, one in each.items()} if whole else {},
+        )  # fmt: skip
+
+    def alike(self, other: _Work) -> bool:
+        """Whether none of them differs by more than chance."""
+        sizes = sorted((self.size, other.size))
+        names = {*self.shares, *other.shares}
+        return (
+            self.rows == other.rows
+            and sizes[1] <= 1.15 * sizes[0]
+            and abs(self.reads - other.reads) <= 0.1
+            and all(abs(self.shares.get(n, 0.0) - other.shares.get(n, 0.0)) <= 0.2 for n in names)
+        )
+
+
+def _takes_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
+    """Whether the job lost CPU time (it waits for a CPU, a cgroup or the hypervisor takes it), or
+    the machine ran short of memory."""
+    for figure, least in (
+        (cpu_wait, 8.0), (memory_pressure, 5.0), (_stolen, 5.0), (_throttled, 1.0),
+    ):  # fmt: skip
+        then, now = ([figure(frame) or 0.0 for frame in frames] for frames in (before, after))
+        if fmean(now) - fmean(then) >= least:
+            return True
+    return False
+
+
+def _stolen(frame: Frame) -> float:
+    loads = [frame.cpus[job.cpu].load for job in frame.jobs if job.cpu in frame.cpus]
+    known = [load.steal for load in loads if load is not None]
+    return fmean(known) if known else 0.0
+
+
+def _throttled(frame: Frame) -> float:
+    return frame.throttled or 0.0
+
+
+def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
+    """Whether the devices account for at least half of what each I/O takes longer; True where the
+    places of the I/Os are not known."""
+    each = [(mean_waits(frames), e.fio_iops(frames)) for frames in (before, after)]
+    (then, was), (now, is_now) = each
+    if then is None or now is None or not was or not is_now:
+        return True
+    longer = now.ios / is_now - then.ios / was
+    inside = sum(now.layers.values()) / is_now - sum(then.layers.values()) / was
+    return inside >= 0.5 * longer
+
+
 def _taken_by_others(
     before: Sequence[Frame], after: Sequence[Frame], evidence: Evidence, share: float
 ) -> bool:
-    """Whether the device still does what fio does no longer: another program has it."""
+    """Whether a device of the stack still does what fio does no longer: another program has it."""
     then = e.device_figures(before, evidence.devices)
     now = e.device_figures(after, evidence.devices)
     if then is None or now is None or not then.ios_s:
         return True
-    return now.ios_s / then.ios_s > share * 1.15
+    if now.ios_s / then.ios_s > share * 1.15:
+        return True
+    tops = {device.name for device in evidence.devices}
+    for name in (one.name for one in evidence.tree if one.name not in tops):
+        done = [[f.disks[name].ios_s or 0.0 for f in frames if name in f.disks]
+                for frames in (before, after)]  # fmt: skip
+        if all(done) and fmean(done[0]) and fmean(done[1]) / fmean(done[0]) > share * 1.15:
+            return True
+    return False

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
+from iopstui.model.findings import places
 from iopstui.model.findings.conditions import DeviceState, Link
 from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.means import fmean
 
+# percent of the time in which some task waits for memory
+MEMORY_WAIT = 10.0
 # a link is in question once half of what it can carry is used
 USED = 0.5
 QUIET = frozenset({"idle", "frozen", "none", ""})
@@ -73,6 +77,37 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
                 "see the kernel's log: dmesg",
             )
     return None
+
+
+def io_errors(evidence: Evidence) -> Finding | None:
+    """I/Os that failed while the job goes on (continue_on_error)."""
+    frames = [frame for frame in evidence.frames if frame.fio is not None]
+    failed = [frame.fio.failed for frame in frames if frame.fio is not None]
+    lately = sum(failed[-e.ENOUGH :])
+    if not lately:
+        return None
+    done = sum(frame.fio.total.ios for frame in frames[-e.ENOUGH :] if frame.fio is not None)
+    return Finding(
+        "io-errors",
+        f"{lately} I/Os failed in the last {len(failed[-e.ENOUGH :])} s ({units.number(done)} "
+        f"completed), {sum(failed)} since {units.clock(e.began(frames[0]))}: the job goes on, and "
+        "IOPS and latency may count I/Os that moved no data",
+        "see the kernel's log: dmesg",
+    )
+
+
+def memory_pressure(evidence: Evidence) -> Finding | None:
+    """Tasks wait for memory: the kernel reclaims pages or swaps."""
+    frames = e.window(evidence)
+    waited = [places.memory_pressure(frame) for frame in frames]
+    if len(waited) < e.ENOUGH or min(waited) < MEMORY_WAIT:
+        return None
+    return Finding(
+        "memory",
+        f"tasks waited for memory {fmean(waited):.0f} % of the time (PSI): the kernel reclaims "
+        "pages or swaps, which takes CPU time and disk I/O from the job",
+        "free memory or raise memory.high and memory.max; vmstat 1 shows swapping (si, so)",
+    )
 
 
 def _grown(before: int | None, now: int | None) -> int:

@@ -14,11 +14,15 @@ from iopstui.model.findings.evidence import (
     Finding,
     recent,
 )
+from iopstui.model.findings.places import cpu_wait
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
 
 FOLLOWED_JOBS = 64
+# the jobs' part of the CPU time used, and percent of the time that a job waits for a CPU
+OWN_PART = 0.5
+WAITS_FOR_CPU = 10.0
 FULL = 0.9
 # the deepest C-state counts where leaving it takes so large a part of the latency
 SHARE_OF_LATENCY = 0.2
@@ -37,7 +41,7 @@ def job_saturated(evidence: Evidence) -> Finding | None:
     if not full:
         return None
     jobs = max(len(busy), evidence.shape.jobs if len(busy) >= FOLLOWED_JOBS else 1)
-    if _full_queue(evidence, frames):
+    if _full_queue(evidence, frames) or _writes_back(evidence, frames):
         return None
     each = e.fio_iops(frames) / jobs
     who = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
@@ -58,22 +62,45 @@ def _full_queue(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     return theirs.aqu_sz >= FULL * evidence.shape.depth
 
 
+def _writes_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
+    """Whether the job fills the page cache faster than a full device writes it back: soon the
+    device is the limit, however busy the job is until then."""
+    shape = evidence.shape
+    if shape.direct is not False or not shape.writes:
+        return False
+    disks = [frame.together([device.name for device in evidence.devices]) for frame in frames]
+    return all(d is not None and bool(d.w_s) and (d.util or 0.0) >= 85 for d in disks)
+
+
 def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
-    """Jobs wait for a CPU."""
+    """Jobs wait for a CPU that other jobs of the same run use."""
     frames = recent(evidence)
     cpus = len(evidence.online)
     if not frames or not cpus or evidence.shape.jobs <= cpus:
         return None
     idle = e.idle_percents(evidence)
-    if len(idle) < ENOUGH or max(idle) > e.MUCH_IDLE:
+    if len(idle) < ENOUGH or max(idle) > e.MUCH_IDLE or not _busy_by_themselves(frames, idle, cpus):
         return None
+    waited = [wait for frame in frames if (wait := cpu_wait(frame)) is not None]
+    if waited and min(waited) < WAITS_FOR_CPU:
+        return None
+    some = f", each {fmean(waited):.0f} % of the time" if waited else ""
     return Finding(
         "more-jobs-than-cpus",
         f"{evidence.shape.jobs} jobs share {cpus} CPU{'s' if cpus > 1 else ''}, "
-        f"{100 - fmean(idle):.0f} % busy: jobs wait for a CPU, and that counts as latency",
+        f"{100 - fmean(idle):.0f} % busy: jobs wait for a CPU{some}, and that counts as latency",
         f"try {cpus} job{'s' if cpus > 1 else ''} with a deeper queue",
         "{",
     )
+
+
+def _busy_by_themselves(frames: Sequence[Frame], idle: Sequence[float], cpus: int) -> bool:
+    """Whether the jobs use most of the CPU time: else another program is why there is none."""
+    own = [sum(job.busy or 0.0 for job in frame.jobs) for frame in frames if frame.jobs]
+    used = (100 - fmean(idle)) * cpus
+    followed = max((len(frame.jobs) for frame in frames), default=0)
+    # of many jobs the first ones alone are followed
+    return not own or followed >= FOLLOWED_JOBS or fmean(own) >= OWN_PART * used
 
 
 def depth_not_reached(evidence: Evidence) -> Finding | None:

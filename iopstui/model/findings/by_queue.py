@@ -16,7 +16,10 @@ from iopstui.model.findings.conditions import (
     IoLimit,
 )
 from iopstui.model.findings.evidence import Evidence, Finding, recent
+from iopstui.model.findings.places import directly_above, from_here_down, outside, waits_of
+from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import DiskRates
 
 # so many I/Os, and this part of all, wait above the device
@@ -25,6 +28,7 @@ PART = 0.3
 MANY_WAIT = 4.0
 MOST_WAIT = 0.5
 NEAR = 0.85
+ROUGHLY = 0.6
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 MORE = 1.15
 BUSY_JOB = 60.0
@@ -32,43 +36,66 @@ SPARE = 20.0
 
 
 def above(evidence: Evidence) -> Finding | None:
-    """fio has more I/Os under way than the device: the rest waits above it."""
+    """I/Os wait above the device, or above the layer that a cgroup's limit is on."""
     frames = recent(evidence)
-    each = [_apart([frame], evidence) for frame in frames]
-    if evidence.shape.direct is not True or evidence.unseen or not each or None in each:
+    each = waits_of(frames)
+    if not each or evidence.unseen:
         return None
-    known = [one for one in each if one is not None]
     limit = limit_reached(frames, evidence)
-    # a limit that is known leaves no doubt, also at depth 1
-    least = WAITING if limit is None else WAITING / 2
-    if any(n - aqu < max(least, PART * n) for n, aqu in known):
+    if limit is not None:
+        return _limited_by(limit, each, evidence)
+    held = [waits.above or 0.0 for waits in each]
+    parts = [part / waits.ios if waits.ios else 0.0 for part, waits in zip(held, each, strict=True)]
+    if evidence.shape.direct is not True or min(held) < WAITING or min(parts) < PART:
         return None
-    why = _known_cause(limit, evidence) or _possible_cause(evidence, frames, known)
+    many = min(held) >= MANY_WAIT and min(parts) >= MOST_WAIT
+    why = _iocost(evidence) or (_possible_cause(evidence, frames) if many else None)
     if why is None:
         return None
-    n, aqu = _apart(frames, evidence) or known[-1]
+    names = e.names_words(evidence.devices)
+    inside = fmean(held), fmean(waits.ios for waits in each)
     return Finding(
-        "above",
-        f"of the {n:.1f} I/Os that fio has under way (N = X·R), "
-        f"{e.names_words(evidence.devices)} holds {aqu:.1f} (aqu-sz): the rest waits above "
-        f"{'them' if len(evidence.devices) > 1 else 'it'}{why[0]}",
+        "above", f"{inside[0]:.1f} of {inside[1]:.1f} I/Os in flight wait above {names}{why[0]}",
         why[1],
-    )
+    )  # fmt: skip
 
 
 Reached = tuple[str, IoLimit, float]
 """A disk, the cgroup's limit on it that is reached, and what the disk does of that per second."""
 
 
-def _known_cause(limit: Reached | None, evidence: Evidence) -> tuple[str, str] | None:
-    """The end of the sentence and the advice, where counters leave no doubt."""
-    if limit is not None:
-        name, one, rate = limit
-        return (
-            f", for the limit that {one.file} of the cgroup {one.group} sets on {name}: "
-            f"{one.what}={one.value} ({_rate(one, rate)} now)",
-            f"raise or lift that limit in the cgroup {one.group}",
-        )
+def _limited_by(limit: Reached, each: Sequence[Waits], evidence: Evidence) -> Finding | None:
+    """A limit that is known leaves no doubt, also at depth 1."""
+    name, one, rate = limit
+    inside = from_here_down(name, evidence)
+    held = [outside(waits, inside) for waits in each]
+    pairs = zip(held, each, strict=True)
+    if any(part < max(WAITING / 2, PART * waits.ios) for part, waits in pairs):
+        return None
+    upper = [upper for upper in directly_above(name, evidence) if upper in each[-1].layers]
+    where = f"in {' and '.join(upper)}, above {name}" if upper else f"above {name}"
+    return Finding(
+        "above",
+        f"{fmean(held):.1f} of {fmean(waits.ios for waits in each):.1f} I/Os in flight wait "
+        f"{where}: {one.file} of the cgroup {one.group} allows {one.what}={one.value} on {name} "
+        f"({_rate(one, rate)} now)",
+        _lift(name, one, evidence),
+    )
+
+
+def _lift(name: str, limit: IoLimit, evidence: Evidence) -> str:
+    """How to lift a limit, as a command where the device's number is known."""
+    device = next((one for one in (*evidence.tree, *evidence.devices) if one.name == name), None)
+    if device is None or device.disk:
+        return f"raise or lift that limit in the cgroup {limit.group}"
+    number, group = f"{device.major}:{device.minor}", limit.group.rstrip("/")
+    if limit.file == "io.max":
+        return f"lift it: echo '{number} {limit.what}=max' > /sys/fs/cgroup{group}/io.max"
+    return f"lift it: echo '{number} 0' > /sys/fs/cgroup/blkio{group}/{limit.file}"
+
+
+def _iocost(evidence: Evidence) -> tuple[str, str] | None:
+    """The end of the sentence and the advice, where iocost's counter leaves no doubt."""
     waited = _cost_wait(evidence)
     if waited is None:
         return None
@@ -79,17 +106,12 @@ def _known_cause(limit: Reached | None, evidence: Evidence) -> tuple[str, str] |
     )
 
 
-def _possible_cause(
-    evidence: Evidence, frames: Sequence[Frame], known: Sequence[tuple[float, float]]
-) -> tuple[str, str] | None:
+def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, str] | None:
     """The same where nothing counts it; ``None`` where something else may be the cause."""
     # what waits for a job's own fsync waits in fio
     if evidence.shape.syncs or tags(evidence) is not None:
         return None
-    # a few of them may wait for a CPU, however idle the CPUs are
-    if any(n - aqu < max(MANY_WAIT, MOST_WAIT * n) for n, aqu in known):
-        return None
-    if not _cpus_are_not_it(evidence, frames):
+    if not cpus_are_not_it(evidence, frames) or _near_limit(frames, evidence):
         return None
     costed = [name for name, state in evidence.now.devices.items() if state.costed]
     if costed:
@@ -104,27 +126,27 @@ def _possible_cause(
     )
 
 
-def _apart(frames: Sequence[Frame], evidence: Evidence) -> tuple[float, float] | None:
-    """(fio's I/Os under way, the device's); ``None`` where they are not of the same I/Os."""
-    inside = e.in_flight(frames)
-    theirs = e.device_figures(frames, evidence.devices, 1)
-    if inside is None or theirs is None or theirs.aqu_sz is None:
-        return None
-    own = e.fio_iops(frames)
-    same = own and theirs.own_s <= 1.15 * own and theirs.ios_s >= 0.85 * own
-    same = same and theirs.merges_s <= 0.05 * own
-    return (inside, theirs.aqu_sz) if same else None
-
-
 def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> Reached | None:
-    """The cgroup limit that all these frames reach."""
+    """The cgroup limit that these frames reach; of several the one that binds: the I/Os stand
+    closest to it."""
+    found: list[tuple[float, Reached]] = []
     for name, state in evidence.now.devices.items():
         disks = [frame.disks[name] for frame in frames if name in frame.disks]
         for limit in state.limits if disks else ():
             rates = [_limited(disk, limit.what) for disk in disks]
-            if all(rate is not None and rate >= NEAR * limit.value for rate in rates):
-                return name, limit, sum(filter(None, rates)) / len(rates)
-    return None
+            known = [rate for rate in rates if rate is not None]
+            # a stall of the machine takes some of a second, and the next one has more
+            if len(known) < len(rates) or min(known) < ROUGHLY * limit.value:
+                continue
+            if (rate := fmean(known)) >= NEAR * limit.value:
+                found.append((rate / limit.value, (name, limit, rate)))
+    # a partition has its disk's limits and figures that are no larger: the layer is named
+    return max(found, key=lambda one: round(one[0], 3), default=(0.0, None))[1]
+
+
+def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
+    """Whether some second came near a limit: then it may be the cause, and another is not named."""
+    return any(limit_reached([frame], evidence) is not None for frame in frames)
 
 
 def _limited(disk: DiskRates, what: str) -> float | None:
@@ -156,7 +178,7 @@ def _cost_wait(evidence: Evidence) -> float | None:
     return share if share >= 10.0 else None
 
 
-def _cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
+def cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     """Waiting for a CPU looks the same in N, before the device and after it: jobs must have time,
     and each CPU, whether it submits or completes."""
     busy = e.job_busy(frames)

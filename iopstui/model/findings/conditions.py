@@ -51,11 +51,12 @@ class Link:
 class Array:
     """An md array (Documentation/admin-guide/md.rst). ``action`` is idle, resync, recover, check,
     repair or reshape; ``degraded`` how many members are missing; ``members`` how many it has when
-    whole."""
+    whole; ``chunk`` what a whole chunk of one member holds in bytes (``None``: it has none)."""
 
     action: str
     degraded: int
     members: int | None = None
+    chunk: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class DeviceState:
     far (io.stat, cost.wait), ``costed`` whether it is at work on the disk (io.cost.qos). ``errors``
     (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's counters. ``lost`` names a
     multipath device's paths that are not usable, with their state. ``misaligned`` is the disk's or
-    partition's alignment_offset in bytes, 0 if aligned."""
+    partition's alignment_offset in bytes, 0 if aligned. ``suspended``: a device-mapper device lets
+    nothing pass (dm/suspended)."""
 
     queue_depth: int | None = None
     limits: tuple[IoLimit, ...] = ()
@@ -79,6 +81,7 @@ class DeviceState:
     lost: tuple[tuple[str, str], ...] = ()
     paths: int = 0
     misaligned: int | None = None
+    suspended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +97,24 @@ class CpuState:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessLoad:
+    """Bytes per second that a process other than iopstui and its fio reads and writes, over all
+    disks (/proc/PID/io)."""
+
+    pid: int
+    comm: str
+    read_s: float
+    write_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Conditions:
     """Everything at one moment; ``t`` in seconds of the session's clock. ``devices`` by name: those
-    that jobs work on and what is below them. ``nodes``: CPU -> NUMA node, as far as known."""
+    that jobs work on and what is below them. ``nodes``: CPU -> NUMA node, as far as known.
+    ``processes`` are other programs that do I/O, the busiest first; ``None`` while nobody asked."""
 
     t: float = 0.0
     devices: Mapping[str, DeviceState] = field(default_factory=dict)
     cpus: Mapping[int, CpuState] = field(default_factory=dict)
     nodes: Mapping[int, int] = field(default_factory=dict)
+    processes: tuple[ProcessLoad, ...] | None = None

@@ -13,6 +13,7 @@ from math import fsum
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.cpu_frames import rate_of
@@ -91,9 +92,9 @@ class SteadyRun:
 class Evidence:
     """What the rules look at. ``frames`` are the running step's (without a job: the last ones),
     oldest first; ``before`` those of the quiet time right before it; ``online`` the CPUs that can
-    be used. ``devices`` are those that the job works on; ``unseen`` says what else it works on, if
-    that is on no block device. ``now`` are the conditions read last, ``then`` those at the run's
-    beginning.
+    be used. ``devices`` are those that the job works on, ``tree`` these and all below them,
+    ``links`` what lies directly below each; ``unseen`` says what else the job works on, if that is
+    on no block device. ``now`` are the conditions read last, ``then`` those at the run's beginning.
     """
 
     frames: Sequence[Frame]
@@ -105,6 +106,8 @@ class Evidence:
     unseen: tuple[str, ...] = ()
     now: Conditions = NOT_READ
     then: Conditions = NOT_READ
+    tree: Sequence[BlockDevice] = ()
+    links: Sequence[DeviceLinks] = ()
 
     @cached_property
     def measured(self) -> list[Frame]:
@@ -360,8 +363,11 @@ def seconds_words(finding: Finding) -> str:
     return f"{units.clock(finding.since)}-{units.clock(finding.until)}"
 
 
-def ceased_words(since: float, until: float) -> str:
-    """When its cause ceased, and how long it held: "ceased at 0:36, held for 24 s"."""
+def ceased_words(since: float, until: float, why: str = "") -> str:
+    """When its cause ceased, and how long it held: "ceased at 0:36, held for 24 s". One that later
+    seconds contradict is "withdrawn: vda counts its I/Os all the same"."""
+    if why:
+        return f"withdrawn: {why}"
     return f"ceased at {units.clock(until)}, held for {units.duration(until - since)}"
 
 

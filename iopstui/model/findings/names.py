@@ -6,5 +6,7 @@ NAMES = (
     "iostats", "throttled", "steal", "scsi-errors", "paths", "array", "hot", "above", "tags",
     "depth", "one-cpu", "softirq-cpu", "irq-outside", "irq-moved", "numa-remote", "crossing",
     "disagree", "flush", "misaligned", "job-cpu", "scheduler", "more-jobs-than-cpus", "burst",
-    "cap", "saturated", "link", "cpu-sleep", "busy", "background", "moved", "answer",
+    "cap", "saturated", "link", "cpu-sleep", "busy", "background", "moved", "answer", "stalled",
+    "io-errors", "cpu-wait", "layer", "neighbour", "memory", "parity", "first-write", "starved",
+    "write-back",
 )  # fmt: skip

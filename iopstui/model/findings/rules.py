@@ -8,7 +8,7 @@ says the numbers it fired on. What could have the same effect is excluded, or th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from iopstui.model.findings import evidence as e
@@ -24,7 +24,15 @@ from iopstui.model.findings.by_cpu import (
     steal,
 )
 from iopstui.model.findings.by_curve import burst, cap, saturated
-from iopstui.model.findings.by_health import array, hot, lost_paths, scsi_errors, slow_link
+from iopstui.model.findings.by_health import (
+    array,
+    hot,
+    io_errors,
+    lost_paths,
+    memory_pressure,
+    scsi_errors,
+    slow_link,
+)
 from iopstui.model.findings.by_job import (
     below_physical_block,
     cpu_sleeps,
@@ -34,12 +42,16 @@ from iopstui.model.findings.by_job import (
     scheduler_cost,
     sync_cost,
 )
+from iopstui.model.findings.by_layers import first_writes, parity, starved, write_back
+from iopstui.model.findings.by_place import held_by_layer, neighbour, stalled, waits_for_cpu
 from iopstui.model.findings.by_queue import above, tags
 from iopstui.model.findings.evidence import Evidence, Finding
 
 Rule = Callable[[Evidence], "Finding | None"]
 
 RULES: tuple[Rule, ...] = (
+    stalled,
+    io_errors,
     no_iostats,
     cpu_throttled,
     steal,
@@ -47,8 +59,15 @@ RULES: tuple[Rule, ...] = (
     lost_paths,
     array,
     hot,
+    memory_pressure,
     above,
+    neighbour,
+    parity,
+    first_writes,
+    held_by_layer,
+    write_back,
     tags,
+    starved,
     depth_not_reached,
     one_cpu_completes,
     interrupts_fill_a_cpu,
@@ -62,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     job_saturated,
     scheduler_cost,
     more_jobs_than_cpus,
+    waits_for_cpu,
     burst,
     cap,
     saturated,
@@ -71,7 +91,16 @@ RULES: tuple[Rule, ...] = (
     background,
 )
 # a rule, and those that say more of the same
-SAID_BY = {"saturated": ("cap", "above", "tags"), "cap": ("above", "tags")}
+_PLACES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
+SAID_BY: Mapping[str, tuple[str, ...]] = {
+    "saturated": ("cap", *_PLACES),
+    "cap": _PLACES,
+    "disagree": ("neighbour", "parity", "first-write"),
+    "layer": ("parity", "first-write", "above", "stalled"),
+    "cpu-wait": ("throttled", "more-jobs-than-cpus"),
+    "burst": ("stalled", "neighbour", "above", "cpu-wait", "throttled", "memory"),
+    "depth": ("stalled",),
+}
 
 
 def diagnose(evidence: Evidence) -> list[Finding]:

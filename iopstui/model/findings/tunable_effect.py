@@ -25,6 +25,8 @@ ENOUGH = 3
 MANY = 5
 SILENT = 50.0
 STAYED = 0.1
+# BLOCK softirqs for each I/O of the devices: an I/O raises one at most, or few are split
+OTHERS = 1.5
 NAMED = 4
 
 COMPLETIONS = ("rq_affinity",)
@@ -66,7 +68,7 @@ def tunable_effect(
     if len(before) < ENOUGH or len(after) < ENOUGH:
         return None
     if change.name in COMPLETIONS:
-        moved = _completions(before, after) + _function_calls(frames, change, since)
+        moved = _completions(before, after, devices) + _function_calls(frames, change, since)
     else:
         moved = _moved(change, before, after, devices)
     text = f"{change.name} {change.before} → {change.now} on {change.device}: {moved}; "
@@ -102,8 +104,27 @@ def _moved(
 # -- where completions run
 
 
-def _completions(before: Sequence[Frame], after: Sequence[Frame]) -> str:
-    return _where("BLOCK softirqs", e.per_cpu(before, "block_s"), e.per_cpu(after, "block_s"))
+def _completions(
+    before: Sequence[Frame], after: Sequence[Frame], devices: Sequence[BlockDevice]
+) -> str:
+    """BLOCK softirqs are those of all disks: where they are more than these devices' I/Os, nobody
+    can tell which are theirs."""
+    found = [_softirqs(frames, devices) for frames in (before, after)]
+    if None in found:
+        return "BLOCK softirqs are mostly other disks', so nothing is known of them"
+    then, now = (one or {} for one in found)
+    return _where("BLOCK softirqs", then, now)
+
+
+def _softirqs(
+    frames: Sequence[Frame], devices: Sequence[BlockDevice]
+) -> dict[int, float] | None:  # fmt: skip
+    counts = e.per_cpu(frames, "block_s")
+    figures = e.device_figures(frames, devices)
+    own = figures.ios_s + figures.f_s if figures is not None else None
+    if own is not None and sum(counts.values()) > max(SILENT, OTHERS * own):
+        return None
+    return counts
 
 
 def _function_calls(frames: Sequence[Frame], change: TunableChange, since: float) -> str:

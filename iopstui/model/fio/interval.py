@@ -65,6 +65,7 @@ class FioInterval:
     second; ``progress`` 0..1. Unknown is ``None``. ``times_all`` is False if latencies are of
     some of the I/Os only (a group of which some sections take none). ``latency_possible`` is
     False if the latencies would need many more I/Os under way than the jobs can have (N = X·R).
+    ``failed`` I/Os ended with an error, and the job went on (continue_on_error).
     """
 
     seconds: float | None
@@ -85,3 +86,4 @@ class FioInterval:
     counts_submissions: bool
     times_all: bool = True
     latency_possible: bool = True
+    failed: int = 0

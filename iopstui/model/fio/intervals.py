@@ -254,7 +254,14 @@ def _interval(
         counts_submissions=grown.whole.counted_by == SUBMISSIONS,
         times_all=_times_all(pairs, jobs),
         latency_possible=not any(_impossible(pair.now, growth, seconds) for pair, growth in rows),
+        failed=sum(map(_failed, pairs)),
     )
+
+
+def _failed(pair: RowPair) -> int:
+    """I/Os that ended with an error since the document before."""
+    before = pair.old.failed if pair.old is not None else 0
+    return max(0, (pair.now.failed or 0) - (before or 0))
 
 
 def _whole(

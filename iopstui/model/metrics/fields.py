@@ -319,6 +319,8 @@ def _job_fields() -> Iterator[Field]:
         ("busy", "% of a CPU", "user and system time; null in its first interval"),
         ("pid", "", "number of its process, or of its thread"),
         ("cpu_wait", "%", "of the interval, it was ready to run and had no CPU"),
+        ("nice", "", "its nice value (-20 to 19)"),
+        ("policy", "", "its scheduling policy (0: SCHED_OTHER, 5: SCHED_IDLE)"),
         ("workers_wait", "%", "the same of its workers (io_uring's) added up; null if it has none"),
     ):
         yield Field(("jobs", ANY, name), f"job {name}", unit, "/proc/PID/stat", meaning)

@@ -43,7 +43,8 @@ class JobFrame:
     may run on that one alone, ``busy`` percent of one CPU (``None`` in its first interval).
     ``pid`` is its process's or thread's number. ``cpu_wait`` is the percentage of the interval in
     which it was ready to run and had no CPU (``None``: not known), ``workers_wait`` the sum of the
-    same percentages of its workers (``None``: it has none).
+    same percentages of its workers (``None``: it has none). ``nice`` and ``policy`` are the
+    scheduler's (JobThread).
     """
 
     index: int
@@ -53,6 +54,8 @@ class JobFrame:
     pid: int | None = None
     cpu_wait: float | None = None
     workers_wait: float | None = None
+    nice: int | None = None
+    policy: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,11 @@ class FrameBuilder:
                 grown = rates.delta(job.workers_wait_ns, old.workers_wait_ns or 0)
                 workers = rates.ratio(grown, seconds * 1e7)
             pinned = job.allowed == (job.cpu,)
-            frames.append(JobFrame(job.index, job.cpu, pinned, busy, job.pid, waited, workers))
+            frames.append(
+                JobFrame(
+                    job.index, job.cpu, pinned, busy, job.pid, waited, workers, job.nice, job.policy
+                )
+            )
         return tuple(frames)
 
     def _waits(

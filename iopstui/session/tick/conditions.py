@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.findings.conditions import Conditions
+from iopstui.model.findings.conditions import Conditions, ProcessLoad
 
 if TYPE_CHECKING:
     from iopstui.linux.machine.conditions import ConditionsFiles
+    from iopstui.linux.process.process_io import ProcessIo
+
+MOST = 3
 
 
 class ConditionsReader:
@@ -22,6 +27,7 @@ class ConditionsReader:
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
         self._files: ConditionsFiles | None = None
+        self._processes: ProcessIo | None = None
         self._thread: threading.Thread | None = None
         self._results: deque[Conditions] = deque(maxlen=1)
         self._closed = False
@@ -32,14 +38,16 @@ class ConditionsReader:
         devices: Mapping[str, BlockDevice],
         names: Sequence[str],
         cpus: Sequence[int] = (),
+        own: frozenset[int] | None = None,
     ) -> None:
         """Begin a reading of these devices (names of ``devices``) and CPUs (none given: all that
-        are online); one that is under way goes on. ``t`` is the session's clock."""
+        are online); one that is under way goes on. ``t`` is the session's clock. ``own``: also of
+        the processes that do I/O, without these (the jobs' own)."""
         if self._closed or (self._thread is not None and self._thread.is_alive()):
             return
         self._thread = threading.Thread(
             target=self._work,
-            args=(t, dict(devices), tuple(names), tuple(cpus)),
+            args=(t, dict(devices), tuple(names), tuple(cpus), own),
             name="conditions",
             daemon=True,
         )
@@ -61,6 +69,7 @@ class ConditionsReader:
         devices: Mapping[str, BlockDevice],
         names: Sequence[str],
         cpus: Sequence[int],
+        own: frozenset[int] | None,
     ) -> None:
         with contextlib.suppress(OSError):  # no more files may be open: perhaps next time
             if self._files is None:
@@ -68,4 +77,23 @@ class ConditionsReader:
                 from iopstui.linux.machine.conditions import ConditionsFiles
 
                 self._files = ConditionsFiles(self._roots)
-            self._results.append(self._files.read(devices, names, t, cpus))
+            read = self._files.read(devices, names, t, cpus)
+            if own is not None:
+                read = replace(read, processes=self._others(own))
+            self._results.append(read)
+
+    def _others(self, own: frozenset[int]) -> tuple[ProcessLoad, ...] | None:
+        """Other programs' I/O since the reading before; ``None`` at the first one."""
+        if self._processes is None:
+            from iopstui.linux.process.process_io import ProcessIo
+
+            self._processes = ProcessIo()
+        rates = self._processes.rates()
+        if rates is None:
+            return None
+        mine = own | {os.getpid()}
+        return tuple(
+            ProcessLoad(one.pid, one.comm, one.read_s, one.write_s)
+            for one in rates
+            if one.pid not in mine
+        )[:MOST]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
 from iopstui.linux.process.affinity import allowed
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.active_findings import ActiveFindings, EndedFinding
 from iopstui.model.findings.answer import answer
+from iopstui.model.findings.by_place import stalled, suspects_neighbour
 from iopstui.model.findings.conditions import Conditions
+from iopstui.model.findings.contradictions import contradiction
 from iopstui.model.findings.evidence import (
     ENOUGH,
     LONG_ENOUGH,
@@ -44,11 +47,13 @@ class FindingTracker:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
     ``REPEAT_S`` seconds while it goes on (``over`` has those that ceased); and what moved, some
     seconds after a tunable was changed. Between runs the kernel's side alone is looked at.
-    ``unseen`` says what the jobs work on besides devices.
+    ``unseen`` says what the jobs work on besides devices, ``links`` what lies below each device.
+    ``asks_for_processes``: it is worth reading which processes do I/O (Conditions.processes).
     """
 
-    def __init__(self, unseen: Sequence[str] = ()) -> None:
-        self._unseen = tuple(unseen)
+    def __init__(self, unseen: Sequence[str] = (), links: Sequence[DeviceLinks] = ()) -> None:
+        self._unseen, self._links = tuple(unseen), tuple(links)
+        self.asks_for_processes = False
         self._frames: deque[Frame] = deque(maxlen=KEEP)
         self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
         self._skip = 0
@@ -65,6 +70,7 @@ class FindingTracker:
         self._over: list[EndedFinding] = []
         self._change: TunableChange | None = None
         self._since = -inf
+        self._tree: tuple[BlockDevice, ...] = ()
 
     def lay_out(self) -> None:
         """Files are laid out: what the run itself writes before it begins is not background I/O."""
@@ -112,9 +118,12 @@ class FindingTracker:
             self._since = self._change.t
         self._change = TunableChange(t, device, name, before, now)
 
-    def feed(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
+    def feed(
+        self, frame: Frame, devices: Sequence[BlockDevice], tree: Sequence[BlockDevice] = ()
+    ) -> Iterator[Finding]:
         """What this frame shows that was not reported yet. ``devices`` are those that the jobs work
-        on."""
+        on, ``tree`` these and all below them."""
+        self._tree = tuple(tree or devices)
         if not frame.step:
             yield from self._between_runs(frame, devices)
             return
@@ -122,10 +131,13 @@ class FindingTracker:
         self._before.clear()
         self._frames.append(frame)
         if frame.fio is None:
+            yield from self._hung(devices, frame)
             return
         yield from self._moved(frame, devices)
         yield from self._answered(frame)
-        yield from self._new(self._in_a_run(devices), frame)
+        evidence = self._in_a_run(devices)
+        self.asks_for_processes = suspects_neighbour(evidence)
+        yield from self._new(evidence, frame)
 
     def _between_runs(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
         if self._skip:
@@ -138,6 +150,13 @@ class FindingTracker:
         self._idle.append(frame)
         yield from self._new(self._evidence(self._idle, devices), frame)
 
+    def _hung(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
+        """Without a document of fio: a stall is all that can be told."""
+        evidence = self._in_a_run(devices)
+        found = stalled(evidence)
+        if found is not None:
+            yield from self._report([found], evidence, frame.t)
+
     def over(self) -> list[EndedFinding]:
         """After ``feed``: what was said and has ceased by now, each once."""
         found, self._over = self._over, []
@@ -147,9 +166,19 @@ class FindingTracker:
         """Those that were not said lately."""
         t, found = frame.t, fired(evidence)
         seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
-        for over in self._holding.feed(t, seconds, {one.rule for one in found}):
+        firing = {one.rule for one in found}
+        for over in (*self._withdrawn(evidence, firing), *self._holding.feed(t, seconds, firing)):
             self._over.append(over)
             self._said.pop(over.finding.rule, None)
+        yield from self._report(found, evidence, t)
+
+    def _withdrawn(self, evidence: Evidence, firing: Collection[str]) -> Iterator[EndedFinding]:
+        """Findings that these seconds contradict."""
+        for finding in self._holding.findings:
+            if finding.rule not in firing and (why := contradiction(finding, evidence)):
+                yield self._holding.withdraw(finding.rule, why)
+
+    def _report(self, found: Sequence[Finding], evidence: Evidence, t: float) -> Iterator[Finding]:
         for finding in told(found, evidence):
             said = self._said.get(finding.rule)
             if said is None or t - said >= REPEAT_S:
@@ -161,7 +190,8 @@ class FindingTracker:
         looked_at = tuple(frames)
         seen = set(looked_at[-1].cpus) if looked_at else set()
         return Evidence(looked_at, devices=tuple(devices), online=tuple(sorted(seen & allowed())),
-                        now=self._now, then=self._then)  # fmt: skip
+                        now=self._now, then=self._then, tree=self._tree,
+                        links=self._links)  # fmt: skip
 
     def _in_a_run(self, devices: Sequence[BlockDevice]) -> Evidence:
         return replace(

@@ -55,7 +55,8 @@ class Sampling:
         soon: bool = True,
     ) -> None:
         self.deadline_ns = 0
-        self.findings = FindingTracker([place.no_device for place in context.target.unseen])
+        unseen = [place.no_device for place in context.target.unseen]
+        self.findings = FindingTracker(unseen, context.target.links)
         self._context = context
         self._current = current
         self.interval_s = interval_s
@@ -160,14 +161,14 @@ class Sampling:
     def _conclude(self, frame: Frame) -> None:
         """Emit the findings that began or ended with this frame."""
         context = self._context
-        devices = [
-            context.devices[name] for name in context.target.opened if name in context.devices
-        ]
-        for finding in self.findings.feed(frame, devices):
+        known, target = context.devices, context.target
+        devices = [known[name] for name in target.opened if name in known]
+        tree = [known[name] for name in target.tree if name in known]
+        for finding in self.findings.feed(frame, devices, tree):
             context.emit(events.FindingReported(frame.t, finding))
         for one in self.findings.over():
             ended = events.FindingEnded(
-                frame.t, one.finding.rule, one.finding.text, one.since, one.until
+                frame.t, one.finding.rule, one.finding.text, one.since, one.until, one.why
             )
             context.emit(ended)
 
@@ -177,10 +178,13 @@ class Sampling:
         found = self._conditions.take()
         if found is not None:
             self.findings.surroundings(found)
-        if frame.t >= self._look_at:
+        processes = measuring and self.findings.asks_for_processes
+        if frame.t >= self._look_at or processes:
             self._look_at = frame.t + (LOOK_S if measuring else LOOK_IDLE_S)
             cpus = sorted({job.cpu for job in frame.jobs})
-            self._conditions.ask(frame.t, self._context.devices, self._context.target.tree, cpus)
+            own = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
+            tree = self._context.target.tree
+            self._conditions.ask(frame.t, self._context.devices, tree, cpus, own)
 
     def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
         if self._pinning[0] != self._current.step:

@@ -55,11 +55,12 @@ class CompareView:
         self._seconds = XYChart(charset)
 
     def rows(
-        self, pane: str, state: ExperimentState, width: int, height: int, top: int | None
-    ) -> list[Row]:
-        """Exactly ``height`` rows of ``width`` cells."""
+        self, pane: str, state: ExperimentState, width: int, height: int, top: int | None,
+        at: tuple[int, int] | None = None,
+    ) -> list[Row]:  # fmt: skip
+        """Exactly ``height`` rows of ``width`` cells. ``at`` is the cell under the mouse."""
         if pane == "seconds":
-            return self._seconds.rows(seconds_spec(state), width, height)
+            return self._seconds.rows(seconds_spec(state), width, height, at)
         if pane == "runs":
             return runs(state, width, height, self._charset, top)
         if pane == "figures":
@@ -68,14 +69,14 @@ class CompareView:
 
     def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
         """All panes at once: the chart, runs and figures side by side, the words."""
-        words = max(7, min(9, box.height // 5))
-        rows = min(max(state.total + 2, 13), max(9, (box.height - words) * 3 // 5))
-        right = min(80, box.width - 48)
-        left, top = box.width - right - 1, box.height - rows - words
+        words = max(7, min(10, box.height // 5))
+        rows = min(max(state.total + 3, 14), max(10, (box.height - words) * 3 // 5))
+        right = min(84, box.width - 48)
+        left, top = box.width - right, box.height - rows - words
         return {
             "seconds": Box(box.x, box.y, box.width, top),
             "runs": Box(box.x, box.y + top, left, rows),
-            "figures": Box(box.x + left + 1, box.y + top, right, rows),
+            "figures": Box(box.x + left, box.y + top, right, rows),
             "words": Box(box.x, box.y + top + rows, box.width, words),
         }
 
@@ -114,6 +115,7 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
         tuple(names),
         tuple(Flag(point, letter(number)) for number, point in ends),
         upright=(plan.settle,) if plan.settle else (),
+        says=lambda point: f"{point[0]:.1f} s: {f.number(point[1])} IOPS",
     )
 
 

@@ -9,6 +9,8 @@ from rich.style import Style
 from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.point import Point
+from iopstui.ui.draw import frame
+from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P50, P99, Charset
 from iopstui.ui.state.experiment import ExperimentState
@@ -36,6 +38,22 @@ FIGURES: tuple[Column[PointFinished], ...] = (
 def title(words: str, width: int, charset: Charset, note: str = "") -> Row:
     """A pane's title."""
     return rule(width, charset, (words, BOLD), right=((note, DIM),) if note else ())
+
+
+def boxed(rows: Sequence[Row], width: int, charset: Charset, number: str = "") -> list[Row]:
+    """A pane's rows, ``frame.SIDES`` narrower than ``width``, in a box with the first one, its
+    title, on the border. ``number`` is its key."""
+    head, *body = rows
+    words = [(text[:1].upper() + text[1:], style) for text, style in frame.titled(head)]
+    first = frame.top(width, charset, number, words, frame.valued(head))
+    return frame.boxed(first, body, frame.bottom(width, charset), charset, False)
+
+
+def inside(box: Box, framed: bool) -> Box:
+    """What is left of a pane's box for its rows, of which the first stands on the border."""
+    if not framed:
+        return box
+    return Box(box.x + frame.SIDES // 2, box.y, max(0, box.width - frame.SIDES), box.height - 1)
 
 
 def sentences(lines: Sequence[str], width: int, charset: Charset) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.style import Style
@@ -62,26 +62,27 @@ class SweepView:
         self._iops, self._latency = XYChart(charset), XYChart(charset)
 
     def rows(
-        self, pane: str, state: ExperimentState, width: int, height: int, top: int | None
-    ) -> list[Row]:
-        """Exactly ``height`` rows of ``width`` cells."""
+        self, pane: str, state: ExperimentState, width: int, height: int, top: int | None,
+        at: tuple[int, int] | None = None,
+    ) -> list[Row]:  # fmt: skip
+        """Exactly ``height`` rows of ``width`` cells. ``at`` is the cell under the mouse."""
         if pane == "points":
             return table(state, width, height, self._charset, top)
         if pane == "words":
             return words_pane(state, width, height, self._charset, top)
         if pane == "IOPS":
-            return self._iops.rows(iops_spec(state), width, height)
-        return self._latency.rows(latency_spec(state), width, height)
+            return self._iops.rows(iops_spec(state), width, height, at)
+        return self._latency.rows(latency_spec(state), width, height, at)
 
     def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
         """All panes at once: the charts side by side, then the table, then the words."""
-        words = max(4, min(9, box.height // 5))
-        rows = min(len(state.rows) + 2, max(5, (box.height - words) * 2 // 5))
+        words = max(5, min(10, box.height // 5))
+        rows = min(len(state.rows) + 3, max(6, (box.height - words) * 2 // 5))
         left = (box.width + 1) // 2
         top = box.height - rows - words
         return {
             "IOPS": Box(box.x, box.y, left, top),
-            "latency": Box(box.x + left + 1, box.y, box.width - left - 1, top),
+            "latency": Box(box.x + left, box.y, box.width - left, top),
             "points": Box(box.x, box.y + top, box.width, rows),
             "words": Box(box.x, box.y + top + rows, box.width, words),
         }
@@ -201,6 +202,7 @@ def iops_spec(state: ExperimentState) -> XYSpec:
         tuple(_names(state, tails=False)),
         tuple(flags),
         note=_note(state),
+        says=lambda point: f"{_at_x(state, places, point[0])}: {f.number(point[1])} IOPS",
     )
 
 
@@ -233,7 +235,13 @@ def latency_spec(state: ExperimentState) -> XYSpec:
         tuple(_names(state, tails=True)),
         tuple(flags),
         note=_note(state) or _tails(values, several),
+        says=lambda point: f"{f.number(point[0])} IOPS: {f.latency(point[1])}",
     )
+
+
+def _at_x(state: ExperimentState, places: Mapping[str, float], x: float) -> str:
+    value = next((value for value, place in places.items() if place == x), "")
+    return f"{printable(state.axis.name)} {printable(value)}"
 
 
 def _tails(values: Sequence[float], several: bool) -> str:

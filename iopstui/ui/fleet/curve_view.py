@@ -140,9 +140,9 @@ class CurveView:
 
     # -- the curve
 
-    def chart(self, width: int, height: int) -> list[Row]:
-        """Measured points, and the law through them."""
-        return self._chart.rows(spec(self.curve, self._scaling), width, height)
+    def chart(self, width: int, height: int, at: tuple[int, int] | None = None) -> list[Row]:
+        """Measured points, and the law through them; ``at`` is the cell under the mouse."""
+        return self._chart.rows(spec(self.curve, self._scaling), width, height, at)
 
 
 def now(scene: FleetState) -> str:
@@ -192,6 +192,7 @@ def spec(curve: ScalingCurve, found: Scaling) -> XYSpec:
         charts.linear_scale([y for _, y in (*points, *law)], None, True), f.axis_number,
         (XYLine("", law, DIM), measured) if law else (measured,), tuple(names),
         tuple(_knee(found, points)), note="" if points else "no point yet",
+        says=lambda point: f"{counted(int(point[0]), 'host')}: {f.number(point[1])} IOPS",
     )  # fmt: skip
 
 

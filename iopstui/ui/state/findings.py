@@ -54,7 +54,7 @@ class ShownFindings:
         for index in reversed(range(len(self.entries))):
             entry = self.entries[index]
             if entry.finding.rule == event.rule and not entry.ceased:
-                words = ceased_words(event.since, event.until)
+                words = ceased_words(event.since, event.until, event.why)
                 self.entries[index] = replace(entry, t=event.t, ceased=words)
                 return True
         return False

@@ -98,12 +98,13 @@ def test_a_limit_is_in_both_readings(now: float, then: float, lat: float, depth:
 
 
 def stepped(
-    *parts: tuple[int, float], shape: JobShape = SHAPE, others: float = 0.0, job: float = 30.0
-) -> Evidence:
+    *parts: tuple[int, float], shape: JobShape = SHAPE, others: float = 0.0, job: float = 30.0,
+    aqu: float = 31.0, **same: object,
+) -> Evidence:  # fmt: skip
     each = [iops for count, iops in parts for _ in range(count)]
     frames = [
         frame(1.0 + n, fio(x, lat_ns=32 / x * 1e9), jobs=((0, job),),
-              disks={"vda": disk(x + (others if x < each[0] else 0.0))})
+              disks={"vda": disk(x + (others if x < each[0] else 0.0), aqu=aqu)}, **same)
         for n, x in enumerate(each)
     ]  # fmt: skip
     return Evidence(tuple(frames), devices=[device()], shape=shape, online=(0, 1, 2, 3))
@@ -120,6 +121,26 @@ def test_a_step_stands_out_of_what_the_seconds_vary() -> None:
     assert burst(stepped(*wavy)) is not None
     wild = [(1, iops) for iops in (1_400, 900, 1_450, 850, 1_400, 950, 600, 220, 560, 280)]
     assert burst(stepped(*wild)) is None
+
+
+def later(evidence: Evidence, place: int, **now: object) -> Evidence:
+    """The same, but from this second on the job or the machine is another."""
+    size, direction = now.pop("size", 4096), now.pop("direction", "read")
+    frames = list(evidence.frames)
+    for n in range(place, len(frames)):
+        one = frames[n]
+        assert one.fio is not None and one.fio.total.lat_ns is not None
+        interval = fio(one.fio.total.ios, lat_ns=one.fio.total.lat_ns, size=int(str(size)))
+        interval = replace(interval, directions={str(direction): interval.total})
+        frames[n] = frame(one.t, interval, jobs=((0, 30.0),), disks=one.disks, **now)  # type: ignore[arg-type]
+    return replace(evidence, frames=tuple(frames))
+
+
+def lower_disk(evidence: Evidence, ios: float) -> Evidence:
+    """The same on a partition of vdz, which does so much all the time."""
+    frames = [replace(f, disks={**f.disks, "vdz": disk(ios)}) for f in evidence.frames]
+    tree = (*evidence.devices, device(name="vdz"))
+    return replace(evidence, frames=tuple(frames), tree=tree)
 
 
 def _step_by_trying_all(each: list[float]) -> int | None:
@@ -164,10 +185,18 @@ def test_a_step_is_where_trying_all_places_finds_it(
         stepped((8, 3_000), (6, 1_000), job=99.0),
         stepped((8, 3_000), (6, 1_000), shape=replace(SHAPE, paced=True)),
         stepped((8, 3_000), (6, 1_000), shape=replace(SHAPE, direct=False)),
+        stepped((8, 3_000), (6, 1_000), aqu=1.0),
+        later(stepped((8, 3_000), (6, 1_000)), 8, cpu_wait=40.0),
+        later(stepped((8, 3_000), (6, 1_000)), 8, memory=30.0),
+        later(stepped((8, 3_000), (6, 1_000)), 8, pids=(7,)),
+        later(stepped((8, 3_000), (6, 1_000)), 8, size=65536),
+        later(stepped((8, 3_000), (6, 1_000)), 8, direction="write"),
+        lower_disk(stepped((8, 3_000), (6, 1_000)), 3_500.0),
     ],
     ids=["flat", "a dip", "little", "a step up", "comes back", "slides", "another program's",
          "a cgroup's limit",
-         "CPU", "paced", "buffered"],
+         "CPU", "paced", "buffered", "above the device", "waits for a CPU", "short of memory",
+         "another process of the job", "larger I/Os", "writes now", "another partition's"],
 )  # fmt: skip
 def test_what_is_no_burst(evidence: Evidence) -> None:
     assert burst(evidence) is None

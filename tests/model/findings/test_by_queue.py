@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DeviceLinks
+from iopstui.model.findings.by_place import held_by_layer
 from iopstui.model.findings.by_queue import above, tags
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape
@@ -47,8 +49,58 @@ def waiting(
 
 def test_a_limit_of_the_own_cgroup_is_named() -> None:
     found = fired(above(waiting(states={"vda": DeviceState(limits=(LIMIT,))})))
-    assert "of the 32.0 I/Os that fio has under way (N = X·R), vda holds 1.0 (aqu-sz)" in found.text
-    assert "io.max of the cgroup /work sets on vda: riops=1000 (1.00k/s now)" in found.text
+    assert "31.0 of 32.0 I/Os in flight wait above vda" in found.text
+    assert "io.max of the cgroup /work allows riops=1000 on vda (1.00k/s now)" in found.text
+    assert found.advice == "lift it: echo '254:0 riops=max' > /sys/fs/cgroup/work/io.max"
+
+
+def test_of_two_limits_the_one_that_binds_is_named() -> None:
+    """At 976 reads/s of 4 KiB, riops=1100 is near and rbps=4,000,000 is reached."""
+    near, binds = replace(LIMIT, value=1_100), IoLimit("/work", "io.max", "rbps", 4_000_000)
+    for limits in ((near, binds), (binds, near)):
+        states = {"vda": DeviceState(limits=limits)}
+        assert "rbps=4000000" in fired(above(waiting(iops=976, states=states))).text
+    binds = replace(LIMIT, value=980)
+    far = IoLimit("/work", "io.max", "rbps", 4_300_000)
+    states = {"vda": DeviceState(limits=(far, binds))}
+    assert "riops=980" in fired(above(waiting(iops=976, states=states))).text
+
+
+LOOPS = (DeviceLinks("loop2", ("loop1",)), DeviceLinks("loop1"))
+
+
+def stacked(upper: float = 7.9, lower: float = 0.2, busy: float = 10.0,
+            **more: object) -> Evidence:  # fmt: skip
+    """8 I/Os in flight at 400/s on loop2, which lies on loop1."""
+    frames = seconds(
+        3, interval=fio(400, lat_ns=8 / 400 * 1e9), busy=IDLE, jobs=((0, busy),), links=LOOPS,
+        disks={"loop2": disk(400, aqu=upper, wait=upper / 0.4),
+               "loop1": disk(400, aqu=lower, wait=lower / 0.4)},
+    )  # fmt: skip
+    tops = [device(name="loop2", kind="loop")]
+    return Evidence(
+        tuple(frames), devices=tops, tree=(*tops, device(name="loop1", kind="loop")), links=LOOPS,
+        shape=replace(DEEP, iodepth=8), online=(0, 1, 2, 3), **more,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+def test_a_limit_on_a_lower_layer_is_found_between_two_layers() -> None:
+    limit = replace(LIMIT, value=400)
+    found = fired(above(stacked(now=Conditions(1.0, {"loop1": DeviceState(limits=(limit,))}))))
+    assert (
+        "I/Os in flight wait in loop2, above loop1: io.max of the cgroup /work allows" in found.text
+    )
+    assert (
+        held_by_layer(stacked(now=Conditions(1.0, {"loop1": DeviceState(limits=(limit,))}))) is None
+    )
+
+
+def test_where_no_limit_is_known_the_layer_that_holds_them_is_named() -> None:
+    found = fired(held_by_layer(stacked()))
+    assert "7.7 of 8.0 I/Os in flight are in loop2 and not in loop1 below it" in found.text
+    assert held_by_layer(stacked(lower=7.5)) is None, "they are in the lower device"
+    assert held_by_layer(stacked(upper=1.0)) is None, "they are above both"
+    assert held_by_layer(stacked(busy=90.0)) is None, "the job may be what they wait for"
 
 
 def test_at_depth_1_a_known_limit_is_enough() -> None:
@@ -101,14 +153,12 @@ def test_iocost_may_make_it_wait_where_its_count_is_not_told() -> None:
             replace(f, cpus={**f.cpus, 3: replace(f.cpus[3], load=load(95.0))})
             for f in waiting().frames
         )),
-        waiting(merges=500.0),
         replace(waiting(), unseen=("tmpfs",)),
         replace(waiting(), frames=waiting().frames[:2]),
         replace(waiting(), frames=tuple(seconds(3, interval=fio(1_000)))),
     ],
     ids=["in the device", "most are", "less than one", "buffered", "unknown", "waits for its fsync",
          "waits for a CPU", "a CPU that completes is full",
-         "merged",
          "partly unseen", "two seconds", "no latency"],
 )  # fmt: skip
 def test_nothing_waits_above(evidence: Evidence) -> None:

@@ -52,13 +52,22 @@ def test_completions_that_began_to_raise_softirqs() -> None:
 
 
 def test_each_of_a_few_cpus_is_named_with_its_share() -> None:
-    said = text(some([9_000] * 3, block={0: 2.9e4, 1: 7.1e4}),
-                some([9_000] * 3, 20.0, block={0: 8e4, 1: 2e4}))  # fmt: skip
+    said = text(some([90_000] * 3, block={0: 2.9e4, 1: 7.1e4}),
+                some([90_000] * 3, 20.0, block={0: 8e4, 1: 2e4}))  # fmt: skip
     assert "51 % of the BLOCK softirqs moved, from CPU 1 71 %, CPU 0 29 % to CPU 0 80 %" in said
     spread = {n: 1e3 + n * 10 for n in range(8)}
-    many = text(some([9_000] * 3, block={7: 9e4}, cpus=8),
-                some([9_000] * 3, 20.0, block=spread, cpus=8))  # fmt: skip
+    many = text(some([90_000] * 3, block={7: 9e4}, cpus=8),
+                some([90_000] * 3, 20.0, block=spread, cpus=8))  # fmt: skip
     assert "to CPU 0, 1, 2, 3, 4, 5 ... (8 CPUs) (12-13 % each)" in many
+
+
+def test_softirqs_of_other_disks_are_not_told_as_this_one_s() -> None:
+    """3,000/s of them at 1,000 I/Os/s: most are another disk's."""
+    before = some([1_000] * 3, block={3: 3_000.0})
+    said = text(before, some([1_000] * 3, 20.0, block={0: 3_000.0}))
+    assert "mostly other disks'" in said and "moved" not in said
+    said = text(some([1_000] * 3, block={3: 1_000.0}), some([1_000] * 3, 20.0, block={0: 1e3}))
+    assert "100 % of the BLOCK softirqs moved" in said
 
 
 def test_nothing_moved_is_said_as_such() -> None:

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import loads
 from devices import disk, encrypted, loop, null
-from proofs import busy, on_cpus, on_one_cpu, serves, spread, worked
+from proofs import (
+    PSI,
+    busy,
+    delayed,
+    every,
+    on_cpus,
+    on_one_cpu,
+    pressed,
+    serves,
+    spread,
+    steps_down,
+    worked,
+)
 from scenario import HERE, LAB, SHARED_VECTORS, SOCKETS, THREADIRQS, Scenario
-from settings import irq_on, move_irq, one_cpu, queue
+from settings import cpu_weight, idle_policy, irq_on, move_irq, one_cpu, queue
 
 MS = 1_000_000
 SPLIT: Mapping[str, object] = {"cpus_allowed": "0-3", "cpus_allowed_policy": "split"}
 # one at a time, so that each completion is an interrupt
 FOUR: Mapping[str, object] = {"numjobs": 4, "rate_iops": 400, **SPLIT}
 CPU_BOUND = frozenset({"above", "job-cpu"})
+AT_ONCE = null(irqmode=0)
+# a job that would use all of CPU 1, on which others are
+HUNGRY: Mapping[str, object] = {"ioengine": "psync", "cpus_allowed": "1"}
+STARVES = {"cpu-wait": ()}
 
 SCENARIOS = (
     Scenario("one-queue", LAB, "four jobs on four CPUs, a virtio disk of one queue",
@@ -61,6 +78,36 @@ SCENARIOS = (
              queue(null(irqmode=0), scheduler="bfq"),
              {"numjobs": 4, "iodepth": 8, **SPLIT}, {"scheduler": ("bfq",)},
              CPU_BOUND | {"one-cpu", "depth", "saturated", "softirq-cpu"}, proof=worked(1000)),
+    Scenario("pinned-beside-hog", LAB, "a job pinned to the CPU that another program fills",
+             AT_ONCE, HUNGRY, {"cpu-wait": ("pinned",)}, beside=(loads.hogs(1),),
+             proof=delayed(0.2)),
+    Scenario("pinned-beside-hog-here", HERE, "the same on this machine", loop(),
+             HUNGRY, {"cpu-wait": ("pinned",)}, beside=(loads.hogs(1),), proof=delayed(0.2)),
+    Scenario("nice", LAB, "a job at nice 19 beside a hog", AT_ONCE, {**HUNGRY, "nice": 19},
+             {"cpu-wait": ("nice 19",)}, beside=(loads.hogs(1),), proof=delayed(0.4)),
+    Scenario("nice-here", HERE, "the same on this machine", loop(), {**HUNGRY, "nice": 19},
+             {"cpu-wait": ("nice 19",)}, beside=(loads.hogs(1),), proof=delayed(0.4)),
+    Scenario("idle-policy-here", HERE, "a job with SCHED_IDLE beside a hog", loop(), HUNGRY,
+             {"cpu-wait": ("SCHED_IDLE",)}, frozenset({"burst", "job-cpu"}), seconds=10,
+             beside=(loads.hogs(1),), during=((0.5, idle_policy),), proof=delayed(0.4)),
+    Scenario("cpu-weight", LAB, "a job in a group with cpu.weight 10 beside a hog",
+             cpu_weight(AT_ONCE, 10), HUNGRY, STARVES, beside=(loads.hogs(1),),
+             proof=delayed(0.4)),
+    Scenario("cpu-shares-here", HERE, "a job in a group with few cpu.shares beside a hog",
+             cpu_weight(loop(), 100), HUNGRY, STARVES, beside=(loads.hogs(1),),
+             proof=delayed(0.4)),
+    Scenario("hogs-join", LAB, "hogs that join in mid run", AT_ONCE, HUNGRY, STARVES,
+             frozenset({"job-cpu"}), seconds=16, during=((7.0, loads.start_hogs(1, 1, 1)),),
+             proof=every(delayed(0.3), steps_down)),
+    Scenario("hogs-join-here", HERE, "the same on this machine", loop(), HUNGRY, STARVES,
+             frozenset({"job-cpu"}), seconds=16, during=((7.0, loads.start_hogs(1, 1, 1)),),
+             proof=delayed(0.3)),
+    Scenario("idle-jobs-beside-hogs", HERE, "8 jobs of 5 I/Os a second beside two hogs", loop(),
+             {"ioengine": "psync", "numjobs": 8, "rate_iops": 5}, allowed=frozenset({"cpu-wait"}),
+             beside=(loads.hogs(0, 1),), proof=every(busy(0.9), worked(20, 45))),
+    Scenario("memory", LAB, "another program that waits for memory", null(completion_nsec=5 * MS),
+             {"iodepth": 4}, {"memory": ()}, seconds=10, beside=(loads.short_of_memory(),),
+             watch=(PSI,), proof=pressed),
     Scenario("numa-remote", SOCKETS, "jobs on one node, the disk on the other",
              disk("VNODE1"), {"iodepth": 4, "rate_iops": 1000, "cpus_allowed": "0-1"},
              {"numa-remote": ()}, proof=worked(500)),

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from devices import mirror, scsi_debug, two_paths
-from proofs import every, grown, says, worked
+from devices import (
+    failing,
+    linear,
+    loop,
+    mirror,
+    null,
+    parity,
+    resume,
+    scsi_debug,
+    snapshot,
+    suspend,
+    two_paths,
+)
+from proofs import below, every, grown, rests, says, worked
 from scenario import LAB, Bench, Scenario
 
 MS = 1_000_000
@@ -32,6 +44,27 @@ SCENARIOS = (
     Scenario("mirror", LAB, "an md mirror that is whole", mirror(), {"rate_iops": 500},
              watch=("md/degraded", "md/sync_action"),
              proof=every(says("md/degraded", "0"), says("md/sync_action", "idle"))),
+    Scenario("raid5-writes", LAB, "4 KiB writes on RAID 5", parity(),
+             {"rw": "randwrite", "iodepth": 4}, {"parity": ("raid5",)},
+             watch=("slaves/*/stat",), proof=below(0.9)),
+    Scenario("raid6-writes", LAB, "4 KiB writes on RAID 6", parity(6),
+             {"rw": "randwrite", "iodepth": 4}, {"parity": ("raid6",)},
+             watch=("slaves/*/stat",), proof=below(0.9)),
+    Scenario("raid5-stripes", LAB, "writes of whole stripes on RAID 5, as advised", parity(),
+             {"rw": "randwrite", "iodepth": 4, "bs": "128k"}, {},
+             frozenset({"disagree", "layer", "job-cpu"}), proof=worked(5)),
+    Scenario("raid5-reads", LAB, "reads on RAID 5", parity(), {"iodepth": 4, "rate_iops": 300},
+             watch=("slaves/*/stat",), proof=below(0.9)),
+    Scenario("snapshot", LAB, "first writes on a device-mapper snapshot",
+             snapshot(loop(), loop()), {"rw": "randwrite", "iodepth": 4, "rate_iops": 150},
+             {"first-write": ()}, watch=("slaves/*/stat",), proof=below(0.3)),
+    Scenario("suspended", LAB, "a device that is suspended for 7 s",
+             linear(null(completion_nsec=2 * MS)), {"iodepth": 8}, {"stalled": ("suspended",)},
+             seconds=16, during=((4.0, suspend), (11.0, resume)), proof=rests),
+    Scenario("errors", LAB, "a quarter of the device fails, and the job goes on",
+             failing(null(completion_nsec=2 * MS)),
+             {"iodepth": 4, "continue_on_error": "all"}, {"io-errors": ()},
+             frozenset({"disagree", "above"}), proof=worked(50)),
     Scenario("lost-path", LAB, "multipath that loses one of two paths",
              two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, {"paths": ()},
              during=((1.5, lose_path),), seconds=9, watch=("slaves/*/device/state",),

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import loads
-from devices import disk, linear, loop, null, slow_down
-from proofs import every, outside, rate, stands, steps_down, throttled, worked
+from devices import disk, linear, loop, loop_on, null, slow_down
+from proofs import every, outside, rate, stands, steps_down, steps_up, throttled, worked
 from scenario import HERE, LAB, Scenario
-from settings import CPU_STAT, blkio, cost, cpu_group, cpu_limit, io_max, set_limit
+from settings import (
+    CPU_STAT,
+    blkio,
+    cost,
+    cpu_group,
+    cpu_limit,
+    io_max,
+    limited_below,
+    queue,
+    set_limit,
+    two_limits,
+)
 
 MS = 1_000_000
 FAST = null(completion_nsec=1 * MS)
@@ -41,6 +52,43 @@ SCENARIOS = (
     Scenario("blkio-bytes", HERE, "blkio.throttle at 8 MiB/s, writes of 64 KiB",
              blkio(loop(), "write_bps", "8388608"), {"rw": "randwrite", "bs": "64k", "iodepth": 8},
              BLKIO, proof=outside),
+    # the advice is followed: what it names is lifted, and IOPS rise
+    Scenario("two-limits", LAB, "riops=700 and rbps=2 MB/s, at 488 reads/s; then rbps is lifted",
+             io_max(FAST, "riops=700 rbps=2000000"), {"iodepth": 8}, {"above": ("rbps=2000000",)},
+             seconds=14, during=((6.0, set_limit("riops=700 rbps=max")),),
+             proof=every(outside, steps_up(0.2))),
+    Scenario("two-limits-iops", LAB, "riops=400 and rbps=2.2 MB/s; then riops is lifted",
+             io_max(FAST, "riops=400 rbps=2200000"), {"iodepth": 8}, {"above": ("riops=400",)},
+             seconds=14, during=((6.0, set_limit("riops=max rbps=2200000")),),
+             proof=every(outside, steps_up(0.2))),
+    Scenario("two-limits-here", HERE, "1,100 reads/s and 4 MB/s, at 976 reads/s; then the bytes "
+             "are lifted", two_limits(loop(), 1100, 4_000_000), {"iodepth": 8},
+             {"above": ("rbps=4000000",)}, seconds=14, during=((6.0, set_limit("40000000")),),
+             proof=every(outside, steps_up(0.08))),
+    Scenario("two-limits-iops-here", HERE, "500 reads/s and 2.2 MB/s; then the reads are lifted",
+             two_limits(loop(), 500, 2_200_000), {"iodepth": 8}, {"above": ("riops=500",)},
+             proof=outside),
+    Scenario("limit-below", LAB, "io.max on the device below dm-linear",
+             limited_below(linear(FAST)), {"iodepth": 8}, {"above": ("dm-", "riops=400")},
+             proof=worked(300, 450)),
+    Scenario("limit-below-here", HERE, "a loop device on a loop device with a limit",
+             limited_below(loop_on(loop())), {"iodepth": 8}, {"above": ("loop", "riops=400")},
+             proof=worked(300, 450)),
+    Scenario("limit-splits", LAB, "io.max rbps=8 MiB/s under reads of 256 KiB that are split",
+             io_max(queue(FAST, max_sectors_kb=64), "rbps=8388608"), {"bs": "256k", "iodepth": 8},
+             {"above": ("rbps=8388608",)}, frozenset({"disagree"}), proof=worked(20, 40)),
+    Scenario("limit-splits-here", HERE, "8 MiB/s under reads of 512 KiB that are split",
+             blkio(queue(loop(), max_sectors_kb=128), "read_bps", "8388608"),
+             {"bs": "512k", "iodepth": 8}, {"above": ("blkio.throttle",)},
+             frozenset({"disagree"}), proof=worked(10, 20)),
+    Scenario("limit-buffered", LAB, "io.max rbps=2 MiB/s under buffered reads",
+             io_max(null(completion_nsec=1 * MS, size=4096), "rbps=2097152"),
+             {"direct": 0, "ioengine": "psync", "numjobs": 4}, {"above": ("rbps=2097152",)},
+             frozenset({"disagree"}), proof=rate(100, "reads")),
+    Scenario("limit-buffered-here", HERE, "200 reads/s under buffered reads",
+             blkio(loop(2048), "read_iops", "200"),
+             {"direct": 0, "ioengine": "psync", "numjobs": 4}, {"above": ("riops=200",)},
+             frozenset({"disagree"}), proof=rate(100, "reads")),
     Scenario("slow-disk", LAB, "a disk of 500 IOPS at depth 8, then 32", disk("VSLOW4Q"), {},
              {"cap": ()}, frozenset({"saturated"}), never=("io.max",), runs=DEPTHS, proof=stands),
     Scenario("slow-disk-writes", LAB, "the same disk with writes of 64 KiB", disk("VSLOW4Q"),
@@ -72,6 +120,14 @@ SCENARIOS = (
              loop(), {"rate_iops": 500}, {"background": ("w/s",)}, frozenset({"disagree"}),
              quiet=6, beside=(loads.fio(rw="randwrite", rate_iops=300),),
              proof=rate(200, "writes")),
+    Scenario("neighbour-below", LAB, "another program on the disk below dm-linear",
+             linear(null(completion_nsec=9_500_000)), {"iodepth": 4},
+             {"neighbour": ("fio (PID",)}, seconds=12, beside=(loads.below(iodepth=32),),
+             proof=worked(50)),
+    Scenario("neighbour-here", HERE, "another program on the job's own disk",
+             blkio(loop(), "write_iops", "5000"), {"iodepth": 4, "rate_iops": 500},
+             {"neighbour": ("fio (PID",)}, frozenset({"disagree", "one-cpu"}), seconds=12,
+             beside=(loads.fio(iodepth=32, rate_iops=3000),), proof=rate(1000, "reads")),
     Scenario("busy", LAB, "another program fills the disk, without a job",
              null(completion_nsec=9_500_000), None, {"busy": ()}, seconds=9,
              beside=(loads.fio(iodepth=32),), proof=rate(500, "reads")),

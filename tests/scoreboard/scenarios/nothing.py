@@ -6,13 +6,23 @@ Whatever is said of these is false: they are what rules are written too wide for
 from __future__ import annotations
 
 import loads
-from devices import delayed, disk, ext4, linear, loop, null, scsi_debug
-from proofs import every, inside, rate, scales, softirqs, worked
+from devices import disk, ext4, linear, loop, null, scsi_debug, zram
+from proofs import every, inside, rate, says, scales, softirqs, steps_down, worked
 from scenario import HERE, LAB, Scenario
+from settings import blkio
 
 MS = 1_000_000
 SLOW = null(completion_nsec=9_500_000)
 DEPTHS = {"iodepth": "8"}, {"iodepth": "32"}
+# at full speed on this machine: a job may have no CPU time left
+CPU = frozenset({"job-cpu", "above"})
+SECOND = """[second]
+ioengine=libaio
+direct=1
+rw=randread
+bs=4k
+time_based=1
+"""
 
 SCENARIOS = (
     Scenario("latency-8", LAB, "null_blk of 9.5 ms at depth 8", SLOW, {"iodepth": 8},
@@ -25,8 +35,6 @@ SCENARIOS = (
              null(completion_nsec=2 * MS), {"iodepth": 4}, seconds=12, proof=worked(1200, 2100)),
     Scenario("slow-disk-once", LAB, "a disk of 500 IOPS, at one depth only", disk("VSLOW4Q"),
              {"iodepth": 8}, seconds=12, proof=every(worked(400, 600), inside)),
-    Scenario("dm-delay", LAB, "dm-delay of 20 ms at depth 8, then 32", delayed(null(), 20), {},
-             runs=DEPTHS, proof=scales),
     Scenario("dm-linear", LAB, "dm-linear over null_blk", linear(null(completion_nsec=5 * MS)),
              {"iodepth": 8}, proof=worked(500)),
     Scenario("psync", LAB, "one psync job on null_blk of 2 ms", null(completion_nsec=2 * MS),
@@ -46,6 +54,41 @@ SCENARIOS = (
              {"ioengine": "io_uring", "sqthread_poll": 1, "iodepth": 4}, proof=worked(100)),
     Scenario("rate", HERE, "a job held at 200 IOPS, at depth 8, then 32", loop(),
              {"rate_iops": 200}, runs=DEPTHS, proof=worked(150, 250)),
+    Scenario("stonewall", LAB, "a section with 4 jobs, then one with a single job",
+             SLOW, {"iodepth": 8, "numjobs": 4, "runtime": "7s"}, seconds=14,
+             more=SECOND + "stonewall\niodepth=1\nruntime=7s\n", proof=steps_down),
+    Scenario("stonewall-here", HERE, "a section at 400 IOPS, then one at 100", loop(),
+             {"ioengine": "psync", "thinktime": "2ms", "runtime": "7s"}, seconds=14,
+             more=SECOND + "ioengine=psync\nstonewall\nthinktime=10ms\nruntime=7s\n",
+             proof=steps_down),
+    Scenario("section-ends", LAB, "one of two sections ends in mid run", SLOW,
+             {"iodepth": 16, "runtime": "7s"}, seconds=14,
+             more=SECOND + "iodepth=1\nruntime=14s\n", proof=steps_down),
+    Scenario("section-ends-here", HERE, "the same on this machine",
+             blkio(loop(), "write_iops", "9000"),
+             {"ioengine": "psync", "bs": "256k", "runtime": "7s"}, allowed=CPU, seconds=14,
+             more=SECOND + "ioengine=psync\nbs=256k\nthinktime=20ms\nruntime=14s\n",
+             proof=steps_down),
+    Scenario("latency-target", LAB, "a job with latency_target, which chooses its depth", SLOW,
+             {"iodepth": 32, "latency_target": "1s", "latency_window": "500ms",
+              "latency_percentile": 90}, seconds=9, proof=worked(100)),
+    Scenario("latency-target-here", HERE, "the same with 2 ms on this machine", loop(),
+             {"iodepth": 32, "latency_target": "2ms", "latency_window": "500ms",
+              "latency_percentile": 90}, allowed=CPU, seconds=9, proof=worked(100)),
+    Scenario("zram", LAB, "a zram device, which counts its I/Os though iostats is 0", zram(),
+             {"ioengine": "psync", "rate_iops": 300}, watch=("queue/iostats",),
+             proof=every(rate(200, "reads"), says("queue/iostats", "0"))),
+    Scenario("zram-idle", LAB, "an idle zram device, without a job", zram(), None, seconds=8,
+             watch=("queue/iostats",), proof=says("queue/iostats", "0")),
+    Scenario("mixed-here", HERE, "reads and writes at 300 a second", loop(),
+             {"rw": "randrw", "rate_iops": "300,300", "iodepth": 4}, proof=rate(100, "writes")),
+    Scenario("sequential-here", HERE, "sequential reads of 128 KiB, 100 a second", loop(),
+             {"rw": "read", "bs": "128k", "rate_iops": 100}, proof=worked(80, 120)),
+    Scenario("sizes-here", HERE, "writes of 4 to 64 KiB, 200 a second", loop(),
+             {"rw": "randwrite", "bsrange": "4k-64k", "rate_iops": 200, "iodepth": 2},
+             proof=worked(150, 250)),
+    Scenario("file-here", HERE, "direct reads of a file on ext4, 300 a second", ext4(loop()),
+             {"rate_iops": 300, "iodepth": 2}, size="16m", proof=rate(200, "reads")),
     Scenario("rate-12s", LAB, "a job held at 500 IOPS on a virtio disk, for 12 s",
              disk("VBLK4Q"), {"rate_iops": 500, "iodepth": 8}, seconds=12,
              proof=worked(400, 600)),

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from devices import ext4, loop, null, scsi_debug
-from proofs import every, inside, outside, worked
+from devices import delayed, disk, ext4, loop, null, scsi_debug
+from proofs import every, inside, outside, rate, scales, worked
 from scenario import HERE, LAB, Scenario
-from settings import queue, scsi_depth
+from settings import dirty_bytes, queue, scsi_depth
 
 MS = 1_000_000
 FULL = frozenset({"above", "saturated"})
 SPLIT: Mapping[str, object] = {"cpus_allowed": "0-3", "cpus_allowed_policy": "split"}
+WRITER = """[writer]
+ioengine=libaio
+direct=1
+rw=randwrite
+bs=4k
+iodepth=4
+time_based=1
+runtime=10s
+"""
 
 SCENARIOS = (
     Scenario("tags", LAB, "64 I/Os of one job on a queue of 4 tags, of four queues",
@@ -36,6 +45,19 @@ SCENARIOS = (
     Scenario("scsi-depth", LAB, "a SCSI disk with queue_depth 1, and a job of 8",
              scsi_depth(scsi_debug(ndelay=3 * MS), 1), {"iodepth": 8},
              {"tags": ("queue_depth",)}, FULL, proof=worked(100, 340)),
+    Scenario("dm-delay", LAB, "dm-delay of 20 ms at depth 8, then 32", delayed(null(), 20), {},
+             {"layer": ("dm-",)}, runs=({"iodepth": "8"}, {"iodepth": "32"}), proof=scales),
+    Scenario("starved-writes", LAB, "mq-deadline that lets writes wait behind many reads",
+             queue(null(submit_queues=1, hw_queue_depth=4, completion_nsec=4 * MS),
+                   **{"scheduler": "mq-deadline", "iosched/writes_starved": 500,
+                      "iosched/write_expire": 60_000}),
+             {"iodepth": 32}, {"starved": ("writes",)}, FULL | {"tags", "scheduler"}, seconds=10,
+             more=WRITER, proof=every(rate(10, "writes"), worked(50))),
+    Scenario("write-back", LAB, "buffered writes beyond vm.dirty_bytes on a slow disk",
+             dirty_bytes(ext4(disk("VSLOW4Q")), 8 << 20),
+             {"rw": "randwrite", "ioengine": "psync", "direct": 0, "numjobs": 2},
+             {"write-back": ()}, frozenset({"disagree", "above", "misaligned"}), size="64m",
+             seconds=14, proof=rate(100, "writes")),
     Scenario("sync-depth", HERE, "iodepth=16 with psync", loop(),
              {"ioengine": "psync", "iodepth": 16, "rate_iops": 200}, {"depth": ("psync",)},
              proof=worked(150)),

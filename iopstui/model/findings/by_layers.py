@@ -1,0 +1,164 @@
+"""Rules on what layers and caches add to a job's I/O: parity, first writes, write-back, and a
+scheduler that keeps one direction waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as units
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.findings.places import below, cpu_share, waits_of
+from iopstui.model.means import fmean
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.waits import PARITY_RAID
+from iopstui.model.rates import DiskRates
+from iopstui.model.sizes import sized
+
+FEW = 10.0
+# extra reads below a parity array for each write of it
+READS_FIRST = 0.5
+# bytes below for each byte written above, and the part of the I/Os that the upper layer holds
+COPIED = 1.5
+HOLDS = 0.3
+# of a scheduler: how much longer one direction waits, in ms and as a multiple
+STARVED_MS = 30.0
+STARVED = 5.0
+CROWDED = 3.0
+SCHEDULERS = ("kyber", "bfq", "mq-deadline")
+# a job whose writes wait for write-back: its CPU time, the device's utilisation
+COPYING = 60.0
+FULL = 85.0
+
+
+def parity(evidence: Evidence) -> Finding | None:
+    """Small writes to RAID 4, 5 or 6 read before they write."""
+    frames = recent(evidence)
+    for device in evidence.tree:
+        if not frames or device.layer not in PARITY_RAID:
+            continue
+        state = e.state_of(device, evidence).array
+        each = [_parity(frame, device.name, below(device.name, evidence)) for frame in frames]
+        known = [one for one in each if one is not None]
+        if len(known) < ENOUGH or (state is not None and state.action not in ("idle", "")):
+            continue
+        writes, reads, written = (fmean(values) for values in zip(*known, strict=True))
+        stripe = None
+        if state is not None and state.chunk and state.members:
+            stripe = state.chunk * (state.members - (2 if device.layer == "raid6" else 1))
+        return Finding(
+            "parity",
+            f"{device.name} ({device.layer}): {units.number(writes)} writes/s cost "
+            f"{units.number(reads)} reads/s and {units.number(written)} writes/s on its members, "
+            f"{(reads + written) / writes:.1f} for each: old data and parity are read first",
+            f"compare with whole stripes: bs={sized(stripe)}" if stripe else
+            "write whole stripes (chunk size × data members)",
+            test=(("bs", sized(stripe)),) if stripe else (),
+        )  # fmt: skip
+    return None
+
+
+def _parity(
+    frame: Frame, name: str, members: Sequence[str]
+) -> tuple[float, float, float] | None:  # fmt: skip
+    """(the array's writes, its members' extra reads and writes per second) of one second."""
+    array, under = frame.disks.get(name), [frame.disks[m] for m in members if m in frame.disks]
+    if array is None or not under or not array.w_s or array.w_s < FEW:
+        return None
+    reads = sum(one.r_s or 0.0 for one in under) - (array.r_s or 0.0)
+    if reads < READS_FIRST * array.w_s:
+        return None
+    return array.w_s, reads, sum(one.w_s or 0.0 for one in under)
+
+
+def first_writes(evidence: Evidence) -> Finding | None:
+    """A device-mapper device whose writes cause more writes or reads below: a snapshot or a thin
+    volume copies or clears before the first write of a chunk."""
+    frames = recent(evidence)
+    each = waits_of(frames)
+    if not each or not evidence.shape.writes:
+        return None
+    for device in evidence.devices:
+        lower = below(device.name, evidence)
+        held = [waits.layers.get(device.name, 0.0) for waits in each]
+        if device.kind != "dm" or not lower or device.layer in ("dm-crypt", "dm-multipath"):
+            continue
+        pairs = [_written(frame, device.name, lower) for frame in frames]
+        known = [one for one in pairs if one is not None and one[1] >= COPIED * one[0]]
+        if len(known) < ENOUGH or any(h < HOLDS * w.ios for h, w in zip(held, each, strict=True)):
+            continue
+        above, under = (fmean(values) for values in zip(*known, strict=True))
+        return Finding(
+            "first-write",
+            f"{units.size(above)}/s written to {device.name} move {units.size(under)}/s below it, "
+            f"{under / above:.1f} times as much: it may be a snapshot or a thin volume, which "
+            "copies or clears each chunk before its first write",
+            "write the whole volume once, then measure again",
+        )
+    return None
+
+
+def _written(frame: Frame, name: str, lower: Sequence[str]) -> tuple[float, float] | None:
+    """(bytes written above, bytes moved below for them) of one second."""
+    top, under = frame.disks.get(name), [frame.disks[one] for one in lower if one in frame.disks]
+    if top is None or len(under) < len(lower) or not top.w_bytes_s or (top.w_s or 0.0) < FEW:
+        return None
+    moved = sum(one.bytes_s or 0.0 for one in under)
+    return top.w_bytes_s, moved - (top.r_bytes_s or 0.0)
+
+
+def starved(evidence: Evidence) -> Finding | None:
+    """A scheduler that lets one direction wait far longer than the other."""
+    frames = e.window(evidence)
+    for device in (*evidence.devices, *evidence.tree):
+        scheduler = device.queue.scheduler if device.queue is not None else None
+        disks = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
+        if scheduler not in SCHEDULERS or len(disks) < ENOUGH:
+            continue
+        for slow, fast in (("w", "r"), ("r", "w")):
+            if not all(_starves(disk, slow, fast) for disk in disks):
+                continue
+            waits = [fmean(getattr(d, f"{side}_await") for d in disks) for side in (slow, fast)]
+            words = {"w": "writes", "r": "reads"}
+            return Finding(
+                "starved",
+                f"{device.name}: {words[slow]} take {units.latency(waits[0] * 1e6)}, "
+                f"{words[fast]} {units.latency(waits[1] * 1e6)}: the scheduler {scheduler} may let "
+                f"{words[slow]} wait",
+                "compare with scheduler none", "s",
+            )  # fmt: skip
+    return None
+
+
+def _starves(disk: DiskRates, slow: str, fast: str) -> bool:
+    rates = [getattr(disk, f"{side}_s") or 0.0 for side in (slow, fast)]
+    long, short = (getattr(disk, f"{side}_await") for side in (slow, fast))
+    if long is None or short is None or min(rates) < FEW or (disk.aqu_sz or 0.0) < CROWDED:
+        return False
+    return bool(long >= STARVED_MS and long >= STARVED * short)
+
+
+def write_back(evidence: Evidence) -> Finding | None:
+    """Buffered writes that wait until the device has written dirty pages."""
+    frames, shape = recent(evidence), evidence.shape
+    each = waits_of(frames)
+    if not each or shape.direct is not False or not shape.writes or shape.syncs or shape.paced:
+        return None
+    busy = [value for values in e.job_busy(frames).values() for value in values]
+    theirs = e.device_figures(frames, evidence.devices)
+    disks = [frame.together([d.name for d in evidence.devices]) for frame in frames]
+    if theirs is None or not busy or max(busy) > COPYING or max(map(cpu_share, each)) > HOLDS:
+        return None
+    if any(d is None or not d.w_s or (d.util or 0.0) < FULL for d in disks):
+        return None
+    ios = [waits.ios for waits in each]
+    # most of the time a job has a write that has not returned
+    if min(ios) < 0.5 * shape.jobs:
+        return None
+    return Finding(
+        "write-back",
+        f"{fmean(ios):.1f} buffered writes wait, without using the CPU, while "
+        f"{e.names_words(evidence.devices)} writes back {units.size(theirs.bytes_s)}/s at full "
+        "utilisation: the page cache takes no more dirty pages than that",
+        "try direct=1 to measure the device; vm.dirty_bytes sets when writers wait",
+    )

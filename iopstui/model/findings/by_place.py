@@ -1,0 +1,236 @@
+"""Rules on the places where I/Os are: waiting for a CPU, in a layer of the stack, in a device that
+completes nothing, or behind another program's I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as units
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.by_queue import cpus_are_not_it, limit_reached
+from iopstui.model.findings.conditions import ProcessLoad
+from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.findings.places import below, cpu_share, cpu_wait, waits_of
+from iopstui.model.means import fmean
+from iopstui.model.metrics.frame import FINAL, RAMP, Frame
+from iopstui.model.metrics.waits import PARITY_RAID
+
+# of all I/Os in flight, and percent of the time for each job
+CPU_PART = 0.15
+CPU_WAIT = 20.0
+# held by one layer and not below it
+LAYER_IOS = 2.0
+LAYER_PART = 0.5
+# other programs' requests: of all, a second, and in the device at a time
+OTHERS = 0.3
+OTHERS_S = 50.0
+OTHERS_IOS = 1.0
+# seconds after which a neighbour is reported without its name
+NAMELESS = 10
+
+IDLE_POLICY, BATCH_POLICY = 5, 3
+LOOK_AT = {
+    "dm": "dmsetup table {0} shows what that layer does",
+    "md": "see /proc/mdstat",
+    "loop": "try losetup --direct-io=on {0}: a loop device works for all jobs in a few threads",
+}
+
+
+def waits_for_cpu(evidence: Evidence) -> Finding | None:
+    """Jobs are ready to run and have no CPU."""
+    frames = recent(evidence)
+    each = waits_of(frames)
+    waited = [wait for frame in frames if (wait := cpu_wait(frame)) is not None]
+    if not each or len(waited) < ENOUGH or min(waited) < CPU_WAIT:
+        return None
+    if min(map(cpu_share, each)) < CPU_PART:
+        return None
+    held, ios = fmean(w.cpu or 0.0 for w in each), fmean(w.ios for w in each)
+    why, advice = _who_has_the_cpu(frames)
+    return Finding(
+        "cpu-wait",
+        f"{held:.1f} of {ios:.1f} I/Os in flight wait for a CPU: jobs were ready to run "
+        f"{fmean(waited):.0f} % of the time and had none; {why}",
+        advice,
+    )
+
+
+def _who_has_the_cpu(frames: Sequence[Frame]) -> tuple[str, str]:
+    """Why jobs get no CPU, and what to do."""
+    jobs = [job for frame in frames for job in frame.jobs]
+    cpus = sorted({job.cpu for job in jobs})
+    own = fmean(sum(job.busy or 0.0 for job in frame.jobs) for frame in frames)
+    others = max(0.0, _busy(frames, cpus) - own)
+    used = f"other programs use {others:.0f} % of a CPU on {e.cpu_words(cpus)}"
+    if any(job.policy == IDLE_POLICY for job in jobs):
+        return f"the job has policy SCHED_IDLE, and {used}", "run the job without chrt --idle"
+    nice = max((job.nice or 0 for job in jobs), default=0)
+    if nice > 0:
+        return f"the job runs at nice {nice}, and {used}", "run the job without nice"
+    if own >= 2 * others:
+        return "its own jobs share the CPUs", "try fewer jobs with a deeper queue (iodepth)"
+    if jobs and all(job.pinned for job in jobs):
+        return f"it is pinned, and {used}", "pin it to another CPU (cpus_allowed), or to none"
+    return used, "find the other program: top, or pidstat 1"
+
+
+def _busy(frames: Sequence[Frame], cpus: Sequence[int]) -> float:
+    """Percent of one CPU that tasks use on these CPUs together."""
+    loads = [f.cpus[cpu].load for f in frames for cpu in cpus if cpu in f.cpus]
+    used = [100 - load.idle - load.iowait - load.steal for load in loads if load is not None]
+    return sum(used) / len(frames)
+
+
+def held_by_layer(evidence: Evidence) -> Finding | None:
+    """Most I/Os are in one layer of the stack and not below it."""
+    frames = recent(evidence)
+    each = waits_of(frames)
+    if not each or limit_reached(frames, evidence) or not cpus_are_not_it(evidence, frames):
+        return None
+    for name in each[-1].layers:
+        lower = [one for one in below(name, evidence) if one in each[-1].layers]
+        held = [waits.layers.get(name, 0.0) for waits in each]
+        pairs = zip(held, each, strict=True)
+        if not lower or any(h < max(LAYER_IOS, LAYER_PART * w.ios) for h, w in pairs):
+            continue
+        device = next((one for one in evidence.tree if one.name == name), None)
+        if device is not None and device.layer in PARITY_RAID:
+            continue
+        what = f" ({device.layer})" if device is not None and device.layer else ""
+        kind = device.kind if device is not None else ""
+        return Finding(
+            "layer",
+            f"{fmean(held):.1f} of {fmean(w.ios for w in each):.1f} I/Os in flight are in "
+            f"{name}{what} and not in {' or '.join(lower)} below it: it holds them back",
+            LOOK_AT.get(kind, "").format(device.path if device is not None else name),
+        )
+    return None
+
+
+def stalled(evidence: Evidence) -> Finding | None:
+    """A run in which nothing has completed for some seconds."""
+    frames = [frame for frame in evidence.frames if frame.seconds and frame.step]
+    quiet: list[Frame] = []
+    for frame in reversed(frames):
+        if {FINAL, RAMP} & frame.flags or not _nothing_done(frame, evidence):
+            break
+        quiet.insert(0, frame)
+    seconds = sum(frame.seconds or 0.0 for frame in quiet)
+    if len(quiet) < ENOUGH or seconds < ENOUGH - 0.5:
+        return None
+    disks = [quiet[-1].disks.get(device.name) for device in evidence.devices]
+    held = sum(disk.in_flight or 0 for disk in disks if disk is not None)
+    suspended = [name for name, state in evidence.now.devices.items() if state.suspended]
+    # without a request in a device nothing tells a stall from a job that is stopped
+    if not held and not suspended:
+        return None
+    names = e.names_words(evidence.devices) or "the target"
+    why, advice = ": it does not answer", "see the kernel's log: dmesg"
+    if suspended:
+        why = f": {suspended[0]} is suspended (dmsetup)"
+        advice = f"dmsetup resume /dev/{suspended[0]}"
+    return Finding(
+        "stalled",
+        f"no completions for {seconds:.0f} s, {held} requests in flight in {names}{why}",
+        advice, since=e.began(quiet[0]),
+    )  # fmt: skip
+
+
+def _nothing_done(frame: Frame, evidence: Evidence) -> bool:
+    if frame.fio is not None and (frame.fio.total.ios or frame.fio.total.bytes):
+        return False
+    disks = [frame.disks[d.name] for d in evidence.devices if d.name in frame.disks]
+    return bool(disks) and all(disk.ios_s == 0 and not disk.f_s for disk in disks)
+
+
+def neighbour(evidence: Evidence) -> Finding | None:
+    """Another program's I/O on a device that the job's I/Os wait in."""
+    found = _others(evidence)
+    if found is None:
+        return None
+    processes = evidence.now.processes
+    if processes is None and len(evidence.measured) < NAMELESS:
+        return None
+    name, others, all_of_them, held = found
+    who = _named(processes or ())
+    return Finding(
+        "neighbour",
+        f"{units.number(others)} of {units.number(all_of_them)} I/Os a second on {name} are not "
+        f"this job's, and {held:.1f} of them are there at a time: {who}",
+        "stop that program while you measure" if processes else e_who(),
+        "" if processes else "u",
+    )
+
+
+def e_who() -> str:
+    """How to find out who it is."""
+    return "find out who does it: u on the live screen, iotop, or pidstat -d 1"
+
+
+def suspects_neighbour(evidence: Evidence) -> bool:
+    """Whether it is worth reading which processes do I/O."""
+    return _others(evidence) is not None
+
+
+def _others(evidence: Evidence) -> tuple[str, float, float, float] | None:
+    """(device, others' I/Os per second, all I/Os per second, others' in it at a time)."""
+    frames, shape = recent(evidence), evidence.shape
+    if not frames or shape.direct is not True or shape.syncs or evidence.unseen:
+        return None
+    for name, users in _single_path(evidence):
+        each = [_beside(frame, name, users) for frame in frames]
+        if None in each:
+            continue
+        known = [one for one in each if one is not None]
+        if all(o >= max(OTHERS_S, OTHERS * a) and h >= OTHERS_IOS for o, a, h in known):
+            means = (fmean(values) for values in zip(*known, strict=True))
+            return (name, *means)  # type: ignore[return-value]
+    return None
+
+
+def _single_path(evidence: Evidence) -> list[tuple[str, tuple[str, ...]]]:
+    """Each device that has all the I/Os of those above it, once each, and these; () for a device
+    that the job itself works on."""
+    if len(evidence.devices) != 1:
+        return []
+    top = evidence.devices[0]
+    found: list[tuple[str, tuple[str, ...]]] = [(top.name, ())]
+    current: BlockDevice | None = top
+    while current is not None:
+        if current.disk:
+            found.append((current.disk, (current.name,)))
+        lower = below(current.name, evidence)
+        simple = current.kind in ("dm", "partition", "loop") or current.disk
+        if len(lower) != 1 or not simple:
+            break
+        found.append((lower[0], (current.name,)))
+        current = next((one for one in evidence.tree if one.name == lower[0]), None)
+    return found
+
+
+def _beside(
+    frame: Frame, name: str, users: Sequence[str]
+) -> tuple[float, float, float] | None:  # fmt: skip
+    """(others' I/Os per second, all, others' in the device at a time) of one second. Split and
+    merged requests are not others': bytes have to be more as well."""
+    disk, total = frame.disks.get(name), frame.fio.total if frame.fio else None
+    uppers = [frame.disks[one] for one in users if one in frame.disks]
+    if disk is None or total is None or disk.ios_s is None or len(uppers) < len(users):
+        return None
+    ios, moved = total.iops or 0.0, total.bw or 0.0
+    if users:
+        ios = sum(one.ios_s or 0.0 for one in uppers)
+        moved = sum(one.bytes_s or 0.0 for one in uppers)
+    theirs = min(disk.ios_s - (disk.f_s or 0.0) - ios, disk.ios_s)
+    if not ios or (disk.bytes_s or 0.0) < 1.1 * moved or disk.aqu_sz is None:
+        return 0.0, disk.ios_s, 0.0
+    return theirs, disk.ios_s, disk.aqu_sz * theirs / disk.ios_s if disk.ios_s else 0.0
+
+
+def _named(processes: Sequence[ProcessLoad]) -> str:
+    if not processes:
+        return "no other process's I/O can be seen from here"
+    first = processes[0]
+    rates = f"{units.size(first.read_s)}/s read, {units.size(first.write_s)}/s written"
+    return f"{first.comm} (PID {first.pid}) does most ({rates})"

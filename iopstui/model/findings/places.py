@@ -1,0 +1,69 @@
+"""Where the I/Os of a window are, for the rules (model/metrics/waits.py has the arithmetic)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui.model.findings.evidence import Evidence
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.waits import MeanWaits, Waits
+
+
+def waits_of(frames: Sequence[Frame]) -> list[Waits]:
+    """Those of each frame; empty if one of them has none, or no I/O completed in it."""
+    found = [frame.waits for frame in frames if frame.waits is not None]
+    return found if len(found) == len(frames) and not any(w.stalled for w in found) else []
+
+
+def mean_waits(frames: Sequence[Frame]) -> Waits | None:
+    """Their mean; ``None`` where ``waits_of`` is empty."""
+    total = MeanWaits()
+    for frame, waits in zip(frames, waits_of(frames), strict=False):
+        total.add(waits, frame.seconds or 1.0)
+    return total.value
+
+
+def below(name: str, evidence: Evidence) -> tuple[str, ...]:
+    """The devices directly below one."""
+    return next((one.below for one in evidence.links if one.name == name), ())
+
+
+def directly_above(name: str, evidence: Evidence) -> tuple[str, ...]:
+    """The devices that lie directly on one."""
+    return tuple(one.name for one in evidence.links if name in one.below)
+
+
+def from_here_down(name: str, evidence: Evidence) -> set[str]:
+    """A layer and all below it; of a whole disk, its partitions that are layers."""
+    found: set[str] = set()
+    parts = (one.name for one in evidence.tree if one.disk == name)
+    waiting = [name, *parts]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += below(one, evidence)
+    return found
+
+
+def outside(waits: Waits, names: set[str]) -> float:
+    """I/Os that are in none of these layers and don't wait for a CPU."""
+    inside = sum(held for name, held in waits.layers.items() if name in names)
+    return waits.ios - inside - (waits.cpu or 0.0)
+
+
+def cpu_share(waits: Waits) -> float:
+    """The part (0..1) of the I/Os in flight that waits for a CPU."""
+    return (waits.cpu or 0.0) / waits.ios if waits.ios else 0.0
+
+
+def cpu_wait(frame: Frame) -> float | None:
+    """Percent of the interval in which a job was ready to run and had no CPU: the mean over all
+    jobs; ``None`` if the kernel does not say."""
+    known = [job.cpu_wait for job in frame.jobs if job.cpu_wait is not None]
+    return sum(known) / len(known) if known else None
+
+
+def memory_pressure(frame: Frame) -> float:
+    """Percent of the interval in which some task waited for memory (0 where it is not known)."""
+    return frame.more.get("memory", {}).get("some") or 0.0

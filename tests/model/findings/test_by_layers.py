@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from evidence_frames import device, disk, fio, fired, seconds
+
+from iopstui.model.block.target import DeviceLinks
+from iopstui.model.findings.by_health import io_errors, memory_pressure
+from iopstui.model.findings.by_job import job_saturated
+from iopstui.model.findings.by_layers import first_writes, parity, starved, write_back
+from iopstui.model.findings.conditions import Array, Conditions, DeviceState
+from iopstui.model.findings.evidence import Evidence, JobShape
+from iopstui.model.findings.rules import diagnose
+
+WRITES = JobShape(jobs=1, iodepth=4, engine="libaio", direct=True, writes=True)
+MEMBERS = ("sda", "sdb", "sdc")
+
+
+# -- parity
+
+
+def raid5(reads: float = 340.0, writes: float = 400.0, action: str = "idle") -> Evidence:
+    links = (DeviceLinks("md0", MEMBERS, "raid5"), *map(DeviceLinks, MEMBERS))
+    frames = seconds(
+        3, interval=fio(500, lat_ns=8e6), links=links,
+        disks={"md0": disk(0, 500), **{one: disk(reads, writes) for one in MEMBERS}},
+    )  # fmt: skip
+    md = replace(device(name="md0", kind="md"), layer="raid5")
+    state = DeviceState(array=Array(action, 0, 3, 65536))
+    return Evidence(tuple(frames), devices=[md], tree=[md], links=links, shape=WRITES,
+                    now=Conditions(1.0, {"md0": state}))  # fmt: skip
+
+
+def test_small_writes_to_raid_5_read_first() -> None:
+    found = fired(parity(raid5()))
+    assert "500 writes/s cost 1.02k reads/s and 1.20k writes/s on its members, 4.4 for each" in (
+        found.text.replace("500.0", "500")
+    )
+    assert found.options == "bs=128k"
+
+
+def test_whole_stripes_and_a_rebuild_are_no_parity_cost() -> None:
+    assert parity(raid5(reads=5.0)) is None
+    assert parity(raid5(action="resync")) is None
+
+
+# -- first writes
+
+
+def copying(above: float = 4096, below: float = 65536, held: float = 3.5) -> Evidence:
+    links = (DeviceLinks("dm-3", ("dm-1",)), DeviceLinks("dm-1"))
+    frames = seconds(
+        3, interval=fio(200, lat_ns=20e6), links=links,
+        disks={"dm-3": disk(0, 200, size=above, aqu=4.0, wait=20.0),
+               "dm-1": disk(200, 200, size=below, aqu=2 * (4.0 - held), wait=(4 - held) * 5)},
+    )  # fmt: skip
+    top = replace(device(name="dm-3", kind="dm"), layer="LVM")
+    return Evidence(tuple(frames), devices=[top], tree=[top], links=links, shape=WRITES)
+
+
+def test_a_snapshot_copies_before_the_first_write() -> None:
+    found = fired(first_writes(copying()))
+    assert "written to dm-3 move" in found.text and "32.0 times as much" in found.text
+
+
+def test_a_layer_that_passes_writes_on_copies_nothing() -> None:
+    assert first_writes(copying(below=2048)) is None
+    assert first_writes(copying(held=0.2)) is None, "another program below"
+    assert first_writes(replace(copying(), shape=replace(WRITES, writes=False))) is None
+
+
+# -- starved
+
+
+def mixed(w_await: float, scheduler: str = "kyber", aqu: float = 20.0) -> Evidence:
+    one = replace(disk(900, 100, wait=2.0, aqu=aqu), w_await=w_await)
+    frames = seconds(3, interval=fio(1_000), disks={"vda": one})
+    return Evidence(tuple(frames), devices=[device(scheduler=scheduler)], shape=WRITES)
+
+
+def test_a_scheduler_that_lets_writes_wait() -> None:
+    found = fired(starved(mixed(200.0)))
+    assert "vda: writes take 200 ms, reads 2.00 ms: the scheduler kyber may" in found.text
+    assert found.key == "s"
+
+
+@pytest.mark.parametrize(
+    "evidence", [mixed(8.0), mixed(200.0, "none"), mixed(200.0, aqu=0.5)],
+    ids=["a little", "no scheduler", "no queue"],
+)  # fmt: skip
+def test_nobody_is_starved(evidence: Evidence) -> None:
+    assert starved(evidence) is None
+
+
+# -- write-back
+
+BUFFERED = JobShape(jobs=1, iodepth=1, engine="psync", direct=False, writes=True)
+
+
+def dirty(busy: float = 20.0, util: float = 100.0) -> Evidence:
+    frames = seconds(
+        3, interval=fio(500, lat_ns=2e6), jobs=((0, busy),),
+        disks={"vda": disk(0, 400, util=util, aqu=50.0)},
+    )  # fmt: skip
+    return Evidence(tuple(frames), devices=[device()], shape=BUFFERED, online=(0, 1, 2, 3))
+
+
+def test_buffered_writes_wait_for_write_back() -> None:
+    assert "1.0 buffered writes wait" in fired(write_back(dirty())).text
+    assert write_back(dirty(busy=90.0)) is None
+    assert write_back(dirty(util=30.0)) is None
+
+
+def test_a_full_cpu_is_not_the_limit_while_the_device_writes_back() -> None:
+    assert job_saturated(dirty(busy=99.0)) is None
+    assert job_saturated(dirty(busy=99.0, util=20.0)) is not None
+
+
+# -- memory and errors
+
+
+def test_waiting_for_memory() -> None:
+    short = Evidence(tuple(seconds(3, interval=fio(900), memory=35.0)))
+    assert "35 % of the time" in fired(memory_pressure(short)).text
+    assert memory_pressure(Evidence(tuple(seconds(3, interval=fio(900), memory=2.0)))) is None
+    assert memory_pressure(Evidence(tuple(seconds(3, interval=fio(900))))) is None
+
+
+def test_errors_while_the_job_goes_on() -> None:
+    frames = seconds(4, interval=fio(900))
+    assert io_errors(Evidence(tuple(frames))) is None
+    frames[3] = replace(frames[3], fio=replace(fio(900), failed=12))
+    assert "12 I/Os failed in the last 3 s" in fired(io_errors(Evidence(tuple(frames)))).text
+    old = replace(frames[0], fio=replace(fio(900), failed=12))
+    assert io_errors(Evidence((old, *seconds(3, 2.0, interval=fio(900))))) is None
+
+
+# -- how it is said
+
+
+@pytest.mark.parametrize("evidence", [raid5(), copying(), mixed(200.0), dirty()])
+def test_no_sentence_is_longer_than_two_lines(evidence: Evidence) -> None:
+    for one in diagnose(evidence):
+        assert len(one.text) <= 230, one.text

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from evidence_frames import device, disk, fio, fired, frame, seconds
+
+from iopstui.model.block.target import DeviceLinks
+from iopstui.model.findings.by_job import more_jobs_than_cpus
+from iopstui.model.findings.by_place import neighbour, stalled, suspects_neighbour, waits_for_cpu
+from iopstui.model.findings.conditions import Conditions, DeviceState, ProcessLoad
+from iopstui.model.findings.evidence import Evidence, JobShape
+from iopstui.model.findings.rules import diagnose
+from iopstui.model.metrics.frame import FINAL, LATE, Frame
+
+DIRECT = JobShape(jobs=1, iodepth=4, engine="libaio", direct=True)
+
+
+# -- waiting for a CPU
+
+
+def hungry(
+    wait: float = 60.0, own: float = 30.0, busy: float = 100.0, jobs: int = 1, aqu: float = 0.2,
+    **more: object,
+) -> Evidence:  # fmt: skip
+    frames = seconds(
+        3, interval=fio(1_000, lat_ns=4e6), jobs=((1, own),) * jobs, cpu_wait=wait,
+        busy=dict.fromkeys(range(4), busy), disks={"vda": disk(1_000, aqu=aqu)}, **more,
+    )  # fmt: skip
+    return Evidence(
+        tuple(frames), devices=[device()], shape=replace(DIRECT, jobs=jobs), online=(0, 1, 2, 3)
+    )
+
+
+def test_a_job_beside_a_hog_waits_for_its_cpu() -> None:
+    found = fired(waits_for_cpu(hungry()))
+    assert "2.4 of 4.0 I/Os in flight wait for a CPU" in found.text
+    assert "60 % of the time" in found.text
+    assert "other programs use 70 % of a CPU on CPU 1" in found.text
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"policy": 5}, "SCHED_IDLE"),
+        ({"nice": 19}, "nice 19"),
+        ({"pinned": True}, "it is pinned"),
+        ({"own": 90.0}, "its own jobs share"),
+    ],
+)
+def test_why_it_gets_none(more: dict[str, object], words: str) -> None:
+    assert words in fired(waits_for_cpu(hungry(**more))).text  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [hungry(wait=10.0), hungry(aqu=3.9), hungry(wait=60.0, aqu=3.5)],
+    ids=["little", "they are in the device", "most are in the device"],
+)
+def test_who_has_a_cpu_does_not_wait_for_one(evidence: Evidence) -> None:
+    assert waits_for_cpu(evidence) is None
+
+
+def test_jobs_that_do_little_are_not_blamed_for_other_programs_load() -> None:
+    """Eight jobs on four full CPUs, of which they use a tenth."""
+    assert more_jobs_than_cpus(hungry(jobs=8, own=5.0)) is None
+    assert more_jobs_than_cpus(hungry(jobs=8, own=45.0, wait=1.0)) is None, "none of them waits"
+    assert more_jobs_than_cpus(hungry(jobs=8, own=45.0)) is not None
+    rules = {one.rule for one in diagnose(hungry(jobs=8, own=5.0))}
+    assert "cpu-wait" in rules and "above" not in rules
+    assert "cpu-wait" not in {one.rule for one in diagnose(hungry(jobs=8, own=45.0))}
+
+
+# -- nothing completes
+
+
+def stuck(
+    seconds_stuck: int = 4, worked: int = 3, in_flight: int = 16, shape: JobShape = DIRECT,
+    late: bool = False, **more: object,
+) -> Evidence:  # fmt: skip
+    active = seconds(worked, interval=fio(900, lat_ns=4e6), disks={"vda": disk(900)})
+    idle = replace(disk(0), in_flight=in_flight, aqu_sz=float(in_flight))
+    held = seconds(seconds_stuck, 1.0 + worked, interval=None if late else fio(0),
+                   disks={"vda": idle})  # fmt: skip
+    if late:
+        held = [replace(one, flags=frozenset({LATE})) for one in held]
+    return Evidence((*active, *held), devices=[device()], shape=shape, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_device_that_answers_nothing(late: bool) -> None:
+    found = fired(stalled(stuck(late=late)))
+    assert "no completions for 4 s, 16 requests in flight in vda" in found.text
+
+
+def test_a_suspended_device_holds_them_where_nobody_counts() -> None:
+    states = {"dm-0": DeviceState(suspended=True)}
+    found = fired(stalled(stuck(in_flight=0, now=Conditions(1.0, states))))
+    assert "dm-0 is suspended" in found.text and "dmsetup resume" in found.advice
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        stuck(seconds_stuck=2),
+        stuck(in_flight=0),
+        stuck(in_flight=0, shape=replace(DIRECT, paced=True)),
+        stuck(worked=0, in_flight=0),
+        replace(
+            stuck(), frames=tuple(replace(f, flags=frozenset({FINAL})) for f in stuck().frames)
+        ),
+        replace(stuck(), frames=tuple(seconds(6, interval=fio(0), disks={"vda": disk(50)}))),
+    ],
+    ids=[
+        "two seconds",
+        "the job is stopped",
+        "it waits by itself",
+        "it has not begun",
+        "it ends",
+        "others complete",
+    ],
+)
+def test_what_is_no_stall(evidence: Evidence) -> None:
+    assert stalled(evidence) is None
+
+
+# -- a neighbour
+
+LINKS = (DeviceLinks("dm-0", ("vda",)), DeviceLinks("vda"))
+
+
+def shared(
+    own: float = 500.0, below: float = 2_000.0, aqu: float = 8.0, size: float = 4096,
+    count: int = 9, **more: object,
+) -> Evidence:  # fmt: skip
+    frames = seconds(
+        count, interval=fio(own, lat_ns=4e6), links=LINKS,
+        disks={"dm-0": disk(own, aqu=2.0), "vda": disk(below, aqu=aqu, size=size)},
+    )  # fmt: skip
+    tops = [device(name="dm-0", kind="dm")]
+    return Evidence(
+        tuple(frames),
+        devices=tops,
+        tree=(*tops, device()),
+        links=LINKS,
+        shape=DIRECT,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_another_program_on_the_lower_disk_is_named() -> None:
+    busiest = (ProcessLoad(42, "backup", 9e6, 0.0), ProcessLoad(43, "sh", 10.0, 0.0))
+    found = fired(neighbour(shared(count=3, now=Conditions(1.0, processes=busiest))))
+    assert "1.50k of 2.00k I/Os a second on vda are not this job's" in found.text
+    assert "backup (PID 42) does most" in found.text
+
+
+def test_until_it_is_named_it_waits_a_while() -> None:
+    assert neighbour(shared(count=3)) is None and suspects_neighbour(shared(count=3))
+    assert "no other process" in fired(neighbour(shared(count=10))).text
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        shared(below=500.0),
+        shared(below=2_000.0, size=1024),
+        shared(aqu=0.3),
+        shared(own=2_000.0, below=2_030.0),
+        replace(shared(), shape=replace(DIRECT, direct=False)),
+        replace(shared(), shape=replace(DIRECT, syncs=True)),
+    ],
+    ids=["alone", "split requests", "it waits for none of them", "a few", "buffered", "syncs"],
+)
+def test_whose_disk_is_not_shared(evidence: Evidence) -> None:
+    assert not suspects_neighbour(evidence)
+
+
+def test_on_the_device_itself_it_is_a_neighbour_as_well() -> None:
+    frames: list[Frame] = [
+        frame(float(n), fio(500, lat_ns=4e6), disks={"vda": disk(1_500, aqu=6.0)}) for n in range(3)
+    ]
+    busiest = (ProcessLoad(42, "backup", 9e6, 0.0),)
+    evidence = Evidence(tuple(frames), devices=[device()], shape=DIRECT,
+                        now=Conditions(1.0, processes=busiest))  # fmt: skip
+    assert "backup" in fired(neighbour(evidence)).text
