@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from iopstui import format as f
 from iopstui.model.findings import headlines
 from iopstui.model.findings.evidence import Finding, seconds_words
+from iopstui.model.findings.excluded import EXCLUDED
 from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
 from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, together
 from iopstui.session.tick.steady import steady_short
@@ -242,4 +243,7 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     body = wrap(width, charset, printable(finding.text), None)
     if _next(finding):
         body += _flowed(_next(finding), width, charset)
+    excluded = EXCLUDED.get(finding.rule)
+    if excluded is not None:
+        body += wrap(width, charset, f"Excluded: {excluded}", DIM)
     return [title, head.done(), *body, message(width, charset, "")]

@@ -71,6 +71,19 @@ def test_jobs_that_do_little_are_not_blamed_for_other_programs_load() -> None:
     assert "cpu-wait" not in {one.rule for one in diagnose(hungry(jobs=8, own=45.0))}
 
 
+def test_completions_on_one_cpu_are_not_told_where_jobs_wait_for_one() -> None:
+    def on_one(wait: float) -> list[str]:
+        frames = seconds(
+            3, interval=fio(9_000, lat_ns=4e5), jobs=((0, 40.0), (1, 40.0)), cpu_wait=wait,
+            block={0: 8_500.0, 1: 500.0}, disks={"vda": disk(9_000, aqu=1.0)},
+        )  # fmt: skip
+        shape = replace(DIRECT, jobs=2)
+        return [one.rule for one in diagnose(Evidence(tuple(frames), (), [device()], shape))]
+
+    assert "one-cpu" in on_one(1.0)
+    assert "one-cpu" not in on_one(60.0) and "cpu-wait" in on_one(60.0)
+
+
 # -- nothing completes
 
 
