@@ -255,7 +255,7 @@ def method(one: Experiment) -> str:
     results = one.results() if one.plan.variants else None
     if results is None or results.complete < results.least:
         return ""
-    text = method_text(one.plan)
+    text = method_text(one.plan, "shown")
     return f"{text[0].upper()}{text[1:]}."
 
 

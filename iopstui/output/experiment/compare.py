@@ -136,7 +136,7 @@ class CompareTable:
         for line in results.verdicts():
             self._print(wrapped(line, 0, 2))
         if results.complete >= results.least:
-            self._print(wrapped(f"({method_text(self._plan)})", 0, 1))
+            self._print(wrapped(f"({method_text(self._plan, 'shown')})", 0, 1))
 
     def _rows(self, columns: Sequence[Column], rows: Sequence[object]) -> None:
         self._print("\n" + head_line(columns))

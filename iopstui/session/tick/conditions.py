@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from iopstui.linux.machine.conditions import ConditionsFiles
     from iopstui.linux.process.process_io import ProcessIo
 
-MOST = 3
+MOST = 30
 
 
 class ConditionsReader:

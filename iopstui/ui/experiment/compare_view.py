@@ -3,7 +3,7 @@ result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from iopstui import format as f
 from iopstui.events import PointFinished
@@ -18,8 +18,10 @@ from iopstui.ui.draw.style import BOLD, DIM, FINDING, FIO, MARK, WARNING, Charse
 from iopstui.ui.draw.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, linear_axis
 from iopstui.ui.draw.xy_chart import Point as XY
 from iopstui.ui.experiment.rows import (
+    FIGURES,
     STYLES,
     place_note,
+    point,
     sentences,
     title,
     window,
@@ -31,24 +33,15 @@ NAME_WIDTH = 25
 LABEL = 7
 
 
-def _point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
-    return lambda event: show(event.point)
-
-
-def _most(point: Point) -> str:
-    most = max(point.completions.items(), key=lambda one: one[1], default=None)
+def _most(one: Point) -> str:
+    most = max(one.completions.items(), key=lambda found: found[1], default=None)
     return "" if most is None else f"CPU{most[0]} {100 * most[1]:.0f}%"
 
 
 COLUMNS: tuple[Column[PointFinished], ...] = (
-    Column("IOPS", 7, _point(lambda p: f.number(p.iops)), style=FIO),
-    Column("MiB/s", 7, _point(lambda p: f.mib(p.bw)), drop=6),
-    Column("mean", 8, _point(lambda p: f.latency(p.latency_ns, ""))),
-    Column("p50", 8, _point(lambda p: f.latency(p.p50_ns, "")), drop=5),
-    Column("p99", 8, _point(lambda p: f.latency(p.p99_ns, ""))),
-    Column("p99.9", 8, _point(lambda p: f.latency(p.p999_ns, "")), drop=3),
-    Column("CPU/IO", 8, _point(lambda p: cpu_text(p.cpu_us).replace(" ", "")), drop=1),
-    Column("most on", 12, _point(_most), drop=2),
+    *FIGURES,
+    Column("CPU/IO", 8, point(lambda p: cpu_text(p.cpu_us).replace(" ", "")), drop=1),
+    Column("most on", 12, point(_most), drop=2),
 )  # fmt: skip
 
 

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.style import Style
 
+from iopstui import format as f
+from iopstui.events import PointFinished
+from iopstui.model.experiment.point import Point
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule, wrap
+from iopstui.ui.draw.rows import Column, Line, Piece, Row, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P50, P99, Charset
 from iopstui.ui.state.experiment import ExperimentState
 
 STYLES: tuple[Style | None, ...] = (FIO, DEVICE, P99, MARK, None, P50)
 """For lines side by side; what tells them apart is their letter."""
+
+
+def point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
+    """A column's text, made from what a run measured."""
+    return lambda event: show(event.point)
+
+
+FIGURES: tuple[Column[PointFinished], ...] = (
+    Column("IOPS", 7, point(lambda p: f.number(p.iops)), style=FIO),
+    Column("MiB/s", 7, point(lambda p: f.mib(p.bw)), drop=6),
+    Column("mean", 8, point(lambda p: f.latency(p.latency_ns, ""))),
+    Column("p50", 8, point(lambda p: f.latency(p.p50_ns, "")), drop=5),
+    Column("p99", 8, point(lambda p: f.latency(p.p99_ns, ""))),
+    Column("p99.9", 8, point(lambda p: f.latency(p.p999_ns, "")), drop=3),
+)  # fmt: skip
+"""The columns that a sweep's points and a comparison's runs share."""
 
 
 def title(words: str, width: int, charset: Charset, note: str = "") -> Row:

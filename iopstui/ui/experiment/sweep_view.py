@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.style import Style
@@ -11,14 +11,13 @@ from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.load_curve import LOADS, LoadCurve, within_text
 from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
-from iopstui.model.experiment.point import Point
 from iopstui.text import printable
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
 from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.draw.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis, values_axis
-from iopstui.ui.experiment.rows import STYLES, place_note, title, window, words_pane
+from iopstui.ui.experiment.rows import FIGURES, STYLES, place_note, point, title, window, words_pane
 from iopstui.ui.state.experiment import ExperimentState
 
 MOST_DRAWN = 9
@@ -28,22 +27,13 @@ LETTERS = "abcdefghi"
 PointCurve = LoadCurve[PointFinished]
 
 
-def _point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
-    return lambda event: show(event.point)
-
-
 COLUMNS: tuple[Column[PointFinished], ...] = (
-    Column("IOPS", 7, _point(lambda p: f.number(p.iops)), style=FIO),
-    Column("MiB/s", 7, _point(lambda p: f.mib(p.bw)), drop=5),
-    Column("mean", 8, _point(lambda p: f.latency(p.latency_ns, ""))),
-    Column("p50", 8, _point(lambda p: f.latency(p.p50_ns, "")), drop=4),
-    Column("p99", 8, _point(lambda p: f.latency(p.p99_ns, ""))),
-    Column("p99.9", 8, _point(lambda p: f.latency(p.p999_ns, "")), drop=2),
-    Column("aqu-sz", 7, _point(lambda p: f.number(p.aqu_sz)), drop=3),
+    *FIGURES,
+    Column("aqu-sz", 7, point(lambda p: f.number(p.aqu_sz)), drop=4),
     Column("N=X*R", 7, lambda e: f.number(e.little.seen), drop=1),
     Column("of", 6, lambda e: _asked(e), drop=1),
 )  # fmt: skip
-WITHIN = Column("95 %", 14, _point(lambda p: within_text(p.iops_within, f.number)), drop=0)
+WITHIN = Column("95 %", 14, point(lambda p: within_text(p.iops_within, f.number)), drop=0)
 
 
 def _asked(event: PointFinished) -> str:

@@ -285,7 +285,7 @@ class ExperimentState:
             return [], [], results
         lines = list(results.verdicts())
         if results.complete >= results.least:
-            lines.append(f"({method_text(self.plan)})")
+            lines.append(f"({method_text(self.plan, '*')})")
         return lines, [], results
 
 
