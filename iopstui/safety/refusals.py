@@ -326,7 +326,10 @@ def _members(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
             yield f"{name} belongs to the mounted btrfs {printable(uuid)}"
     bcache = _bcache_members(roots)
     for name in names:
-        if name in bcache or (_directory(name, roots) / "bcache").is_dir():
+        member = (_directory(name, roots) / "bcache").is_dir()
+        # of the device that is made of its members, this is a link to one of them
+        made_of_them = name in stack.devices and stack.devices[name].layer == "bcache"
+        if name in bcache or (member and not made_of_them):
             yield f"{name} is a bcache member"
 
 

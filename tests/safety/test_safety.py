@@ -145,6 +145,16 @@ def test_bcache_members(tree: Tree, blank: object) -> None:
         assert verdict(tree, name).in_use == (f"{name} is a bcache member",)
 
 
+def test_the_device_that_is_made_of_bcache_members_is_none(tree: Tree, blank: object) -> None:
+    member = tree.disk("sda", VIRTUAL, "8:0")
+    top = tree.disk("bcache0", VIRTUAL, "252:0")
+    (member / "bcache").mkdir()
+    (top / "bcache").symlink_to(member / "bcache")
+    tree.stacked(member, top)
+    assert verdict(tree, "bcache0").in_use == ()
+    assert "sda is a bcache member" in verdict(tree, "sda").in_use
+
+
 def test_zfs_members_while_zfs_is_loaded(tree: Tree, blank: dict[str, Signatures]) -> None:
     tree.disk("vdb", VIRTUAL, "254:16")
     blank["/dev/vdb"] = Signatures(("a signature (zfs_member)",), ("zfs_member",))
