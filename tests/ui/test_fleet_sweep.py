@@ -62,7 +62,7 @@ async def test_the_form_begins_one_and_its_page_fills_up() -> None:
         assert shows(app, "it needs 4 points, but there is 1 point")
         # it goes on without its page, and nothing disturbs it
         await pilot.press("escape", "right_square_bracket", "K")
-        await until(pilot, lambda: shows(app, "must not be disturbed: x stops it"))
+        await until(pilot, lambda: shows(app, "is running; x stops it"))
         assert runs.asked == 0 and shows(app, "show the sweep") and shows(app, "rests")
         await pilot.press("r")
         assert runs.stops == 1

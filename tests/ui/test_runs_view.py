@@ -133,7 +133,7 @@ async def test_big_v_chooses_the_base_and_takes_it_back() -> None:
         await running(app, pilot, 0)
         await pilot.press("V")
         await settle(pilot)
-        assert shows(app, "no run is over yet")
+        assert shows(app, "no finished run yet")
         fake = app.controller
         assert isinstance(fake, fakes.FakeController)
         fake.tick(3)
@@ -147,7 +147,7 @@ async def test_big_v_chooses_the_base_and_takes_it_back() -> None:
         assert first.split()[1] == "1" and "base" in first
         await pilot.press("V")
         await settle(pilot)
-        assert app.state.runs.base is None and shows(app, "no run is the base any more")
+        assert app.state.runs.base is None and shows(app, "no base run")
 
 
 def test_the_base_stays_in_sight() -> None:

@@ -209,8 +209,8 @@ def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
     verdicts = _verdicts(state, width, charset)
     if not state.findings.entries:
         words = (
-            "Nothing has been found yet. Each second is checked against a set of rules (without a "
-            "job: the kernel's side of it); what they find is shown here, with its numbers."
+            "No findings yet. A set of rules checks every second (without a job: the kernel "
+            "figures only). Findings are listed here with their numbers."
         )
         return verdicts + wrap(width, charset, words)
     now = {id(entry) for entry in state.current_findings()}

@@ -44,9 +44,8 @@ class RunsList(TypeToFilter, Modal[None]):
     ]
     size_class = "broad"
     about = (
-        "The runs of this session. Enter on two of them overlays them on the charts, each from its"
-        " own beginning; Enter again takes one back, g on the dashboard both. A click on a title"
-        " sorts by it."
+        "The runs of this session. Enter selects two to overlay on the charts, aligned at their "
+        "starts; Enter again deselects; g on the dashboard ends the overlay. Click a title to sort."
     )
 
     def __init__(self, state: Callable[[], LiveState], overlay: Overlay, charset: Charset) -> None:

@@ -106,7 +106,7 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
     most = max([plan.settle + plan.measure, *(x for line in lines for x, _ in line.points)])
     ticks = linear_axis(most, lambda s: f"{s:g} s").ticks
     return XYSpec(
-        "IOPS of each second of the runs, and their mean as a line",
+        "IOPS per second of each run; line: mean of the run",
         # room for the names at the lines' ends
         XAxis(0.0, 1.1 * most, tuple(tick for tick in ticks if tick[0] <= 1.1 * most)),
         charts.linear_scale([y for line in lines for _, y in line.points], None, True),

@@ -88,7 +88,7 @@ def words_pane(
     """The pane of sentences: what the experiment shows so far."""
     rows = sentences(state.words(), width, charset)
     if not rows:
-        rows = sentences(["Nothing yet: the first run is under way."], width, charset)
+        rows = sentences(["First run in progress."], width, charset)
     shown, first = window(rows, height - 1, width, top or 0, 0)
-    name = "what it says" if not state.active else "so far"
+    name = "result" if not state.active else "so far"
     return [title(name, width, charset, place_note(first, height - 1, len(rows))), *shown]

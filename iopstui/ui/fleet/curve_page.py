@@ -40,8 +40,8 @@ class CurvePage(CanvasScreen):
         Binding("pageup", "scroll(-10)", show=False),
     ]
     about = (
-        "A sweep over hosts: the same job on the first 1, 2, 4 ... of them. Esc goes back to all"
-        " hosts and the sweep goes on, x stops it and keeps what is measured, n begins another."
+        "Sweep over hosts: the same job on the first 1, 2, 4 ... hosts. Esc returns to all hosts "
+        "while the sweep continues, x stops it and keeps the results, n starts another."
     )
 
     def __init__(
@@ -100,7 +100,7 @@ class CurvePage(CanvasScreen):
         self.small.place(Box(0, 0, width, height) if tiny else HIDDEN)
         if tiny:
             least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
-            said = f"This terminal is too small: {least} or more. The sweep goes on."
+            said = f"This terminal is too small: {least} or more. The sweep continues."
             self.small.show(pad(wrap(width, self._charset, said, None), height, width))
 
     def paint(self) -> None:
