@@ -136,7 +136,7 @@ def test_figures_of_a_run_that_is_over_are_not_those_of_this_second() -> None:
 
 def test_a_message_is_told_whole_before_the_own_cost() -> None:
     found, cost = state(), OwnCost(1.5, 0.0)
-    found.say("info", "an overlay needs two runs")
+    found.say("info", "an overlay needs two runs, which must have ended")
     line = bars.message_line(found, None, cost, 72, UTF8)
     assert "overlay" in text([line]) and "% CPU" not in text([line])
     assert "% CPU" in text([bars.message_line(found, None, cost, 120, UTF8)])
