@@ -14,7 +14,7 @@ from iopstui.model.findings.evidence import (
     Finding,
     recent,
 )
-from iopstui.model.findings.places import cpu_wait
+from iopstui.model.findings.places import cpu_wait, mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
@@ -219,6 +219,9 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
     latency = e.fio_latency(frames)
     if latency is None or shape.depth != 1 or shape.polls or not frames[-1].jobs:
         return None
+    waits = mean_waits(frames)
+    if waits is not None and sum(waits.layers.values()) < waits.ios / 2:
+        return None  # the page cache answers without an interrupt: no CPU is woken up
     cpu = frames[-1].jobs[0].cpu
     state = evidence.now.cpus.get(cpu)
     loads = [f.cpus[cpu].load for f in frames if cpu in f.cpus]

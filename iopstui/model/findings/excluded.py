@@ -13,7 +13,7 @@ EXCLUDED: Mapping[str, str] = {
     "burst": "other programs, CPUs, memory, page cache, sections that end or change, jobs "
     "that pause themselves",
     "cap": "single readings; full CPUs; cgroup limits (above)",
-    "cpu-sleep": "latencies that are long anyway",
+    "cpu-sleep": "latencies that are long anyway; I/O that the page cache answers",
     "cpu-wait": "I/Os that are in a device; cpu.max",
     "crossing": "machines with one node",
     "depth": "jobs that pause themselves or have a latency_target",

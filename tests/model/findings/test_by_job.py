@@ -11,6 +11,7 @@ from iopstui.model.findings.by_counts import busy
 from iopstui.model.findings.conditions import Conditions, CpuState, DeviceState
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape, SteadyRun, seconds_words
 from iopstui.model.findings.rules import diagnose
+from iopstui.model.metrics.waits import Waits
 
 QUIET = dict.fromkeys(range(4), 40.0)
 SYNCS = JobShape(engine="libaio", direct=True, syncs=True, block_size=4096, writes=True)
@@ -96,8 +97,11 @@ def test_a_partition_that_begins_within_a_block() -> None:
 # -- CPUs that sleep
 
 
-def alone(state: CpuState, lat_ns: float = 300e3, depth: int = 1) -> Finding | None:
-    frames = seconds(3, interval=fio(3_000, lat_ns=lat_ns), jobs=((2, 20.0),), busy={2: 20.0})
+def alone(
+    state: CpuState, lat_ns: float = 300e3, depth: int = 1, waits: Waits | None = None
+) -> Finding | None:
+    made = seconds(3, interval=fio(3_000, lat_ns=lat_ns), jobs=((2, 20.0),), busy={2: 20.0})
+    frames = [replace(frame, waits=waits) for frame in made]
     shape = JobShape(iodepth=depth, engine="libaio", direct=True)
     return by_job.cpu_sleeps(Evidence(tuple(frames), shape=shape, now=Conditions(cpus={2: state})))
 
@@ -109,6 +113,12 @@ def test_a_deep_sleep_is_part_of_the_latency_at_depth_1() -> None:
     assert alone(CpuState(wake_us=170), lat_ns=9e6) is None
     assert alone(CpuState(wake_us=170), depth=2) is None
     assert alone(CpuState()) is None
+
+
+def test_a_cpu_that_is_not_woken_up_is_no_part_of_the_latency() -> None:
+    state = CpuState(wake_us=170)
+    assert alone(state, waits=Waits(1.0, 0.0, 0.3, {"vda": 0.7}, None, None, 0.0)) is not None
+    assert alone(state, waits=Waits(1.0, 0.0, 0.9, {"vda": 0.1}, None, None, 0.0)) is None
 
 
 def test_a_slow_clock() -> None:

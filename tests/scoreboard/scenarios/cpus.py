@@ -84,7 +84,7 @@ SCENARIOS = (
     Scenario("pinned-beside-hog-here", HERE, "the same on this machine", loop(),
              HUNGRY, {"cpu-wait": ("pinned",)}, beside=(loads.hogs(1),), proof=delayed(0.2)),
     Scenario("nice", LAB, "a job at nice 19 beside a hog", AT_ONCE, {**HUNGRY, "nice": 19},
-             {"cpu-wait": ("nice 19",)}, beside=(loads.hogs(1),), proof=delayed(0.4)),
+             {"cpu-wait": ("nice 19",)}, beside=(loads.hogs(1),), proof=delayed(0.3)),
     Scenario("nice-here", HERE, "the same on this machine", loop(), {**HUNGRY, "nice": 19},
              {"cpu-wait": ("nice 19",)}, beside=(loads.hogs(1),), proof=delayed(0.4)),
     Scenario("idle-policy-here", HERE, "a job with SCHED_IDLE beside a hog", loop(), HUNGRY,
