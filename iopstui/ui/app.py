@@ -37,7 +37,7 @@ from iopstui.ui.core.messages import (
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.core.textual_patches import apply_patches
 from iopstui.ui.draw.style import UTF8, charset_for
-from iopstui.ui.draw.theme import apply_roles, prepare, use_terminfo, variables_for
+from iopstui.ui.draw.theme import apply_roles, plain_name, prepare, use_terminfo, variables_for
 from iopstui.ui.feed import Feed
 from iopstui.ui.keys import HELD_IN_LESSON, LIVE_BINDINGS
 from iopstui.ui.lesson.part import LessonKeys
@@ -166,7 +166,8 @@ class IopstuiApp(KeysInOrder):
         if not self._running:
             return
         apply_roles(self)
-        self.keep("theme", name)
+        if not PREFERENCES.trying:
+            self.keep("theme", plain_name(name))
 
     def keep(self, key: str, value: str | bool) -> None:
         """Keep a choice in the configuration, and say so."""

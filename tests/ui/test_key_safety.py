@@ -20,7 +20,8 @@ PRINTABLE = [chr(code) for code in range(33, 127)]
 OWN: dict[str, str] = {
     # the key that opens it: the letters that answer or close it
     "a": "yYnq", "j": "", "b": "qb", "s": "qs", "k": "qk", "P": "qP", ":": "", "m": "", "v": "qv",
-    "f": "qf", "o": "qo", "i": "qi", "u": "qu", "e": "qe", "?": "q?", "w": "", "c": "",
+    "f": "qf", "o": "qo", "i": "qi", "u": "qu", "W": "qW", "T": "qT", "e": "qe", "?": "q?",
+    "w": "", "c": "",
 }  # fmt: skip
 
 

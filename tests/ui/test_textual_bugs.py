@@ -4,8 +4,10 @@ core/terminal_input.py, core/keys_in_order.py, core/output.py."""
 
 from __future__ import annotations
 
+import gc
 import io
 import threading
+import weakref
 from typing import ClassVar
 
 import pytest
@@ -70,6 +72,16 @@ def test_an_answer_of_the_terminal_is_typed_as_keys(answer: str) -> None:
 def test_keys_behind_an_escape_in_one_packet_are_lost() -> None:
     # core/terminal_input.py
     assert list(XTermParser().feed("\x1bjk")) == []
+
+
+def test_a_parser_of_keys_is_kept_for_ever() -> None:
+    # core/terminal_input.py
+    parser = XTermParser()
+    list(parser.feed("a"))
+    gone = weakref.ref(parser)
+    del parser
+    gc.collect()
+    assert gone() is not None
 
 
 class Question(ModalScreen[None]):

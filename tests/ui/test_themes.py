@@ -192,6 +192,47 @@ async def test_the_palette_changes_the_theme_at_once_and_keeps_it(
         assert light not in colours(pilot) and kept[-1] == ("theme", "nord")
 
 
+@pytest.mark.parametrize("end", ["escape", "enter"])
+async def test_the_theme_under_the_cursor_is_shown_and_kept_with_enter_only(
+    end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[str, object]] = []
+    monkeypatch.setattr(PREFERENCES, "remember", lambda key, value: kept.append((key, value)))
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        await pilot.press("T")
+        await settle(pilot)
+        await pilot.press("down")
+        await settle(pilot)
+        assert app.theme == "light" and DESIGNED["light"].foreground in colours(pilot)
+        await pilot.press("down")
+        await settle(pilot)
+        assert app.theme == "colourblind" and not kept
+        await pilot.press(end)
+        await settle(pilot)
+        await settle(pilot)
+        chosen = "colourblind" if end == "enter" else "dark"
+        assert app.theme == chosen and app.screen is app.dashboard
+        assert shows(app, "theme: colourblind (saved") == (end == "enter")
+        assert kept == ([("theme", "colourblind")] if end == "enter" else [])
+
+
+async def test_with_sixteen_colours_the_name_of_the_command_line_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[tuple[str, object]] = []
+    monkeypatch.setattr(PREFERENCES, "remember", lambda key, value: kept.append((key, value)))
+    monkeypatch.setattr(theme, "few_colours", lambda app: True)
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot)
+        assert theme.names_for(app) == theme.NAMES
+        await pilot.press("T", "home", "down", "enter")
+        await settle(pilot)
+        assert app.theme == "light-16" and kept == [("theme", "light")]
+
+
 async def test_a_configuration_that_cannot_be_written_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

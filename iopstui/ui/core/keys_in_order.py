@@ -22,7 +22,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import WorkerState
 
-from iopstui.ui.core.terminal_input import MetaKey
+from iopstui.ui.core.terminal_input import KeyParser, MetaKey
 
 PATIENCE_S = 2.0
 """For a key that is not dealt with, whatever the reason: what follows is not held back longer."""
@@ -138,7 +138,5 @@ async def _has_dealt(node: MessagePump) -> None:
 
 
 def _key(character: str) -> events.Event:
-    from textual._xterm_parser import XTermParser
-
-    return next((e for e in XTermParser().feed(character) if isinstance(e, events.Key)),
-                events.Key(character, character))  # fmt: skip
+    found = [one for one in KeyParser().feed(character) if isinstance(one, events.Key)]
+    return found[0] if found else events.Key(character, character)

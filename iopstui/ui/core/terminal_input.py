@@ -28,6 +28,12 @@ _CSI_BEGUN = re.compile(r"\x1b\[[0-?]{0,256}[ -/]{0,16}")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
+class KeyParser(XTermParser):
+    """Textual's parser without its cache, which keeps up to 1024 parsers for the whole process."""
+
+    _parse_extended_key = XTermParser._parse_extended_key.__wrapped__  # type: ignore[assignment]
+
+
 class MetaKey(events.Key):
     """Escape and ``character`` in one: Alt with a key, or two keys that came together."""
 
@@ -41,7 +47,7 @@ class TerminalInput:
     nothing follows is a key."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._parser = XTermParser()
+        self._parser = KeyParser()
         self._held = ""
         self._fed_s = 0.0
         self._now = now
@@ -104,7 +110,7 @@ class TerminalInput:
             yield from found
             if not found:
                 # it still waits for the end of what it does not know
-                self._parser = XTermParser()
+                self._parser = KeyParser()
                 if len(text) == len(ESC + "[]") and text not in ANSI_SEQUENCES_KEYS:
                     yield events.Key("escape", ESC)
                     yield from self._parser.feed(text[1:])

@@ -314,6 +314,19 @@ def change(app: App[int], name: str) -> None:
     app.theme = _registered(app, name)
 
 
+def plain_name(name: str) -> str:
+    """What the command line calls a theme that was made for sixteen colours."""
+    return next((known for known, theme in SIXTEEN.items() if theme.name == name), name)
+
+
+def names_for(app: App[int]) -> tuple[str, ...]:
+    """The themes that can be told apart here: with few colours none of Textual's own."""
+    few = app.no_color or few_colours(app)
+    return (
+        NAMES if few else (*NAMES, *sorted(name for name in BUILTIN_THEMES if "ansi" not in name))
+    )
+
+
 def apply_roles(app: App[int]) -> None:
     """Give the roles the colours of the app's theme; everything is painted again."""
     app._filters[:] = [one for one in app._filters if not isinstance(one, Colours)]

@@ -224,6 +224,10 @@ class ViewKeys(Part):
         """Open the help."""
         self.port.open_help()
 
+    def themes(self) -> None:
+        """Open the list of themes."""
+        self.port.choose_theme(pages.THEMES)
+
     def theme(self, name: str) -> None:
         """Show the screen in another theme."""
         self.port.wear(name)
@@ -345,6 +349,12 @@ class ViewKeys(Part):
             "help", (pages.HELP,), help, title="Help",
             note="every key, panel and abbreviation", where=ANYWHERE,
             offered_on=BOTH_SCREENS,
+        ),
+        Action(
+            "themes", (pages.THEMES,), themes, title="Theme: choose from a list",
+            note="the screen shows the one under the cursor",
+            help="choose a theme: the screen shows the one under the cursor; Enter keeps it also"
+            " for the next start, Esc goes back", place=256, offered_on=BOTH_SCREENS,
         ),
         Action(
             "theme",

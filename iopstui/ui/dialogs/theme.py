@@ -1,0 +1,43 @@
+"""The list of themes: the one under the cursor is shown at once."""
+
+from __future__ import annotations
+
+from textual.widgets import OptionList
+
+from iopstui.ui.core.key import Key
+from iopstui.ui.core.preferences import PREFERENCES
+from iopstui.ui.dialogs.choice import Choice
+from iopstui.ui.draw.style import Charset
+from iopstui.ui.draw.theme import change
+
+
+class ThemeChoice(Choice):
+    """Gives the chosen theme, or ``None``. Either way the screen then looks as before."""
+
+    about = "The screen shows the theme under the cursor. Enter keeps it, Esc goes back."
+
+    def __init__(
+        self, names: tuple[str, ...], now: str, charset: Charset, opened_by: Key | None = None
+    ) -> None:
+        super().__init__("Theme", names, now, charset, opened_by)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Show the theme under the cursor."""
+        if event.option_index < len(self._shown):
+            self._wear(self._shown[event.option_index])
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Show the theme from before; Textual then calls Choice's, which closes."""
+        self._wear(self._now)
+
+    def action_leave(self) -> None:
+        """Show the theme from before."""
+        self._wear(self._now)
+        super().action_leave()
+
+    def _wear(self, name: str) -> None:
+        PREFERENCES.trying = True
+        try:
+            change(self.app, name)
+        finally:
+            PREFERENCES.trying = False
