@@ -1,4 +1,4 @@
-"""What one fio may do, and starting it so that the kernel enforces it (``fence_exec``)."""
+"""Describe the access rights of one fio and start it under kernel enforcement (``fence_exec``)."""
 
 from __future__ import annotations
 

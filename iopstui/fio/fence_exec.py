@@ -1,4 +1,4 @@
-"""The fence around every fio that is started: what it may read, write and execute, by the kernel.
+"""Start fio under kernel-enforced limits on the files it may read, write and execute.
 
 Run by itself (``python -I -S fence_exec.py SPEC -- COMMAND...``) it fences itself in and becomes
 COMMAND; ``guard`` does the same in the child it forks. It imports nothing of iopstui and little of

@@ -1,4 +1,4 @@
-"""The guardian of one fio run: a process of its own between iopstui and fio.
+"""The guard of one fio run: a separate process between iopstui and fio.
 
 Killing fio's main process leaves its jobs doing I/O, because each is in a session of its own.
 This process is their "child subreaper" (prctl(2)): whatever fio leaves behind becomes its

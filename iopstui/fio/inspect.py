@@ -1,4 +1,4 @@
-"""Asking fio itself: which version it is, what a job file means, whether it writes."""
+"""Ask fio for its version, how it reads a job file, and whether that job writes."""
 
 from __future__ import annotations
 

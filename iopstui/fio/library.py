@@ -1,4 +1,4 @@
-"""The fio job files that come with iopstui, and finding a job by name or path."""
+"""The shipped fio job files; find a job by name or path."""
 
 from __future__ import annotations
 

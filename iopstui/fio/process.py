@@ -1,4 +1,4 @@
-"""Starting fio so that nothing iopstui does can disturb it, and reading its output.
+"""Start fio so that iopstui cannot disturb it, and read its output.
 
 fio writes its documents into a file in a private directory (in memory where possible), so a
 reader that pauses never blocks fio: a full pipe makes fio's helper thread hold the lock that

@@ -1,4 +1,4 @@
-"""What comes twice is counted once: a file that was appended to itself, or a copy of another one.
+"""Skip duplicate lines: a file appended to itself, or a copy of another file.
 
 A frame is known by its host and by what its clocks said, to the microsecond: its time in its
 session and its wall clock. Totals of other mergers, and lines that begin and end a run, are known

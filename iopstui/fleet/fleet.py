@@ -1,4 +1,4 @@
-"""Many hosts at once: launched, held against each other, started together, watched, stopped.
+"""Run many hosts at once: launch, check, start together, watch and stop them.
 
 All or nothing: no host starts unless all are armed. From then on each is told that we are there by
 a beat every two seconds; a host that no longer hears it stops by itself. One thread, which never

@@ -1,4 +1,4 @@
-"""What a fleet tells a screen, while it runs or from a recording of it: one stream, in order."""
+"""The ordered event stream of a fleet for a screen, live or replayed from a recording."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A sweep over hosts: its points, what they have come to so far, and which numbers of hosts make
-one. The law that is fitted through them is in model/experiment/scaling.py."""
+"""A sweep over host counts: its points and results. The fitted law is in
+model/experiment/scaling.py."""
 
 from __future__ import annotations
 

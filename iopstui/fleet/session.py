@@ -1,4 +1,4 @@
-"""A fleet beside a screen: its runs, one after another, in a thread of their own.
+"""Run the fleet of a screen: its runs one after another, in a separate thread.
 
 A run is a whole ``Fleet``: launched, started together, ended with nothing left behind. Changing
 something means another run. Between two runs the hosts are watched, by a fleet that has no job.

@@ -1,4 +1,4 @@
-"""Where the kernel's files are: the real tree, or a tree of fixtures in tests."""
+"""Roots of the kernel's file trees: the real ones, or fixtures in tests."""
 
 from __future__ import annotations
 

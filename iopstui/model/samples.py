@@ -1,4 +1,4 @@
-"""Raw samples: counters exactly as the kernel and fio gave them.
+"""Raw samples: counters exactly as the kernel and fio reported them.
 
 Nothing here is a rate. Two of these make a frame (model/metrics/frame.py), so a recording of raw
 samples can be replayed through corrected formulas.

@@ -1,4 +1,4 @@
-"""A column of a flat table: its heading, its type, and what is told of it."""
+"""A column of a flat table: its heading, type and description."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames as CSV: one row a frame, for spreadsheets. Headings are ids of model/metrics/fields.py.
+"""Frames as CSV: one row per frame. Headings are ids of model/metrics/fields.py.
 
 The main figures only: JSON lines carry everything. Empty is missing.
 """

@@ -1,4 +1,4 @@
-"""Frames and what happened between them in InfluxDB's line protocol.
+"""Frames and events in InfluxDB's line protocol.
 
 A line is ``measurement,tag=value field=value time`` (InfluxDB documentation, "Line protocol").
 Fields are called and measured as in JSON lines (model/metrics/fields.py), and are floating-point

@@ -1,4 +1,4 @@
-"""What was promised beside what was measured: a table for people, and JSON."""
+"""Promised and measured figures side by side: a table for people, and JSON."""
 
 from __future__ import annotations
 

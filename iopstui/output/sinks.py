@@ -1,4 +1,4 @@
-"""Which output format a headless session has."""
+"""Choose the output format of a headless session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One line on a terminal that says how far something is, and is drawn over.
+"""A progress line on a terminal that is overwritten in place.
 
 Where standard error is a file or a pipe there is none: lines for a log are the narration's.
 """

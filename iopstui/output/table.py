@@ -1,4 +1,4 @@
-"""Frames as a table of 80 columns, live: for people without a screen.
+"""Frames as a live table of 80 columns, for use without a screen.
 
 The table goes to one stream (stdout), everything said in words to the other (stderr). fio's
 figures stand on the left, the device's on the right, of the same second; of several devices their

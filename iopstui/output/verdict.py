@@ -1,4 +1,4 @@
-"""Outcomes of the expectations, and whether the run was steady, in words beside any sink."""
+"""Describe the outcomes of expectations and steady state in words, with any sink."""
 
 from __future__ import annotations
 

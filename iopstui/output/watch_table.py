@@ -1,4 +1,4 @@
-"""A watch as a table of 80 columns, live: what iostat has, a row each second."""
+"""A watch as a live table of 80 columns: the columns of iostat, one row per second."""
 
 from __future__ import annotations
 

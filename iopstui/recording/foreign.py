@@ -1,4 +1,4 @@
-"""Results made elsewhere: which files are fio's own, and what is in them."""
+"""Recognise and read result files of fio itself."""
 
 from __future__ import annotations
 

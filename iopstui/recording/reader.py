@@ -1,4 +1,4 @@
-"""Reads a recording: as a stream, in bounded memory, from any of its key samples."""
+"""Read a recording as a stream, in bounded memory, from any key sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording replayed: the same events as the live session gave, at any pace."""
+"""Replay a recording at any speed, with the same events as the live session."""
 
 from __future__ import annotations
 

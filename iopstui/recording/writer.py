@@ -1,4 +1,4 @@
-"""Writes a recording while it is measured, in a thread of its own.
+"""Write a recording during the measurement, in a separate thread.
 
 Every sample is in the kernel's hands as soon as it is written: a killed iopstui loses at most
 the one it was writing. Neither a slow disk nor a full one stops the session.

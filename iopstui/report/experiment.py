@@ -1,4 +1,4 @@
-"""What a report says about a sweep or a comparison: its points, conclusions, how to repeat it."""
+"""The report of a sweep or a comparison: points, conclusions, and how to repeat it."""
 
 from __future__ import annotations
 

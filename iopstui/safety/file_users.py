@@ -1,4 +1,4 @@
-"""Who uses a file that is to be written: loop devices, swap, other programs; by inode."""
+"""Find users of a file before writing to it, by inode: loop devices, swap, other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything below a disk's ``queue`` directory that can be written, as it was before a change.
+"""All writable settings below a disk's ``queue`` directory, saved before a change.
 
 Changing one tunable moves others: the kernel computes ``read_ahead_kb`` anew whenever it stores a
 limit (``max_sectors_kb``, ``iostats`` ...), and a scheduler that is set again has all of its

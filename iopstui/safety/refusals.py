@@ -1,4 +1,4 @@
-"""The write guard: what speaks against writing to a device or file, and holding it meanwhile.
+"""The write guard: find reasons against writing to a device or file, and reserve it.
 
 A device in use is refused, without an override. One not in use is written only if the user
 repeats its path with ``--destroy-data``.

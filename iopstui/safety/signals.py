@@ -1,4 +1,4 @@
-"""Every signal that would end the process is a request to stop: nothing is left changed."""
+"""Turn every terminating signal into a request to stop, so that all changes are undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--destroy-data``: each path is bound to the file or device that it names when it is read."""
+"""``--destroy-data``: bind each path to its device or file when the option is read."""
 
 from __future__ import annotations
 

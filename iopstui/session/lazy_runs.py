@@ -1,4 +1,4 @@
-"""The runs of a session, read from disk with the first one that is asked for.
+"""The runs of a session, loaded from disk on first use.
 
 Preparing a job and following fio is half of the program: who only looks at a disk needs none of it,
 and the first frame of the screen does not wait for it.

@@ -1,4 +1,4 @@
-"""Where iopstui itself runs: away from the CPUs that are measured, where there are others.
+"""Keep iopstui off the measured CPUs where other CPUs are available.
 
 fio must not inherit any of it: it is started inside ``unpinned``, by the one thread that keeps
 its priority.

@@ -1,5 +1,4 @@
-"""How long a run that shows nothing is waited for: while files are laid out, and until fio's first
-document."""
+"""Timeouts for a silent run: during layout, and until fio's first document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes the tunables of the disks under a session's target, reports it, and restores them."""
+"""Change the tunables of the disks below the target, report the changes, and restore them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far another machine's clocks are ahead of ours, by asking what time it is there.
+"""Measure the offset of another machine's clock by asking it for the time.
 
 Of all answers the one that came back soonest says most: its way there and back took twice
 ``error_ns``, so its clock was read at the middle of that, give or take ``error_ns``, however

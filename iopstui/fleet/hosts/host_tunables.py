@@ -1,5 +1,4 @@
-"""Tunables of many hosts' disks: what each host says of them, who is asked to change one, what came
-of it.
+"""Tunables of many hosts' disks: their values, the changes requested and the results.
 
 A host changes and restores them by its own rules, as for a run of its own (safety/tunables.py), and
 restores them whenever its session ends, however that ends. What was changed is kept here, so that

@@ -1,4 +1,4 @@
-"""A pipe to a host: the system's ssh, or whatever else launches, as a process of ours."""
+"""A pipe to a host through a local process: ssh or another launcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A frame's sums as one text, and many of them added up fast.
+"""Encode a frame's sums as one string, and add up many of them fast.
 
 A merger of a thousand hosts reads as many lines each second, so what is added (sums.py) comes in a
 form that is added as it is: numbers of ``FIELD`` bytes side by side, checked all at once by a mask

@@ -1,4 +1,4 @@
-"""A host's frames held against fio's own final count: the certificate, from JSON lines."""
+"""Check a host's frames against fio's final counts, from JSON lines."""
 
 from __future__ import annotations
 

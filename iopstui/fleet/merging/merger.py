@@ -1,4 +1,4 @@
-"""Seconds of many hosts into one row for each second.
+"""Merge the seconds of many hosts into one row per second.
 
 A second is closed once every host that takes part has passed it, or ``LAG`` seconds after the
 newest. A host without a frame in it is missing, one with a part of it incomplete: neither is

@@ -1,4 +1,4 @@
-"""What several hosts did, added up so that sums can be added again.
+"""Sums over several hosts that can themselves be added.
 
 Everything kept is a whole number: counts, nanoseconds, thousandths of a rate, bins of a histogram.
 So addition is exact in any order and by any tree of mergers, and nothing is an average that

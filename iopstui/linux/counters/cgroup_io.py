@@ -1,4 +1,4 @@
-"""What each cgroup reads and writes on some disks: io.stat of version 2.
+"""Reads and writes of each cgroup on some disks (io.stat of cgroup version 2).
 
 Documentation/admin-guide/cgroup-v2.rst: io.stat counts by whole disk, and a group's file has what
 the groups below it do, too. Writes through the page cache are charged to the group that dirtied

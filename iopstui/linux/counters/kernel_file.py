@@ -1,4 +1,4 @@
-"""Files of the kernel that are kept open and read from their beginning again and again."""
+"""Kernel files that stay open and are reread from the beginning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the user named to a block device, a file or a directory, and the disk under it."""
+"""Resolve the user's target to a block device, file or directory, and the disk below it."""
 
 from __future__ import annotations
 

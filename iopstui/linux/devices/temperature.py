@@ -1,4 +1,4 @@
-"""How hot an NVMe or SATA disk is.
+"""Temperature of an NVMe or SATA disk.
 
 Sources: Documentation/hwmon/sysfs-interface.rst, drivers/nvme/host/hwmon.c,
 Documentation/hwmon/drivetemp.rst.

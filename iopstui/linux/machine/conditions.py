@@ -1,4 +1,4 @@
-"""What surrounds the figures of devices and CPUs: limits, health, settings.
+"""Conditions around the measurement of devices and CPUs: limits, health, settings.
 
 Whatever is missing, unreadable or garbage is ``None`` or empty. Where the files of a device are is
 found once, and looked up again in turns: one device with each reading. So a reading of 10 disks in

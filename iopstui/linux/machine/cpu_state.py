@@ -1,4 +1,4 @@
-"""How fast CPUs are clocked, and how deeply they may sleep.
+"""CPU clock frequencies and the deepest idle states allowed.
 
 Sources: Documentation/admin-guide/pm/cpufreq.rst, Documentation/admin-guide/pm/cpuidle.rst.
 """

@@ -1,4 +1,4 @@
-"""What every disk of the machine does now, for a list of them."""
+"""The current load of every disk of the machine, for a list."""
 
 from __future__ import annotations
 

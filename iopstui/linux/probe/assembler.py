@@ -1,4 +1,4 @@
-"""BPF's instructions as bytes, with names for places to jump to (RFC 9669)."""
+"""Assemble BPF instructions into bytes, with labels for jump targets (RFC 9669)."""
 
 from __future__ import annotations
 

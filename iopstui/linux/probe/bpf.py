@@ -1,4 +1,4 @@
-"""bpf(2), the few commands of it that the probe's upkeep needs."""
+"""Wrappers of the bpf(2) commands that the probe needs."""
 
 from __future__ import annotations
 

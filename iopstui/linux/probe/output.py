@@ -1,4 +1,4 @@
-"""What bpftrace prints (``-f json``: a JSON object a line) as readings of the probe."""
+"""Parse the output of bpftrace (``-f json``: one JSON object per line) into probe readings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bpftrace as a process: begun, read, ended. It never outlives iopstui, however that ends."""
+"""Start, read and stop the bpftrace process. It never outlives iopstui."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which CPU each fio job is bound to, so that every job uses another hardware queue.
+"""Choose the CPU of each fio job so that every job uses a different hardware queue.
 
 The order is that of the ESSD document (jobs/essd-1m-iops.fio): the first CPU of every queue,
 then the second of every queue, and so on. fio's ``cpus_allowed_policy=split`` hands out the

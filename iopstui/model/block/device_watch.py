@@ -1,4 +1,4 @@
-"""Telling a device that is gone from one that is fast.
+"""Detect a removed device, which otherwise looks like a very fast one.
 
 fio takes I/Os that a removed disk refuses for done: its IOPS climb, its bytes stand still, and
 it ends with exit code 0.

@@ -1,4 +1,4 @@
-"""What of the running kernel decides how requests are completed."""
+"""Kernel settings that decide how requests are completed."""
 
 from __future__ import annotations
 

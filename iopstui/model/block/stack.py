@@ -1,4 +1,4 @@
-"""How block devices lie on each other: by number, in both directions, to the top and the bottom."""
+"""The stack of block devices: layers above and below each device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a job runs against."""
+"""The target of a job."""
 
 from __future__ import annotations
 

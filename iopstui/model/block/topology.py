@@ -1,4 +1,4 @@
-"""Which CPUs belong together: NUMA nodes and last-level-cache domains.
+"""CPU topology: NUMA nodes and last-level-cache domains.
 
 The kernel moves a completion by these lines (block/blk-mq.c, blk_mq_complete_need_ipi): with
 rq_affinity 1 it stays where the interrupt came if the submitter shares the cache.

@@ -1,4 +1,4 @@
-"""The tunables: settings of a device's queue that can be changed while a job runs.
+"""Tunables: settings of a device's queue that can be changed while a job runs.
 
 Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-affinity.rst.
 """

@@ -1,4 +1,4 @@
-"""A figure of a run against the same figure of an earlier run: the interval of their ratio.
+"""Compare a figure with an earlier run: confidence interval of the ratio.
 
 Seconds of a run are correlated, so a run is cut into batches. The spread of the batches, widened by
 their correlation, gives the interval of a mean or of a percentile (docs/statistics.md).

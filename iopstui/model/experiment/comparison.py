@@ -1,4 +1,4 @@
-"""What differs between two variants, by the figures of whole runs.
+"""Compare two variants by the figures of whole runs.
 
 Every repeat has one run of each variant, close in time; they are a pair. The mean over the pairs is
 tested. One figure is the primary one and is tested by itself; the others are secondary and are

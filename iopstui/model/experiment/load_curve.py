@@ -1,4 +1,4 @@
-"""What the points of a sweep say together: curves of load, their knees, Little's law."""
+"""Load curves from the points of a sweep: knees and Little's law."""
 
 from __future__ import annotations
 

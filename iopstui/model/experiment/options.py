@@ -1,4 +1,4 @@
-"""What the user asked for, as values: how a run, and how an experiment is made.
+"""The user's options for a run or an experiment, as values.
 
 The front end (today the command line) creates these once; everything below reads them.
 """

@@ -1,4 +1,4 @@
-"""What one run of an experiment measured, after it settled: one figure each, as plain data."""
+"""Steady-state measurements of one run of an experiment: one value per figure, as plain data."""
 
 from __future__ import annotations
 

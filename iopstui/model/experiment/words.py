@@ -1,4 +1,4 @@
-"""What the runs of a comparison show, in words."""
+"""Describe the results of a comparison in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DISKSPD command lines as fio jobs: the same load in fio's words, and what can't be said in them.
+"""Translate DISKSPD command lines into fio jobs, and report unsupported options.
 
 Nothing is dropped silently: what has no equivalent is named in ``notes``, and what DISKSPD refuses
 is refused (diskspd_switches.py).

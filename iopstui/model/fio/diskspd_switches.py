@@ -1,4 +1,4 @@
-"""The switches of a DISKSPD command line, read as DISKSPD reads them.
+"""Parse the switches of a DISKSPD command line as DISKSPD does.
 
 After its own source (github.com/microsoft/diskspd, CmdLineParser.cpp and Profile::Validate in
 Common.cpp, 2.2): what that refuses is refused here, with the reason.

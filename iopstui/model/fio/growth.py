@@ -1,4 +1,4 @@
-"""How much the counters of fio's rows grew from one document to the next."""
+"""Increase of fio's row counters from one document to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sections of a job file stand behind each row of fio's report.
+"""Map each row of fio's report to sections of the job file.
 
 With group_reporting a row is the sum of all jobs of a group, but fio prints only the last
 section's options beside it. Block size, depth and whether latencies are taken may differ between

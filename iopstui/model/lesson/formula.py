@@ -1,4 +1,4 @@
-"""Formulas over measured figures: the small language in which a lesson asks for results.
+"""Formulas over measured figures: the small expression language of lessons.
 
 Numbers, names ("deep.iops"), + - * /, comparisons, and/or/not, abs, min, max, known; nothing
 else, so a lesson file can do no harm. A figure that was not measured makes the result unknown

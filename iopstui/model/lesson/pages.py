@@ -1,4 +1,4 @@
-"""A lesson as data: its pages in order, and the formulas that its texts are made of.
+"""A lesson as data: its ordered pages and the formulas in its texts.
 
 model/lesson/file.py reads one from its file.
 """

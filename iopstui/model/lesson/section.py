@@ -1,4 +1,4 @@
-"""One section of a lesson's file: its keys with their types, each mistake named."""
+"""One section of a lesson's file: typed keys, with an error for each mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each CPU did in a second, worked out for who looks at it.
+"""CPU figures of one second, computed on demand.
 
 A wide machine has thousands of these figures. A terminal shows some of them in some seconds, and
 most others look at one figure of each CPU.

@@ -1,4 +1,4 @@
-"""Which CPUs have completed the I/O, second by second: what a change of rq_affinity moves."""
+"""CPUs that completed I/O in each second: shows the effect of rq_affinity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stretches between marks, with what was measured in each: the story that marks tell.
+"""Intervals between marks, with the figures measured in each.
 
 A pure fold, like the runs (run_history.py): the same calls give the same stretches, live or from a
 recording.

@@ -1,4 +1,4 @@
-"""A finished fio run in fio's own figures, and whether the frames add up to them."""
+"""A finished fio run in fio's own figures, checked against the sum of the frames."""
 
 from __future__ import annotations
 

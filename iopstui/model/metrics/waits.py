@@ -1,4 +1,4 @@
-"""Where the I/Os in flight are: waiting for a CPU, above the block layer, in which layer below.
+"""Location of in-flight I/Os: waiting for a CPU, above the block layer, or in a layer below.
 
 All counts are means over one interval. The number in flight is Little's law, N = X * R (fio's
 IOPS times its mean latency); without a job it is what the top devices hold. The parts add up to

@@ -1,4 +1,4 @@
-"""Reading a TOML table key by key: every problem is noted, with its place."""
+"""Read a TOML table key by key; collect every problem with its location."""
 
 from __future__ import annotations
 

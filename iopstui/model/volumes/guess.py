@@ -1,4 +1,4 @@
-"""Which class a device seems to be, from what the machine shows without asking the cloud."""
+"""Guess a device's volume class from local facts, without asking the cloud."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of one volume: its class at a size, with what was bought, on an instance."""
+"""Promised figures of one volume: its class, size and purchased options on an instance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watch comes to: each disk's means and its highest interval, gaps, findings.
+"""Totals of a watch: each disk's means and highest interval, gaps, findings.
 
 Means are of counts and times, not of the frames' own means (model/metrics/figures.py).
 """

@@ -1,4 +1,4 @@
-"""A comparison as a table, JSON lines or CSV: a row a run, then what differs."""
+"""A comparison as a table, JSON lines or CSV: one row per run, then the differences."""
 
 from __future__ import annotations
 

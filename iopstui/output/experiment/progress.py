@@ -1,4 +1,4 @@
-"""How far a sweep or a comparison is, for people: it goes to stderr."""
+"""Print the progress of a sweep or a comparison on standard error."""
 
 from __future__ import annotations
 

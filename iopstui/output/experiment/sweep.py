@@ -1,4 +1,4 @@
-"""A sweep as a table, JSON lines or CSV: a row a point, then what its curves say."""
+"""A sweep as a table, JSON lines or CSV: one row per point, then the curves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that a session exports while it measures."""
+"""All exports of a running session."""
 
 from __future__ import annotations
 

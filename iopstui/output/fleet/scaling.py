@@ -1,4 +1,4 @@
-"""How throughput grows with the hosts: table, JSON lines or CSV on standard output."""
+"""Scaling over hosts as a table, JSON lines or CSV on standard output."""
 
 from __future__ import annotations
 

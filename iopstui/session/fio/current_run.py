@@ -1,4 +1,4 @@
-"""Which run a session is in: its number, and fio while it runs."""
+"""The current run of a session: its number, and its fio while that runs."""
 
 from __future__ import annotations
 

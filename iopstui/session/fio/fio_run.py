@@ -1,4 +1,4 @@
-"""One fio run over time: lay out its files, start it, follow its documents, end it."""
+"""One fio run: lay out its files, start it, follow its documents, end it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scratch files that the runs of a session share, so that they are laid out once.
+"""Scratch files shared by the runs of a session, laid out only once.
 
 Whoever turns queue depth live restarts a job that reads: its files are the same each time, and
 writing a gibibyte anew for it would take longer than the run. Files that a run may have changed

@@ -1,4 +1,4 @@
-"""How much a command may write: said before it begins, watched, and ended before it is more.
+"""Limit the writes of a command: announce, watch, and stop before exceeding the limit.
 
 Wear of an SSD and a cloud's bill go by bytes, while a job by time writes what the device takes.
 """

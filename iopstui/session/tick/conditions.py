@@ -1,4 +1,4 @@
-"""Reads what surrounds the figures beside the session, which a disk that hangs must not stop."""
+"""Read the measurement conditions in the background; a hung disk must not stop the session."""
 
 from __future__ import annotations
 

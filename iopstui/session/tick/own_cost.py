@@ -1,4 +1,4 @@
-"""Warns when iopstui itself uses so much CPU that it may change what it measures."""
+"""Warn when iopstui uses so much CPU that it may distort the measurement."""
 
 from __future__ import annotations
 

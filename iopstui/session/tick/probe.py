@@ -1,4 +1,4 @@
-"""The probe of a session: begun and ended with it, told of in notices, never missed for long."""
+"""The probe of a session: start and stop it with the session, and report its problems."""
 
 from __future__ import annotations
 
