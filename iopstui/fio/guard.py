@@ -187,7 +187,7 @@ def start(command: list[str], private: str, fence: Fence) -> int:
 
 
 class Guard:
-    """Waits for fio and for orders; see the module's docstring."""
+    """The guard process: waits for fio and for orders on its input."""
 
     def __init__(self, fio: int, cleanup: list[str], deadline_s: float | None = None) -> None:
         self.fio = fio

@@ -61,7 +61,7 @@ class SectionFiles:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """How fio reads a job file: in its own words, nothing of it is derived.
+    """A job file as fio reads it: fio's own values, none derived by us.
 
     ``sections`` are the job sections in order with their files; ``writes`` is True if any of them
     writes or trims, as fio's own read-only switch tells. ``options`` are all that fio

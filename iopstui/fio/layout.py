@@ -69,7 +69,7 @@ class LayoutWork:
 
 
 class StallDetector:
-    """Tells whether laying out files has come to a standstill."""
+    """Detects that laying out files no longer makes progress."""
 
     def __init__(self) -> None:
         self._last: LayoutWork | None = None

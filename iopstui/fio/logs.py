@@ -19,7 +19,7 @@ from iopstui.text import printable
 
 
 class FioLogs:
-    """Where fio writes its logs. ``directory`` is ``None`` for a job that writes none."""
+    """Destination of fio's logs. ``directory`` is ``None`` for a job without logs."""
 
     def __init__(self, text: str, label: str, cwd: Path) -> None:
         self.text = text

@@ -44,8 +44,8 @@ class _SessionFrames:
 
 
 class Deduplicator:
-    """``again`` says whether a line has come before, and follows what comes; ``repeated`` counts
-    the frames and totals of each host for which it was so."""
+    """Detects repeated lines. ``again`` returns whether a line is a repetition, and keeps track
+    of the stream; ``repeated`` counts the repeated frames and totals of each host."""
 
     def __init__(self) -> None:
         self.repeated: dict[str, int] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Root directories of everything that is read."""
+    """Root directories of all kernel files that iopstui reads."""
 
     proc: Path = Path("/proc")
     sys: Path = Path("/sys")

@@ -25,7 +25,7 @@ _HISTOGRAMS = ("bins", "sizes")
 
 
 class InfluxSink:
-    """Writes the lines of each event and flushes them. ``BrokenPipeError`` is passed on."""
+    """Writes the lines of each event and flushes them. Passes ``BrokenPipeError`` on."""
 
     def __init__(self, stream: TextIO, host: str, target: Target | None = None) -> None:
         self._stream = stream

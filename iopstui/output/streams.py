@@ -20,7 +20,7 @@ STUCK_S = 0.2
 
 
 class OutputLost(OSError):
-    """Standard output can't be written. A closed pipe is a BrokenPipeError instead."""
+    """Standard output cannot be written (a closed pipe raises BrokenPipeError instead)."""
 
 
 class _Stdout(io.FileIO):

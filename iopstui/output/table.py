@@ -66,7 +66,8 @@ DEVICE = (*RATES, *QUEUE)
 
 
 class TableSink:
-    """Prints a row a frame, fio's final figures at the end. ``BrokenPipeError`` is passed on.
+    """Prints one row per frame, and fio's final figures at the end. Passes ``BrokenPipeError``
+    on.
 
     ``target`` says whose figures make the right half (``None``: no device's).
     """

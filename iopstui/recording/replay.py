@@ -34,7 +34,8 @@ def next_speed(speed: float, up: bool) -> float:
 
 
 class ReplayFold:
-    """Turns records into the events of the live session, which made its frames the same way."""
+    """Turns records into the events of the live session, with the same code that makes frames
+    live."""
 
     def __init__(
         self,

@@ -38,7 +38,8 @@ LEVEL = 6
 
 
 class Recorder:
-    """One file. Made in any thread; then ``put`` queues, and never blocks or raises.
+    """Writes one recording file. Create it in any thread; ``put`` queues and never blocks or
+    raises.
 
     Raises UsageError if the file exists or can't be made; it is created at once, readable for
     its owner alone.

@@ -123,7 +123,7 @@ def machine() -> str:
 
 @dataclass(slots=True)
 class Note:
-    """One note: ``content`` is a JSON object of the writer's."""
+    """One note in the journal: ``content`` is a JSON object chosen by its writer."""
 
     path: Path
     content: dict[str, Any]

@@ -91,8 +91,8 @@ def restore_values(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class QueueSnapshot:
-    """``values`` of the files below ``directory``. ``diskseq`` tells the disk from a later one of
-    the same name (``None``: this kernel does not count disks)."""
+    """Saved ``values`` of the files below ``directory``. ``diskseq`` distinguishes the disk from
+    a later one of the same name (``None``: the kernel does not number disks)."""
 
     device: str
     diskseq: int | None

@@ -42,7 +42,7 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 
 @dataclass(frozen=True, slots=True)
 class WriteVerdict:
-    """What speaks against writing to ``path``, in words.
+    """Reasons against writing to ``path``, in words.
 
     ``in_use``: refused whatever the user says. ``carries``: would be destroyed. ``unseen``: why it
     is unknown whether another program has it open.
@@ -176,7 +176,7 @@ def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
 
 
 class ExclusiveHold:
-    """A device held exclusively: nothing can mount it or make it swap or a RAID member."""
+    """An exclusively opened device: nobody else can mount it or use it for swap or RAID."""
 
     def __init__(self, fd: int, path: str, device: BlockDevice, roots: Roots) -> None:
         self.fd = fd

@@ -46,7 +46,7 @@ from iopstui.text import printable
 
 @dataclass(frozen=True, slots=True)
 class AppliedChange:
-    """One tunable changed: ``asked`` was written, the kernel now says ``now``."""
+    """One changed tunable: ``asked`` was written; the kernel now reports ``now``."""
 
     device: str
     name: str

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LazyRuns:
-    """As ``Runs``, which it is given the arguments of; until ``request`` nothing runs."""
+    """Stands in for ``Runs`` with the same arguments; loads it at the first ``request``."""
 
     def __init__(self, *arguments: Any) -> None:
         self._arguments = arguments

@@ -49,7 +49,7 @@ def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozense
 
 
 class OwnCpus:
-    """The CPUs and priority of iopstui's own threads.
+    """Sets the CPUs and priority of iopstui's own threads.
 
     ``cpus`` None: chosen for each job, see ``for_job``; empty: never confined. ``nice`` (0 to 19)
     is the priority of all threads but the session's, which must read the kernel in time.

@@ -10,7 +10,7 @@ from iopstui.session.tick.context import Context
 
 
 class StallTimeouts:
-    """With one run."""
+    """Watches one run for stalls."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

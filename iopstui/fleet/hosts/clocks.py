@@ -33,9 +33,9 @@ def start_spread(begun: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 @dataclass(slots=True)
 class Offset:
-    """``mono_ns``: its CLOCK_MONOTONIC minus ours; ``wall_ms``: its wall clock minus ours;
-    ``error_ns`` how wrong both could be ``at_ns`` (our CLOCK_MONOTONIC). ``answers`` were had so
-    far."""
+    """Clock offset of a host. ``mono_ns``: its CLOCK_MONOTONIC minus ours; ``wall_ms``: its wall
+    clock minus ours; ``error_ns``: the maximum error of both at ``at_ns`` (our CLOCK_MONOTONIC).
+    ``answers`` counts the answers so far."""
 
     answers: int = 0
     mono_ns: int = 0

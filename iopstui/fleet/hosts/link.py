@@ -14,7 +14,7 @@ TAIL = 4096
 
 
 class Link:
-    """Starts ``command``; nothing here ever waits. ``too_long`` counts lines that were left out.
+    """Starts ``command`` as a link; never blocks. ``too_long`` counts discarded lines.
 
     ``out`` and ``err`` are its descriptors to wait on; -1 once they have ended. While there is
     something ``unsent``, ``flush`` is still to be called.

@@ -41,7 +41,7 @@ AWAITS = (("r_await", "reads"), ("w_await", "writes"))
 
 
 class MalformedRow(ValueError):
-    """A row that iopstui does not write."""
+    """A row that iopstui would not write."""
 
 
 def whole(value: Any, scale: int = 1) -> int:

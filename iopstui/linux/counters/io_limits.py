@@ -111,7 +111,7 @@ def parse_cost_qos(text: str) -> frozenset[str]:
 
 
 class IoLimits:
-    """Reads them again and again; where the groups are is looked up when they have changed."""
+    """Reads the limits repeatedly; looks up the cgroup paths again when they change."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots

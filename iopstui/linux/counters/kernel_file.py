@@ -11,7 +11,7 @@ CHUNK = 64 << 10
 
 
 class KernelFile:
-    """One such file."""
+    """A kernel file that stays open for repeated reading."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -71,7 +71,7 @@ def read_temperature(sensor: Sensor) -> Temperature | None:
 
 
 class Temperatures:
-    """The last temperature of each sensor, for as long as it needn't be read again."""
+    """The last temperature of each sensor, reused until it must be read again."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[float, Temperature | None]] = {}

@@ -50,7 +50,7 @@ class _Found:
 
 
 class ConditionsFiles:
-    """Reads them again and again. ``most`` is of how many CPUs. Not for several threads at once."""
+    """Reads the conditions repeatedly, for at most ``most`` CPUs. Not thread-safe."""
 
     def __init__(self, roots: Roots, most: int = MOST) -> None:
         self._roots = roots

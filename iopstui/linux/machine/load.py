@@ -12,7 +12,7 @@ from iopstui.model.rates import DiskRates, disk_rates
 
 
 class DiskLoads:
-    """Reads /proc/diskstats whenever it is asked; rates are those since the time before."""
+    """Reads /proc/diskstats on request and returns rates since the previous call."""
 
     def __init__(
         self, roots: Roots | None = None, clock: Callable[[], float] = time.monotonic

@@ -45,7 +45,7 @@ def call(command: int, attr: bytes) -> int:
 
 
 class Map:
-    """An open map with integer keys and values of 8 bytes. Whoever made it closes ``fd``."""
+    """An open map with integer keys and values of 8 bytes. The creator must close ``fd``."""
 
     def __init__(self, fd: int, most: int) -> None:
         self._fd = fd

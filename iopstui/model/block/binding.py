@@ -16,9 +16,9 @@ from iopstui.model.block.device import Hctx
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """``cpus`` is the set for cpus_allowed=, ascending; ``rows`` are (job, CPU, hctx) in fio's
-    order, jobs counted from 0; ``notes`` say in words what is not as one might expect.
-    """
+    """CPUs for fio jobs. ``cpus`` is the ascending set for cpus_allowed=; ``rows`` are (job,
+    CPU, hctx) in fio's order, jobs counted from 0; ``notes`` describe anything unexpected in
+    words."""
 
     cpus: tuple[int, ...]
     rows: tuple[tuple[int, int, int], ...]

@@ -14,7 +14,7 @@ MANY = 100
 
 
 class DeviceWatch:
-    """Follows one run. ``devices`` are the kernel names of what it works on."""
+    """Watches one run for a removed device. ``devices`` are the kernel names of its devices."""
 
     def __init__(self, devices: Sequence[str]) -> None:
         self._devices = tuple(devices)

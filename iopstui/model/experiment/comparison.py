@@ -30,9 +30,9 @@ Runs = Mapping[int, Point]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A figure of a run: ``better`` says which way; ``relative`` whether differences are shares
-    of it (otherwise plain ones); ``resolution`` the steps it comes in, likewise; ``option`` its
-    name on the command line ("": it can't be the primary one)."""
+    """A figure to compare. ``better`` is the direction of improvement; ``relative``: differences
+    are shares rather than absolute; ``resolution`` is the smallest step, likewise; ``option`` is
+    the name on the command line ("": it can't be the primary figure)."""
 
     name: str
     read: Callable[[Point], float | None]
@@ -161,8 +161,8 @@ def mean(values: Sequence[float], geometric: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CpuShift:
-    """One CPU under two variants, mean over the runs: its load in percent and its share (0..1)
-    of the completions; ``shown`` and ``moved`` if the runs show that these differ."""
+    """One CPU under two variants, mean over the runs: load in percent and share (0..1) of the
+    completions. ``shown`` and ``moved``: the runs show that load and share differ."""
 
     cpu: int
     load: tuple[float, float]

@@ -63,8 +63,8 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentOptions:
-    """A sweep or a comparison: what is run (``plan``), how each run is made (``run``), and how
-    the whole goes."""
+    """Options of a sweep or a comparison: the ``plan``, the options of each ``run``, and those
+    of the whole experiment."""
 
     run: RunOptions
     plan: Plan

@@ -42,7 +42,7 @@ def method_text(plan: Plan, mark: str) -> str:
 
 
 class ComparisonResults:
-    """What the runs so far show."""
+    """Results of a comparison from the runs so far."""
 
     def __init__(self, plan: Plan, runs: Sequence[Mapping[int, Point]]) -> None:
         self.plan = plan

@@ -25,8 +25,9 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """``text`` is the fio job; ``targets`` the files named; ``creates`` the size in bytes of
-    -c (``None``: the files must exist); ``notes`` what differs, a sentence each."""
+    """A translated command: ``text`` of the fio job, ``targets`` (files), ``creates`` the size
+    in bytes of -c (``None``: the files must exist), and ``notes`` on differences, one sentence
+    each."""
 
     text: str
     targets: tuple[str, ...]

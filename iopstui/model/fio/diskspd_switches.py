@@ -43,8 +43,8 @@ WITHOUT = {
 
 @dataclass(slots=True)
 class DiskspdCommand:
-    """The switches as read so far, with DISKSPD's defaults; sizes in bytes, ``distribution`` pairs
-    of IO% and percent, or bytes, of the target."""
+    """The switches parsed so far, with DISKSPD's defaults. Sizes are in bytes; ``distribution``
+    has pairs of IO% and percent, or bytes, of the target."""
 
     block: int = 64 << 10
     writes: int = 0

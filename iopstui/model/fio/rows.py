@@ -19,7 +19,7 @@ _BEGIN_A_GROUP = ("stonewall", "wait_for_previous", "new_group")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the report: the sections behind it (their variables expanded)."""
+    """One row of the report, and the job sections it covers (with variables expanded)."""
 
     sections: tuple[Section, ...]
 

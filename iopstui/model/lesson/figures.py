@@ -21,7 +21,8 @@ Figures = dict[str, "Value | None"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """``unit`` is a form of model/lesson/text.py; ``meaning`` says in words what it is."""
+    """A figure or fact. ``unit`` is a form of model/lesson/text.py; ``meaning`` describes it in
+    words."""
 
     unit: str
     meaning: str

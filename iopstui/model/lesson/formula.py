@@ -41,12 +41,12 @@ FUNCTIONS = ("abs", "known", *_MANY)
 
 
 class FormulaError(ValueError):
-    """What is wrong with a formula, in words."""
+    """A mistake in a formula, described in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """``text`` as written; ``names`` are all figures that it asks for."""
+    """A parsed formula. ``text`` is the source; ``names`` are all figures it uses."""
 
     text: str
     names: frozenset[str]

@@ -21,7 +21,8 @@ class _Sample:
 
 
 class CpuHistory:
-    """``add`` must be called with growing ``t``; what is not later than before is dropped."""
+    """History of completions by CPU. ``add`` needs increasing ``t``; older or equal times are
+    dropped."""
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque()

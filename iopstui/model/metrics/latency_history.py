@@ -98,7 +98,8 @@ class _Ring:
 
 
 class LatencyHistory:
-    """``add`` must be called with growing ``t``; what is not later than before is dropped."""
+    """History of latency histograms. ``add`` needs increasing ``t``; older or equal times are
+    dropped."""
 
     def __init__(
         self,

@@ -59,8 +59,8 @@ class _IntervalSum:
 
 @dataclass
 class IntervalFigures:
-    """What was measured in a stretch, or in a part of it: of fio and of the devices together, to
-    the last second of either."""
+    """Figures measured in an interval or a part of it: fio and devices together, up to the last
+    second of either."""
 
     end: float = 0.0
     fio_end: float = 0.0

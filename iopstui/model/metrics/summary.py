@@ -119,7 +119,7 @@ def _lean(value: Any) -> Any:
 
 
 class FramesTotal:
-    """Adds up the frames of one fio run, row by row, to be compared with fio's final count.
+    """Adds up the frames of one fio run, row by row, for comparison with fio's final count.
 
     What a row did before its counters began again (a ramp) is dropped, as fio drops it.
     """

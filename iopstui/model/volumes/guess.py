@@ -22,7 +22,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is visible of the machine and of one disk; "" where nothing is."""
+    """Visible properties of the machine and of one disk; "" where there is none."""
 
     vendor: str = ""
     chassis: str = ""

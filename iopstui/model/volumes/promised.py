@@ -23,7 +23,7 @@ INSTANCE_IOPS, INSTANCE_BW = "instance IOPS", "instance MB/s"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """``rate`` is how many I/Os per second ``name`` allows at the block size asked for."""
+    """A limit: ``name`` allows ``rate`` I/Os per second at the requested block size."""
 
     name: str
     rate: float

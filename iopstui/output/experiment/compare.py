@@ -110,7 +110,7 @@ def _part(name: str, place: int) -> Callable[[CpuShift], float]:
 
 
 class CompareTable:
-    """A row a run, then a row a figure."""
+    """A comparison as a table: one row per run, then one row per figure."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan
@@ -204,7 +204,7 @@ _CSV = ("seconds", "ios", "iops", "bw", "latency_ns", "latency_of", "p50_ns", "p
 
 
 class CompareCsv:
-    """A row a run; the results go to the words beside it."""
+    """A comparison as CSV: one row per run; the results are printed as messages."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan

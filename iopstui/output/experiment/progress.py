@@ -21,8 +21,8 @@ from iopstui.text import printable
 
 
 class ProgressReporter:
-    """Says on ``stream`` how far an experiment is: on a terminal in one line that is drawn over,
-    elsewhere a line a point. Notices are said once."""
+    """Prints the progress of an experiment on ``stream``: as one updated line on a terminal,
+    otherwise one line per point. Each notice is printed once."""
 
     def __init__(self, stream: TextIO, seconds: float, out: TextIO | None = None) -> None:
         self._stream = stream

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 class CurrentRun:
-    """``step`` numbers the runs of a session from 1 (0: none yet); ``fio`` is the one that runs.
+    """The current run: ``step`` numbers the runs of a session from 1 (0: none yet); ``fio`` is
+    the running one.
 
     ``Runs`` alone changes it; sampling reads it at every tick.
     """

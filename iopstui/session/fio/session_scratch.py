@@ -20,8 +20,9 @@ Make = Callable[[JobRequest], Prepared]
 
 
 class SessionScratch:
-    """``places`` are the target's directories; without any nothing is kept. What is kept is removed
-    by ``close``, by a guard of its own should iopstui be killed, and else by the next start."""
+    """Scratch files shared by a session's runs. ``places`` are the target's directories; without
+    any, nothing is kept. ``close`` removes the files; a separate guard does so if iopstui is
+    killed, and otherwise the next start does."""
 
     def __init__(self, places: Sequence[Path] = ()) -> None:
         self._places = tuple(places)

@@ -27,8 +27,9 @@ EXAMPLE = 1_000_000_000
 
 
 class WriteBudget:
-    """``most`` is in bytes, over all runs of a session (``None``: no limit). ``used`` is what they
-    wrote, scratch files included. ``over`` once a run was ended or not begun for it."""
+    """A limit on writes. ``most`` is in bytes, over all runs of a session (``None``: no limit).
+    ``used`` counts written bytes, scratch files included. ``over``: a run was ended or refused
+    for it."""
 
     def __init__(self, most: int | None = None, tell: bool = False) -> None:
         self.most = most

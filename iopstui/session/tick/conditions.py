@@ -22,7 +22,8 @@ MOST = 30
 
 
 class ConditionsReader:
-    """To be asked now and then. For one thread, which never waits."""
+    """Reads conditions in the background; poll it from time to time. For one thread, which never
+    blocks."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots

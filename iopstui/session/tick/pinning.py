@@ -13,7 +13,7 @@ from iopstui.model.samples import JobThread
 
 
 class Pinning:
-    """For one run."""
+    """Checks the CPUs of one run's jobs."""
 
     def __init__(self) -> None:
         self._bound: dict[int, frozenset[int]] = {}
