@@ -1,4 +1,4 @@
-"""The part of TOML that a list of settings needs: ``key = value`` with texts, numbers, true, false.
+"""Parse the TOML subset for settings: ``key = value`` with strings, numbers, true and false.
 
 Python has a reader of TOML of its own from 3.11 on only, and one for whole documents stops at the
 first mistake: here a wrong line is told and the others count.
@@ -27,7 +27,8 @@ _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a line says. ``problem`` is why it says nothing, in words; then ``value`` is None."""
+    """The content of a line. ``problem`` is the reason if it is invalid, in words; then
+    ``value`` is None."""
 
     line: int
     key: str

@@ -1,5 +1,4 @@
-"""What argparse says of a wrong command line, for people: the reason first, one line of usage, and
-what was probably meant."""
+"""An argparse parser with readable errors: the reason, one line of usage, a suggestion."""
 
 from __future__ import annotations
 
@@ -120,7 +119,7 @@ class Parser(argparse.ArgumentParser):
                    for one in self._option_string_actions)  # fmt: skip
 
     def instead(self, words: Sequence[str]) -> str:
-        """What was probably meant by an option that there is not; "": who knows."""
+        """A suggestion for an unknown option; "" if there is none."""
         import difflib
 
         option, _, value = words[0].partition("=")

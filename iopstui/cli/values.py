@@ -1,4 +1,4 @@
-"""From a text on the command line to a value, or argparse's complaint."""
+"""Convert command-line texts to values; raise argparse's error for invalid ones."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def repeats(text: str) -> int:
 
 
 def times(text: str) -> int:
-    """How often every point of a sweep is run."""
+    """Number of runs of every sweep point."""
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
     return int(text)

@@ -1,4 +1,4 @@
-"""What the text of a job file says; fio's own view of it is fio/inspect.py."""
+"""Inspect the text of a job file; fio/inspect.py has fio's own interpretation."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check_variables(text: str, label: str) -> None:
 
 
 def check_options(text: str, label: str) -> None:
-    """Refuse what a job must not do, before fio sees the file."""
+    """Refuse forbidden options before fio sees the file."""
     against = job_rules.objections(
         pair for section in jobfile.sections(text) for pair in section.options.items()
     )

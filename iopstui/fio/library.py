@@ -1,4 +1,4 @@
-"""The fio job files that come with iopstui, and finding a job by name or path."""
+"""The shipped fio job files; find a job by name or path."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches", "Run")
 
 @dataclass(frozen=True, slots=True)
 class ShippedJob:
-    """A job file and what the comment block at its top says of it (one line each, "" if it
-    does not). ``writes`` is what the block says; fio's own answer is fio/inspect.py's.
-    ``run`` is the one command that does what its document does, in which DEV stands for the device
-    ("": none does). ``text`` is the whole file.
-    """
+    """A shipped job file, with the fields of its header comment (one line each, "" if absent).
+    ``writes`` is from the comment; fio/inspect.py has fio's own answer. ``run`` is the command
+    that reproduces the source document, with DEV for the device ("": none). ``text`` is the
+    whole file."""
 
     name: str
     path: Path
@@ -75,7 +74,7 @@ def is_shipped(path: Path) -> bool:
 
 
 def load_job(path: Path) -> ShippedJob:
-    """A job file with what its comment block says."""
+    """Load a job file with the fields of its comment block."""
     text = path.read_text(encoding="utf-8", errors="replace")
     head = parse_header(text)
     return ShippedJob(
@@ -100,13 +99,13 @@ def shipped_jobs() -> tuple[ShippedJob, ...]:
 
 
 def origin(source: str) -> str:
-    """Who has published the job: what its ``source`` begins with; "" for iopstui's own."""
+    """The publisher of the job: the beginning of its ``source``; "" for iopstui's own."""
     name = source.partition(",")[0].strip()
     return "" if not name or name.startswith(OWN) else name
 
 
 def heading(source: str) -> str:
-    """What a list has above the jobs of the same origin."""
+    """The heading in a list above the jobs of one origin."""
     return origin(source) or GENERAL
 
 

@@ -1,4 +1,4 @@
-"""Values that fio accepts and then never ends with, or takes all memory for."""
+"""Option values with which fio never ends or uses up all memory."""
 
 from __future__ import annotations
 

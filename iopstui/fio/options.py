@@ -1,4 +1,4 @@
-"""What fio says of one option: whether there is such a one, and whether it takes a value."""
+"""Ask fio whether an option exists and whether it takes a value."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _refuse(name: str, value: str, said: str, meaning: str) -> None:
 
 
 def completed(text: str, names: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """What Tab makes of a name that was begun, and which names it may become."""
+    """Complete an option name for Tab, and list the candidates."""
     if "=" in text:
         return text, ()
     begun = text.strip()

@@ -1,4 +1,4 @@
-"""How much a job can write at most, where its own options bound it.
+"""Compute the maximum amount a job can write, if its options limit it.
 
 fio(1): ``size`` (``io_size``) is what each clone of a job transfers, reads and writes together, and
 again for each of its ``loops``; ``time_based`` ignores that; ``rate`` bounds what a clone writes in
@@ -48,7 +48,7 @@ def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -
 
 
 def bound_of(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> WriteBound | None:
-    """What all jobs together write; ``None``: nothing bounds them but the device.
+    """Maximum writes of all jobs together; ``None``: limited only by the device.
 
     ``size_of`` gives the size of a file or device that is there, in bytes.
     """

@@ -1,4 +1,4 @@
-"""A lesson being played: which page is shown, what was answered, what was measured.
+"""Play a lesson: its current page, answers and measurements.
 
 It draws nothing and runs nothing. Whoever plays it shows ``page()``, hands ``request()`` to a
 session on a run's page, and feeds it the session's events; then ``advance()``.
@@ -113,7 +113,7 @@ class LessonRun:
         return self._known.lookup(name)
 
     def verdict(self, name: str) -> AnswerVerdict | None:
-        """What the measurements so far say to a question; ``None`` if it was not asked."""
+        """Answer a question from the measurements so far; ``None`` if it was not asked."""
         return self._known.verdict(name)
 
     def cannot(self) -> dict[str, str]:
@@ -140,7 +140,7 @@ class LessonRun:
     # -- pages
 
     def page(self) -> ShownPage | None:
-        """What is shown now; ``None`` at the end."""
+        """The current page; ``None`` at the end."""
         step = self.step
         if step is None:
             return None

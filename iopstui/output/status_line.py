@@ -1,4 +1,4 @@
-"""One line on a terminal that says how far something is, and is drawn over.
+"""A progress line on a terminal that is overwritten in place.
 
 Where standard error is a file or a pipe there is none: lines for a log are the narration's.
 """
@@ -16,9 +16,9 @@ from iopstui.text import printable
 
 
 class StatusLine:
-    """``clear`` it before anything else is written to the same terminal. Where the data goes to
-    ``out`` and that is a pipe, there is none: who reads it may write to the terminal at any time.
-    """
+    """A progress line. Call ``clear`` before writing anything else to the same terminal. There
+    is none if the data goes to ``out`` and that is a pipe: its reader may write to the terminal
+    at any time."""
 
     def __init__(self, stream: TextIO, out: TextIO | None = None) -> None:
         self._stream = stream
@@ -26,7 +26,7 @@ class StatusLine:
         self.alive = stream.isatty() and not (out is not None and _is_pipe(out))
 
     def draw(self, text: str) -> None:
-        """Show ``text`` in place of what was shown, cut to the terminal's width."""
+        """Show ``text`` instead of the previous text, cut to the terminal's width."""
         if not self.alive:
             return
         line = fit(printable(text), self._stream.encoding)[: self._columns() - 1]
@@ -59,7 +59,7 @@ def _is_pipe(stream: TextIO) -> bool:
 
 
 class ProgressShare:
-    """How much of some work is done, and how long the rest takes at the pace so far."""
+    """The completed share of some work, and the remaining time at the current rate."""
 
     def __init__(self) -> None:
         self._first: LayoutProgress | None = None
@@ -80,7 +80,7 @@ class ProgressShare:
 
 
 def run_words(frame: Frame) -> str:
-    """ "57 %, 0:26 left, 47.0k IOPS"; what fio does not say is left out."""
+    """ "57 %, 0:26 left, 47.0k IOPS", without the parts that fio does not report."""
     fio = frame.fio
     if fio is None:
         return ""

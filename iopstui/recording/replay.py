@@ -1,4 +1,4 @@
-"""A recording replayed: the same events as the live session gave, at any pace."""
+"""Replay a recording at any speed, with the same events as the live session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def next_speed(speed: float, up: bool) -> float:
 
 
 class ReplayFold:
-    """Turns records into the events of the live session, which made its frames the same way."""
+    """Turns records into the events of the live session, with the same code that makes frames
+    live."""
 
     def __init__(
         self,
@@ -172,7 +173,7 @@ class ReplaySession:
 
     @property
     def target(self) -> Target:
-        """What was measured."""
+        """The measured target."""
         return self.header.target
 
     @property
@@ -265,7 +266,7 @@ class ReplaySession:
             self._turn.notify()
 
     def turn_speed(self, up: bool) -> float:
-        """The next speed of ``SPEEDS``; what it is now."""
+        """Switch to the next speed of ``SPEEDS`` and return it."""
         self.set_speed(next_speed(self.speed, up))
         return self.speed
 

@@ -1,4 +1,4 @@
-"""Who uses a file that is to be written: loop devices, swap, other programs; by inode."""
+"""Find users of a file before writing to it, by inode: loop devices, swap, other programs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DELETED = " (deleted)"
 
 
 class FileUsers:
-    """The users of files, as the machine is when it is first asked: a job may have hundreds of
-    thousands of files, and the programs of a machine are looked at once for all."""
+    """Users of files at the time of the first query. Programs are scanned once for all files, as
+    a job may have hundreds of thousands."""
 
     def __init__(self, devices: Mapping[str, BlockDevice], roots: Roots) -> None:
         self._devices = devices

@@ -1,4 +1,4 @@
-"""The write guard: what speaks against writing to a device or file, and holding it meanwhile.
+"""The write guard: find reasons against writing to a device or file, and reserve it.
 
 A device in use is refused, without an override. One not in use is written only if the user
 repeats its path with ``--destroy-data``.
@@ -42,7 +42,7 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 
 @dataclass(frozen=True, slots=True)
 class WriteVerdict:
-    """What speaks against writing to ``path``, in words.
+    """Reasons against writing to ``path``, in words.
 
     ``in_use``: refused whatever the user says. ``carries``: would be destroyed. ``unseen``: why it
     is unknown whether another program has it open.
@@ -102,7 +102,7 @@ def check_write(
     opened: os.stat_result | None = None,
     users: FileUsers | None = None,
 ) -> WriteVerdict:
-    """Raises Refused unless a job may write to the target; else what the user should know.
+    """Raise Refused unless a job may write to the target; otherwise return warnings.
 
     ``opened`` is the file or device that the caller holds open, of which the answer is then;
     ``users`` knows who uses files (of many, one for all).
@@ -176,7 +176,7 @@ def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
 
 
 class ExclusiveHold:
-    """A device held exclusively: nothing can mount it or make it swap or a RAID member."""
+    """An exclusively opened device: nobody else can mount it or use it for swap or RAID."""
 
     def __init__(self, fd: int, path: str, device: BlockDevice, roots: Roots) -> None:
         self.fd = fd

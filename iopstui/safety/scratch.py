@@ -1,4 +1,4 @@
-"""The scratch directory: where jobs write when no device or file is named.
+"""The scratch directory: the place for writes if no device or file is named.
 
 It is created exclusively (mkdtemp), readable by its owner alone, and removed on every way
 out: by ``close``, by the guard of fio if iopstui dies, and after a crash of both by the next
@@ -185,8 +185,8 @@ def _is_ours(path: Path) -> bool:
 
 
 def room_for(directory: Path) -> int:
-    """Bytes that may be used on this file system with 5 % of it left free. UsageError where the
-    directory can't be examined."""
+    """Bytes available on this file system with 5 % left free. UsageError if the directory can't
+    be examined."""
     try:
         space = os.statvfs(directory)
     except OSError as error:

@@ -37,8 +37,8 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class GuardedJob:
-    """What one job does to which files. ``files`` are absolute; ``cwd`` is where fio runs; with
-    ``scratch`` everything must stay inside that directory."""
+    """The files of one job and its use of them. ``files`` are absolute; ``cwd`` is fio's working
+    directory; with ``scratch`` everything must stay inside that directory."""
 
     facts: JobFacts
     files: tuple[str, ...]
@@ -47,7 +47,8 @@ class GuardedJob:
 
 
 class WriteGuard:
-    """Guards the files of one job. ``close`` lets go of held devices; may be called twice."""
+    """Guards the files of one job. ``close`` releases the reserved devices and may be called
+    twice."""
 
     def __init__(self, job: GuardedJob, destroy_data: Sequence[str], roots: Roots) -> None:
         self._job = job
@@ -78,7 +79,7 @@ class WriteGuard:
 
     @property
     def fds(self) -> tuple[int, ...]:
-        """Locks and held devices, to be kept open until the run's last process is gone."""
+        """Locks and reserved devices, to be kept open until the run's last process has ended."""
         return tuple(self._fds)
 
     @property
@@ -98,7 +99,7 @@ class WriteGuard:
                 self._check_one(target, devices, info, users, held=False)
 
     def engage(self, devices: Devices) -> None:
-        """Check again with the devices as they are now, which are then held until ``close``."""
+        """Check again with the current devices, and reserve them until ``close``."""
         self.close()
         try:
             users = FileUsers(devices, self._roots)
@@ -159,7 +160,7 @@ class WriteGuard:
         return held
 
     def close(self) -> None:
-        """Release what is held."""
+        """Release the reserved devices."""
         self._held.close()
         self._fds.clear()
         self._read.clear()

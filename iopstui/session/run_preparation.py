@@ -1,4 +1,4 @@
-"""Before a run: its job is examined, what it may write is counted, its scratch is made."""
+"""Prepare a run: examine its job, count its possible writes, create its scratch files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class RunPreparation:
             self._remove_privates()
 
     def close(self) -> None:
-        """Remove what is kept for other runs."""
+        """Remove the files kept for other runs."""
         self.scratch.close()
         self._remove_privates()
 

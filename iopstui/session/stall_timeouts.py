@@ -1,5 +1,4 @@
-"""How long a run that shows nothing is waited for: while files are laid out, and until fio's first
-document."""
+"""Timeouts for a silent run: during layout, and until fio's first document."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from iopstui.session.tick.context import Context
 
 
 class StallTimeouts:
-    """With one run."""
+    """Watches one run for stalls."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -20,7 +19,7 @@ class StallTimeouts:
         self._silence_told = False
 
     def begin_phase(self) -> None:
-        """What was seen of another phase says nothing of this one."""
+        """Forget the observations of the previous phase."""
         self._stall = StallDetector()
 
     def lay_out(self, run: FioRun, step: int) -> None:

@@ -1,4 +1,4 @@
-"""Changes the tunables of the disks under a session's target, reports it, and restores them."""
+"""Change the tunables of the disks below the target, report the changes, and restore them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from iopstui.session.tick.sampling import Sampling
 
 
 class TunableChanges:
-    """``requests`` are those of the command line. Used in the session's thread alone."""
+    """Changes tunables during a session. ``requests`` come from the command line. Use it only in
+    the session's thread."""
 
     def __init__(
         self, context: Context, sampling: Sampling, requests: Sequence[TunableRequest]
@@ -125,7 +126,7 @@ class TunableChanges:
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
 
     def put_back(self) -> None:
-        """Restore everything; what can't be restored is reported."""
+        """Restore everything; report failures."""
         if self._tunables.changed:
             failed = self._tunables.restore()
             for problem in failed:

@@ -1,4 +1,4 @@
-"""What each host of a fleet is told, from the words of the command line."""
+"""Build the orders for each host of a fleet from the command line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AgentOrders:
             raise UsageError("--destroy-data needs a --job.")
 
     def of(self, node: Node) -> Object:
-        """What ``node`` is told to do."""
+        """The orders for ``node``."""
         own = self._destroy.get(node.name, [])
         words = [word for path in own for word in ("--destroy-data", path)]
         targets = self._targets or own

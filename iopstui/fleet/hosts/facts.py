@@ -1,4 +1,4 @@
-"""What a host knows of its disks, so that hosts can be held against each other.
+"""Facts about a host's disks, for comparing hosts.
 
 The same disk can be seen by several hosts (a SAN, a shared cloud volume). Each host refuses to
 write to what is in use as far as it can see; only all of them together see the rest.
@@ -84,8 +84,8 @@ def _others(writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]]) ->
 
 
 def several_names(boots: Mapping[str, str]) -> Iterator[str]:
-    """Which hosts are one machine under several names, in words. ``boots`` is what each has said of
-    its start ("": nothing)."""
+    """Hosts that are one machine under several names, in words. ``boots`` are the boot ids that
+    they reported ("": none)."""
     names: dict[str, list[str]] = {}
     for name, boot in boots.items():
         if boot:

@@ -1,4 +1,4 @@
-"""A pipe to a host: the system's ssh, or whatever else launches, as a process of ours."""
+"""A pipe to a host through a local process: ssh or another launcher."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TAIL = 4096
 
 
 class Link:
-    """Starts ``command``; nothing here ever waits. ``too_long`` counts lines that were left out.
+    """Starts ``command`` as a link; never blocks. ``too_long`` counts discarded lines.
 
     ``out`` and ``err`` are its descriptors to wait on; -1 once they have ended. While there is
     something ``unsent``, ``flush`` is still to be called.
@@ -56,7 +56,7 @@ class Link:
             self.flush()
 
     def flush(self) -> bool:
-        """Send what could not be sent yet; False if there is more."""
+        """Send more of the pending data; False if some remains."""
         while self.unsent and self.into >= 0:
             try:
                 sent = os.write(self.into, self.unsent[:CHUNK])
@@ -77,7 +77,7 @@ class Link:
                 self.process.stdin.close()
 
     def receive(self) -> bytes | None:
-        """What has come; ``None``: no more will."""
+        """Return the received data; ``None`` at the end of the stream."""
         try:
             data = os.read(self.out, READ)
         except BlockingIOError:
@@ -111,7 +111,7 @@ class Link:
         return found
 
     def errors(self) -> None:
-        """Take in what was written to standard error."""
+        """Read the output on standard error."""
         try:
             data = os.read(self.err, READ)
         except BlockingIOError:

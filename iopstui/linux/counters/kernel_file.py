@@ -1,4 +1,4 @@
-"""Files of the kernel that are kept open and read from their beginning again and again."""
+"""Kernel files that stay open and are reread from the beginning."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ CHUNK = 64 << 10
 
 
 class KernelFile:
-    """One such file."""
+    """A kernel file that stays open for repeated reading."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def pieces(self) -> Iterator[bytes]:
-        """All of it now. Large proc files come in pieces: it is read to its end."""
+        """The current content. Large proc files come in pieces and are read to the end."""
         offset = 0
         while piece := os.pread(self._fd, CHUNK, offset):
             yield piece

@@ -1,4 +1,4 @@
-"""The kernel's counters as text: bytes in, samples out. Nothing here opens a file.
+"""Parse the kernel's counters: bytes in, samples out. This module opens no files.
 
 A line that does not look as documented is skipped, never guessed at. Which CPUs the columns of
 a file stand for is always taken from its own header: /proc/softirqs and per_cpu_count have one
@@ -74,7 +74,7 @@ def parse_stat_cpus(data: bytes) -> dict[int, CpuTimes]:
 
 
 def cpu_lines(data: bytes) -> bytes:
-    """What ``parse_stat_cpus`` looks at."""
+    """The lines that ``parse_stat_cpus`` needs."""
     # the cpu lines come first; the intr line behind them can be very long
     end = data.find(b"\nintr")
     return data if end < 0 else data[:end]

@@ -30,8 +30,8 @@ File = tuple[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Writable:
-    """What another program may write to: ``who`` in words, and ``name`` of the file with its
-    ``number`` (a block device) or ``file``; both ``None`` if it can't be examined."""
+    """A file or device that another program may write to: ``who`` in words, and ``name`` of the
+    file with its ``number`` (a block device) or ``file``; both ``None`` if it can't be examined."""
 
     who: str
     name: str
@@ -143,7 +143,7 @@ def exported(exports: Iterable[Export], roots: Roots) -> Iterator[Writable]:
 
 
 def opened_by(pid: int, roots: Roots) -> Iterator[Writable]:
-    """What one process has open for writing."""
+    """Files that one process has open for writing."""
     process = roots.proc / str(pid)
     name = printable(read_text(process / "comm") or "?")
     for path, info in _opened(process, _Remote(process)):

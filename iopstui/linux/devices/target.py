@@ -1,4 +1,4 @@
-"""From what the user named to a block device, a file or a directory, and the disk under it."""
+"""Resolve the user's target to a block device, file or directory, and the disk below it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Devices = Mapping[str, BlockDevice]
 
 
 class NoSuchFile(UsageError):
-    """What was named is not there, but ``directory`` is: a job could work in it."""
+    """Error: the target does not exist, but its ``directory`` does, so a job could work there."""
 
     def __init__(self, message: str, directory: Path) -> None:
         super().__init__(
@@ -38,8 +38,8 @@ class NoSuchFile(UsageError):
 
 
 class MixedKinds(UsageError):
-    """Targets of different kinds were named: ``kinds`` says of two what they are, ``found`` is
-    what all of them are."""
+    """Error: the targets are of different kinds. ``kinds`` describes two of them; ``found`` are
+    all targets."""
 
     def __init__(self, kinds: str, found: Sequence[Target]) -> None:
         super().__init__(
@@ -64,7 +64,7 @@ _WRONG_KINDS = (
 def resolve_target(
     text: str | None, cwd: Path, roots: Roots, devices: Devices, *, to_read: bool = True
 ) -> Target:
-    """What ``text`` names; the directory ``cwd`` if it is None.
+    """Resolve the target ``text``; None means the directory ``cwd``.
 
     ``path`` of the answer is absolute with every symbolic link followed. A bare kernel name
     ("vda") that is no file in ``cwd`` means its node under /dev. Raises UsageError for what
@@ -104,8 +104,8 @@ def resolve_target(
 def resolve_targets(
     texts: Sequence[str], cwd: Path, roots: Roots, devices: Devices, *, to_read: bool = True
 ) -> Target:
-    """What all ``texts`` name as one target, of which every job uses each; of none and of one
-    as ``resolve_target``.
+    """Resolve all ``texts`` to one target that every job uses in full; none or one as in
+    ``resolve_target``.
 
     UsageError besides for what has no meaning together: different kinds, one thing named twice
     (by whatever path), one device that lies on another.

@@ -1,4 +1,4 @@
-"""How hot an NVMe or SATA disk is.
+"""Temperature of an NVMe or SATA disk.
 
 Sources: Documentation/hwmon/sysfs-interface.rst, drivers/nvme/host/hwmon.c,
 Documentation/hwmon/drivetemp.rst.
@@ -39,7 +39,7 @@ class Sensor:
 
 
 def parse_degrees(text: str) -> float | None:
-    """Degrees Celsius of a number of thousandths; None for what can't be a disk's."""
+    """Degrees Celsius from thousandths; None if implausible for a disk."""
     value = parse_int(text.strip())
     degrees = None if value is None else value / 1000
     return degrees if degrees is not None and _COLDEST <= degrees <= _HOTTEST else None
@@ -71,7 +71,7 @@ def read_temperature(sensor: Sensor) -> Temperature | None:
 
 
 class Temperatures:
-    """The last temperature of each sensor, for as long as it needn't be read again."""
+    """The last temperature of each sensor, reused until it must be read again."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[float, Temperature | None]] = {}

@@ -1,4 +1,4 @@
-"""Whether the probe can run here, and what to do where it can't."""
+"""Check whether the probe can run here, and explain how to enable it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def why_not(
 
 
 def locked_down(roots: Roots) -> bool:
-    """Whether the kernel is to keep what it holds to itself, from root as well."""
+    """Whether kernel lockdown hides kernel data even from root."""
     try:
         return "[confidentiality]" in (roots.sys / LOCKDOWN).read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""bpf(2), the few commands of it that the probe's upkeep needs."""
+"""Wrappers of the bpf(2) commands that the probe needs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _libc: ctypes.CDLL | None = None
 
 
 def call(command: int, attr: bytes) -> int:
-    """What the call returns; -1 where it fails, or where this machine's number isn't known."""
+    """Call bpf(2) and return its result; -1 if it fails or this machine's call number is
+    unknown."""
     global _libc
     number = NUMBERS.get(platform.machine())
     if number is None:
@@ -45,7 +46,7 @@ def call(command: int, attr: bytes) -> int:
 
 
 class Map:
-    """An open map with integer keys and values of 8 bytes. Whoever made it closes ``fd``."""
+    """An open map with integer keys and values of 8 bytes. The creator must close ``fd``."""
 
     def __init__(self, fd: int, most: int) -> None:
         self._fd = fd

@@ -1,4 +1,4 @@
-"""The tunables: settings of a device's queue that can be changed while a job runs.
+"""Tunables: settings of a device's queue that can be changed while a job runs.
 
 Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-affinity.rst.
 """
@@ -15,9 +15,8 @@ from iopstui.model.block.device import BlockDevice, Hctx
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """One file below /sys/block/X/queue. ``values`` are all allowed ones, empty if it takes a
-    number (``minimum`` and up); ``meaning`` says what it does.
-    """
+    """One file below /sys/block/X/queue. ``values`` are all allowed values, empty for a number
+    (``minimum`` and up); ``meaning`` describes its effect."""
 
     name: str
     meaning: str
@@ -48,7 +47,7 @@ RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec")
 
 
 def with_side_effects(names: Iterable[str]) -> frozenset[str]:
-    """``names`` and what the kernel sets anew when they are changed."""
+    """``names`` and the tunables that the kernel resets when these change."""
     found = frozenset(names)
     return found | frozenset(RESET_BY_SCHEDULER) if "scheduler" in found else found
 
@@ -95,8 +94,8 @@ _REQUEST = re.compile(r"([^=]*)=([^@]*)(?:@([0-9]{1,6}(?:\.[0-9]{1,3})?))?")
 
 @dataclass(frozen=True, slots=True)
 class TunableRequest:
-    """A tunable to change, as asked for on the command line; ``after_s`` seconds into the run,
-    ``None``: before it begins."""
+    """A tunable change requested on the command line, ``after_s`` seconds into the run
+    (``None``: before the run starts)."""
 
     name: str
     value: str
@@ -104,7 +103,7 @@ class TunableRequest:
 
 
 def parse_tunable(text: str) -> TunableRequest:
-    """NAME=VALUE or NAME=VALUE@SECONDS. UsageError says what is wrong with it.
+    """Parse NAME=VALUE or NAME=VALUE@SECONDS. Raises UsageError if invalid.
 
     Only what no device could take is refused here; the rest is the kernel's to say.
     """

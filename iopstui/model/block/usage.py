@@ -1,4 +1,4 @@
-"""Who uses a block device, as far as its description tells (see safety/refusals.py for more)."""
+"""Uses of a block device that its description reveals (safety/refusals.py finds more)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stacked_on(name: str, devices: Devices, backings: Backings | None = None) ->
 
 
 def describe(device: BlockDevice) -> str:
-    """A stacked device's name with what it is: "dm-0 (LVM vg-root)", "md0 (raid1)"."""
+    """Name and kind of a stacked device: "dm-0 (LVM vg-root)", "md0 (raid1)"."""
     words = " ".join(word for word in (device.layer, device.dm_name) if word)
     return printable(f"{device.name} ({words})" if words else device.name)
 

@@ -38,7 +38,8 @@ _COUNTS = {"iodepth", "numjobs", "nrfiles"}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """``kind`` is one of this module's; ``name`` and ``value`` as the user gave them."""
+    """One setting. ``kind`` is a constant of this module; ``name`` and ``value`` are as the user
+    gave them."""
 
     kind: str
     name: str
@@ -50,7 +51,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One thing that is varied, over ``values`` in order."""
+    """A setting to vary, over ``values`` in order."""
 
     kind: str
     name: str
@@ -59,8 +60,8 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One side of a comparison: settings in force together (none: the job as it is). ``kept``
-    are what the other variants change and this one must find unchanged."""
+    """One side of a comparison: settings that apply together (none: the job unchanged). ``kept``
+    are the settings that other variants change and this one must find unchanged."""
 
     settings: tuple[Setting, ...]
     kept: tuple[Setting, ...] = ()
@@ -73,8 +74,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPoint:
-    """One fio run of an experiment: the ``index``-th from 0, of ``variant`` (comparisons;
-    otherwise 0) in ``repeat``. ``label`` says what distinguishes it."""
+    """One fio run of an experiment: number ``index`` from 0, of ``variant`` (0 in a sweep), in
+    ``repeat``. ``label`` distinguishes it from other points."""
 
     index: int
     job: str
@@ -119,12 +120,12 @@ class Plan:
 
     @property
     def unit(self) -> str:
-        """What it is made of: a "run" of a comparison, a "point" of a sweep."""
+        """The name of one run: "run" in a comparison, "point" in a sweep."""
         return "run" if self.variants else "point"
 
     @property
     def points(self) -> int:
-        """How many runs it takes."""
+        """Number of runs."""
         if self.variants:
             return len(self.variants) * self.repeats
         count = len(self.jobs)
@@ -134,11 +135,11 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """How long fio runs in all, without starting it and laying out files."""
+        """Total running time of fio, without its startup and layout of files."""
         return self.points * (self.settle + self.measure)
 
     def key(self, *more: object) -> str:
-        """Names this plan (and what else it depends on): equal keys mean the same experiment."""
+        """A key of this plan and its dependencies: equal keys mean the same experiment."""
         import hashlib
 
         text = json.dumps([asdict(self), *more], sort_keys=True, default=str)
@@ -200,7 +201,7 @@ def letter(number: int) -> str:
 
 
 def kind_of(name: str) -> str:
-    """What a name sets. Any name that is nothing else is taken as a fio option."""
+    """The kind of a setting by its name. An unknown name is taken as a fio option."""
     if name in TUNABLES or irq_of(name) is not None:
         return KNOB
     return {"size": SIZE, "bind": BIND, "job": JOB}.get(name, OPTION)

@@ -1,4 +1,4 @@
-"""How long an interval of fio's documents lasted, which fio does not say in one place.
+"""Compute how long an interval between fio documents lasted.
 
 Its ``runtime`` stands still while a job is stuck and differs between group members, its
 ``timestamp_ms`` is the wall clock, and its last document is written up to a quarter of a second
@@ -59,7 +59,7 @@ def paired(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[
 
 
 def repeats(status: FioStatus, before: FioStatus) -> bool:
-    """True if fio says again what it said ``before``: only clocks went on."""
+    """True if fio repeats the figures of ``before``: only clocks advanced."""
     return [_counters(job) for job in status.jobs] == [_counters(job) for job in before.jobs]
 
 

@@ -1,4 +1,4 @@
-"""fio's logs (write_lat_log= and its kin): lines into seconds, pure.
+"""Parse the lines of fio's logs (write_lat_log= and similar) into seconds, without I/O.
 
 A line is ``time, value, direction, block size, offset, ...`` (fio HOWTO, "Log File Formats"): ms
 since the job began; ns (latencies), KiB/s (bw) or I/Os (iops). With log_avg_msec a line stands for
@@ -36,7 +36,7 @@ class LogName:
 
 
 def log_name(name: str) -> LogName | None:
-    """What a file's name says; ``None`` if it is not that of a log."""
+    """Parse a log's file name; ``None`` if it is not one."""
     match = _NAME.fullmatch(name)
     return LogName(match[1], match[2], int(match[3] or 0)) if match else None
 

@@ -1,4 +1,4 @@
-"""What each CPU did in a second, worked out for who looks at it.
+"""CPU figures of one second, computed on demand.
 
 A wide machine has thousands of these figures. A terminal shows some of them in some seconds, and
 most others look at one figure of each CPU.
@@ -30,7 +30,7 @@ class CpuFrame:
 
 
 class CpuInterval:
-    """What is to be worked out between two samples. ``ipi`` are the rates of function calls."""
+    """The data for CPU figures between two samples. ``ipi`` are the rates of function calls."""
 
     __slots__ = ("after", "before", "rates")
 
@@ -73,8 +73,8 @@ class CpuInterval:
 
 
 class CpuFrames(Later[int, CpuFrame]):
-    """The CPUs' seconds, made when somebody asks for one of them. ``busy_of`` and ``rate_of`` do
-    without that."""
+    """CPU figures of one interval, built on first access. ``busy_of`` and ``rate_of`` work
+    without building them."""
 
     __slots__ = ("_between",)
 
@@ -90,7 +90,7 @@ class CpuFrames(Later[int, CpuFrame]):
         return found
 
     def between(self) -> CpuInterval | None:
-        """What they are made of; ``None`` once they are."""
+        """The data they are built from; ``None`` once built."""
         return self._between
 
     def __iter__(self) -> Iterator[int]:
@@ -107,7 +107,7 @@ def _between(cpus: Mapping[int, CpuFrame]) -> CpuInterval | None:
 
 
 def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
-    """What each CPU worked, in percent: all but idle and iowait, of those that tell."""
+    """Busy time of each CPU in percent: all but idle and iowait, where reported."""
     between = _between(cpus)
     if between is not None:
         return between.busy()

@@ -1,4 +1,4 @@
-"""What was measured, kept for the charts: bounded, aware of gaps, with marks.
+"""Bounded history of measurements for charts, with gaps and marks.
 
 A sample describes the interval that ends at ``t`` and lasted ``seconds``. ``None`` is a gap and
 stays one. The newest samples are kept as they came; everything is also folded into coarser
@@ -124,7 +124,7 @@ class History:
         return self._raw.ends[-1] if len(self._raw) else None
 
     def copy(self) -> History:
-        """What is kept now; what is added later is not in it."""
+        """A copy of the current history, unaffected by later additions."""
         return deepcopy(self)
 
     def add(self, t: float, seconds: float, values: Mapping[str, float | None]) -> None:

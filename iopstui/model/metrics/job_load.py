@@ -1,4 +1,4 @@
-"""The job's side of where I/Os wait: what fio has in flight, and what reaches the devices."""
+"""The job's side of waiting I/Os: in flight in fio, and reaching the devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the I/Os in flight are: waiting for a CPU, above the block layer, in which layer below.
+"""Location of in-flight I/Os: waiting for a CPU, above the block layer, or in a layer below.
 
 All counts are means over one interval. The number in flight is Little's law, N = X * R (fio's
 IOPS times its mean latency); without a job it is what the top devices hold. The parts add up to
@@ -128,7 +128,8 @@ class JobLoad:
 
     @property
     def waiting_for_cpu(self) -> float:
-        """How many I/Os a job or a worker without a CPU holds up, as if none were in a device."""
+        """Number of I/Os that jobs or workers without a CPU hold up, assuming none is in a
+        device."""
         return (self.cpu_wait or 0.0) * self.ios + self.workers_wait
 
 

@@ -1,4 +1,4 @@
-"""A comparison as a table, JSON lines or CSV: a row a run, then what differs."""
+"""A comparison as a table, JSON lines or CSV: one row per run, then the differences."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _part(name: str, place: int) -> Callable[[CpuShift], float]:
 
 
 class CompareTable:
-    """A row a run, then a row a figure."""
+    """A comparison as a table: one row per run, then one row per figure."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan
@@ -127,7 +127,7 @@ class CompareTable:
         """Nothing: a comparison ends with the first run that fails."""
 
     def end(self, results: ComparisonResults) -> None:
-        """Write what differs."""
+        """Write the differences."""
         if results.complete >= results.least:
             for number, tested in enumerate(results.tested, 1):
                 self._rows(difference_columns(number), tested)
@@ -174,7 +174,7 @@ class CompareJson:
         """Nothing: a comparison ends with the first run that fails."""
 
     def end(self, results: ComparisonResults) -> None:
-        """Write what differs."""
+        """Write the differences."""
         for number, tested in enumerate(results.tested, 1):
             for one in tested:
                 self._lines.write("difference", difference_object(number, one))
@@ -204,7 +204,7 @@ _CSV = ("seconds", "ios", "iops", "bw", "latency_ns", "latency_of", "p50_ns", "p
 
 
 class CompareCsv:
-    """A row a run; the results go to the words beside it."""
+    """A comparison as CSV: one row per run; the results are printed as messages."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan

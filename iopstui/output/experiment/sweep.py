@@ -1,4 +1,4 @@
-"""A sweep as a table, JSON lines or CSV: a row a point, then what its curves say."""
+"""A sweep as a table, JSON lines or CSV: one row per point, then the curves."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SweepOut(ExperimentSink[SweepResults]):
 
 
 class SweepTable:
-    """A row a point on ``out``."""
+    """A sweep as a table: one row per point on ``out``."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan
@@ -101,7 +101,7 @@ class SweepTable:
         self._print(text)
 
     def end(self, results: SweepResults) -> None:
-        """Write what the whole sweep says."""
+        """Write the conclusions of the whole sweep."""
         if self._plan.repeats > 1:
             self._print("")
             for line in mean_rows(self._plan, results.points):
@@ -190,7 +190,7 @@ class SweepJson:
         self._lines.write(found.pop("event"), found)
 
     def end(self, results: SweepResults) -> None:
-        """Write what the whole sweep says."""
+        """Write the conclusions of the whole sweep."""
         if self._plan.repeats > 1:
             for one in results.points:
                 self._lines.write("point_mean", mean_object(one))
@@ -228,7 +228,7 @@ _CSV = ("seconds", "ios", "iops", "bw", "read_iops", "write_iops", "latency_ns",
 
 
 class SweepCsv:
-    """A row a point; outcomes and curves go to the words beside it."""
+    """A sweep as CSV: one row per point; outcomes and curves are printed as messages."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._axes = [axis.name for axis in plan.axes]

@@ -1,4 +1,4 @@
-"""A small HTTP server on the loopback address for Prometheus and what speaks like it.
+"""A small HTTP server on the loopback address for Prometheus and compatible scrapers.
 
 One connection at a time, each for a short time only: whoever asks, or does not go on asking, costs
 what is measured next to nothing.
@@ -54,7 +54,7 @@ class Listener:
         return f"http://{LOOPBACK}:{self._server.server_port}{PATH}"
 
     def close(self) -> None:
-        """Serve no more, whoever is asking."""
+        """Stop serving, also during a request."""
         self._server.hang_up()
         self._server.shutdown()
         self._server.server_close()

@@ -24,8 +24,8 @@ _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Textfile:
-    """The file at ``path``. Its directory is opened once: whoever renames it later redirects
-    nothing. UsageError where it can't be written, or holds what is not ours."""
+    """The file at ``path``. Its directory is opened once, so later renames redirect nothing.
+    Raises UsageError if it can't be written or is not ours."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -75,7 +75,7 @@ class Textfile:
                              "Choose another file, or remove it.")  # fmt: skip
 
     def write(self, text: str) -> None:
-        """Put ``text`` in the place of what is there. OSError; then what was there still is."""
+        """Replace the content with ``text``. On OSError the old content remains."""
         with contextlib.suppress(FileNotFoundError):  # of one that was killed with our number
             os.unlink(self._new, dir_fd=self._directory)
         fd = os.open(self._new, _FILE | os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE,

@@ -1,4 +1,4 @@
-"""Labelled rows from files and streams, in the order of their time: what a merger is fed.
+"""Labelled rows from files and streams, in time order: the input of a merger.
 
 A file is one of our recordings, or JSON lines of `run --format jsonl`, of `merge` itself, or of
 whatever launched many of them; what stands before a line's first brace (`srun -l`, `clush`) is left
@@ -49,7 +49,7 @@ def line_rows(stream: BinaryIO, label: str, say: Say) -> Iterator[Labelled]:
 
 
 def parsed(line: bytes) -> Object | None:
-    """The object in a line, behind what a launcher put before it; ``None`` if there is none."""
+    """The object in a line, after any prefix of a launcher; ``None`` if there is none."""
     start = line.find(b"{")
     if start < 0:
         return None

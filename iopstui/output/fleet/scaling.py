@@ -1,4 +1,4 @@
-"""How throughput grows with the hosts: table, JSON lines or CSV on standard output."""
+"""Scaling over hosts as a table, JSON lines or CSV on standard output."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def figures(point: ScalePoint, first: ScalePoint) -> dict[str, float | int | Non
 
 
 class ScalingSink(Protocol):
-    """What takes the points of a curve."""
+    """A sink for the points of a scaling curve."""
 
     def point(self, point: ScalePoint, first: ScalePoint) -> None:
         """Take one; ``first`` is the first one of the curve."""
@@ -75,7 +75,7 @@ class ScalingTable:
         put(row_line(COLUMNS, figures(point, first)), self._out)
 
     def end(self, found: Scaling) -> None:
-        """Print what the points say together."""
+        """Print the conclusions from all points."""
         put("", self._out)
         for words in found.words():
             for line in textwrap.wrap(words, WIDTH, subsequent_indent="  "):

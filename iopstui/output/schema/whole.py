@@ -1,5 +1,5 @@
-"""One document with all schemas: a JSON line at the top, each sort of line and of document by name
-in ``$defs``."""
+"""One document with all schemas: a JSON line at the top, each kind of line and document in
+``$defs``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DOCUMENT = "document."
 
 
 def schema(strict: bool = False) -> Schema:
-    """All of it. ``strict``: further keys are a mistake."""
+    """The whole schema. ``strict``: unknown keys are an error."""
     lines = line_schemas(strict)
     return {
         "$schema": DRAFT,

@@ -1,4 +1,4 @@
-"""What a report says of many hosts: gathered from their JSON lines in one pass."""
+"""The content of a report on many hosts, collected from their JSON lines in one pass."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FleetHeat:
 
     @property
     def columns(self) -> int:
-        """How many there are."""
+        """Number of columns."""
         return max((column for column, _ in self.cells), default=-1) + 1
 
     def add(self, place: int, histograms: Iterable[Mapping[int, int]]) -> None:

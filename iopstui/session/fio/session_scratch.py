@@ -1,4 +1,4 @@
-"""The scratch files that the runs of a session share, so that they are laid out once.
+"""Scratch files shared by the runs of a session, laid out only once.
 
 Whoever turns queue depth live restarts a job that reads: its files are the same each time, and
 writing a gibibyte anew for it would take longer than the run. Files that a run may have changed
@@ -20,8 +20,9 @@ Make = Callable[[JobRequest], Prepared]
 
 
 class SessionScratch:
-    """``places`` are the target's directories; without any nothing is kept. What is kept is removed
-    by ``close``, by a guard of its own should iopstui be killed, and else by the next start."""
+    """Scratch files shared by a session's runs. ``places`` are the target's directories; without
+    any, nothing is kept. ``close`` removes the files; a separate guard does so if iopstui is
+    killed, and otherwise the next start does."""
 
     def __init__(self, places: Sequence[Path] = ()) -> None:
         self._places = tuple(places)
@@ -31,8 +32,8 @@ class SessionScratch:
         self._hanging: list[KeptScratch] = []
 
     def prepared(self, request: JobRequest, make: Make) -> Prepared:
-        """What ``make`` prepares for the request, on the files that are there if it needs the very
-        same ones. Raises what ``make`` raises."""
+        """Prepare the request with ``make``, reusing existing files if it needs exactly the same
+        ones. Raises the errors of ``make``."""
         if not self._places or request.scratch is not None:
             # those of an experiment need the room
             self.close()
@@ -65,7 +66,7 @@ class SessionScratch:
             self.close()
 
     def close(self) -> None:
-        """Remove what is kept. May be called twice."""
+        """Remove the kept files. May be called twice."""
         kept, self._kept = self._kept, None
         self._sizes = {}
         if kept is not None:

@@ -1,4 +1,4 @@
-"""How much a command may write: said before it begins, watched, and ended before it is more.
+"""Limit the writes of a command: announce, watch, and stop before exceeding the limit.
 
 Wear of an SSD and a cloud's bill go by bytes, while a job by time writes what the device takes.
 """
@@ -27,8 +27,9 @@ EXAMPLE = 1_000_000_000
 
 
 class WriteBudget:
-    """``most`` is in bytes, over all runs of a session (``None``: no limit). ``used`` is what they
-    wrote, scratch files included. ``over`` once a run was ended or not begun for it."""
+    """A limit on writes. ``most`` is in bytes, over all runs of a session (``None``: no limit).
+    ``used`` counts written bytes, scratch files included. ``over``: a run was ended or refused
+    for it."""
 
     def __init__(self, most: int | None = None, tell: bool = False) -> None:
         self.most = most
@@ -54,7 +55,8 @@ class WriteBudget:
         return at_most(layout, not job.read_only, run_seconds(job.text), self.most, bound)
 
     def beyond(self, counted: int) -> str:
-        """Why the run has to end: fio has ``counted`` more than was said. "" if it may go on."""
+        """Why the run has to end: fio ``counted`` more writes than announced. "" if it may go
+        on."""
         if self._bound is None or counted <= self._bound.most:
             return ""
         return (
@@ -116,7 +118,8 @@ class WriteBudget:
         )
 
     def end(self, written: int, layout: bool = False) -> None:
-        """The run is over and has written so many bytes; ``layout``: what is laid out once."""
+        """Record that the run is over and how many bytes it wrote; ``layout``: bytes laid out
+        once."""
         self._run = max(self._run, written)
         self.used += self._run
         self._largest = self._largest if layout else max(self._largest, self._run)
@@ -138,7 +141,7 @@ def _there(job: Prepared, path: str, devices: Mapping[str, BlockDevice]) -> int 
 
 
 def fio_wrote(status: FioStatus | None) -> int:
-    """What fio has counted as written, in bytes."""
+    """Bytes written according to fio."""
     if status is None:
         return 0
     return sum(job.directions["write"].io_bytes for job in status.jobs if "write" in job.directions)

@@ -1,4 +1,4 @@
-"""Reads what surrounds the figures beside the session, which a disk that hangs must not stop."""
+"""Read the measurement conditions in the background; a hung disk must not stop the session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ MOST = 30
 
 
 class ConditionsReader:
-    """To be asked now and then. For one thread, which never waits."""
+    """Reads conditions in the background; poll it from time to time. For one thread, which never
+    blocks."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots

@@ -1,4 +1,4 @@
-"""Looks at the session's frames with the rules of model/findings/rules.py and says what is new."""
+"""Apply the rules of model/findings/rules.py to a session's frames and report new findings."""
 
 from __future__ import annotations
 

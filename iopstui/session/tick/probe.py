@@ -1,4 +1,4 @@
-"""The probe of a session: begun and ended with it, told of in notices, never missed for long."""
+"""The probe of a session: start and stop it with the session, and report its problems."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 
 
 class ProbeBackend(Protocol):
-    """What counts: programs of iopstui's own, or bpftrace."""
+    """A way to count: iopstui's own BPF programs, or bpftrace."""
 
     def take(self) -> ProbeSample | None:
         """The newest reading, once."""
 
     def problem(self) -> str:
-        """Why there is nothing more to be expected of it; "" while all is well."""
+        """Why no more readings will come; "" while it works."""
 
     def close(self) -> None:
         """End it; idempotent."""
 
 
 class SessionProbe:
-    """Used in the session's thread alone: bpftrace is killed when that ends."""
+    """The probe of one session. Use it only in the session's thread: bpftrace is killed when
+    that ends."""
 
     def __init__(self, context: Context, interval_s: float) -> None:
         self._context = context
@@ -155,6 +156,6 @@ class SessionProbe:
 
 
 def costs(parts: Sequence[str], by: str = BPFTRACE) -> str:
-    """What these parts cost, in words."""
+    """Cost of these parts, in words."""
     total = OWN_COST if by == OWN else sum(COSTS[part] for part in parts)
     return f"about {total:.1f} µs of CPU per I/O"
