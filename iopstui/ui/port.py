@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from iopstui.ui.draw.theme import change, names_for, plain_name
@@ -112,7 +112,7 @@ class Port:
         """Shows everything in the colours of this theme from now on."""
         change(self._app, theme)
 
-    def themes(self) -> tuple[Sequence[str], str]:
+    def themes(self) -> tuple[tuple[str, ...], str]:
         """The names of all themes, and that of the one in use."""
         return names_for(self._app), plain_name(self._app.theme)
 
