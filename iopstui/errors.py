@@ -1,4 +1,4 @@
-"""Errors a user can meet, and the exit codes they end with.
+"""User-facing errors and their exit codes.
 
 Every message says what happened, why, and (``hint``) the command or step that fixes it.
 """

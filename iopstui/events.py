@@ -1,4 +1,4 @@
-"""The one stream of a session. Screen, headless printer and report are sinks of it.
+"""The event stream of a session. The screen, the headless printer and reports are its sinks.
 
 Every event carries ``t``: seconds since the session's first sample (monotonic clock).
 """

@@ -1,4 +1,4 @@
-"""Numbers and texts for people: short, and never wider than the width they promise.
+"""Format numbers and texts for people, within a fixed width.
 
 Screen, tables, reports and sentences use the same ones. All give at most three significant digits
 (exact figures are in JSON lines). A value that is not known is a dash. ``fit`` makes a finished
@@ -28,7 +28,7 @@ ASCII = {
     "≥": ">", "≤": "<", "●": "*", "“": '"', "”": '"', "’": "'", "‘": "'", "½": "/", "•": "*",
     "└": "`", "√": "V", "±": "~", "°": "'", "\xa0": " ", "┃": "!", "╌": "-", "⌀": "~", "▏": "_",
     "┌": "+", "┐": "+", "┘": "+", "╭": "+", "╮": "+", "╯": "+", "╰": "+", "■": "#", "▲": "!",
-    "↑": "^", "↓": "v",
+    "↑": "^", "↓": "v", "┈": ".",
 }  # fmt: skip
 """What stands for a sign of ours in a terminal without it; each is one cell wide."""
 _ASCII = str.maketrans(ASCII)

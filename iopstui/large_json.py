@@ -1,4 +1,4 @@
-"""JSON by the megabyte: documents of hundreds of rows, the samples of a day.
+"""Read and write megabytes of JSON fast: documents of hundreds of rows, samples of a day.
 
 The only user of orjson, which is an extra (`iopstui[fast]`).
 """

@@ -1,4 +1,4 @@
-"""Tables: columns, each with an id, a title, a width and a form for its values.
+"""Tables: columns with an id, a title, a width and a format.
 
 A producer declares its columns once. They are shown as lines of text, as cells of a report's table
 (``report/markup.py``), or as plain values of a CSV row.

@@ -1,4 +1,4 @@
-"""Text that comes from devices, job files or fio, made fit for a terminal."""
+"""Make text from devices, job files or fio safe to print on a terminal."""
 
 from __future__ import annotations
 

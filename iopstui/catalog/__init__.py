@@ -1,1 +1,1 @@
-"""The files of what providers promise, and which of it this machine seems to have."""
+"""Files with promised figures of providers, and a guess which of them fit this machine."""

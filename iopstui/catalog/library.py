@@ -1,4 +1,4 @@
-"""The volumes that come with iopstui and the user's own, and finding one by its name."""
+"""Load the volume classes shipped with iopstui and the user's own; find one by name."""
 
 from __future__ import annotations
 

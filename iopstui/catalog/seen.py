@@ -1,4 +1,4 @@
-"""Reads what the machine shows of itself and of a disk: DMI, models, serial numbers, links."""
+"""Read how the machine and its disks identify themselves: DMI, models, serial numbers, links."""
 
 from __future__ import annotations
 

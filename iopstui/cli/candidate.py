@@ -1,4 +1,4 @@
-"""What a shell is offered for the next word."""
+"""A candidate that shell completion offers for the next word."""
 
 from __future__ import annotations
 

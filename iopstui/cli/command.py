@@ -1,4 +1,4 @@
-"""What a command is."""
+"""The interface of a command."""
 
 from __future__ import annotations
 

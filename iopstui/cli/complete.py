@@ -1,4 +1,4 @@
-"""What may stand next on a command line, for the shells (iopstui/data/completion).
+"""Complete a command line for the shell scripts in iopstui/data/completion.
 
 A shell hands over the words so far and gets candidates back, so what it offers is what this version
 takes: commands and options from their parsers, their values from where the program has them.

@@ -1,4 +1,4 @@
-"""The values that options and places take, as far as the machine or the program knows them."""
+"""Complete the values of options and arguments that the machine or the program knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration file: defaults for options of the command line, which wins.
+"""The configuration file: defaults for command-line options (the command line takes precedence).
 
 What can destroy data, or measures something else (TARGET, --destroy-data, --no-fence, --probe), is
 said with each command and never taken from a file. A mistake in the file is told and stops nothing.

@@ -1,4 +1,4 @@
-"""The part of TOML that a list of settings needs: ``key = value`` with texts, numbers, true, false.
+"""Parse the TOML subset for settings: ``key = value`` with strings, numbers, true and false.
 
 Python has a reader of TOML of its own from 3.11 on only, and one for whole documents stops at the
 first mistake: here a wrong line is told and the others count.

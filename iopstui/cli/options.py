@@ -1,4 +1,4 @@
-"""Options that several commands take, and the values they stand for."""
+"""Options shared by several commands, and their values."""
 
 from __future__ import annotations
 

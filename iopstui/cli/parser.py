@@ -1,5 +1,4 @@
-"""What argparse says of a wrong command line, for people: the reason first, one line of usage, and
-what was probably meant."""
+"""An argparse parser with readable errors: the reason, one line of usage, a suggestion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the words of a command line to the exit code."""
+"""Run the program: from the command line to the exit code."""
 
 from __future__ import annotations
 

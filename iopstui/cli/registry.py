@@ -1,4 +1,4 @@
-"""Which commands there are: the files of cli/commands."""
+"""The list of commands: the files of cli/commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command needs of the terminal and of packages, and how it prints messages."""
+"""Check the terminal and packages that a command needs, and print messages."""
 
 from __future__ import annotations
 

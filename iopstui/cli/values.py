@@ -1,4 +1,4 @@
-"""From a text on the command line to a value, or argparse's complaint."""
+"""Convert command-line texts to values; raise argparse's error for invalid ones."""
 
 from __future__ import annotations
 

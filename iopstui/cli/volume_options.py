@@ -1,4 +1,4 @@
-"""Options that say which volume was bought, and the figures they stand for."""
+"""Options that name the purchased volume, and the promised figures they select."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments in a session that a screen shows: checked, begun beside it, stopped, waited for."""
+"""Run experiments in a screen's session: check, start, stop and wait for them in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--baseline FILE: the figures of an earlier run, from a recording of ours or a result of fio."""
+"""--baseline FILE: read the figures of an earlier run from a recording or a fio result."""
 
 from __future__ import annotations
 

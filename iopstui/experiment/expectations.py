@@ -1,4 +1,4 @@
-"""Expectations of a job, checked before it runs: those that can't be measured are refused."""
+"""Check a job's expectations before it runs; refuse those that cannot be measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preflight of an experiment: wrong values, missing rights, what it will write.
+"""Preflight of an experiment: find wrong values and missing permissions, and count its writes.
 
 Every value is shown to fio's own parser once, so that the last point of a long sweep does not
 fail because of a typing error.

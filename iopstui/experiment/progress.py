@@ -1,4 +1,4 @@
-"""What an interrupted experiment has measured so far, so that it can go on.
+"""Save the results of an interrupted experiment so that it can be resumed.
 
 One JSON object a line: first the experiment's key, then a line for each point, appended and
 on disk when the point is done. A line that was cut off by a crash is passed over.

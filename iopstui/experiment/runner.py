@@ -1,4 +1,4 @@
-"""Runs the points of a plan one after another in one session, each with its own fio.
+"""Run the points of a plan one after another in one session, each with its own fio.
 
 ``ExperimentRunner.run`` blocks its caller. The session is the runner's own: every event of it and
 of the experiment goes to the sink, in order, in the caller's thread. Or it is ``borrowed`` from a

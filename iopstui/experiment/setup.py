@@ -1,4 +1,4 @@
-"""An experiment that has passed preflight: its name, and what it will do, in words."""
+"""An experiment that has passed preflight: its name and a description of its actions."""
 
 from __future__ import annotations
 

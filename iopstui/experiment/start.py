@@ -1,4 +1,4 @@
-"""From the options of a sweep or a comparison to an experiment that is ready to run.
+"""Turn the options of a sweep or a comparison into an experiment that is ready to run.
 
 ``say`` prints a sentence for people: some of this takes seconds.
 """

@@ -1,1 +1,1 @@
-"""fio as a program: its fence, its guard, its stream, its jobs."""
+"""Everything about the program fio: its sandbox, guard process, output stream and jobs."""

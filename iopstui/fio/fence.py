@@ -1,4 +1,4 @@
-"""What one fio may do, and starting it so that the kernel enforces it (``fence_exec``)."""
+"""Describe the access rights of one fio and start it under kernel enforcement (``fence_exec``)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BESIDE = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A single file or device as it was examined: another one in its place gets no access.
+    """Access to a single examined file or device; a replacement at the same path gets no access.
 
     ``number`` is the device's own (st_rdev), 0 of a file.
     """
@@ -43,8 +43,8 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """What fio may do beside reading what belongs to the system. ``own`` are directories this run
-    has made; ``fsize`` is the longest a file may become, in bytes."""
+    """Access rights of fio beyond reading system files. ``own`` are directories created by this
+    run; ``fsize`` is the maximum file size in bytes."""
 
     read: tuple[Grant, ...] = ()
     write: tuple[Grant, ...] = ()

@@ -1,4 +1,4 @@
-"""The fence around every fio that is started: what it may read, write and execute, by the kernel.
+"""Start fio under kernel-enforced limits on the files it may read, write and execute.
 
 Run by itself (``python -I -S fence_exec.py SPEC -- COMMAND...``) it fences itself in and becomes
 COMMAND; ``guard`` does the same in the child it forks. It imports nothing of iopstui and little of
@@ -75,7 +75,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FenceError(OSError):
-    """The fence can't be put up, so fio is not started."""
+    """The fence could not be set up, so fio is not started."""
 
 
 # -- which one there is
@@ -143,7 +143,7 @@ def enter(spec: Spec) -> None:
 
 
 class Grants:
-    """What is named in the specification, opened and compared with what was examined."""
+    """The paths in the specification, opened and compared with the examined ones."""
 
     def __init__(self, spec: Spec) -> None:
         self._fds: list[int] = []

@@ -1,4 +1,4 @@
-"""The guardian of one fio run: a process of its own between iopstui and fio.
+"""The guard of one fio run: a separate process between iopstui and fio.
 
 Killing fio's main process leaves its jobs doing I/O, because each is in a session of its own.
 This process is their "child subreaper" (prctl(2)): whatever fio leaves behind becomes its
@@ -187,7 +187,7 @@ def start(command: list[str], private: str, fence: Fence) -> int:
 
 
 class Guard:
-    """Waits for fio and for orders; see the module's docstring."""
+    """The guard process: waits for fio and for orders on its input."""
 
     def __init__(self, fio: int, cleanup: list[str], deadline_s: float | None = None) -> None:
         self.fio = fio

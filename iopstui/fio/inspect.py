@@ -1,4 +1,4 @@
-"""Asking fio itself: which version it is, what a job file means, whether it writes."""
+"""Ask fio for its version, how it reads a job file, and whether that job writes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SectionFiles:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """How fio reads a job file: in its own words, nothing of it is derived.
+    """A job file as fio reads it: fio's own values, none derived by us.
 
     ``sections`` are the job sections in order with their files; ``writes`` is True if any of them
     writes or trims, as fio's own read-only switch tells. ``options`` are all that fio

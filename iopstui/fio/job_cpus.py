@@ -1,4 +1,4 @@
-"""The CPUs that a job names: fio takes what it can't read as CPU 0."""
+"""Check the CPU lists of a job: fio silently reads invalid ones as CPU 0."""
 
 from __future__ import annotations
 

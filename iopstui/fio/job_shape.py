@@ -1,4 +1,4 @@
-"""What a job file asks for, as far as the rules of model/findings/rules.py need to know."""
+"""Read from a job file what the rules of model/findings/rules.py need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the text of a job file says; fio's own view of it is fio/inspect.py."""
+"""Inspect the text of a job file; fio/inspect.py has fio's own interpretation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job that only creates another job's files, and whether it still makes progress.
+"""The job that only creates another job's files, and a check that it makes progress.
 
 fio makes all files of a job beforehand with ``create_only=1``. Options that only say how the
 job is run are taken out: with some of them that takes minutes, or never ends (fio 3.33).
@@ -69,7 +69,7 @@ class LayoutWork:
 
 
 class StallDetector:
-    """Tells whether laying out files has come to a standstill."""
+    """Detects that laying out files no longer makes progress."""
 
     def __init__(self) -> None:
         self._last: LayoutWork | None = None

@@ -1,4 +1,4 @@
-"""The fio job files that come with iopstui, and finding a job by name or path."""
+"""The shipped fio job files; find a job by name or path."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches", "Run")
 
 @dataclass(frozen=True, slots=True)
 class ShippedJob:
-    """A job file and what the comment block at its top says of it (one line each, "" if it
-    does not). ``writes`` is what the block says; fio's own answer is fio/inspect.py's.
-    ``run`` is the one command that does what its document does, in which DEV stands for the device
-    ("": none does). ``text`` is the whole file.
-    """
+    """A shipped job file, with the fields of its header comment (one line each, "" if absent).
+    ``writes`` is from the comment; fio/inspect.py has fio's own answer. ``run`` is the command
+    that reproduces the source document, with DEV for the device ("": none). ``text`` is the
+    whole file."""
 
     name: str
     path: Path

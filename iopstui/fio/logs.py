@@ -1,4 +1,4 @@
-"""Logs that a job has fio write (write_bw_log= and its kin): kept apart, then put in place.
+"""Collect the logs of a job (write_bw_log= and similar) in a private place, then move them.
 
 fio truncates what has the name already, and follows links. So it writes into a directory of its
 own, and what it has written gets the name that was meant only if nothing has that name.
@@ -19,7 +19,7 @@ from iopstui.text import printable
 
 
 class FioLogs:
-    """Where fio writes its logs. ``directory`` is ``None`` for a job that writes none."""
+    """Destination of fio's logs. ``directory`` is ``None`` for a job without logs."""
 
     def __init__(self, text: str, label: str, cwd: Path) -> None:
         self.text = text

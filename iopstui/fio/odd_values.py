@@ -1,7 +1,8 @@
-"""Values that fio accepts and then never ends with, or takes all memory for."""
+"""Option values with which fio never ends or uses up all memory."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from iopstui.errors import UsageError
@@ -12,16 +13,18 @@ from iopstui.model.fio.ramp import duration_s
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.text import printable
 
+SECONDS = ("runtime", "timeout", "ramp_time", "startdelay", "start_delay")
 # fio reads a negative time as one of half a million years
-TIMES = ("runtime", "timeout", "ramp_time", "startdelay", "start_delay", "thinktime",
-         "thinktime_spin")  # fmt: skip
+TIMES = (*SECONDS, "thinktime", "thinktime_spin")
+# hexadecimal, or with an exponent: with runtime= fio 3.33 ends at once and reports success
+_UNREAD = re.compile(r"(?i)0x|[0-9.]+e[-+]?[0-9]")
 # what fio keeps of each I/O beside its buffer (3.33: 448 bytes)
 PER_IO = 448
 
 
 def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
-    """UsageError for a time or lockmem= below zero, and for more memory than this machine has
-    (``memory`` in bytes, ``None``: not known)."""
+    """UsageError for a time that fio misreads, lockmem= below zero, and for more memory than this
+    machine has (``memory`` in bytes, ``None``: not known)."""
     for job in jobs:
         for name in TIMES:
             value = expand(job.options.get(name, "")).strip()
@@ -29,6 +32,11 @@ def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
                 raise UsageError(
                     f"{name}={printable(value)} is negative, which fio takes for an endless time.",
                     f"Give a time from 0 up, for example {name}=10",
+                )
+            if name in SECONDS and _UNREAD.match(value):
+                raise UsageError(
+                    f"{name}={printable(value)}: fio misreads a time in this notation.",
+                    f"Write a decimal number and a unit, for example {name}=10s",
                 )
         _refuse_long_pause(job)
         _refuse_negative_lock(job)

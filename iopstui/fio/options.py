@@ -1,4 +1,4 @@
-"""What fio says of one option: whether there is such a one, and whether it takes a value."""
+"""Ask fio whether an option exists and whether it takes a value."""
 
 from __future__ import annotations
 

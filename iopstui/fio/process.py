@@ -1,4 +1,4 @@
-"""Starting fio so that nothing iopstui does can disturb it, and reading its output.
+"""Start fio so that iopstui cannot disturb it, and read its output.
 
 fio writes its documents into a file in a private directory (in memory where possible), so a
 reader that pauses never blocks fio: a full pipe makes fio's helper thread hold the lock that
@@ -104,16 +104,13 @@ class FioProcess:
         self._messages: dict[str, tuple[int, int]] = {}
         self._guard_rest = b""
         self._inotify = _watch(private / OUTPUT)
-        options = ["--hold"] if hold else []
+        words = ["--hold"] if hold else []
         if deadline_s is not None:
-            options += ["--deadline", str(deadline_s)]
+            words += ["--deadline", str(deadline_s)]
         try:
             own = replace(fence, own=(str(private), *fence.own))
-            specification = written(own, command[0], private)
-            places = [str(path) for path in cleanup]
-            self._guard = _start_guard(
-                [*options, str(private), specification, *places, "--", *command], keep, env, cwd
-            )
+            words += [str(private), written(own, command[0], private), *map(str, cleanup)]
+            self._guard = _start_guard([*words, "--", *command], keep, env, cwd)
         except OSError as error:
             self._release()
             # a limit of this shell or machine, as where fio is asked for its options (inspect.py)

@@ -1,4 +1,4 @@
-"""Files that come with iopstui."""
+"""Find files that are shipped with iopstui."""
 
 from __future__ import annotations
 

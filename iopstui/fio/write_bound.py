@@ -1,4 +1,4 @@
-"""How much a job can write at most, where its own options bound it.
+"""Compute the maximum amount a job can write, if its options limit it.
 
 fio(1): ``size`` (``io_size``) is what each clone of a job transfers, reads and writes together, and
 again for each of its ``loops``; ``time_based`` ignores that; ``rate`` bounds what a clone writes in

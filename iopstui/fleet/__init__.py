@@ -1,1 +1,1 @@
-"""Many hosts: their seconds added up, an agent on each, and what launches and starts them."""
+"""Many hosts: launch an agent on each, start them together and add up their seconds."""

@@ -1,4 +1,4 @@
-"""What comes twice is counted once: a file that was appended to itself, or a copy of another one.
+"""Skip duplicate lines: a file appended to itself, or a copy of another file.
 
 A frame is known by its host and by what its clocks said, to the microsecond: its time in its
 session and its wall clock. Totals of other mergers, and lines that begin and end a run, are known
@@ -44,8 +44,8 @@ class _SessionFrames:
 
 
 class Deduplicator:
-    """``again`` says whether a line has come before, and follows what comes; ``repeated`` counts
-    the frames and totals of each host for which it was so."""
+    """Detects repeated lines. ``again`` returns whether a line is a repetition, and keeps track
+    of the stream; ``repeated`` counts the repeated frames and totals of each host."""
 
     def __init__(self) -> None:
         self.repeated: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What the seconds of many hosts show together, in a sentence with its numbers.
+"""Findings about many hosts, each as a sentence with its numbers.
 
 Each rule is a pure function from ``FleetEvidence`` to a ``Finding`` or ``None``. It fires only on
 what all of the last ``ENOUGH`` seconds show, and excludes what could look the same: a slow host is

@@ -1,4 +1,4 @@
-"""Many hosts at once: launched, held against each other, started together, watched, stopped.
+"""Run many hosts at once: launch, check, start together, watch and stop them.
 
 All or nothing: no host starts unless all are armed. From then on each is told that we are there by
 a beat every two seconds; a host that no longer hears it stops by itself. One thread, which never
@@ -64,9 +64,9 @@ APART = ("They have the same size and free space, so they may be one file system
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """How a fleet is run. ``least``: so many hosts must be armed (all of them without it);
-    ``stop_on_loss``: all stop when one is lost; ``assume_apart``: file systems are several unless
-    they are known to be one; ``greet_within_s``: so long a host may take to be reached."""
+    """Options of a fleet. ``least``: minimum number of armed hosts (default: all);
+    ``stop_on_loss``: stop all hosts when one is lost; ``assume_apart``: treat file systems as
+    different unless known to be the same; ``greet_within_s``: time limit for reaching a host."""
 
     least: int
     stop_on_loss: bool = False
@@ -77,8 +77,8 @@ class FleetOptions:
 
 @dataclass(frozen=True, slots=True)
 class FleetCallbacks:
-    """Where it is told: ``say`` takes words, ``second`` a closed second, ``row`` each row of a
-    host's. ``stop`` is asked with each second; a reason ends the run."""
+    """Callbacks of a fleet run: ``say`` receives messages, ``second`` each finished second,
+    ``row`` each row of a host. ``stop`` is called every second; a non-empty reason ends the run."""
 
     say: Callable[[str], None]
     second: Callable[[MergedSecond], None]
@@ -87,9 +87,9 @@ class FleetCallbacks:
 
 
 class Fleet:
-    """See the module. ``run`` raises IopstuiError where nothing was started. ``on_turn`` is called
-    in its thread, every tenth of a second or, with ``VERY_MANY`` hosts, every fifth of one.
-    ``news``: the state of a host may be another one since that was set to False."""
+    """Runs one job on many hosts. ``run`` raises IopstuiError if nothing was started.
+    ``on_turn`` is called in its thread every 0.1 s, or every 0.2 s with ``VERY_MANY`` hosts.
+    ``news``: some host's state may have changed since this was set to False."""
 
     def __init__(
         self,

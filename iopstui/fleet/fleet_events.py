@@ -1,4 +1,4 @@
-"""What a fleet tells a screen, while it runs or from a recording of it: one stream, in order."""
+"""The ordered event stream of a fleet for a screen, live or replayed from a recording."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class HostSeconds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """A line of a host's."""
+    """A row received from a host."""
 
     name: str
     row: Object
@@ -50,7 +50,7 @@ class HostRow:
 
 @dataclass(frozen=True, slots=True)
 class HostStateChanged:
-    """How far a host is (scene.py); ``error`` is why it is over before its time."""
+    """A host's new state (scene.py); ``error`` is the reason if it ended early."""
 
     name: str
     state: str
@@ -59,7 +59,7 @@ class HostStateChanged:
 
 @dataclass(frozen=True, slots=True)
 class FleetMessage:
-    """Words for people. ``level`` is "info", "warning", "error" or "mark"."""
+    """A message for people. ``level`` is "info", "warning", "error" or "mark"."""
 
     level: str
     text: str
@@ -96,7 +96,7 @@ class FleetRunFinished:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRestarted:
-    """What follows is from another place of a recording: all that was told is void."""
+    """The replay jumped to another place of the recording: discard all earlier events."""
 
 
 Told = (

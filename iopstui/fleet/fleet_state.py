@@ -1,4 +1,4 @@
-"""What a screen of many hosts knows of each: its last minutes, how far it is, how odd.
+"""The state of each host for a screen: its last minutes, progress and deviation.
 
 Fed by what a fleet or a recording of one tells (told.py); no drawing, no clock. Figures of a second
 are those that the merger counts for it, so a host's values of one second and the totals are of the

@@ -1,4 +1,4 @@
-"""A fleet's recording played again: its lines through a merger, at any pace.
+"""Replay a fleet's recording: pass its lines through a merger at any speed.
 
 Clocks are corrected by what the hosts were told at their start (``executed``), as live. After a
 jump the last minutes before the place are played at once, so that charts and maps have a past.

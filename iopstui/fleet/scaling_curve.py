@@ -1,5 +1,5 @@
-"""A sweep over hosts: its points, what they have come to so far, and which numbers of hosts make
-one. The law that is fitted through them is in model/experiment/scaling.py."""
+"""A sweep over host counts: its points and results. The fitted law is in
+model/experiment/scaling.py."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _WORSE = (EXIT_OK, EXIT_INTERRUPTED, EXIT_VERDICT, EXIT_JOB_FAILED)
 
 @dataclass(frozen=True, slots=True)
 class ScalePoint:
-    """A run on ``hosts`` hosts: what all did, and I/Os per second of each by its name. ``met``:
-    whether all expectations were (``None``: there were none)."""
+    """A run on ``hosts`` hosts: the totals, and I/Os per second of each host by name. ``met``:
+    all expectations were met (``None``: there were none)."""
 
     hosts: int
     sums: HostSums

@@ -1,4 +1,4 @@
-"""A fleet beside a screen: its runs, one after another, in a thread of their own.
+"""Run the fleet of a screen: its runs one after another, in a separate thread.
 
 A run is a whole ``Fleet``: launched, started together, ended with nothing left behind. Changing
 something means another run. Between two runs the hosts are watched, by a fleet that has no job.
@@ -56,8 +56,8 @@ REST_S = 0.7
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """What came of a run: its exit code, what is said and what is printed, of a sweep's the point
-    if it counts, and whether no further one is to be run."""
+    """The outcome of a run: its exit code, its messages and printed text, the point if it
+    belongs to a sweep and counts, and whether to stop the sweep."""
 
     code: int
     said: tuple[str, ...] = ()
@@ -88,8 +88,8 @@ IopstuiError."""
 
 @dataclass(frozen=True, slots=True)
 class FleetRunRequest:
-    """What is to be run: ``job`` ("": watch) with these options changed; with ``counts`` it is a
-    sweep, a run on the first so many hosts for each of them."""
+    """A requested run: ``job`` ("": watch) with the changed options; with ``counts`` it is a
+    sweep, with one run for each host count."""
 
     job: str
     options: Mapping[str, str]

@@ -1,1 +1,1 @@
-"""Playing lessons: the player, its pages, the shipped files."""
+"""Play lessons: the player, its pages and the shipped files."""

@@ -1,4 +1,4 @@
-"""A lesson's runs as fio reads them, before any is made."""
+"""Check a lesson's runs with fio before the first one starts."""
 
 from __future__ import annotations
 

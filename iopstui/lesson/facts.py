@@ -1,4 +1,4 @@
-"""What a lesson can know of its target before anything runs (model/lesson/figures.py, FACTS)."""
+"""Collect facts about a lesson's target before any run (FACTS in model/lesson/figures.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs of a lesson are made of: job files, options, tunables, and the files they share."""
+"""Build the runs of a lesson: job files, options, tunables and shared files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known while a lesson is played: facts of the machine, figures of its runs, answers."""
+"""The state of a lesson being played: machine facts, figures of its runs, answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lessons that come with iopstui, and finding one by its name or path."""
+"""The shipped lessons; find one by name or path."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Lessons in a session that a screen shows: which there are, what they can show here, and starting
-one."""
+"""The lessons that a screen offers: list them, check what they need and start one."""
 
 from __future__ import annotations
 

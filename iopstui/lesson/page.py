@@ -1,4 +1,4 @@
-"""What a lesson shows: pages of text and tables, ready for any screen."""
+"""The pages that a lesson shows: text and tables, independent of the screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lesson being played: which page is shown, what was answered, what was measured.
+"""Play a lesson: its current page, answers and measurements.
 
 It draws nothing and runs nothing. Whoever plays it shows ``page()``, hands ``request()`` to a
 session on a run's page, and feeds it the session's events; then ``advance()``.

@@ -1,4 +1,4 @@
-"""What a lesson's pages say, with what is known by now filled in."""
+"""Fill measured values into the texts of a lesson's pages."""
 
 from __future__ import annotations
 

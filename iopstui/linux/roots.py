@@ -1,4 +1,4 @@
-"""Where the kernel's files are: the real tree, or a tree of fixtures in tests."""
+"""Roots of the kernel's file trees: the real ones, or fixtures in tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Root directories of everything that is read."""
+    """Root directories of all kernel files that iopstui reads."""
 
     proc: Path = Path("/proc")
     sys: Path = Path("/sys")

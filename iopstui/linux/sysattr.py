@@ -1,4 +1,4 @@
-"""Small readers of one attribute in sysfs or procfs. On any failure the answer is None."""
+"""Read one attribute of sysfs or procfs; return None on any failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histograms as two columns, and their sum over many intervals without adding up each.
+"""Histograms as two columns, for fast sums over many intervals.
 
 A day has 86,400 histograms of some 200 buckets. Successive ones of fio have the same buckets, so
 they are subtracted list by list; and what has grown from one to the next needs no adding up where

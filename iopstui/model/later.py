@@ -1,4 +1,4 @@
-"""Dictionaries that are made when somebody looks into them."""
+"""Dictionaries that are built on first access."""
 
 from __future__ import annotations
 

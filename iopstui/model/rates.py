@@ -1,4 +1,4 @@
-"""Differences of counters. A reset or a gap gives ``None``, never a plausible number."""
+"""Differences of counters. A reset or a gap gives ``None``, never a made-up number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raw samples: counters exactly as the kernel and fio gave them.
+"""Raw samples: counters exactly as the kernel and fio reported them.
 
 Nothing here is a rate. Two of these make a frame (model/metrics/frame.py), so a recording of raw
 samples can be replayed through corrected formulas.
@@ -64,7 +64,7 @@ class CpuTimes:
 
 
 class IrqReading(Protocol):
-    """One interrupt's counts as they were read, which needn't be looked into."""
+    """Raw counts of one interrupt, parsed only on demand."""
 
     @property
     def cpus(self) -> Sequence[int]:
@@ -82,9 +82,8 @@ class IrqReading(Protocol):
 
 
 class IrqCounts(Mapping[int, Mapping[int, int]]):
-    """Interrupts' counts by CPU: ``table`` has them, ``readings`` are looked into when somebody
-    asks for that interrupt. Most come to a few of hundreds of CPUs, and few of them are shown.
-    """
+    """Interrupt counts by CPU. ``table`` has parsed counts; ``readings`` are parsed on demand,
+    since most interrupts touch few of hundreds of CPUs and few are shown."""
 
     __slots__ = ("_readings", "_table")
 
@@ -120,7 +119,7 @@ class IrqCounts(Mapping[int, Mapping[int, int]]):
 
 @dataclass(frozen=True, slots=True)
 class KernelSample:
-    """What the kernel counted at one moment.
+    """Kernel counters at one moment.
 
     ``monotonic_ns`` is CLOCK_MONOTONIC, ``wall_ms`` the wall clock (ms since the epoch), both
     at the middle of the reading of diskstats; ``took_ns`` is how long the whole reading took.

@@ -1,4 +1,4 @@
-"""Further counters of the kernel: one ``Source`` a file, in ``SOURCES``, is all that one takes.
+"""Further kernel counters: to add one, write one ``Source`` and list it in ``SOURCES``.
 
 What reads them (linux/counters/sampler.py), the registry of fields, frames, JSON lines, CSV,
 recordings, replay, ``--expect`` and sweeps' figures follow from this list.

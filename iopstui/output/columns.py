@@ -1,4 +1,4 @@
-"""A column of a flat table: its heading, its type, and what is told of it."""
+"""A column of a flat table: its heading, type and description."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ TIME, WHOLE, WORDS, FIGURE = "time", "whole", "words", "figure"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``unit``, ``source`` and ``meaning`` are a field's (model/metrics/fields.py)."""
+    """A column. ``unit``, ``source`` and ``meaning`` are those of a field
+    (model/metrics/fields.py)."""
 
     name: str
     type: str = FIGURE

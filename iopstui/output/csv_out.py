@@ -1,4 +1,4 @@
-"""Frames as CSV: one row a frame, for spreadsheets. Headings are ids of model/metrics/fields.py.
+"""Frames as CSV: one row per frame. Headings are ids of model/metrics/fields.py.
 
 The main figures only: JSON lines carry everything. Empty is missing.
 """
@@ -26,7 +26,7 @@ _LEFT_OUT = {"ios", "bytes", "n", "bins_of", "bins"}
 
 
 class CsvFile:
-    """Rows of cells under one head; what is not known stays empty."""
+    """Rows of cells under one header; unknown values stay empty."""
 
     def __init__(self, out: TextIO, head: Iterable[str]) -> None:
         self._out = out
@@ -40,7 +40,7 @@ class CsvFile:
 
 
 class CsvSink:
-    """Writes the header at once with the first frame. ``BrokenPipeError`` is passed on."""
+    """Writes the header together with the first frame. Passes ``BrokenPipeError`` on."""
 
     def __init__(
         self, stream: TextIO, devices: Sequence[str] = (), layers: Sequence[str] = ()
@@ -70,7 +70,7 @@ class CsvSink:
 
 
 class Figures:
-    """The values of these columns in a frame, in order; ``None`` is one that is not known."""
+    """The values of some columns in a frame, in order; unknown values are ``None``."""
 
     def __init__(self, columns: Sequence[tuple[str, ...]]) -> None:
         # neighbours stand in one object

@@ -1,4 +1,4 @@
-"""A DISKSPD command and what became of it, for people."""
+"""Describe a DISKSPD command and its translation to people."""
 
 from __future__ import annotations
 

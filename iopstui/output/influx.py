@@ -1,4 +1,4 @@
-"""Frames and what happened between them in InfluxDB's line protocol.
+"""Frames and events in InfluxDB's line protocol.
 
 A line is ``measurement,tag=value field=value time`` (InfluxDB documentation, "Line protocol").
 Fields are called and measured as in JSON lines (model/metrics/fields.py), and are floating-point
@@ -25,7 +25,7 @@ _HISTOGRAMS = ("bins", "sizes")
 
 
 class InfluxSink:
-    """Writes the lines of each event and flushes them. ``BrokenPipeError`` is passed on."""
+    """Writes the lines of each event and flushes them. Passes ``BrokenPipeError`` on."""
 
     def __init__(self, stream: TextIO, host: str, target: Target | None = None) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The shipped jobs as a table, one explained, and both as JSON."""
+"""The shipped jobs as a table, one job with its explanation, and both as JSON."""
 
 from __future__ import annotations
 

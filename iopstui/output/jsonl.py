@@ -35,7 +35,7 @@ Object = dict[str, Any]
 
 
 class JsonlSink:
-    """Writes one object a line and flushes it. ``BrokenPipeError`` is passed on."""
+    """Writes one JSON object per line and flushes it. Passes ``BrokenPipeError`` on."""
 
     def __init__(self, stream: TextIO, host: str, target: Target | None = None) -> None:
         self._stream = stream

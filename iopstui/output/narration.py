@@ -1,4 +1,4 @@
-"""What happens besides the numbers, in words, for people: it goes to stderr."""
+"""Describe events in words for people, on standard error."""
 
 from __future__ import annotations
 

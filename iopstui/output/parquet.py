@@ -1,4 +1,4 @@
-"""Seconds as Parquet: the columns of CSV, with a type, a unit and a meaning each.
+"""Seconds as Parquet: the columns of CSV, each with type, unit and meaning.
 
 The only user of pyarrow, which is an extra (`iopstui[parquet]`) and loaded when a table is begun.
 """

@@ -1,4 +1,4 @@
-"""What was promised beside what was measured: a table for people, and JSON."""
+"""Promised and measured figures side by side: a table for people, and JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LI
 
 
 class PromiseProgress:
-    """Says on ``err`` what runs: one line for each run, warnings, and how far a layout is."""
+    """Prints progress on ``err``: one line per run, warnings, and the progress of a layout."""
 
     def __init__(self, err: TextIO, out: TextIO) -> None:
         self._err = err

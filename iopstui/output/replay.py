@@ -108,8 +108,8 @@ def has_experiment(recording: Recording) -> bool:
 
 
 class ReplayedExperiments:
-    """Sweeps and comparisons as they were told when they were measured. JSON lines have the
-    seconds and everything else of their runs, too."""
+    """Prints recorded sweeps and comparisons as they were printed live. JSON lines also contain
+    the seconds and other events of their runs."""
 
     def __init__(self, kind: str, header: form.Header, out: TextIO, err: TextIO) -> None:
         self._kind, self._header = kind, header

@@ -1,4 +1,4 @@
-"""Which output format a headless session has."""
+"""Choose the output format of a headless session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iopstui.output.summary import summary_text
 
 
 class EventSink(Protocol):
-    """What takes a session's events. ``BrokenPipeError`` of the data's stream is passed on."""
+    """A sink for a session's events. Passes ``BrokenPipeError`` of the data stream on."""
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -27,7 +27,7 @@ class EventSink(Protocol):
 
 
 class NarratedSink:
-    """A data sink with the words beside it: narration and fio's final figures on ``err``."""
+    """A data sink combined with messages on ``err``: narration and fio's final figures."""
 
     def __init__(self, data: EventSink, err: TextIO) -> None:
         self._data = data
@@ -58,7 +58,7 @@ class NarratedSink:
 
 
 class StatusSink:
-    """``sink`` with a line below its rows that says how far the run is."""
+    """Wraps ``sink`` and shows the run's progress in a line below its rows."""
 
     def __init__(self, sink: EventSink, err: TextIO, out: TextIO | None = None) -> None:
         self._sink = sink

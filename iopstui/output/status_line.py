@@ -1,4 +1,4 @@
-"""One line on a terminal that says how far something is, and is drawn over.
+"""A progress line on a terminal that is overwritten in place.
 
 Where standard error is a file or a pipe there is none: lines for a log are the narration's.
 """
@@ -16,9 +16,9 @@ from iopstui.text import printable
 
 
 class StatusLine:
-    """``clear`` it before anything else is written to the same terminal. Where the data goes to
-    ``out`` and that is a pipe, there is none: who reads it may write to the terminal at any time.
-    """
+    """A progress line. Call ``clear`` before writing anything else to the same terminal. There
+    is none if the data goes to ``out`` and that is a pipe: its reader may write to the terminal
+    at any time."""
 
     def __init__(self, stream: TextIO, out: TextIO | None = None) -> None:
         self._stream = stream
@@ -59,7 +59,7 @@ def _is_pipe(stream: TextIO) -> bool:
 
 
 class ProgressShare:
-    """How much of some work is done, and how long the rest takes at the pace so far."""
+    """The completed share of some work, and the remaining time at the current rate."""
 
     def __init__(self) -> None:
         self._first: LayoutProgress | None = None

@@ -1,4 +1,4 @@
-"""Standard input, output and error as a command needs them, whatever they are.
+"""Prepare standard input, output and error for a command, whether files, pipes or terminals.
 
 A closed one would give its number to the next file that is opened, and words for people would go
 into that file. So all three are open before anything else is. What can't be written to standard
@@ -20,7 +20,7 @@ STUCK_S = 0.2
 
 
 class OutputLost(OSError):
-    """Standard output can't be written. A closed pipe is a BrokenPipeError instead."""
+    """Standard output cannot be written (a closed pipe raises BrokenPipeError instead)."""
 
 
 class _Stdout(io.FileIO):

@@ -1,4 +1,4 @@
-"""fio's final figures as text, and whether the frames add up to them."""
+"""fio's final figures as text, checked against the sum of the frames."""
 
 from __future__ import annotations
 

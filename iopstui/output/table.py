@@ -1,4 +1,4 @@
-"""Frames as a table of 80 columns, live: for people without a screen.
+"""Frames as a live table of 80 columns, for use without a screen.
 
 The table goes to one stream (stdout), everything said in words to the other (stderr). fio's
 figures stand on the left, the device's on the right, of the same second; of several devices their
@@ -66,7 +66,8 @@ DEVICE = (*RATES, *QUEUE)
 
 
 class TableSink:
-    """Prints a row a frame, fio's final figures at the end. ``BrokenPipeError`` is passed on.
+    """Prints one row per frame, and fio's final figures at the end. Passes ``BrokenPipeError``
+    on.
 
     ``target`` says whose figures make the right half (``None``: no device's).
     """

@@ -1,4 +1,4 @@
-"""Outcomes of the expectations, and whether the run was steady, in words beside any sink."""
+"""Describe the outcomes of expectations and steady state in words, with any sink."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from iopstui.text import tied, untied
 
 
 class VerdictSink:
-    """Passes a session's events on; ``words`` gets the outcomes in words when all of a run are
-    there. ``judged`` are those of the last run."""
+    """Passes a session's events on, and prints the outcomes of a run to ``words`` once all are
+    known. ``judged`` are those of the last run."""
 
     def __init__(self, inner: EventSink, words: TextIO) -> None:
         self._inner = inner

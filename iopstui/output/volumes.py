@@ -1,4 +1,4 @@
-"""Volume classes as a list, one explained, and both as JSON."""
+"""Volume classes as a list, one class with its explanation, and both as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watch came to, in words of at most 80 columns."""
+"""Summary of a watch in at most 80 columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watch as a table of 80 columns, live: what iostat has, a row each second."""
+"""A watch as a live table of 80 columns: the columns of iostat, one row per second."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LEFT = 17 + 1 + NAME_WIDTH
 
 
 class WatchTable:
-    """Prints a row for each frame, of several disks their sum and a row for each. ``probed``: the
-    probe's latencies take the place of the awaits. ``BrokenPipeError`` is passed on."""
+    """Prints one row per frame; for several disks their sum and one row each. ``probed``: the
+    probe's latencies replace the awaits. Passes ``BrokenPipeError`` on."""
 
     def __init__(self, out: TextIO, err: TextIO, target: Target, probed: bool = False) -> None:
         self._out = out

@@ -1,4 +1,4 @@
-"""What this machine allows, what is missing, and what a crash left behind."""
+"""Check permissions and features of this machine, and look for remains of a crash."""
 
 from __future__ import annotations
 

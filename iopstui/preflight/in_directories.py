@@ -1,4 +1,4 @@
-"""A job on scratch files, in directories of its own."""
+"""Prepare a job on scratch files, in directories of its own."""
 
 from __future__ import annotations
 

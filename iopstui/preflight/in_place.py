@@ -1,4 +1,4 @@
-"""A job on the devices and files that the target is, or that the job names."""
+"""Prepare a job that works directly on the target or on the devices and files it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fio itself reads a job, once our own checks have let it."""
+"""Ask fio how it reads a job, after our own checks."""
 
 from __future__ import annotations
 

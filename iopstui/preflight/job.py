@@ -1,4 +1,4 @@
-"""From what the user asked for to a job file that fio can run on this target."""
+"""Turn a request into a job file that fio can run on the target."""
 
 from __future__ import annotations
 

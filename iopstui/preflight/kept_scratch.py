@@ -1,4 +1,4 @@
-"""A scratch directory that lasts for several fio runs and is removed whatever happens.
+"""A scratch directory for several fio runs that is always removed at the end.
 
 While a run lasts its guard would remove the directory should iopstui be killed. Between two
 runs nobody would, so a guard of its own stands by from the first to the last.

@@ -1,4 +1,4 @@
-"""What to watch when a job file says itself where it works."""
+"""Find the devices to watch when a job file names its own targets."""
 
 from __future__ import annotations
 

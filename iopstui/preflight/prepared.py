@@ -1,4 +1,4 @@
-"""A job that is ready to run, and what must be undone after it."""
+"""A job that is ready to run, with the cleanup it needs afterwards."""
 
 from __future__ import annotations
 

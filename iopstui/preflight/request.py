@@ -1,4 +1,4 @@
-"""What to run: as the user asks for it, and as a recording keeps it."""
+"""A request for a run, as the user gives it and a recording stores it."""
 
 from __future__ import annotations
 

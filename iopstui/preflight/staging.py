@@ -1,4 +1,4 @@
-"""New files of a job that names its own: made beside their places, moved there when whole.
+"""Create new files of a job next to their final paths, and move them there when complete.
 
 fio removes a file before it recreates it, and creates what it does not find. So it never gets the
 right to make anything in a directory that holds other people's files: it works in a directory of

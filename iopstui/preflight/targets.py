@@ -1,4 +1,4 @@
-"""Which target a command works on: the one that is named, or what its job names."""
+"""Choose the target of a command: the named one, or the one in its job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the checks of a promise one after another in one session, and judges each."""
+"""Run the checks of a promise one after another in one session, and judge each."""
 
 from __future__ import annotations
 

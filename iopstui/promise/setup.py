@@ -1,4 +1,4 @@
-"""From the options to a promise test that has passed every check, and what it will do, in words."""
+"""Turn options into a checked promise test, with a description of its actions."""
 
 from __future__ import annotations
 

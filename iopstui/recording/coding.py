@@ -29,7 +29,7 @@ MOST_FIGURE = 1e21
 
 
 class MalformedData(ValueError):
-    """The data does not have the form it should have."""
+    """The data does not have the expected form."""
 
 
 class ImpossibleFigure(MalformedData):
@@ -100,7 +100,8 @@ def _encoder_of_dataclass(kind: Any) -> Coder:
 
 
 class Decoder:
-    """From JSON to dataclasses, for one recording's ``layouts``. Raises ``MalformedData``.
+    """Decodes JSON to dataclasses with the ``layouts`` of one recording. Raises
+    ``MalformedData``.
 
     ``without``: fields that are not even looked at, by their dataclass, and what they are then.
     """

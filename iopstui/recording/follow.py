@@ -1,4 +1,4 @@
-"""A recording that is still being written, played while it grows."""
+"""Replay a recording while it is still being written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results made elsewhere: which files are fio's own, and what is in them."""
+"""Recognise and read result files of fio itself."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _options(data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 @dataclass(slots=True)
 class LogFile:
-    """A log beside its name's parts."""
+    """A log file with the parts of its name."""
 
     path: Path
     name: LogName

@@ -1,4 +1,4 @@
-"""A recording's file format: what stands in it, and how it is cut into chunks.
+"""The file format of a recording: its records and how it is divided into chunks.
 
 The file begins with the line ``iopstui recording 1``. Chunks follow, each with a head that says
 its kind, its time, its length and the CRC-32 of its payload, so whatever cuts the file off costs

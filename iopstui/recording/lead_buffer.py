@@ -1,4 +1,4 @@
-"""What a session keeps of its last seconds: a recording can begin before it is asked for."""
+"""A buffer of a session's last seconds, so that a recording can start in the past."""
 
 from __future__ import annotations
 

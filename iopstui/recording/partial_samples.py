@@ -1,4 +1,4 @@
-"""A recording's samples with no more in them than a report, or a table, looks at.
+"""Read only the parts of a recording's samples that a report or table needs.
 
 Most of a sample's text is fio's histogram, which is read as two columns
 (model/histogram_columns.py) and not as an object of JSON. What no report uses stays text.

@@ -1,4 +1,4 @@
-"""Reads a recording: as a stream, in bounded memory, from any of its key samples."""
+"""Read a recording as a stream, in bounded memory, from any key sample."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SampleRecord:
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """Anything else: an event of the session, a JobRun, Devices or Stopped."""
+    """A record other than a sample: an event of the session, a JobRun, Devices or Stopped."""
 
     t: float
     value: Any
@@ -53,7 +53,7 @@ Record = SampleRecord | EventRecord
 
 
 class RecordingTooShort(UsageError):
-    """There is no sample in the file: not yet, if it is still being written."""
+    """The file has no sample (or none yet, if it is still being written)."""
 
 
 @dataclass(slots=True)

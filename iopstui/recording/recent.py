@@ -1,4 +1,4 @@
-"""The recordings made last: their paths are kept in the state directory."""
+"""The most recent recordings: a list of paths in the state directory."""
 
 from __future__ import annotations
 

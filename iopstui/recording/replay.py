@@ -1,4 +1,4 @@
-"""A recording replayed: the same events as the live session gave, at any pace."""
+"""Replay a recording at any speed, with the same events as the live session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def next_speed(speed: float, up: bool) -> float:
 
 
 class ReplayFold:
-    """Turns records into the events of the live session, which made its frames the same way."""
+    """Turns records into the events of the live session, with the same code that makes frames
+    live."""
 
     def __init__(
         self,

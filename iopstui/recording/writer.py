@@ -1,4 +1,4 @@
-"""Writes a recording while it is measured, in a thread of its own.
+"""Write a recording during the measurement, in a separate thread.
 
 Every sample is in the kernel's hands as soon as it is written: a killed iopstui loses at most
 the one it was writing. Neither a slow disk nor a full one stops the session.
@@ -38,7 +38,8 @@ LEVEL = 6
 
 
 class Recorder:
-    """One file. Made in any thread; then ``put`` queues, and never blocks or raises.
+    """Writes one recording file. Create it in any thread; ``put`` queues and never blocks or
+    raises.
 
     Raises UsageError if the file exists or can't be made; it is created at once, readable for
     its owner alone.

@@ -1,4 +1,4 @@
-"""What consecutive frames of a recording add up to.
+"""Sums of consecutive frames of a recording.
 
 A report is made of blocks and of what happened between them, so blocks of one recording can be
 made beside each other (parallel.py) and are the same as if one was made after the other.

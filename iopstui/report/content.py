@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from iopstui import format as units
 from iopstui.report import experiment
 from iopstui.report.drawing.charts import Scales, charts
+from iopstui.report.drawing.experiment_charts import experiment_charts
 from iopstui.report.experiment import Experiment
-from iopstui.report.experiment_charts import experiment_charts
 from iopstui.report.markup import (
     Block,
     Bullets,

@@ -1,4 +1,4 @@
-"""A report as JSON: everything the page says, as data."""
+"""A report as JSON with all data of the page."""
 
 from __future__ import annotations
 

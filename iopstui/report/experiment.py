@@ -1,4 +1,4 @@
-"""What a report says about a sweep or a comparison: its points, conclusions, how to repeat it."""
+"""The report of a sweep or a comparison: points, conclusions, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def method(one: Experiment) -> str:
     results = one.results() if one.plan.variants else None
     if results is None or results.complete < results.least:
         return ""
-    text = method_text(one.plan)
+    text = method_text(one.plan, "shown")
     return f"{text[0].upper()}{text[1:]}."
 
 

@@ -1,4 +1,4 @@
-"""`iopstui report`: what a recording holds, to be handed on: HTML, Markdown, CSV, JSON, Parquet."""
+"""`iopstui report`: write a recording as HTML, Markdown, CSV, JSON or Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording as blocks of frames and what happened between them, segment by segment."""
+"""Fold a recording into blocks of frames and events, segment by segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The formats of a report: an entry of ``FORMATS`` is all that one takes."""
+"""The formats of a report: to add one, add an entry to ``FORMATS``."""
 
 from __future__ import annotations
 

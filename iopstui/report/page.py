@@ -1,4 +1,4 @@
-"""A report as Markdown, or as one HTML page that needs nothing else: no network, no script.
+"""A report as Markdown, or as one self-contained HTML page without network access or scripts.
 
 The page is well-formed XML too. Its Content-Security-Policy forbids whatever could load something.
 """

@@ -1,4 +1,4 @@
-"""A long recording made into blocks by several processes, each of which takes some segments.
+"""Fold a long recording into blocks in several processes, each with some of the segments.
 
 A process begins a little before its segment. That the differences which follow are the ones that
 reading everything gives is not believed but compared: where it ends, it says all that the next

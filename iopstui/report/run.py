@@ -1,4 +1,4 @@
-"""One fio run of a recording, as a report has it."""
+"""One fio run of a recording, as the report shows it."""
 
 from __future__ import annotations
 

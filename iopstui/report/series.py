@@ -1,4 +1,4 @@
-"""What charts and tables of a report show second by second."""
+"""Values per second for the charts and tables of a report."""
 
 from __future__ import annotations
 

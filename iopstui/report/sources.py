@@ -1,4 +1,4 @@
-"""What a report is made of: recordings, and results of fio with the logs that belong to them."""
+"""The inputs of a report: recordings, and fio results with their logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that a report is about, aligned: what is compared begins at the same place of every chart."""
+"""All recordings of a report, aligned so that compared ones start at the same point of a chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says about one recording: gathered in one pass, in bounded memory."""
+"""The content of a report on one recording: collected in one pass, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What may be written, what must be undone, and undoing it."""
+"""Decide what may be written, note what must be undone, and undo it."""

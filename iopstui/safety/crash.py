@@ -1,4 +1,4 @@
-"""An internal error: the user gets one sentence, the details go to a file."""
+"""Handle an internal error: show one sentence to the user and write the details to a file."""
 
 from __future__ import annotations
 

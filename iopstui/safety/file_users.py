@@ -1,4 +1,4 @@
-"""Who uses a file that is to be written: loop devices, swap, other programs; by inode."""
+"""Find users of a file before writing to it, by inode: loop devices, swap, other programs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DELETED = " (deleted)"
 
 
 class FileUsers:
-    """The users of files, as the machine is when it is first asked: a job may have hundreds of
-    thousands of files, and the programs of a machine are looked at once for all."""
+    """Users of files at the time of the first query. Programs are scanned once for all files, as
+    a job may have hundreds of thousands."""
 
     def __init__(self, devices: Mapping[str, BlockDevice], roots: Roots) -> None:
         self._devices = devices
@@ -84,8 +84,9 @@ class FileUsers:
         if one.backing is None:
             return self._fits(one.loop, real, info)
         # in an overlay whose layers can't be found by name
+        made_of = one.backing.device, one.backing.inode
         same = os.path.basename(one.path) == os.path.basename(real)
-        return (same or info.st_ino == one.backing.inode) and self._overlays.hides(one.path)
+        return (same or info.st_ino == made_of[1]) and self._overlays.hides(one.path, made_of)
 
     def _fits(self, loop: BlockDevice, real: str, info: os.stat_result) -> bool:
         """Whether a loop device could be made of the file: its name is all that is known, and

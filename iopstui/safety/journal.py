@@ -1,4 +1,4 @@
-"""Notes in the state directory: what must be undone even if iopstui is killed.
+"""Notes in the state directory of changes to undo even if iopstui is killed.
 
 A note is on disk before the change it describes, names the process that wrote it, and
 is removed when the change is undone. One whose process is gone was left by a crash. Another
@@ -123,7 +123,7 @@ def machine() -> str:
 
 @dataclass(slots=True)
 class Note:
-    """One note: ``content`` is a JSON object of the writer's."""
+    """One note in the journal: ``content`` is a JSON object chosen by its writer."""
 
     path: Path
     content: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What a killed iopstui left behind: scratch files and changed tunables."""
+"""Find the remains of a killed iopstui: scratch files and changed tunables."""
 
 from __future__ import annotations
 

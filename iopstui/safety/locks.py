@@ -1,4 +1,4 @@
-"""One iopstui at a time runs jobs on a device or file; watching is never locked out.
+"""Locks that allow one job-running iopstui per device or file; watching needs no lock.
 
 The lock is flock(2) on the file itself, of a device on the node that was named and on the kernel's
 own node of its number (a device may have many nodes): nobody can forge or redirect it, it needs no

@@ -1,4 +1,4 @@
-"""Everything below a disk's ``queue`` directory that can be written, as it was before a change.
+"""All writable settings below a disk's ``queue`` directory, saved before a change.
 
 Changing one tunable moves others: the kernel computes ``read_ahead_kb`` anew whenever it stores a
 limit (``max_sectors_kb``, ``iostats`` ...), and a scheduler that is set again has all of its
@@ -91,8 +91,8 @@ def restore_values(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class QueueSnapshot:
-    """``values`` of the files below ``directory``. ``diskseq`` tells the disk from a later one of
-    the same name (``None``: this kernel does not count disks)."""
+    """Saved ``values`` of the files below ``directory``. ``diskseq`` distinguishes the disk from
+    a later one of the same name (``None``: the kernel does not number disks)."""
 
     device: str
     diskseq: int | None

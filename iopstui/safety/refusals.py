@@ -1,4 +1,4 @@
-"""The write guard: what speaks against writing to a device or file, and holding it meanwhile.
+"""The write guard: find reasons against writing to a device or file, and reserve it.
 
 A device in use is refused, without an override. One not in use is written only if the user
 repeats its path with ``--destroy-data``.
@@ -42,7 +42,7 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 
 @dataclass(frozen=True, slots=True)
 class WriteVerdict:
-    """What speaks against writing to ``path``, in words.
+    """Reasons against writing to ``path``, in words.
 
     ``in_use``: refused whatever the user says. ``carries``: would be destroyed. ``unseen``: why it
     is unknown whether another program has it open.
@@ -176,7 +176,7 @@ def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
 
 
 class ExclusiveHold:
-    """A device held exclusively: nothing can mount it or make it swap or a RAID member."""
+    """An exclusively opened device: nobody else can mount it or use it for swap or RAID."""
 
     def __init__(self, fd: int, path: str, device: BlockDevice, roots: Roots) -> None:
         self.fd = fd
@@ -326,7 +326,10 @@ def _members(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
             yield f"{name} belongs to the mounted btrfs {printable(uuid)}"
     bcache = _bcache_members(roots)
     for name in names:
-        if name in bcache or (_directory(name, roots) / "bcache").is_dir():
+        member = (_directory(name, roots) / "bcache").is_dir()
+        # of the device that is made of its members, this is a link to one of them
+        made_of_them = name in stack.devices and stack.devices[name].layer == "bcache"
+        if name in bcache or (member and not made_of_them):
             yield f"{name} is a bcache member"
 
 

@@ -1,4 +1,4 @@
-"""The scratch directory: where jobs write when no device or file is named.
+"""The scratch directory: the place for writes if no device or file is named.
 
 It is created exclusively (mkdtemp), readable by its owner alone, and removed on every way
 out: by ``close``, by the guard of fio if iopstui dies, and after a crash of both by the next

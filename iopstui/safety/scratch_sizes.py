@@ -1,4 +1,4 @@
-"""How large a job's scratch files are."""
+"""Choose the size of a job's scratch files."""
 
 from __future__ import annotations
 

@@ -4,18 +4,22 @@ machine, too, and may be in use."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from iopstui.linux.devices.exports import served_here
 from iopstui.linux.devices.openers import Writable, exported, opened_by, writers
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_count
+from iopstui.linux.sysattr import read_bytes, read_count
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.stack import Backings, Stack
 from iopstui.model.block.usage import usage
 from iopstui.safety.file_users import FileUsers
 from iopstui.text import printable
+
+# proc_pid_status(5)
+_PROCESS = re.compile(rb"(?m)^Tgid:\t(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ def used_below(
 ) -> Iterator[str]:
     """In words who else uses what any of the devices is made of, if this machine serves it."""
     for name in names:
-        for source in _sources(name, roots):
+        # of NVMe multipath the head says the same as its hidden paths
+        for source in () if stack.devices[name].hidden else _sources(name, roots):
             for why in _users(source, stack.devices, backings, roots):
                 yield f"{name} is made of {printable(source.path)}: {why}"
 
@@ -81,4 +86,9 @@ def _is_node(one: Writable, name: str) -> bool:
 
 
 def _pid(name: str, roots: Roots) -> int | None:
-    return read_count(roots.sys / "class/block" / name.replace("/", "!") / "pid")
+    """Of the process: the kernel says which of its threads serves an nbd device."""
+    thread = read_count(roots.sys / "class/block" / name.replace("/", "!") / "pid")
+    if thread is None:
+        return None
+    found = _PROCESS.search(read_bytes(roots.proc / str(thread) / "status") or b"")
+    return int(found[1]) if found else thread

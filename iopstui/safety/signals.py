@@ -1,4 +1,4 @@
-"""Every signal that would end the process is a request to stop: nothing is left changed."""
+"""Turn every terminating signal into a request to stop, so that all changes are undone."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def stopping(stop: Callable[[int], object]) -> Iterator[None]:
 
 
 class StopSignals:
-    """For commands without a screen. From now on the first one lets fio write its last document
-    (``stop``), the second does not wait for it (``kill``)."""
+    """Stop signals of commands without a screen. The first signal lets fio write its last
+    document (``stop``); the second does not wait for it (``kill``)."""
 
     def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
         self.asked = 0

@@ -1,4 +1,4 @@
-"""The tunables of the target's disks: their values, and what prevents changing them."""
+"""The tunables of the target's disks: their values and the reasons they cannot be changed."""
 
 from __future__ import annotations
 

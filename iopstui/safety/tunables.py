@@ -1,4 +1,4 @@
-"""Changing a device's tunables while it is measured, and always restoring them.
+"""Change a device's tunables during a measurement, and always restore them.
 
 All values of a disk's queue are on disk (safety/journal.py) before the first of them is changed,
 because the kernel changes others with it (queue_snapshot.py). They are written back on every way
@@ -46,7 +46,7 @@ from iopstui.text import printable
 
 @dataclass(frozen=True, slots=True)
 class AppliedChange:
-    """One tunable changed: ``asked`` was written, the kernel now says ``now``."""
+    """One changed tunable: ``asked`` was written; the kernel now reports ``now``."""
 
     device: str
     name: str

@@ -1,4 +1,4 @@
-"""``--destroy-data``: each path is bound to the file or device that it names when it is read."""
+"""``--destroy-data``: bind each path to its device or file when the option is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SYS = Path("/sys/dev/block")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A path of ``--destroy-data``, and what it named when it was read.
+    """A path of ``--destroy-data``, bound to the file or device it named when it was read.
 
     ``real`` is the path with links followed, ``file`` the file (``None``: there was none), or
     ``number`` the block device, ``diskseq`` which of the disks that had that number. ``fd`` keeps

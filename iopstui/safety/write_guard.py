@@ -37,8 +37,8 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class GuardedJob:
-    """What one job does to which files. ``files`` are absolute; ``cwd`` is where fio runs; with
-    ``scratch`` everything must stay inside that directory."""
+    """The files of one job and its use of them. ``files`` are absolute; ``cwd`` is fio's working
+    directory; with ``scratch`` everything must stay inside that directory."""
 
     facts: JobFacts
     files: tuple[str, ...]
@@ -47,7 +47,8 @@ class GuardedJob:
 
 
 class WriteGuard:
-    """Guards the files of one job. ``close`` lets go of held devices; may be called twice."""
+    """Guards the files of one job. ``close`` releases the reserved devices and may be called
+    twice."""
 
     def __init__(self, job: GuardedJob, destroy_data: Sequence[str], roots: Roots) -> None:
         self._job = job

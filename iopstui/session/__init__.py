@@ -1,1 +1,1 @@
-"""What happens over time: runs, sampling, events. No drawing."""
+"""Run a measurement over time: runs, sampling, events. No drawing."""

@@ -1,4 +1,4 @@
-"""The runs of a session, read from disk with the first one that is asked for.
+"""The runs of a session, loaded from disk on first use.
 
 Preparing a job and following fio is half of the program: who only looks at a disk needs none of it,
 and the first frame of the screen does not wait for it.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LazyRuns:
-    """As ``Runs``, which it is given the arguments of; until ``request`` nothing runs."""
+    """Stands in for ``Runs`` with the same arguments; loads it at the first ``request``."""
 
     def __init__(self, *arguments: Any) -> None:
         self._arguments = arguments

@@ -1,4 +1,4 @@
-"""Creating a session as the options ask for it."""
+"""Create a session from the options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where iopstui itself runs: away from the CPUs that are measured, where there are others.
+"""Keep iopstui off the measured CPUs where other CPUs are available.
 
 fio must not inherit any of it: it is started inside ``unpinned``, by the one thread that keeps
 its priority.
@@ -49,7 +49,7 @@ def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozense
 
 
 class OwnCpus:
-    """The CPUs and priority of iopstui's own threads.
+    """Sets the CPUs and priority of iopstui's own threads.
 
     ``cpus`` None: chosen for each job, see ``for_job``; empty: never confined. ``nice`` (0 to 19)
     is the priority of all threads but the session's, which must read the kernel in time.

@@ -1,4 +1,4 @@
-"""Recordings of some of a session's time: around the moments that triggers fire."""
+"""Record parts of a session: the time around each trigger."""
 
 from __future__ import annotations
 

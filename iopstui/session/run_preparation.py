@@ -1,4 +1,4 @@
-"""Before a run: its job is examined, what it may write is counted, its scratch is made."""
+"""Prepare a run: examine its job, count its possible writes, create its scratch files."""
 
 from __future__ import annotations
 

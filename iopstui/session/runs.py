@@ -1,4 +1,4 @@
-"""The runs of a session: prepares a job, starts fio, follows its documents, reports its end."""
+"""The runs of a session: prepare a job, start fio, follow its documents, report its end."""
 
 from __future__ import annotations
 

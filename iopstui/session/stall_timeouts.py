@@ -1,5 +1,4 @@
-"""How long a run that shows nothing is waited for: while files are laid out, and until fio's first
-document."""
+"""Timeouts for a silent run: during layout, and until fio's first document."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from iopstui.session.tick.context import Context
 
 
 class StallTimeouts:
-    """With one run."""
+    """Watches one run for stalls."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -1,4 +1,4 @@
-"""A run that is ready and waits for the word to start."""
+"""A prepared run that waits for the signal to start."""
 
 from __future__ import annotations
 

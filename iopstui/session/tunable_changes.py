@@ -1,4 +1,4 @@
-"""Changes the tunables of the disks under a session's target, reports it, and restores them."""
+"""Change the tunables of the disks below the target, report the changes, and restore them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from iopstui.session.tick.sampling import Sampling
 
 
 class TunableChanges:
-    """``requests`` are those of the command line. Used in the session's thread alone."""
+    """Changes tunables during a session. ``requests`` come from the command line. Use it only in
+    the session's thread."""
 
     def __init__(
         self, context: Context, sampling: Sampling, requests: Sequence[TunableRequest]

@@ -1,4 +1,4 @@
-"""A watch: a session without a job whose events are folded as they come, whoever reads them."""
+"""A watch: a session without a job that folds its events as they arrive."""
 
 from __future__ import annotations
 

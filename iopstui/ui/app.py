@@ -67,6 +67,8 @@ Told = tuple[Target, list[RunRow], list[MarkInterval]]
 
 ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
 """How the footer writes keys that have signs."""
+NAMES = {"esc": "escape", "pgup": "pageup", "pgdn": "pagedown"}
+"""Textual's names of keys that are written shorter."""
 
 
 class PlainScrollBar(ScrollBarRender):
@@ -421,7 +423,7 @@ class IopstuiApp(KeysInOrder):
         }
         # "Enter" is "enter"; of letters the capital is another key
         plain = message.shown if len(message.shown) == 1 else message.shown.lower()
-        name = known.get(message.shown, known.get(plain, plain))
+        name = known.get(message.shown, known.get(plain, NAMES.get(plain, plain)))
         character = message.shown if len(message.shown) == 1 else None
         self.post_message(events.Key(name, character))
 

@@ -43,7 +43,9 @@ from iopstui.ui.parts.replay import REPLACED, ReplayKeys
 from iopstui.ui.start import put_last
 from iopstui.ui.state.live import LiveState
 
-NO_EXPERIMENTS = "options of a job are varied on one host: iopstui sweep, iopstui compare"
+NO_EXPERIMENTS = (
+    "sweeps over options and comparisons run on one host: iopstui sweep, iopstui compare"
+)
 OLD_S = 2.0
 """After so long without a second the screen says anew how old its data are."""
 LOOK_EVERY, MANY, SELDOM = 2, 100, 10
@@ -169,7 +171,7 @@ class FleetApp(IopstuiApp):
             runs.kill()
             return
         if self.fleet.running:
-            self.port.say("info", "stopping all hosts, then leaving; again: at once")
+            self.port.say("info", "stopping all hosts, then quitting; again: quit now")
         await super().action_quit()
 
     def exit_code(self) -> int:

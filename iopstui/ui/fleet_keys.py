@@ -20,7 +20,7 @@ from iopstui.ui.parts.view import ViewKeys
 FLEET_PARTS: tuple[type[Part], ...] = (
     JobKeys, ViewKeys, KernelKeys, PanelKeys, PictureKeys, LeaveKeys,
 )  # fmt: skip
-HELP = "Keys of many hosts (iopstui fleet HOSTS)"
+HELP = "Keys of the fleet screen (iopstui fleet HOSTS)"
 FLEET_ONLY = (*FleetKeys.ACTIONS, *SweepKeys.ACTIONS)
 FLEET_ACTIONS = (
     *FLEET_ONLY,

@@ -731,7 +731,7 @@ def new_disk(pattern: str, before: set[str]) -> str:
 def bcache(build: Build, mount: bool) -> tuple[str, str, str]:
     needs("make-bcache", modules=("bcache",))
     back, cache = build.disk("back"), build.disk("cache", 128 * MIB)
-    sh("make-bcache", "-B", back, "-C", cache)
+    sh("make-bcache", "--bucket", "64k", "-B", back, "-C", cache)
     before = disks("bcache*")
     for node in (cache, back):
         write("/sys/fs/bcache/register", node)

@@ -50,7 +50,14 @@ def test_every_job_the_documents_ask_for_is_there() -> None:
     kingsoft = {f"ksyun-qd1-{rw}" for rw in ("randwrite", "randread", "randrw")} | {
         f"ksyun-qd32-{rw}" for rw in ("randwrite", "randread", "randrw", "write", "read", "rw")
     }
-    others = {"essd-1m-iops", "measuring-iops", "azure-write", "azure-read", "azure-readwrite"}
+    others = {
+        "essd-1m-iops",
+        "optane-qd8",
+        "measuring-iops",
+        "azure-write",
+        "azure-read",
+        "azure-readwrite",
+    }
     vng = {"vng-randrw", "vng-randread", "vng-randwrite"}
     plain = {"mixed-4k", "precondition", "promise", "randread-4k", "randwrite-4k", "seqread-1m",
              "seqwrite-1m"}  # fmt: skip

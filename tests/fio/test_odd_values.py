@@ -25,6 +25,12 @@ def test_a_time_below_zero(option: str) -> None:
     assert refused(option) == (f"{option} is negative, which fio takes for an endless time.")
 
 
+@pytest.mark.parametrize("value", ["1e1", "1E400", "0x10", "2.5e3", "1e-3"])
+def test_a_time_in_a_notation_that_fio_misreads(value: str) -> None:
+    assert f"ramp_time={value}" in refused(f"ramp_time={value}")
+    refuse_odd_values(effective("[a]\nruntime=2.5\nramp_time=1m\nthinktime=0x10\n"), 8 * GIB)
+
+
 @pytest.mark.parametrize("memory", [None, 8 * GIB])
 def test_memory_below_zero(memory: int | None) -> None:
     assert "lockmem=-1 is negative" in refused("lockmem=-1", memory=memory)

@@ -11,6 +11,9 @@ from iopstui.linux.devices.mounts import parse_mountinfo
 from iopstui.linux.devices.openers import identity
 from iopstui.linux.devices.overlays import Overlays, parse_layers
 
+NONE = (0, 0), 1
+"""A file that no name leads to."""
+
 
 def mounted(point: str, options: str, root: str = "/") -> Overlays:
     return Overlays(
@@ -61,10 +64,25 @@ def test_files_are_found_by_number(tmp_path: Path) -> None:
     found = mounted("/nowhere", f"upperdir={tmp_path}/link,lowerdir=relative")
     assert found.files("/nowhere/img") == {identity((tmp_path / "u/img").stat())}
     assert found.files("/nowhere/none") == set()
-    assert not found.hides("/nowhere/img")
+    assert not found.hides("/nowhere/img", NONE)
 
 
 @pytest.mark.parametrize("upper", ["u", "/of/another/namespace"])
 def test_an_upper_directory_that_no_name_leads_to(upper: str) -> None:
     found = mounted("/m", f"upperdir={upper},lowerdir=/l")
-    assert found.hides("/m/img") and not found.hides("/img")
+    assert found.hides("/m/img", NONE) and not found.hides("/img", NONE)
+
+
+def test_what_is_mounted_over_an_overlay_is_not_in_it(tmp_path: Path) -> None:
+    """As a volume in a container: the overlay at / hides nothing of it."""
+    image = tmp_path / "img"
+    image.write_text("")
+    file = identity(image.stat())
+    lines = "30 1 0:50 / / rw - overlay overlay rw,upperdir=/of/another/namespace,lowerdir=/l\n"
+    volume = f"31 30 8:1 / {tmp_path} rw - ext4 /dev/sda1 rw\n"
+    assert Overlays(parse_mountinfo(lines)).hides(str(image), file)
+    assert not Overlays(parse_mountinfo(lines + volume)).hides(str(image), file)
+    # where the path means another file than the kernel's, or the volume is another namespace's
+    assert Overlays(parse_mountinfo(lines + volume)).hides(str(image), NONE)
+    elsewhere = parse_mountinfo(volume, elsewhere=True)
+    assert Overlays([*parse_mountinfo(lines), *elsewhere]).hides(str(image), file)

@@ -149,7 +149,7 @@ def test_what_is_of_a_moment_is_gone_in_the_end() -> None:
     assert {name for name in before if name not in after} == {
         "iopstui_disk_in_flight", "iopstui_fio_percentile_seconds", "iopstui_fio_failed_rows",
         "iopstui_fio_progress_ratio", "iopstui_pressure_some_ratio", "iopstui_pressure_full_ratio",
-        "iopstui_throttled_ratio",
+        "iopstui_throttled_ratio", "iopstui_memory_some_ratio", "iopstui_memory_full_ratio",
     }  # fmt: skip
     assert all(after[n].samples == one.samples for n, one in before.items()
                if one.kind in ("counter", "histogram"))  # fmt: skip

@@ -145,6 +145,16 @@ def test_bcache_members(tree: Tree, blank: object) -> None:
         assert verdict(tree, name).in_use == (f"{name} is a bcache member",)
 
 
+def test_the_device_that_is_made_of_bcache_members_is_none(tree: Tree, blank: object) -> None:
+    member = tree.disk("sda", VIRTUAL, "8:0")
+    top = tree.disk("bcache0", VIRTUAL, "252:0")
+    (member / "bcache").mkdir()
+    (top / "bcache").symlink_to(member / "bcache")
+    tree.stacked(member, top)
+    assert verdict(tree, "bcache0").in_use == ()
+    assert "sda is a bcache member" in verdict(tree, "sda").in_use
+
+
 def test_zfs_members_while_zfs_is_loaded(tree: Tree, blank: dict[str, Signatures]) -> None:
     tree.disk("vdb", VIRTUAL, "254:16")
     blank["/dev/vdb"] = Signatures(("a signature (zfs_member)",), ("zfs_member",))
@@ -313,6 +323,61 @@ def test_programs_that_have_it_open_for_writing(tree: Tree) -> None:
         (tree.roots.proc / pid / "fd").mkdir()
         (tree.roots.proc / pid / "fd/3").symlink_to(node)
     assert writers(["/dev/vdb"], tree.roots) == (f"qemu? (pid {own + 1}) has it open for writing",)
+
+
+@pytest.mark.parametrize(
+    ("target", "others", "counts"),
+    [("sda1", ("sda", "dm-0", "dm-1"), True), ("sda", ("sda1", "dm-0"), True),
+     ("dm-0", ("sda1", "sda", "dm-1"), True), ("dm-1", ("dm-0",), True),
+     ("sda2", ("sda1", "dm-0", "sdb"), False)],
+)  # fmt: skip
+def test_programs_that_have_what_lies_below_above_or_beside_it_open(
+    tree: Tree, blank: object, target: str, others: tuple[str, ...], counts: bool
+) -> None:
+    """dm-0 and dm-1 are two tables of device-mapper on sda1."""
+    disk = tree.disk("sda", VIRTUAL, "8:0")
+    part = tree.partition(disk, 1, "8:1")
+    tree.partition(disk, 2, "8:2")
+    tree.disk("sdb", VIRTUAL, "8:16")
+    for number in (0, 1):
+        tree.stacked(
+            part, tree.disk(f"dm-{number}", VIRTUAL, f"253:{number}", dm__name=f"d{number}")
+        )
+    process = str(os.getpid() + 1)
+    tree.proc(f"{process}/comm", "qemu\n")
+    tree.proc(f"{process}/fdinfo/3", "flags:\t0100002\nmnt_id:\t41\n")
+    (tree.roots.proc / process / "fd").mkdir()
+    link = tree.roots.proc / process / "fd/3"
+    for other in others:
+        link.unlink(missing_ok=True)
+        link.symlink_to(f"/dev/{other}")
+        found = verdict(tree, target).in_use
+        assert any("open for writing" in why for why in found) is counts, other
+
+
+def test_start_and_size_of_partitions_tell_which_overlap(tree: Tree, blank: object) -> None:
+    disk = tree.disk("sda", VIRTUAL, "8:0", size=99999)
+    for number, start in ((1, "2048"), (2, "3071"), (3, "3072")):
+        tree.attributes(tree.partition(disk, number, f"8:{number}", size=1024), start=start)
+    tree.proc("self/mountinfo", "25 1 8:1 / /srv rw - ext4 /dev/sda1 rw\n")
+    assert read_devices(tree.roots)["sda2"].start == 3071 * 512
+    assert "sda1 is mounted at /srv" in verdict(tree, "sda2").in_use[0]
+    assert verdict(tree, "sda3").in_use == ()
+
+
+def test_a_loop_device_s_file_below_an_overlay(tree: Tree, tmp_path: Path) -> None:
+    """The kernel's number of the file in the overlay is not that of the one in its layer."""
+    upper, merged = tmp_path / "upper", tmp_path / "merged"
+    for place in (upper, merged):
+        place.mkdir()
+        (place / "img").write_text("")
+    tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file=f"{merged}/img")
+    image = str(upper / "img")
+    check_file_write(image, image, read_devices(tree.roots), tree.roots)
+    tree.proc("self/mountinfo", f"30 1 0:50 / {merged} rw - overlay overlay rw,lowerdir=/none,"
+                                f"upperdir={upper},workdir=/none\n")  # fmt: skip
+    with pytest.raises(Refused, match="loop0 uses it"):
+        check_file_write(image, image, read_devices(tree.roots), tree.roots)
 
 
 def test_a_directory_passes_and_a_file_needs_its_path(tree: Tree, tmp_path: Path) -> None:

@@ -109,3 +109,20 @@ def test_a_file_on_a_server_is_not_looked_at(tree: Tree, tmp_path: Path) -> None
     assert reasons(tree, "nbd0")
     tree.proc(f"{PID}/mountinfo", f"41 1 0:40 / {tmp_path} rw - nfs4 server:/srv rw\n")
     assert reasons(tree, "nbd0") == ()
+
+
+def test_the_thread_that_serves_it_is_of_the_program_that_has_it_open(
+    tree: Tree, tmp_path: Path
+) -> None:
+    """The kernel's number is that of a thread, which /proc does not list."""
+    image = tmp_path / "image"
+    image.write_text("")
+    opened(tree, str(image), "/dev/nbd0")
+    thread = str(int(PID) + 7)
+    tree.sys("class/block/nbd0/pid", f"{thread}\n")
+    assert any("qemu-nbd" in why for why in reasons(tree, "nbd0"))
+    tree.proc(f"{thread}/status", f"Name:\tqemu-nbd\nTgid:\t{PID}\nPid:\t{thread}\n")
+    (tree.roots.proc / thread / "fd").symlink_to(tree.roots.proc / PID / "fd")
+    assert reasons(tree, "nbd0") == ()
+    tree.proc("swaps", f"Filename Type\n{image} file 1 0 -2\n")
+    assert reasons(tree, "nbd0") == (f"nbd0 is made of {image}: it is used as swap",)

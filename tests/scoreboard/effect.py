@@ -175,9 +175,14 @@ def read_delays(root: int) -> dict[int, int]:
 def most_delayed(marks: Sequence[tuple[float, Mapping[int, int]]]) -> float:
     """The largest mean part of the time, from one (time, delays) to the next, that jobs waited."""
     most = 0.0
-    for (then, before), (now, after) in pairwise(marks):
+    for place, (now, after) in enumerate(marks):
+        # events that are taken late come in one go
+        earlier = [mark for mark in marks[:place] if now - mark[0] > 0.5]
+        if not earlier:
+            continue
+        then, before = earlier[-1]
         grown = [after[pid] - before[pid] for pid in after if pid in before]
-        if grown and now - then > 0.5:
+        if grown:
             most = max(most, sum(grown) / len(grown) / (now - then) / 1e9)
     return most
 

@@ -13,12 +13,7 @@ from effect import parse_disk
 from scenario import Action, Bench, Beside, Recipe
 from settings import group2
 
-HOG = """
-import os, sys
-os.sched_setaffinity(0, {int(sys.argv[1])})
-while True:
-    pass
-"""
+HOG = "while :; do :; done"
 # file pages are reclaimed and read again, for ever
 GREEDY = """
 import os, sys
@@ -73,7 +68,7 @@ def start_hogs(*cpus: int) -> Action:
 
     def act(bench: Bench) -> None:
         for cpu in cpus:
-            process = subprocess.Popen([sys.executable, "-c", HOG, str(cpu)])
+            process = subprocess.Popen(["taskset", "-c", str(cpu), "sh", "-c", HOG])
             bench.stack.callback(_end, process)
 
     return act

@@ -186,7 +186,7 @@ def two_limits(below: Recipe, riops: int, rbps: int) -> Recipe:
 
 
 def limited_below(upper: Recipe) -> Recipe:
-    """A stack of two whose lower device has a limit of 400 reads/s for the session's group, by
+    """A stack of two whose lower device has a limit of 100 reads/s for the session's group, by
     whichever version there is."""
 
     def make(bench: Bench) -> str:
@@ -197,10 +197,10 @@ def limited_below(upper: Recipe) -> Recipe:
         bench.node = f"/dev/{name}"
         try:
             group = _group1(bench, "blkio")
-            bench.limits, limit = group / "blkio.throttle.read_iops_device", "400"
+            bench.limits, limit = group / "blkio.throttle.read_iops_device", "100"
         except Absent:
             group = group2(bench, "io")
-            bench.limits, limit = group / "io.max", "riops=400"
+            bench.limits, limit = group / "io.max", "riops=100"
         set_limit(limit)(bench)
         bench.groups.append(group)
         bench.node = node

@@ -307,7 +307,7 @@ async def test_knobs_wait_until_the_key_rests_then_restart_with_a_mark() -> None
         fake = await running(app, pilot)
         before = len(fake.calls)
         await pilot.press("right_square_bracket", "right_square_bracket")
-        assert shows(app, "iodepth 128: the job is restarted")
+        assert shows(app, "iodepth 128: restarting the job")
         assert len(fake.calls) == before
         app.jobs.apply_knob()
         await settle(pilot)
@@ -342,7 +342,7 @@ async def test_knobs_without_a_job_are_kept_for_the_next_run() -> None:
         await settle(pilot)
         await pilot.press("right_square_bracket")
         await settle(pilot)
-        assert shows(app, "iodepth 2 from the next run on")
+        assert shows(app, "iodepth 2 applies to the next run")
         await pilot.press("r")
         await settle(pilot)
         assert app.fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "2"})  # type: ignore[attr-defined]
@@ -378,7 +378,7 @@ async def test_a_target_without_block_device_says_so() -> None:
     app = make(fakes.FakeController(target=fakes.ON_TMPFS))
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        assert shows(app, "tmpfs has no block device: the kernel counts no disk I/O for it.")
+        assert shows(app, "tmpfs has no block device: no disk figures.")
         assert shows(app, "no block device to compare with")
 
 
@@ -630,7 +630,7 @@ async def test_between_two_runs_a_knob_still_turns_the_one_that_comes() -> None:
         fake.finish(interrupted=True)
         await settle(pilot)
         await pilot.press("right_square_bracket")
-        assert shows(app, "iodepth 128: the job is restarted with it")
+        assert shows(app, "iodepth 128: restarting the job")
         app.jobs.apply_knob()
         fake.begin("randrw 4k QD 64 × 2 jobs")
         await settle(pilot)
@@ -712,7 +712,7 @@ async def test_before_the_first_run_a_knob_begins_at_what_the_job_file_says() ->
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("right_square_bracket")
-        assert shows(app, "iodepth 64 from the next run on")
+        assert shows(app, "iodepth 64 applies to the next run")
         await pilot.press("b")
         await settle(pilot)
         assert app.screen.query_one(OptionList).highlighted == 3

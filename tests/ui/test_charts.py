@@ -19,7 +19,9 @@ FLAT = Scale(0.0, 100.0)
 
 
 def words(rows: list[charts.Row]) -> list[str]:
-    return ["".join(text for text, _ in row) for row in rows]
+    """The rows without the grid, which has a sign of its own in each charset."""
+    lines = ["".join(text for text, _ in row) for row in rows]
+    return [line.replace(UTF8.grid, " ").replace(ASCII.grid, " ") for line in lines]
 
 
 def draw(

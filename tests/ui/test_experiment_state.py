@@ -41,7 +41,7 @@ def test_the_message_counts_what_was_begun(plan: Plan, what: str) -> None:
     state = LiveState()
     for event in [*told(plan, 2), ExperimentFinished(99.0, 2, plan.points, interrupted=True)]:
         state.apply(event)
-    assert state.log.entries[-1].text == f"interrupted: 2 of {what} are measured"
+    assert state.log.entries[-1].text == f"interrupted: 2 of {what} measured"
 
 
 def test_runs_of_one_point_are_one_row_and_a_failed_one_is_told() -> None:
@@ -131,7 +131,7 @@ def test_no_verdict_before_the_end() -> None:
     state = folded(told(COMPARE, 4))
     results = state.results()
     assert results is not None and results.complete == 2
-    assert state.words() == ["2 of 4 repeats are complete: the result comes at the end"]
+    assert state.words() == ["2 of 4 repeats are complete; the result follows at the end"]
     state = folded([*told(COMPARE, 8), ExperimentFinished(99.0, 8, 8)])
     assert any(
         "at least 5 repeats are needed to claim a difference; measured: IOPS +" in line

@@ -211,7 +211,7 @@ async def test_t_runs_what_decides_the_finding() -> None:
         fake = await running(app, pilot)
         await pilot.press("t")
         await settle(pilot)
-        assert shows(app, "no finding needs a run to decide it")
+        assert shows(app, "no finding needs a test run")
         fake.sink(FindingReported(fake.second, IN_DOUBT))
         fake.tick(1)
         await settle(pilot)

@@ -206,9 +206,9 @@ async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
         assert " 300µs " in row and " 71 " in row and "runs" in row
         await pilot.press("down", "down", "enter")
         await until(pilot, lambda: shows(app, "node03 /mnt/shared on nvme0n1"))
-        assert runs.details == [("node03", True)] and shows(app, "its lines have no CPUs")
+        assert runs.details == [("node03", True)] and shows(app, "no CPU figures")
         await pilot.press("r")
-        assert shows(app, "Esc goes back to all")
+        assert shows(app, "Esc returns to all")
         await pilot.press("escape")
         await until(pilot, lambda: shows(app, "3 of 4 hosts"))
         assert runs.details[-1] == ("node03", False)
@@ -322,11 +322,11 @@ async def test_without_a_job_the_kernel_s_side_is_shown() -> None:
         runs.play(8, watching=True)
         await settle(pilot)
         text = screen_text(app)
-        assert "no job: the hosts' disks are watched" in text and "r runs" not in text
+        assert "no job: watching the hosts' disks" in text and "r runs" not in text
         (row,) = [line for line in text.splitlines() if line.startswith("│ node04")]
         assert " 300µs " in row
         await pilot.press("r")
-        assert shows(app, "this fleet is watched without a job")
+        assert shows(app, "no job in this session")
 
 
 async def test_a_recording_is_played_and_looked_through() -> None:
@@ -439,7 +439,7 @@ async def test_between_two_runs_the_disks_are_watched_and_the_run_s_end_stays_sa
         await settle(pilot)
         text = screen_text(app)
         assert "4 of 4 hosts watched" in text and "hosts 4  no job runs" in text
-        assert "run 1: 34.0k IOPS" in text and "these are the last second's figures" in text
+        assert "run 1: 34.0k IOPS" in text and "figures of its last second" in text
         inner = [line.strip("│ ") for line in text.splitlines()]
         rows = {line.split()[0]: line for line in inner if line.startswith("node")}
         # no p99 without a job, and its column stays

@@ -62,7 +62,7 @@ async def test_the_form_begins_one_and_its_page_fills_up() -> None:
         assert shows(app, "it needs 4 points, but there is 1 point")
         # it goes on without its page, and nothing disturbs it
         await pilot.press("escape", "right_square_bracket", "K")
-        await until(pilot, lambda: shows(app, "must not be disturbed: x stops it"))
+        await until(pilot, lambda: shows(app, "is running; x stops it"))
         assert runs.asked == 0 and shows(app, "show the sweep") and shows(app, "rests")
         await pilot.press("r")
         assert runs.stops == 1
@@ -97,6 +97,26 @@ async def test_an_axis_of_the_command_line_is_run_at_once_and_one_host_has_none(
         await pilot.press("w")
         assert "needs two hosts or more" in screen_text(alone)
         assert not any("Sweep" in title for title, *_ in alone.actions.palette("dashboard"))
+
+
+async def test_the_mouse_over_a_point_shows_its_values_and_a_click_does_a_key() -> None:
+    app, runs = made(four())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        runs.tell(swept(1, 2, 4))
+        await settle(pilot)
+        await pilot.press("w")
+        await until(pilot, lambda: shows(app, "─ Points ─"))
+        rows = screen_text(app).split("\n")
+        x, y = next((row.rindex("o"), y) for y, row in enumerate(rows) if y > 3 and "o" in row)
+        await pilot.hover(offset=(x, y))
+        await until(pilot, lambda: shows(app, "hosts: "))
+        assert " IOPS ─" in screen_text(app).split("\n")[2]
+        await pilot.hover(offset=(2, 33))
+        await until(pilot, lambda: not shows(app, "hosts: "))
+        page, foot = app.screen, screen_text(app).split("\n")[-1]
+        await pilot.click(offset=(foot.index("Esc"), 35))
+        await until(pilot, lambda: app.screen is not page)
 
 
 SCENES = {"120x36-24-hosts": (120, 36)}

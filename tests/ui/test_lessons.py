@@ -81,7 +81,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         await settle(pilot)
         assert shows(app, "3 s of 5 s")
         await measured(session, pilot, 3)
-        assert shows(app, "measured: ") and shows(app, "Enter: go on with the lesson")
+        assert shows(app, "measured: ") and shows(app, "Enter: continue the lesson")
         assert not shows(app, "press r to run it again")
         await press(pilot, "enter", "enter")
         assert session.requests[-1].knobs == (("rq_affinity", "2"),)
@@ -96,7 +96,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         assert session.back == [(("rq_affinity", "1"),)]
         await press(pilot, "enter")
         assert isinstance(app.screen, Dashboard) and app.screen.tab == 0
-        assert shows(app, "the lesson is over") and shows(app, "r runs mixed-4k")
+        assert shows(app, "lesson finished") and shows(app, "r runs mixed-4k")
         assert app.jobs.overrides == {"bs": "8k"} and app.jobs.job == "mixed-4k"
         await press(pilot, "r")
         assert session.calls[-1] == ("run", "mixed-4k", {"bs": "8k"})
@@ -114,7 +114,7 @@ async def test_what_was_read_can_be_read_again_and_answers_stay() -> None:
         await press(pilot, "left")
         assert shows(app, "this is the first page")
         await press(pilot, "right", "enter")
-        assert shows(app, "no answer yet (a, b); Enter again goes on without one")
+        assert shows(app, "no answer yet (a, b); Enter again skips the question")
         await press(pilot, "a", "b", "a", "enter")
         assert shows(app, "page 3 of 6")
         await press(pilot, "left")
@@ -156,7 +156,7 @@ async def test_keys_that_would_disturb_say_so() -> None:
             assert not shows(app, "a lesson is running")
         await press(pilot, "enter", "enter", "enter", "enter")
         session.tick(2)
-        await held("a lesson is running, which that would disturb: Esc stops the run")
+        await held("a lesson is running: Esc stops the run")
         await measured(session, pilot)
         await held("Esc leaves it")
 
@@ -205,10 +205,10 @@ async def test_a_lesson_that_was_left_goes_on_where_it_was() -> None:
         await measured(session, pilot)
         await press(pilot, "enter", "escape")
         assert isinstance(app.screen, Dashboard)
-        assert shows(app, "left the lesson on page 4 of 6: l goes on with it")
+        assert shows(app, "left the lesson on page 4 of 6; l continues it")
         session.mark("rq_affinity 2 → 1")
         await settle(pilot)
-        assert shows(app, "left the lesson on page 4 of 6: l goes on with it")
+        assert shows(app, "left the lesson on page 4 of 6; l continues it")
         await press(pilot, "a", "enter")
         session.mark("rq_affinity 1 → 2")
         await settle(pilot)
@@ -296,7 +296,7 @@ async def test_the_palette_offers_what_a_lesson_allows() -> None:
 
     async with app.run_test(size=MIDDLE) as pilot:
         await ready(app, pilot)
-        assert titles() == {"Go on with the lesson", "Leave the lesson", "Messages", "Quit"}
+        assert titles() == {"Continue the lesson", "Leave the lesson", "Messages", "Quit"}
         await press(pilot, "enter", "enter", "enter", "enter")
         assert {"Stop the lesson's run", "Mark this moment"} < titles()
         assert not {"Choose a job", "Block size", "Sweep", "Lessons"} & titles()
@@ -361,7 +361,7 @@ def test_a_page_is_markdown_with_its_tables_between() -> None:
 def test_an_answer_is_judged_in_words() -> None:
     said = ShownParagraph("You said a).")
     page = ShownPage("explain", "e", "E", (said,), 1, 1)
-    for correct, words in ((True, "> **Right.** You"), (False, "> **Not so.** You"),
+    for correct, words in ((True, "> **Right.** You"), (False, "> **Wrong.** You"),
                            (None, "> You")):  # fmt: skip
         verdict = AnswerVerdict("q", "a", (), correct, said.text)
         assert words in str(page_parts(page, [verdict], UTF8)[0])

@@ -36,7 +36,7 @@ async def test_a_wrong_option_is_mended_in_the_same_field() -> None:
         await pilot.press("up", "down", "ctrl+u")
         assert "fio has no option" not in said(app)
         await enter(pilot, "iodepth=8")
-        assert app.jobs.overrides == {"iodepth": "8"} and shows(app, "iodepth=8: the job is")
+        assert app.jobs.overrides == {"iodepth": "8"} and shows(app, "iodepth=8: restarting")
 
 
 async def test_names_are_completed_and_what_was_typed_comes_back() -> None:

@@ -46,7 +46,7 @@ async def test_g_lays_the_newest_two_over_each_other_and_the_list_chooses_others
         await pilot.press("g")
         await settle(pilot)
         text = screen_text(app)
-        assert all(f"run {step}" in text for step in newest) and "from each beginning" in text
+        assert all(f"run {step}" in text for step in newest) and "aligned at their starts" in text
         await pilot.press("v", "enter", "down", "down", "enter")
         await settle(pilot)
         other = app.state.runs.rows[-3].step
@@ -58,7 +58,7 @@ async def test_g_lays_the_newest_two_over_each_other_and_the_list_chooses_others
         assert f"run {other} " in screen_text(app)
         await pilot.press("g")
         await settle(pilot)
-        assert not app.dashboard.overlay.on and "from each beginning" not in screen_text(app)
+        assert not app.dashboard.overlay.on and "aligned at their starts" not in screen_text(app)
 
 
 async def test_one_run_can_lie_over_none() -> None:
@@ -67,4 +67,4 @@ async def test_one_run_can_lie_over_none() -> None:
         await demonstration(app, pilot, 0)
         await pilot.press("g")
         await settle(pilot)
-        assert shows(app, "two runs are needed")
+        assert shows(app, "an overlay needs two runs")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -87,7 +88,7 @@ def test_one_direction_needs_no_total() -> None:
     [
         ((), "no job: press r to run mixed-4k, j to choose"),
         ((STARTED,), "fio is starting"),
-        ((replace(STARTED, phase="layout"),), "creating the file"),
+        ((replace(STARTED, phase="layout"),), "creating the scratch file"),
         (
             (
                 replace(STARTED, phase="layout"),
@@ -95,16 +96,16 @@ def test_one_direction_needs_no_total() -> None:
             ),
             "1 GiB of 4 GiB (25 %)",
         ),
-        ((STARTED, ready(2, flags=frozenset({RAMP}))), "ramp: fio warms up"),
+        ((STARTED, ready(2, flags=frozenset({RAMP}))), "ramp: fio is warming up"),
         (
             (STARTED, ready(2), ready(5, fio=False, flags=frozenset({LATE}), age=3.2)),
-            "late: fio has not reported for 3.2 s",
+            "late: no report from fio for 3.2 s",
         ),
         (
             (STARTED, ready(2, flags=frozenset({NO_LATENCY}))),
             "this job measures no latency (gtod_reduce)",
         ),
-        ((STARTED, ready(2), StepFinished(3, 1, 0, "", False)), "the last second's figures"),
+        ((STARTED, ready(2), StepFinished(3, 1, 0, "", False)), "figures of its last second"),
         ((StepFinished(3, 1, 2, "fio is too old.", False),), "the job did not start"),
         ((STARTED, StepFinished(3, 1, 1, "died", False)), "ended before fio reported"),
     ],
@@ -135,9 +136,9 @@ def test_figures_of_a_run_that_is_over_are_not_those_of_this_second() -> None:
 
 def test_a_message_is_told_whole_before_the_own_cost() -> None:
     found, cost = state(), OwnCost(1.5, 0.0)
-    found.say("info", "two runs are needed to lay them over each other")
+    found.say("info", "an overlay needs two runs, which must have ended")
     line = bars.message_line(found, None, cost, 72, UTF8)
-    assert "lay them over each other" in text([line]) and "% CPU" not in text([line])
+    assert "overlay" in text([line]) and "% CPU" not in text([line])
     assert "% CPU" in text([bars.message_line(found, None, cost, 120, UTF8)])
     at = fakes.frame(3)
     frozen = text([bars.message_line(state(), at, cost, 80, UTF8)])
@@ -177,14 +178,14 @@ def test_a_disk_that_goes_and_comes_is_said() -> None:
     for event in (away, ready(4, fio=False), ready(5, fio=False)):
         found.apply(event)
     said = [entry.text for entry in found.log.entries if "nvme0n1" in entry.text]
-    assert len(said) == 2 and said[1] == "nvme0n1 is there again"
+    assert len(said) == 2 and said[1] == "nvme0n1 is back"
 
 
 def test_recorded_gtod_reduce_and_ramp_are_recognised() -> None:
     gtod = state(STARTED, *(FrameReady(f.t + 1, f) for f in recorded_frames("gtod")[:3]))
     assert "measures no latency (gtod_reduce)" in fio(gtod)
     ramp = state(STARTED, *(FrameReady(f.t + 1, f) for f in recorded_frames("ramp")[:2]))
-    assert "ramp: fio warms up" in fio(ramp)
+    assert "ramp: fio is warming up" in fio(ramp)
     real = state(STARTED, *(FrameReady(f.t + 1, f) for f in recorded_frames("randread")[:3]))
     assert "read" in fio(real) and "–" not in fio(real)
 
@@ -221,9 +222,9 @@ def test_kernel_panel_has_a_row_for_each_device_below() -> None:
 def test_kernel_panel_says_why_there_is_nothing() -> None:
     shown = text(kernel_panel.rows(state(), fakes.ON_TMPFS, 80, 6, UTF8))
     assert "tmpfs has no block device" in shown
-    assert "needs two" in text(kernel_panel.rows(state(), fakes.ON_DISK, 80, 6, UTF8))
+    assert "need two" in text(kernel_panel.rows(state(), fakes.ON_DISK, 80, 6, UTF8))
     gone = state(ready(2, tree=()))
-    assert "no row in /proc/diskstats" in text(kernel_panel.rows(gone, fakes.ON_DISK, 80, 6, UTF8))
+    assert "not in /proc/diskstats" in text(kernel_panel.rows(gone, fakes.ON_DISK, 80, 6, UTF8))
 
 
 def test_flushes_are_told_in_words_where_they_have_no_column() -> None:
@@ -270,6 +271,17 @@ def test_job_line_has_progress_and_eta() -> None:
     assert "end unknown" in text(bars.job_line(state(started, event), "x", 120, UTF8))
     over = state(started, event, StepFinished(16.0, 1, 0, "", False))
     assert text(bars.job_line(over, "x", 120, UTF8)).rstrip()[:-8].endswith("0:15  ")
+
+
+@pytest.mark.parametrize("width", range(60, 130, 5))
+def test_the_job_line_has_a_bar_as_long_as_there_is_room_beside_the_clock(width: int) -> None:
+    started = replace(STARTED, t=0.0)
+    line = text(bars.job_line(state(started, ready(15)), "x", width, UTF8))
+    bar = line.count(UTF8.full) + line.count(UTF8.empty)
+    assert bar in (bars.BAR, bars.SHORT_BAR, 0) and ("%" in line) == (bar == bars.BAR)
+    assert "0:15 / 1:00" in line or width < 70
+    clock = re.search(r"\d\d:\d\d:\d\d", line)
+    assert clock is not None or bar == 0, line
 
 
 def test_what_stands_right_in_the_job_line_has_a_blank_before_it() -> None:
@@ -466,7 +478,7 @@ def test_without_one_of_them_there_is_no_sum() -> None:
     found = pair()
     found.frame = replace(found.frame, disks={"loop0": fakes.disk(1, 0)})  # type: ignore[type-var]
     lines = text(kernel_panel.rows(found, PAIR, 100, 10, UTF8))
-    assert "no sum: not all of them were measured" in lines
+    assert "no sum: not all devices were measured" in lines
 
 
 def test_a_device_on_another_has_no_sum_and_it_is_said_why() -> None:
@@ -474,7 +486,7 @@ def test_a_device_on_another_has_no_sum_and_it_is_said_why() -> None:
         [fakes.ON_DISK, Target(DEVICE, "/x", "nvme0n1p1", ("nvme0n1p1", "nvme0n1"))]
     )
     lines = text(kernel_panel.rows(state(ready(2)), nested, 100, 10, UTF8))
-    assert "no sum: nvme0n1p1 lies on nvme0n1" in lines
+    assert "no sum: nvme0n1p1 is on top of nvme0n1" in lines
 
 
 def test_what_is_on_no_device_is_named_under_the_sum() -> None:

@@ -199,6 +199,7 @@ def test_columns_fit_and_the_figures_are_never_left_out(width: int) -> None:
     found = widths(width)
     assert {"NAME", "READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s"} <= set(found)
     assert width < 76 or sum(found.values()) + 2 * len(found) <= width
+    assert width < 200 or (found["LAST 60 s"], found["MODEL"]) == (60, 48)
 
 
 def test_the_last_minute_has_its_worst_seconds() -> None:

@@ -39,7 +39,7 @@ async def test_the_key_writes_what_is_seen_and_says_where(
         await taken(app, pilot)
         svg, txt = sorted(tmp_path.iterdir())
         assert re.fullmatch(r"iopstui-\d{8}-\d{6}\.svg", svg.name) and txt.stem == svg.stem
-        assert shows(app, f"the screen is in {svg.name} and .txt in /")
+        assert shows(app, f"Screen saved: {svg.name} and .txt in /")
     assert txt.read_text().splitlines() == seen
     drawn = " ".join(ElementTree.fromstring(svg.read_text()).itertext())
     assert "mixed-4k" in drawn.replace("\xa0", " ")
@@ -57,7 +57,7 @@ async def test_what_is_open_over_the_dashboard_is_on_it(
         await settle(pilot)
         await taken(app, pilot)
     [txt] = tmp_path.glob("*.txt")
-    assert "run the job, or stop the one that runs" in txt.read_text()
+    assert "run the job, or stop the running one" in txt.read_text()
 
 
 async def test_where_something_is_typed_the_key_is_a_letter(
@@ -95,7 +95,7 @@ async def test_a_directory_that_can_t_be_written_is_told(monkeypatch: pytest.Mon
         await running(app, pilot)
         monkeypatch.setattr(picture.os, "open", refused)
         await taken(app, pilot)
-        assert shows(app, "can't be written in the current directory: Permission denied")
+        assert shows(app, "Cannot save the screen in the current directory: Permission denied")
 
 
 async def test_a_directory_that_is_gone_is_told(
@@ -108,7 +108,7 @@ async def test_a_directory_that_is_gone_is_told(
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
         await taken(app, pilot)
-        assert shows(app, "can't be written in the current directory: No such file")
+        assert shows(app, "Cannot save the screen in the current directory: No such file")
 
 
 def test_nothing_that_is_there_is_overwritten(tmp_path: Path) -> None:

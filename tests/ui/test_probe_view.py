@@ -43,8 +43,8 @@ def words(
 @pytest.mark.parametrize("charset", [UTF8, ASCII])
 def test_everything_has_its_place_at_every_width(width: int, charset: Charset) -> None:
     text = words(probed(), PARTS, width, charset)
-    for title in ("the way of a request", "device, this second", "who completes for whom",
-                  "processes", "requests by size"):  # fmt: skip
+    titles = ["request path, this second", "device, this second", "processes", "requests by size"]
+    for title in [*titles, "submitting and completing CPUs"]:
         assert title in text
     assert "vda read" in text and "dd" in text
     assert width < 80 or "0 % on the diagonal" in text
@@ -52,9 +52,9 @@ def test_everything_has_its_place_at_every_width(width: int, charset: Charset) -
 
 
 def test_the_page_says_what_is_off_and_what_begins() -> None:
-    assert "P switches it on" in " ".join(words(LiveState(), (), 80).split())
-    assert "it loads its programs" in words(LiveState(), (LATENCY,), 80)
-    assert "was off in these seconds" in words(LiveState(), None, 80)
+    assert "Press P" in " ".join(words(LiveState(), (), 80).split())
+    assert "is starting" in words(LiveState(), (LATENCY,), 80)
+    assert "was off at this time" in words(LiveState(), None, 80)
     # switched off, the seconds before are no longer "this second"
     assert "device, this second" not in words(probed(), (), 80)
     assert "device, this second" in words(probed(), None, 80)
@@ -73,11 +73,11 @@ def test_parts_that_are_off_are_not_shown() -> None:
 def test_the_page_says_what_counts() -> None:
     state = probed()
     assert state.probed is not None and state.probed.probe is not None
-    assert "programs (bpftrace's)" in words(state, PARTS, 200)
+    assert "Cost of the probe (bpftrace's" in words(state, PARTS, 200)
     own = replace(state.probed.probe, parts=(LATENCY,), by=OWN)
     state.apply(FrameReady(state.t, replace(state.probed, probe=own)))
     text = words(state, (LATENCY,), 200)
-    assert "programs (its own)" in text and "bpftrace" not in text
+    assert "Cost of the probe (its own" in text and "bpftrace" not in text
 
 
 def test_the_history_has_the_device_s_percentiles_beside_fio_s() -> None:
@@ -145,11 +145,11 @@ def test_processes_are_of_all_disks_unless_the_probe_tells() -> None:
     state = probed()
     assert "dd" in told(state, None) and "all disks" not in told(state, None)
     state.apply(Notice(state.t + 60, "info", "the probe was switched off a minute ago"))
-    assert "P switches it on" in " ".join(words(state, (), 80).split())
+    assert "Press P" in " ".join(words(state, (), 80).split())
     source = Source()
     source.closed = 1
     text = told(state, source)
-    assert "all disks together" in text and "no share of one disk" in text
+    assert "all disks together" in text and "Per-disk figures need the probe" in text
     assert "fio (job)" in text and "1 process does not let this user look" in text
     assert "waited for I/O" in text and "no processes" in told(state, None)
 
@@ -168,9 +168,9 @@ def test_cgroups_are_of_the_disk_alone() -> None:
         found = processes_view.rows(probed(), None, 80, UTF8, groups=groups)
         return " ".join(" ".join(text for row in found for text, _ in row).split())
 
-    assert "cgroups, on vda alone" in told() and "a rate needs two" in told()
+    assert "cgroups, on vda only" in told() and "rates need two" in told()
     groups.found = []
-    assert "no cgroup's processes" in told()
+    assert "no cgroup read or wrote" in told()
     name = "/kubepods.slice/kubepods-burstable.slice/postgres"
     groups.found = [CgroupRates(name, 120.0, 40.0, 1 << 20, 2 << 20)] * 12
     assert "stable.slice/postgres 120 40.0 1.00 2.00" in told() and "and 2 more" in told()

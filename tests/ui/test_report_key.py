@@ -16,7 +16,7 @@ async def test_the_report_of_a_recording_is_written_beside_it(tmp_path: Path) ->
     async with app.run_test(size=(160, 45)) as pilot:
         fake = await running(app, pilot)
         await pilot.press("H")
-        assert shows(app, "Nothing is recorded yet: R records")
+        assert shows(app, "Nothing recorded yet. R starts")
         fake.recording = tmp_path / "mine.iops"
         shutil.copy(recording_path("demo"), fake.recording)
         await pilot.press("H")

@@ -8,6 +8,7 @@ import pytest
 import ui_fakes as fakes
 from test_app import make, running, screen_text, settle, shows
 from textual.pilot import Pilot
+from textual.widgets import DataTable
 
 from iopstui.events import ExpectationChecked, StepFinished
 from iopstui.model.block.target import DEVICE, FILE, Target
@@ -90,6 +91,25 @@ async def test_a_small_screen_has_a_tab_for_them_that_costs_no_row() -> None:
         assert app.dashboard.charts[0].title.box.height == height
 
 
+async def test_a_click_on_a_title_of_the_list_sorts_it() -> None:
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        await demonstration(app, pilot)
+        await pilot.press("v")
+        await settle(pilot)
+        table = app.screen.query_one(DataTable)
+        steps = lambda: [str(table.get_row_at(n)[1]) for n in range(table.row_count)]  # noqa: E731
+        assert steps() == ["4", "3", "2", "1"]
+        rows = screen_text(app).split("\n")
+        y = next(y for y, row in enumerate(rows) if "CHANGE" in row)
+        await pilot.click(offset=(rows[y].index(" # ") + 1, y))
+        await settle(pilot)
+        assert steps() == ["1", "2", "3", "4"] and "sorted by #" in app.screen.note  # type: ignore[attr-defined]
+        await pilot.click(offset=(rows[y].index("MiB/s"), y))
+        await settle(pilot)
+        assert "sorted by MiB/s, largest first" in app.screen.note  # type: ignore[attr-defined]
+
+
 async def test_v_lists_all_runs_and_the_list_stays_live() -> None:
     app = make()
     async with app.run_test(size=(120, 36)) as pilot:
@@ -113,7 +133,7 @@ async def test_big_v_chooses_the_base_and_takes_it_back() -> None:
         await running(app, pilot, 0)
         await pilot.press("V")
         await settle(pilot)
-        assert shows(app, "no run is over yet")
+        assert shows(app, "no finished run yet")
         fake = app.controller
         assert isinstance(fake, fakes.FakeController)
         fake.tick(3)
@@ -127,7 +147,7 @@ async def test_big_v_chooses_the_base_and_takes_it_back() -> None:
         assert first.split()[1] == "1" and "base" in first
         await pilot.press("V")
         await settle(pilot)
-        assert app.state.runs.base is None and shows(app, "no run is the base any more")
+        assert app.state.runs.base is None and shows(app, "no base run")
 
 
 def test_the_base_stays_in_sight() -> None:

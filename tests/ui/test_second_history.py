@@ -105,10 +105,10 @@ async def test_all_panes_show_the_second_that_is_walked_to() -> None:
         # no further than to the ends, and what was measured meanwhile is not among them
         await pilot.press("end", "right")
         await settle(pilot)
-        assert app.dashboard.frozen_at == 20.0 and shows(app, "second at which it was frozen")
+        assert app.dashboard.frozen_at == 20.0 and shows(app, "second of the freeze")
         await pilot.press("home", "left")
         await settle(pilot)
-        assert app.dashboard.frozen_at == 1.0 and shows(app, "oldest that is kept")
+        assert app.dashboard.frozen_at == 1.0 and shows(app, "oldest kept second")
         await pilot.press("space")
         await settle(pilot)
         assert not shows(app, "FROZEN") and "┃" not in screen_text(app)

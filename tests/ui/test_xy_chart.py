@@ -31,7 +31,8 @@ def spec(*lines: XYLine, flags: tuple[Flag, ...] = (), upright: tuple[float, ...
 
 
 def texts(rows: list[object]) -> list[str]:
-    return ["".join(text for text, _ in row) for row in rows]  # type: ignore[attr-defined]
+    lines = ["".join(text for text, _ in row) for row in rows]  # type: ignore[attr-defined]
+    return [line.replace(UTF8.grid, " ") for line in lines]
 
 
 def test_points_stand_where_they_belong() -> None:

@@ -1,4 +1,4 @@
-"""A file for each command: its arguments, and what it does with them.
+"""One file for each command: its arguments and its actions.
 
 Every module here has a ``COMMAND``, and that is all it takes. They are all imported to show the
 help, so each imports what it needs only when it is run.

@@ -1,4 +1,4 @@
-"""`iopstui agent`: what `iopstui fleet` starts on each host."""
+"""`iopstui agent`: the program that `iopstui fleet` starts on each host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui compare`: a job with several settings in turn."""
+"""`iopstui compare`: run a job with several settings in turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui completion`: what a shell needs to complete command lines."""
+"""`iopstui completion`: print the completion script for a shell."""
 
 from __future__ import annotations
 

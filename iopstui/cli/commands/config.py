@@ -1,4 +1,4 @@
-"""`iopstui config`: the configuration in force."""
+"""`iopstui config`: show the effective configuration."""
 
 from __future__ import annotations
 

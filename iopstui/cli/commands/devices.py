@@ -1,4 +1,4 @@
-"""`iopstui devices`: the block devices."""
+"""`iopstui devices`: list the block devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui doctor`: what this machine allows."""
+"""`iopstui doctor`: check permissions, fio and kernel features on this machine."""
 
 from __future__ import annotations
 

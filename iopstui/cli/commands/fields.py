@@ -1,4 +1,4 @@
-"""`iopstui fields`: the field registry."""
+"""`iopstui fields`: list the fields of a frame."""
 
 from __future__ import annotations
 

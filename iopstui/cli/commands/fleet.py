@@ -1,4 +1,4 @@
-"""`iopstui fleet`: one job on many hosts at once."""
+"""`iopstui fleet`: run one job on many hosts at once."""
 
 from __future__ import annotations
 

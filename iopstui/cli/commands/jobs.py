@@ -1,4 +1,4 @@
-"""`iopstui jobs`: the shipped jobs."""
+"""`iopstui jobs`: list and explain the shipped jobs."""
 
 from __future__ import annotations
 

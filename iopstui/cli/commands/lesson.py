@@ -1,4 +1,4 @@
-"""`iopstui lesson`: guided experiments."""
+"""`iopstui lesson`: play guided experiments."""
 
 from __future__ import annotations
 

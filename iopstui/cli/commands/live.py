@@ -1,4 +1,4 @@
-"""`iopstui live`: the screen."""
+"""`iopstui live`: open the screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui merge`: the totals of many hosts."""
+"""`iopstui merge`: add up the output of many hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui promise`: does a volume deliver what was promised?"""
+"""`iopstui promise`: test whether a volume delivers its promised figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui replay`: a recording, on the screen or as data."""
+"""`iopstui replay`: show a recording on the screen or print it as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui report`: recordings and results of fio as a page or a data file."""
+"""`iopstui report`: write recordings or fio results as a page or a data file."""
 
 from __future__ import annotations
 

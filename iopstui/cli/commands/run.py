@@ -1,4 +1,4 @@
-"""`iopstui run`: a job without a screen."""
+"""`iopstui run`: run a job without a screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui sweep`: a job at many points."""
+"""`iopstui sweep`: run a job at many points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui volumes`: what providers promise."""
+"""`iopstui volumes`: list the volume classes and their promised figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui watch`: disks that others use, without a job and without a screen."""
+"""`iopstui watch`: watch disks in use, without a job and without a screen."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the commands of many hosts share: fleet, merge and agent."""
+"""Code shared by the commands for many hosts: fleet, merge and agent."""

@@ -1,4 +1,5 @@
-"""One host of a fleet: told by JSON lines on standard input, it answers in JSON lines."""
+"""Run one host of a fleet: JSON-line orders on standard input, JSON-line answers on standard
+output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent is told to do: the words of a command line, and perhaps a job file with them."""
+"""The job that an agent receives: command-line arguments and perhaps a job file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each host of a fleet is told, from the words of the command line."""
+"""Build the orders for each host of a fleet from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fleet --axis hosts=1,2,4..`: the same job on more and more hosts, and how throughput grows."""
+"""`fleet --axis hosts=1,2,4..`: repeat a job on more and more hosts and measure scaling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of many hosts merged until there are no more."""
+"""Merge the rows of many hosts until their streams end."""
 
 from __future__ import annotations
 

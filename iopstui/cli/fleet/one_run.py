@@ -1,4 +1,4 @@
-"""One run on many hosts: what is told while it goes on, and what came of it."""
+"""One run on many hosts: progress messages and the outcome."""
 
 from __future__ import annotations
 

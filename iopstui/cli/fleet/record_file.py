@@ -1,4 +1,4 @@
-"""The file of `fleet --record`: the lines of all hosts, as long as there is room for them."""
+"""The file of `fleet --record`: the lines of all hosts, up to a size limit."""
 
 from __future__ import annotations
 

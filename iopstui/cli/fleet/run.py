@@ -1,4 +1,4 @@
-"""A job on many hosts to its end: totals on standard output, words on standard error."""
+"""Run a job on many hosts: totals on standard output, messages on standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many hosts on the screen: each run is planned from the command's words and what keys changed."""
+"""Show many hosts on the screen; plan each run from the command line and the user's changes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the commands of one machine share: from one run, watch or experiment to its end."""
+"""Code shared by single-machine commands: do one run, watch or experiment from start to end."""

@@ -1,4 +1,4 @@
-"""What --junit and --summary write at the end of a command."""
+"""Write the files of --junit and --summary at the end of a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`iopstui run --diskspd`: a DISKSPD command, translated, shown and run."""
+"""`iopstui run --diskspd`: translate a DISKSPD command, show the result and run it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep or a comparison from its options to the exit code."""
+"""Run a sweep or a comparison: from its options to the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What --textfile and --openmetrics-listen export of a command's sessions."""
+"""Export a command's sessions for --textfile and --openmetrics-listen."""
 
 from __future__ import annotations
 

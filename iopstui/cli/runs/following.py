@@ -1,4 +1,4 @@
-"""`iopstui replay --follow`: a recording that is still being written."""
+"""`iopstui replay --follow`: replay a recording while it is still being written."""
 
 from __future__ import annotations
 

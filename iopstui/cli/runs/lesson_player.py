@@ -1,4 +1,4 @@
-"""A lesson without the screen: pages on standard output, questions on standard input."""
+"""Play a lesson without the screen: pages on standard output, answers from standard input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One job to its end, its events on standard output."""
+"""Run one job and print its events on standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks watched until the time is over or a signal comes, their figures on standard output."""
+"""Watch disks until the time is over or a signal arrives; print figures on standard output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--precondition: the target is written twice before it is measured."""
+"""--precondition: write the target twice before measuring it."""
 
 from __future__ import annotations
 

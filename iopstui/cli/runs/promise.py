@@ -1,4 +1,4 @@
-"""A promise test from its arguments to the exit code."""
+"""Run a promise test: from its arguments to the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of a session to its end, its events told to a sink."""
+"""Do one run of a session and pass its events to a sink."""
 
 from __future__ import annotations
 

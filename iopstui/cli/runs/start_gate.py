@@ -1,4 +1,4 @@
-"""`run --hold`: everything is ready, and a line on standard input starts fio."""
+"""`run --hold`: prepare everything, then wait for a line on standard input before starting fio."""
 
 from __future__ import annotations
 

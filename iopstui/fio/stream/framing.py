@@ -1,4 +1,4 @@
-"""Whole documents out of the bytes that fio writes.
+"""Split the bytes that fio writes into whole JSON documents.
 
 The writer is fio with ``--output-format=json+ --status-interval``. Its documents are glued
 together, may be cut anywhere, and messages of fio and its jobs stand before, between, behind

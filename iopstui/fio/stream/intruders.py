@@ -1,4 +1,4 @@
-"""Removes from a document of fio what its jobs wrote into the middle of it.
+"""Remove output that jobs wrote into the middle of a fio document.
 
 fio writes a document in a few pieces, each a multiple of 4096 bytes but the last, and its jobs
 write their messages, collected to pieces of 4096 bytes, into the same file: so a message may

@@ -1,4 +1,4 @@
-"""What a document of fio says, as ``FioStatus``."""
+"""Parse a fio document into a ``FioStatus``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Reaching hosts: names, links, orders, clocks, and what each says of itself."""
+"""Reaching hosts: names, links, orders, clocks, and facts about each host."""

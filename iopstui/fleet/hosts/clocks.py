@@ -1,4 +1,4 @@
-"""How far another machine's clocks are ahead of ours, by asking what time it is there.
+"""Measure the offset of another machine's clock by asking it for the time.
 
 Of all answers the one that came back soonest says most: its way there and back took twice
 ``error_ns``, so its clock was read at the middle of that, give or take ``error_ns``, however
@@ -33,9 +33,9 @@ def start_spread(begun: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 @dataclass(slots=True)
 class Offset:
-    """``mono_ns``: its CLOCK_MONOTONIC minus ours; ``wall_ms``: its wall clock minus ours;
-    ``error_ns`` how wrong both could be ``at_ns`` (our CLOCK_MONOTONIC). ``answers`` were had so
-    far."""
+    """Clock offset of a host. ``mono_ns``: its CLOCK_MONOTONIC minus ours; ``wall_ms``: its wall
+    clock minus ours; ``error_ns``: the maximum error of both at ``at_ns`` (our CLOCK_MONOTONIC).
+    ``answers`` counts the answers so far."""
 
     answers: int = 0
     mono_ns: int = 0

@@ -1,4 +1,4 @@
-"""The agent's side of the conversation: what is said to it, and what if nothing is.
+"""The agent's side of the connection: receive orders, and stop if heartbeats cease.
 
 JSON lines on standard input: ``{"op": "begin", ...}`` first; ``ping`` is answered with both clocks
 at once and is the heartbeat, as is ``beat``, to which nothing is said; ``go`` names an instant of

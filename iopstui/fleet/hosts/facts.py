@@ -1,4 +1,4 @@
-"""What a host knows of its disks, so that hosts can be held against each other.
+"""Facts about a host's disks, for comparing hosts.
 
 The same disk can be seen by several hosts (a SAN, a shared cloud volume). Each host refuses to
 write to what is in use as far as it can see; only all of them together see the rest.

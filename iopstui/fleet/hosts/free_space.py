@@ -1,4 +1,4 @@
-"""Free space that hosts share: a file system that many have mounted is filled by all of them.
+"""Free space of file systems that several hosts share and fill together.
 
 Each host leaves 5 % of its file systems free as far as it can see. Whether what all of them are to
 lay out together still fits is only seen where they meet.

@@ -1,4 +1,4 @@
-"""Sets of hosts as ClusterShell knows them: its groups, and sets less, and with, other sets.
+"""Host groups and set operations in ClusterShell syntax.
 
 Its package is asked where it is installed beside us (``iopstui[fleet]``), else its command
 ``nodeset``, wherever that comes from. Its own configuration says what the groups are.

@@ -1,5 +1,4 @@
-"""Tunables of many hosts' disks: what each host says of them, who is asked to change one, what came
-of it.
+"""Tunables of many hosts' disks: their values, the changes requested and the results.
 
 A host changes and restores them by its own rules, as for a run of its own (safety/tunables.py), and
 restores them whenever its session ends, however that ends. What was changed is kept here, so that
@@ -28,8 +27,8 @@ NOT_THERE = "it is not connected, or has not sent its settings"
 
 @dataclass(frozen=True, slots=True)
 class HostTunable:
-    """One tunable of a host's disks, as it says: ``each`` are (disk, value); the rest is that of
-    ``TunableState``."""
+    """One tunable of a host's disks, as the host reports it: ``each`` are (disk, value); the
+    rest is as in ``TunableState``."""
 
     name: str
     meaning: str
@@ -46,8 +45,8 @@ class HostTunable:
 
 @dataclass(frozen=True, slots=True)
 class HostTunableChange:
-    """A change that is asked for. ``hosts`` are those that would make it, with what they have now;
-    ``same`` have the value already, ``out`` are (host, why it is left out)."""
+    """A requested change. ``hosts`` would make it, given with their current values; ``same``
+    already have the value; ``out`` are (host, reason for leaving it out)."""
 
     name: str
     value: str
@@ -58,8 +57,8 @@ class HostTunableChange:
 
 @dataclass(frozen=True, slots=True)
 class HostTunableResult:
-    """What came of it: (host, disk, before, now) of each disk, and (host, why) of those that have
-    changed nothing."""
+    """The result of a change: (host, disk, before, now) for each disk, and (host, reason) for
+    hosts that changed nothing."""
 
     name: str
     value: str

@@ -1,4 +1,4 @@
-"""What came over a link, or out of a file, as JSON objects."""
+"""Parse JSON objects from a link or a file."""
 
 from __future__ import annotations
 

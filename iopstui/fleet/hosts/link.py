@@ -1,4 +1,4 @@
-"""A pipe to a host: the system's ssh, or whatever else launches, as a process of ours."""
+"""A pipe to a host through a local process: ssh or another launcher."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TAIL = 4096
 
 
 class Link:
-    """Starts ``command``; nothing here ever waits. ``too_long`` counts lines that were left out.
+    """Starts ``command`` as a link; never blocks. ``too_long`` counts discarded lines.
 
     ``out`` and ``err`` are its descriptors to wait on; -1 once they have ended. While there is
     something ``unsent``, ``flush`` is still to be called.

@@ -1,4 +1,4 @@
-"""One host of a fleet as it is seen from here: its link, its clock, how far it is."""
+"""One host of a fleet: its link, clock and progress."""
 
 from __future__ import annotations
 

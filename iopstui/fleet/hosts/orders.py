@@ -1,4 +1,4 @@
-"""What an agent can be told, and what is no order."""
+"""Parse and validate the orders that an agent accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program brought along: what runs the agent on a host where iopstui of this version isn't.
+"""Copy the program to hosts that lack this version of iopstui, to run the agent there.
 
 The package's own files (no screen, no dependency) go through the connection as one zip file into a
 private directory of the host, are run from there, and are removed at the end by the process that

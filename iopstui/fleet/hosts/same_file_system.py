@@ -1,4 +1,4 @@
-"""Are two mounted file systems one? An export that is mounted under two names fills up once.
+"""Detect that two mounts are the same file system, such as one export under two names.
 
 A name (room.py) shows that file systems are the same, never that they are not. So where it matters,
 which is where what all are to lay out would not fit into one of them, hosts look for each other's

@@ -1,4 +1,4 @@
-"""A second of all hosts as a frame of one session: what shows one host shows all of them.
+"""Combine a second of all hosts into one frame, so that single-host views can show it.
 
 Percentiles are those of the summed histograms. What has no sum (the queue's levels, merges) is
 unknown; ``util`` is told, because it is a mean of the hosts' and not in the totals.

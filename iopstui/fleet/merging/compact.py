@@ -1,4 +1,4 @@
-"""A frame's sums as one text, and many of them added up fast.
+"""Encode a frame's sums as one string, and add up many of them fast.
 
 A merger of a thousand hosts reads as many lines each second, so what is added (sums.py) comes in a
 form that is added as it is: numbers of ``FIELD`` bytes side by side, checked all at once by a mask
@@ -188,7 +188,7 @@ def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
 
 
 class Pile:
-    """Adds frames up; ``taken`` gives their sums and begins anew."""
+    """Adds up frames; ``taken`` returns their sums and starts again from zero."""
 
     __slots__ = (
         "_bins", "_count", "_device", "_maxima", "_numbers", "_slowest", "_sums"

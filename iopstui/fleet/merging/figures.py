@@ -1,4 +1,4 @@
-"""Figures of totals: what --expect and --abort of a fleet name, and whether it is so.
+"""Evaluate the figures that --expect and --abort of a fleet name.
 
 A figure is named as for one host (model/experiment/expectation.py): ``iops``, ``read.bw``,
 ``write.clat.p99``; a percentile without its kind is that of clat: ``read.p99``. ``each.`` before it

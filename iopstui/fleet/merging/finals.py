@@ -1,4 +1,4 @@
-"""A host's frames held against fio's own final count: the certificate, from JSON lines."""
+"""Check a host's frames against fio's final counts, from JSON lines."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from iopstui.model.samples import MIXED
 
 
 class HostTotals:
-    """I/Os and bytes of a host's frames, and fio's final ones: submissions less failed I/Os, which
-    the frames are not made of (model/metrics/summary.py, Certificate).
+    """I/Os and bytes of a host's frames, and fio's final ones: submissions minus failed I/Os,
+    which the frames do not use (model/metrics/summary.py, Certificate).
 
     ``finals`` is ``None`` until fio's final report was fed; several runs are added up.
     """

@@ -1,4 +1,4 @@
-"""A host's JSON lines as the events they were made of, so that one screen shows both.
+"""Turn a host's JSON lines back into events, so that one screen shows both.
 
 What a line doesn't have (an agent's lines are lean) the frame doesn't have. Lines come from other
 machines: ``None`` for one that can't be understood.

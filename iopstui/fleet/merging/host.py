@@ -1,4 +1,4 @@
-"""One host's frames, each put into the second it belongs to.
+"""Assign each frame of a host to the second it belongs to.
 
 A host's frames begin where its fio began, not where a second does, so each belongs as a whole to
 the second in which most of it lies; one that comes a little late is not taken for a gap. Time is

@@ -1,4 +1,4 @@
-"""Seconds of many hosts into one row for each second.
+"""Merge the seconds of many hosts into one row per second.
 
 A second is closed once every host that takes part has passed it, or ``LAG`` seconds after the
 newest. A host without a frame in it is missing, one with a part of it incomplete: neither is
@@ -93,8 +93,9 @@ def _unheard(name: str, slot: HostInterval, counted: bool) -> None:
 
 
 class Merger:
-    """``feed`` takes rows of any host in the order in which they come, ``closed`` gives the seconds
-    that are over. ``hosts`` are those that sent frames; ``interval_s`` is a second's length.
+    """Merges rows of many hosts. ``feed`` takes rows of any host in order of arrival, ``closed``
+    returns the finished seconds. ``hosts`` are those that sent frames; ``interval_s`` is the
+    length of a second.
 
     ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``). ``on_slot`` is
     told each host's own seconds, and whether they are counted, before the totals of them;

@@ -1,4 +1,4 @@
-"""How a merge ended: who came to an end, who was lost, and whether fio agrees with the sums."""
+"""The result of a merge: finished and lost hosts, and whether fio's totals match the sums."""
 
 from __future__ import annotations
 

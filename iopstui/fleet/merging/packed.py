@@ -1,4 +1,4 @@
-"""Histograms as one large number each, so that adding two is one addition.
+"""Histograms packed into one large integer each, so that one addition adds two of them.
 
 fio's buckets stand side by side in fields of ``FIELD`` bytes, the first in the lowest. A field is
 wide enough for what thousands of hosts count in years, so none runs over into the next. On the wire

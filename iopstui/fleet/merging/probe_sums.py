@@ -1,5 +1,4 @@
-"""What the probes of several hosts counted at their devices, added up as sums.py does it: whole
-numbers and histograms, from which every figure is made where it is shown."""
+"""Sums of several hosts' probes, as integers and histograms; figures are computed for display."""
 
 from __future__ import annotations
 

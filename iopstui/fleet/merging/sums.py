@@ -1,4 +1,4 @@
-"""What several hosts did, added up so that sums can be added again.
+"""Sums over several hosts that can themselves be added.
 
 Everything kept is a whole number: counts, nanoseconds, thousandths of a rate, bins of a histogram.
 So addition is exact in any order and by any tree of mergers, and nothing is an average that
@@ -41,7 +41,7 @@ AWAITS = (("r_await", "reads"), ("w_await", "writes"))
 
 
 class MalformedRow(ValueError):
-    """A row that iopstui does not write."""
+    """A row that iopstui would not write."""
 
 
 def whole(value: Any, scale: int = 1) -> int:

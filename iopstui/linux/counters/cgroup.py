@@ -1,4 +1,4 @@
-"""This process's cgroups, and whether one of them throttles iopstui and the fio it starts.
+"""This process's cgroups, and whether one of them throttles iopstui and its fio.
 
 Sources: Documentation/admin-guide/cgroup-v2.rst (cpu.stat throttled_usec, cpu.max) and
 Documentation/scheduler/sched-bwc.rst (cgroup v1: cpu.stat throttled_time, in ns).

@@ -1,4 +1,4 @@
-"""What each cgroup reads and writes on some disks: io.stat of version 2.
+"""Reads and writes of each cgroup on some disks (io.stat of cgroup version 2).
 
 Documentation/admin-guide/cgroup-v2.rst: io.stat counts by whole disk, and a group's file has what
 the groups below it do, too. Writes through the page cache are charged to the group that dirtied
@@ -49,8 +49,8 @@ def parse_io_stat(text: str, numbers: frozenset[str]) -> Counts:
 
 
 class CgroupIo:
-    """``rates`` gives what the groups did on ``disks`` since the reading before. For one thread;
-    only ask while somebody looks."""
+    """Rates of cgroups. ``rates`` returns the I/O of the groups on ``disks`` since the previous
+    reading. For one thread; call it only while it is displayed."""
 
     def __init__(self, disks: Sequence[str], roots: Roots, least_s: float = 0.9) -> None:
         self.disks = tuple(dict.fromkeys(_whole(name, roots) for name in disks))

@@ -29,7 +29,8 @@ class FunctionCalls:
 
 
 class FunctionCallReader:
-    """Reads them at once (``read``) or in a thread of its own (``ask``, later ``take``)."""
+    """Reads function-call counts now (``read``) or in a background thread (``ask``, later
+    ``take``)."""
 
     def __init__(self, file: KernelFile, clock: Callable[[], int]) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""How much I/O this process's cgroups let through, and how long iocost made them wait.
+"""I/O limits of this process's cgroups, and the waiting time that iocost added.
 
 Version 2 is hierarchical: a limit of any group above holds as well. The throttling of version 1
 is not: each group has its own limit alone, whatever the groups above it have (block/blk-throttle.c,
@@ -111,7 +111,7 @@ def parse_cost_qos(text: str) -> frozenset[str]:
 
 
 class IoLimits:
-    """Reads them again and again; where the groups are is looked up when they have changed."""
+    """Reads the limits repeatedly; looks up the cgroup paths again when they change."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots

@@ -1,4 +1,4 @@
-"""Files of the kernel that are kept open and read from their beginning again and again."""
+"""Kernel files that stay open and are reread from the beginning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CHUNK = 64 << 10
 
 
 class KernelFile:
-    """One such file."""
+    """A kernel file that stays open for repeated reading."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

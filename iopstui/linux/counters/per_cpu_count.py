@@ -1,4 +1,4 @@
-"""/sys/kernel/irq/N/per_cpu_count: how often an interrupt came to each CPU, as text.
+"""Parse /sys/kernel/irq/N/per_cpu_count: the number of interrupts on each CPU.
 
 A wide machine has ten thousands of these counts, and few of them are looked at. So a reading stays
 text: it is looked at closely enough to know that it is one, its counts are made for who asks, and

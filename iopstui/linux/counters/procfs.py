@@ -1,4 +1,4 @@
-"""The kernel's counters as text: bytes in, samples out. Nothing here opens a file.
+"""Parse the kernel's counters: bytes in, samples out. This module opens no files.
 
 A line that does not look as documented is skipped, never guessed at. Which CPUs the columns of
 a file stand for is always taken from its own header: /proc/softirqs and per_cpu_count have one

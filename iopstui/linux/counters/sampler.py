@@ -1,4 +1,4 @@
-"""Reads the kernel's counters at once, cheaply, again and again.
+"""Read the kernel's counters together, repeatedly and at low cost.
 
 Files stay open and are read anew from their beginning. What cannot be read (a container may
 hide any of it) is left out of the sample and named in ``KernelSampler.unavailable``.

@@ -1,4 +1,4 @@
-"""Where a signal may interrupt the main thread, and where it has to wait.
+"""Control where a signal may interrupt the main thread and where it must wait.
 
 A KeyboardInterrupt in the middle of making a process or a directory would leave one that nobody
 knows of.

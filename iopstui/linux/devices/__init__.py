@@ -1,1 +1,1 @@
-"""Block devices, their queues and interrupts, and who uses them."""
+"""Block devices, their queues, interrupts and users."""

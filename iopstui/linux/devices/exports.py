@@ -24,8 +24,8 @@ _ADDRESS = re.compile(r"(\d+:\d+:\d+):(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """``path`` of a file or device, ``who`` serves it, in words; ``place`` is its directory below
-    /sys and ``ids`` are what its clients' devices have as uuid or nguid."""
+    """An exported file or device: its ``path``; ``who`` serves it, in words; ``place`` is its
+    directory below /sys, and ``ids`` are the uuid or nguid that clients see."""
 
     path: str
     who: str

@@ -1,4 +1,4 @@
-"""What the drivers of SCSI, md and multipath tell of a device's health.
+"""Health of a device as the SCSI, md and multipath drivers report it.
 
 Sources: Documentation/scsi/scsi_mid_low_api.rst and drivers/scsi/scsi_sysfs.c (ioerr_cnt,
 iotmo_cnt, state), Documentation/admin-guide/md.rst, drivers/nvme/host/sysfs.c (state).

@@ -1,4 +1,4 @@
-"""Which device it really is: names like sda go to whichever disk comes first."""
+"""Identify a disk reliably: names like sda change with the order of detection."""
 
 from __future__ import annotations
 

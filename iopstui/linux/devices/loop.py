@@ -1,4 +1,4 @@
-"""What a loop device is made of, as the kernel holds it (loop(4), linux/loop.h)."""
+"""The backing file of a loop device, as the kernel reports it (loop(4), linux/loop.h)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is mounted where, in every mount namespace that can be seen, and what is swap.
+"""Mounts in every visible mount namespace, and swap areas.
 
 Sources: proc_pid_mountinfo(5), /proc/swaps (proc(5)), /sys/fs/btrfs.
 """

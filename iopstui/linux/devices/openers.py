@@ -30,8 +30,8 @@ File = tuple[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Writable:
-    """What another program may write to: ``who`` in words, and ``name`` of the file with its
-    ``number`` (a block device) or ``file``; both ``None`` if it can't be examined."""
+    """A file or device that another program may write to: ``who`` in words, and ``name`` of the
+    file with its ``number`` (a block device) or ``file``; both ``None`` if it can't be examined."""
 
     who: str
     name: str

@@ -33,7 +33,11 @@ class Overlays:
     def __init__(self, entries: Iterable[MountEntry]) -> None:
         self._by_mountpoint: dict[str, list[Overlay]] = {}
         self._by_layer: dict[str, list[Overlay]] = {}
+        # where this process has something else mounted
+        self._others: set[str] = set()
         for entry in entries:
+            if entry.fstype != "overlay" and not entry.elsewhere:
+                self._others.add(_bare(entry.mountpoint))
             if entry.fstype == "overlay":
                 layers = tuple(parse_layers(entry.super_options))
                 one = Overlay(entry.mountpoint, entry.root, layers)
@@ -65,11 +69,17 @@ class Overlays:
                     yield name
                     yield from self.names_above(name, deep - 1)
 
-    def hides(self, path: str) -> bool:
-        """Whether a file lies in an overlay whose upper directory can't be found by its name: it is
-        relative, or of another mount namespace."""
-        found = (self._by_mountpoint.get(top, ()) for top, _ in _ancestors(path))
-        return any(not _is_here(one) for overlays in found for one in overlays)
+    def hides(self, path: str, file: File) -> bool:
+        """Whether a file may lie in an overlay whose upper directory can't be found by its name: it
+        is relative, or of another mount namespace. ``file`` is its number as the kernel has it."""
+        # else the path is another namespace's, and nothing is known of what is mounted above it
+        ours = file in _existing([path])
+        for top, _ in _ancestors(path):
+            if any(not _is_here(one) for one in self._by_mountpoint.get(top, ())):
+                return True
+            if ours and top in self._others:
+                return False
+        return False
 
 
 def _is_here(overlay: Overlay) -> bool:

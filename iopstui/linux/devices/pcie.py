@@ -18,7 +18,7 @@ _NO_WIDTH = 255
 
 @dataclass(frozen=True, slots=True)
 class LinkFiles:
-    """Of one PCI device; what its link could do never changes."""
+    """Files of one PCI device's link. Its maximum speed and width never change."""
 
     speed: str
     width: str

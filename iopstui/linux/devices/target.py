@@ -1,4 +1,4 @@
-"""From what the user named to a block device, a file or a directory, and the disk under it."""
+"""Resolve the user's target to a block device, file or directory, and the disk below it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Devices = Mapping[str, BlockDevice]
 
 
 class NoSuchFile(UsageError):
-    """What was named is not there, but ``directory`` is: a job could work in it."""
+    """Error: the target does not exist, but its ``directory`` does, so a job could work there."""
 
     def __init__(self, message: str, directory: Path) -> None:
         super().__init__(
@@ -38,8 +38,8 @@ class NoSuchFile(UsageError):
 
 
 class MixedKinds(UsageError):
-    """Targets of different kinds were named: ``kinds`` says of two what they are, ``found`` is
-    what all of them are."""
+    """Error: the targets are of different kinds. ``kinds`` describes two of them; ``found`` are
+    all targets."""
 
     def __init__(self, kinds: str, found: Sequence[Target]) -> None:
         super().__init__(

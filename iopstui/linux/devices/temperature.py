@@ -1,4 +1,4 @@
-"""How hot an NVMe or SATA disk is.
+"""Temperature of an NVMe or SATA disk.
 
 Sources: Documentation/hwmon/sysfs-interface.rst, drivers/nvme/host/hwmon.c,
 Documentation/hwmon/drivetemp.rst.
@@ -71,7 +71,7 @@ def read_temperature(sensor: Sensor) -> Temperature | None:
 
 
 class Temperatures:
-    """The last temperature of each sensor, for as long as it needn't be read again."""
+    """The last temperature of each sensor, reused until it must be read again."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[float, Temperature | None]] = {}

@@ -1,4 +1,4 @@
-"""Block devices: their enumeration, what udev knows of them, and hot-plug events.
+"""Enumerate block devices, read their udev properties and follow hot-plug events.
 
 Without a running udevd ID_* properties are missing, and events come from the kernel itself.
 """

@@ -1,1 +1,1 @@
-"""The machine around its disks: CPUs, caches, load, and what can falsify a measurement."""
+"""The machine around its disks: CPUs, caches, load, and conditions that distort a measurement."""

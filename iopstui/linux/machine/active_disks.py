@@ -1,4 +1,4 @@
-"""The disks of the machine that do something."""
+"""Find the disks of the machine with current I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What surrounds the figures of devices and CPUs: limits, health, settings.
+"""Conditions around the measurement of devices and CPUs: limits, health, settings.
 
 Whatever is missing, unreadable or garbage is ``None`` or empty. Where the files of a device are is
 found once, and looked up again in turns: one device with each reading. So a reading of 10 disks in
@@ -50,7 +50,7 @@ class _Found:
 
 
 class ConditionsFiles:
-    """Reads them again and again. ``most`` is of how many CPUs. Not for several threads at once."""
+    """Reads the conditions repeatedly, for at most ``most`` CPUs. Not thread-safe."""
 
     def __init__(self, roots: Roots, most: int = MOST) -> None:
         self._roots = roots

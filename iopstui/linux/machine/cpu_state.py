@@ -1,4 +1,4 @@
-"""How fast CPUs are clocked, and how deeply they may sleep.
+"""CPU clock frequencies and the deepest idle states allowed.
 
 Sources: Documentation/admin-guide/pm/cpufreq.rst, Documentation/admin-guide/pm/cpuidle.rst.
 """
@@ -38,7 +38,7 @@ def parse_governor(text: str) -> str | None:
 
 
 class CpuStates:
-    """Reads them again and again, at most ``most`` CPUs; their files are found once."""
+    """Reads CPU states repeatedly, for at most ``most`` CPUs; their files are looked up once."""
 
     def __init__(self, roots: Roots, most: int = MOST) -> None:
         self._base = roots.sys / "devices/system/cpu"

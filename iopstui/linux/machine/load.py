@@ -1,4 +1,4 @@
-"""What every disk of the machine does now, for a list of them."""
+"""The current load of every disk of the machine, for a list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iopstui.model.rates import DiskRates, disk_rates
 
 
 class DiskLoads:
-    """Reads /proc/diskstats whenever it is asked; rates are those since the time before."""
+    """Reads /proc/diskstats on request and returns rates since the previous call."""
 
     def __init__(
         self, roots: Roots | None = None, clock: Callable[[], float] = time.monotonic

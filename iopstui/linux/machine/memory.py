@@ -1,4 +1,4 @@
-"""How much memory the machine has (/proc/meminfo)."""
+"""Amount of memory in the machine (/proc/meminfo)."""
 
 from __future__ import annotations
 

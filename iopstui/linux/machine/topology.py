@@ -1,4 +1,4 @@
-"""Reads which CPUs there are and which belong together.
+"""Read the CPUs and their topology.
 
 Sources: Documentation/ABI/stable/sysfs-devices-node, Documentation/ABI/testing/
 sysfs-devices-system-cpu (online, isolated, cache/indexN/shared_cpu_list).

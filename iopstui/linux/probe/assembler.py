@@ -1,4 +1,4 @@
-"""BPF's instructions as bytes, with names for places to jump to (RFC 9669)."""
+"""Assemble BPF instructions into bytes, with labels for jump targets (RFC 9669)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KTIME_GET_NS, GET_SMP_PROCESSOR_ID = 5, 8
 
 
 class Program:
-    """Instructions in their order; registers are 0 to 10, ``n`` a number of 32 bits."""
+    """A sequence of instructions. Registers are 0 to 10; ``n`` is a 32-bit number."""
 
     def __init__(self) -> None:
         self._rows: list[list[int]] = []

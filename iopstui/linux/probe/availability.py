@@ -1,4 +1,4 @@
-"""Whether the probe can run here, and what to do where it can't."""
+"""Check whether the probe can run here, and explain how to enable it."""
 
 from __future__ import annotations
 

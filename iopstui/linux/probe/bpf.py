@@ -1,4 +1,4 @@
-"""bpf(2), the few commands of it that the probe's upkeep needs."""
+"""Wrappers of the bpf(2) commands that the probe needs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def call(command: int, attr: bytes) -> int:
 
 
 class Map:
-    """An open map with integer keys and values of 8 bytes. Whoever made it closes ``fd``."""
+    """An open map with integer keys and values of 8 bytes. The creator must close ``fd``."""
 
     def __init__(self, fd: int, most: int) -> None:
         self._fd = fd

@@ -42,7 +42,7 @@ _NOTHING = bytes(counting.KIND_BYTES)
 
 
 class ProbeUnusable(Exception):
-    """Why these programs can't count here, in words."""
+    """Error: these programs cannot count here; the message gives the reason."""
 
 
 def why_not(roots: Roots) -> str | None:
@@ -55,7 +55,8 @@ def why_not(roots: Roots) -> str | None:
 
 
 class BpfProbe:
-    """See the module. It counts from its making on. Unusable if it can't."""
+    """The probe by iopstui's own BPF programs. Counts from construction on; raises ProbeUnusable
+    if it can't."""
 
     def __init__(
         self, regions: Sequence[Region], begun: int, clock: Clock, roots: Roots,

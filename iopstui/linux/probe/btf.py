@@ -1,4 +1,4 @@
-"""The kernel's own description of its types (BTF, /sys/kernel/btf/vmlinux): where members lie.
+"""Find offsets of structure members in the kernel's type data (BTF, /sys/kernel/btf/vmlinux).
 
 The format is that of Documentation/bpf/btf.rst. One walk over all types takes 0.1 s.
 """

@@ -1,4 +1,4 @@
-"""Beginnings of requests whose completion was not seen: taken out of the probe's maps.
+"""Remove stale requests, whose completion was not seen, from the probe's maps.
 
 bpftrace's own ``clear()`` ends it (0.17, "Could not clear map") where a request completes at that
 moment, and would drop those in flight. So each is looked at, and only the old ones go.

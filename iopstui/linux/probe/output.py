@@ -1,4 +1,4 @@
-"""What bpftrace prints (``-f json``: a JSON object a line) as readings of the probe."""
+"""Parse the output of bpftrace (``-f json``: one JSON object per line) into probe readings."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def midpoint(index: int, bits: int) -> int:
 
 
 class ProbeOutput:
-    """Takes lines, gives a reading whenever one is whole. ``strange`` counts lines that bpftrace
-    does not print, since the last reading. ``keys`` is how many a map has room for; ``group_of``
-    a task's cgroup."""
+    """Parses lines of bpftrace and returns each complete reading. ``strange`` counts unknown
+    lines since the last reading, ``keys`` is the capacity of a map, and ``group_of`` returns a
+    task's cgroup."""
 
     def __init__(
         self,

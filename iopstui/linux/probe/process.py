@@ -1,4 +1,4 @@
-"""bpftrace as a process: begun, read, ended. It never outlives iopstui, however that ends."""
+"""Start, read and stop the bpftrace process. It never outlives iopstui."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def keys_for(cpus: int, matrix: bool) -> int:
 
 
 class ProbeProcess:
-    """See the module. For one thread, which waits ``ANSWER_S`` at most, and in ``close``.
+    """The bpftrace process of the probe. For one thread, which waits ``ANSWER_S`` at most, and
+    in ``close``.
 
     The kernel kills bpftrace when the thread that made this object ends (PR_SET_PDEATHSIG), and its
     probes end with it.

@@ -26,9 +26,9 @@ COUNT_EVERY = 10
 
 @dataclass(frozen=True, slots=True)
 class BpfRunStats:
-    """What the kernel says of a process's BPF programs so far: ``spent_ns`` of those that run for
-    each I/O in ``ios`` of these (0: not counted), and how often one was ``skipped`` because another
-    was running on that CPU."""
+    """Statistics of a process's BPF programs: ``spent_ns`` of the per-I/O programs in ``ios``
+    calls (0: not counted), and the number of calls ``skipped`` because another program ran on
+    that CPU."""
 
     spent_ns: int
     ios: int
@@ -64,7 +64,7 @@ def _words(file: Path) -> dict[str, str]:
 
 
 class RunTimeStats:
-    """Whether the kernel counts the run time of BPF programs, switched by us."""
+    """Switches the kernel's accounting of BPF run time on and off."""
 
     def __init__(self) -> None:
         self._fd = -1
@@ -88,8 +88,8 @@ class RunTimeStats:
 
 
 class ProbeCost:
-    """Adds to readings what the probe costs: the kernel's count of the probes' run time grows in
-    one of ``COUNT_EVERY`` readings."""
+    """Adds the probe's cost to readings: the kernel's run-time count grows in one of
+    ``COUNT_EVERY`` readings."""
 
     def __init__(self, programs: BpfPrograms) -> None:
         self._programs = programs

@@ -1,4 +1,4 @@
-"""Which disks the probe follows, and where a partition lies on its disk."""
+"""The disks that the probe follows, and the position of partitions on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The script that bpftrace runs: fixed text, in which numbers alone are filled in.
+"""The bpftrace script: fixed text with only numbers filled in.
 
 A request is known by its disk and its first sector. At its issue the time is noted under that key,
 at its completion the difference is counted in a bin. Counts only grow: they are subtracted by who

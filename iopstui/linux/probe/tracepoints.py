@@ -1,4 +1,4 @@
-"""Which tracepoints of the block layer this kernel has, and their fields (tracefs ``format``)."""
+"""Find the kernel's block-layer tracepoints and their fields (tracefs ``format``)."""
 
 from __future__ import annotations
 

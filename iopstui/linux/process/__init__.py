@@ -1,1 +1,1 @@
-"""Processes, CPUs and private directories: what the kernel grants us and where we run."""
+"""Processes, CPUs, limits and private directories."""

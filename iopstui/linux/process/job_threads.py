@@ -1,4 +1,4 @@
-"""Which CPU each job of the running fio is on, and how busy it is (proc(5), sched(7))."""
+"""CPU and CPU usage of each thread of the running fio (proc(5), sched(7))."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of exhausted limits of a process or the machine, and what raises them."""
+"""Name an exhausted limit of a process or the machine, and explain how to raise it."""
 
 from __future__ import annotations
 

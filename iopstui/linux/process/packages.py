@@ -1,4 +1,4 @@
-"""The Python packages a command needs: checked before anything begins, not in mid-run."""
+"""Check the Python packages that a command needs before it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Private directories: where job files, fio's output and its messages are while it runs.
+"""Private directories for job files and for fio's output and messages during a run.
 
 One is made in a place that nobody else can rename or swap (in memory where possible) and is held
 open and locked (flock(2)) while it is used. Every file in it is made and read by that descriptor,

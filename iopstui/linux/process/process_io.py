@@ -1,4 +1,4 @@
-"""What each process reads and writes, over all disks together (/proc/PID/io, proc(5))."""
+"""Reads and writes of each process, over all disks together (/proc/PID/io, proc(5))."""
 
 from __future__ import annotations
 

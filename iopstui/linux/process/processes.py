@@ -1,4 +1,4 @@
-"""Which process created something: its number alone means nothing once it is gone (proc(5))."""
+"""Identify the process that created something; PIDs alone are ambiguous after exit (proc(5))."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The right to read a device, and how to get it."""
+"""Check the permission to read a device, and explain how to get it."""
 
 from __future__ import annotations
 

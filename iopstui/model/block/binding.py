@@ -1,4 +1,4 @@
-"""Which CPU each fio job is bound to, so that every job uses another hardware queue.
+"""Choose the CPU of each fio job so that every job uses a different hardware queue.
 
 The order is that of the ESSD document (jobs/essd-1m-iops.fio): the first CPU of every queue,
 then the second of every queue, and so on. fio's ``cpus_allowed_policy=split`` hands out the
@@ -16,9 +16,9 @@ from iopstui.model.block.device import Hctx
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """``cpus`` is the set for cpus_allowed=, ascending; ``rows`` are (job, CPU, hctx) in fio's
-    order, jobs counted from 0; ``notes`` say in words what is not as one might expect.
-    """
+    """CPUs for fio jobs. ``cpus`` is the ascending set for cpus_allowed=; ``rows`` are (job,
+    CPU, hctx) in fio's order, jobs counted from 0; ``notes`` describe anything unexpected in
+    words."""
 
     cpus: tuple[int, ...]
     rows: tuple[tuple[int, int, int], ...]

@@ -1,4 +1,4 @@
-"""Block devices as the kernel describes them. ``None`` means: the kernel does not say."""
+"""Block devices as the kernel describes them. ``None``: the kernel does not report the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling a device that is gone from one that is fast.
+"""Detect a removed device, which otherwise looks like a very fast one.
 
 fio takes I/Os that a removed disk refuses for done: its IOPS climb, its bytes stand still, and
 it ends with exit code 0.
@@ -14,7 +14,7 @@ MANY = 100
 
 
 class DeviceWatch:
-    """Follows one run. ``devices`` are the kernel names of what it works on."""
+    """Watches one run for a removed device. ``devices`` are the kernel names of its devices."""
 
     def __init__(self, devices: Sequence[str]) -> None:
         self._devices = tuple(devices)

@@ -1,4 +1,4 @@
-"""What of the running kernel decides how requests are completed."""
+"""Kernel settings that decide how requests are completed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """``version`` is (major, minor) of its release, ``None`` if unknown. ``threaded_irqs``: its
-    interrupt handlers are threads (threadirqs, PREEMPT_RT)."""
+    """Properties of the running kernel. ``version`` is (major, minor), ``None`` if unknown;
+    ``threaded_irqs`` is True if interrupt handlers are threads (threadirqs, PREEMPT_RT)."""
 
     version: tuple[int, int] | None = None
     threaded_irqs: bool = False

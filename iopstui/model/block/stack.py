@@ -1,4 +1,4 @@
-"""How block devices lie on each other: by number, in both directions, to the top and the bottom."""
+"""The stack of block devices: layers above and below each device."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ _FIRST_LOGICAL = 5
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """The file or block device that a loop device is made of, by numbers: ``device`` (major,
-    minor) and ``inode`` of the file or node, ``number`` of the block device (``None``: a file).
-    """
+    """The file or block device behind a loop device, by numbers: ``device`` (major, minor) and
+    ``inode`` of the file or node; ``number`` of the block device (``None``: a file)."""
 
     device: tuple[int, int]
     inode: int
@@ -34,7 +33,7 @@ Backings = Mapping[str, Backing]
 
 
 class Stack:
-    """All devices of a machine with what they lie on.
+    """All block devices of a machine and the layers between them.
 
     ``backings`` has what loop devices are made of; of one that isn't in it the name of its file is
     all that is known.

@@ -1,4 +1,4 @@
-"""What a job runs against."""
+"""The target of a job."""
 
 from __future__ import annotations
 
@@ -48,9 +48,8 @@ class TargetPath:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One device of a target. ``under`` counts the devices of ``Target.on`` that it lies under;
-    0: it is one of them.
-    """
+    """One device of a target. ``under`` counts the devices of ``Target.on`` above it; 0: it is
+    itself one of them."""
 
     name: str
     under: int = 0
@@ -58,7 +57,8 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Target(TargetPath):
-    """One place, or all ``parts`` of which every job uses each (empty: there is one alone).
+    """The target of a job: a single place, or several ``parts`` that every job uses (empty:
+    single).
 
     Of several, ``kind`` is the first one's, ``path`` joins theirs with ":" as fio's filename=
     does (for people: with one path in it that holds a colon it can't be taken apart), ``device``

@@ -1,4 +1,4 @@
-"""Which CPUs belong together: NUMA nodes and last-level-cache domains.
+"""CPU topology: NUMA nodes and last-level-cache domains.
 
 The kernel moves a completion by these lines (block/blk-mq.c, blk_mq_complete_need_ipi): with
 rq_affinity 1 it stays where the interrupt came if the submitter shares the cache.
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, slots=True)
 class Domain:
     """CPUs that share a last-level cache. ``node`` is their NUMA node, ``None`` if unknown;
-    ``cache`` counts the domains of the machine from 0, ``None`` where caches are not told.
-    """
+    ``cache`` numbers the machine's domains from 0, ``None`` where the kernel does not report
+    caches."""
 
     node: int | None
     cache: int | None
@@ -24,10 +24,9 @@ class Domain:
 @dataclass(frozen=True, slots=True)
 class Topology:
     """The machine's CPUs. ``caches`` maps a CPU to the lowest CPU of its last-level-cache
-    domain, ``nodes`` to its NUMA node; CPUs of which the kernel tells nothing are absent.
-    ``isolated`` are kept free of other work (isolcpus=). ``irq_time`` says whether the kernel
-    accounts the time spent in interrupts (``None``: it can't be told yet).
-    """
+    domain, ``nodes`` to its NUMA node; CPUs without data are absent. ``isolated`` are kept free
+    of other work (isolcpus=). ``irq_time`` is True if the kernel accounts interrupt time
+    (``None``: not known yet)."""
 
     online: tuple[int, ...] = ()
     possible: tuple[int, ...] = ()

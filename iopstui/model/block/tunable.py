@@ -1,4 +1,4 @@
-"""The tunables: settings of a device's queue that can be changed while a job runs.
+"""Tunables: settings of a device's queue that can be changed while a job runs.
 
 Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-affinity.rst.
 """
@@ -15,9 +15,8 @@ from iopstui.model.block.device import BlockDevice, Hctx
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """One file below /sys/block/X/queue. ``values`` are all allowed ones, empty if it takes a
-    number (``minimum`` and up); ``meaning`` says what it does.
-    """
+    """One file below /sys/block/X/queue. ``values`` are all allowed values, empty for a number
+    (``minimum`` and up); ``meaning`` describes its effect."""
 
     name: str
     meaning: str
@@ -95,8 +94,8 @@ _REQUEST = re.compile(r"([^=]*)=([^@]*)(?:@([0-9]{1,6}(?:\.[0-9]{1,3})?))?")
 
 @dataclass(frozen=True, slots=True)
 class TunableRequest:
-    """A tunable to change, as asked for on the command line; ``after_s`` seconds into the run,
-    ``None``: before it begins."""
+    """A tunable change requested on the command line, ``after_s`` seconds into the run
+    (``None``: before the run starts)."""
 
     name: str
     value: str

@@ -1,4 +1,4 @@
-"""Who uses a block device, as far as its description tells (see safety/refusals.py for more)."""
+"""Uses of a block device that its description reveals (safety/refusals.py finds more)."""
 
 from __future__ import annotations
 

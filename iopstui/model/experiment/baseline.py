@@ -1,4 +1,4 @@
-"""A figure of a run against the same figure of an earlier run: the interval of their ratio.
+"""Compare a figure with an earlier run: confidence interval of the ratio.
 
 Seconds of a run are correlated, so a run is cut into batches. The spread of the batches, widened by
 their correlation, gives the interval of a mean or of a percentile (docs/statistics.md).
@@ -28,7 +28,7 @@ _COARSER = {"max": "p99.9", "p99.99": "p99.9", "p99.9": "p99", "p99": "p95", "p9
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How well a run's figure is known from within the run.
+    """The variation of a figure within one run.
 
     ``error`` is its standard error as a share of it, ``freedom`` the degrees of freedom of that.
     ``below`` and ``above`` are set for percentiles, whose interval is not symmetric: the distances
@@ -50,8 +50,8 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class BaselineFigure:
-    """A figure of an earlier run: its ``value`` in the field's unit, its ``spread`` (``None``: a
-    single final figure), of which file (``name``) and over how many ``seconds``."""
+    """A figure of an earlier run: ``value`` in the field's unit, ``spread`` (``None``: a single
+    final figure), ``name`` of its file, and the ``seconds`` it covers."""
 
     value: float
     spread: Spread | None
@@ -60,8 +60,8 @@ class BaselineFigure:
 
 
 class BatchMeans:
-    """One figure over the frames of a run, also in up to ``MOST`` equal batches: neighbours are
-    joined when there would be more."""
+    """One figure over the frames of a run, also as means of up to ``MOST`` equal batches. If
+    there would be more, neighbouring batches are joined."""
 
     def __init__(self, path: Sequence[str]) -> None:
         self._path = tuple(path)

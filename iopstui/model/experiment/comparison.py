@@ -1,4 +1,4 @@
-"""What differs between two variants, by the figures of whole runs.
+"""Compare two variants by the figures of whole runs.
 
 Every repeat has one run of each variant, close in time; they are a pair. The mean over the pairs is
 tested. One figure is the primary one and is tested by itself; the others are secondary and are
@@ -30,9 +30,9 @@ Runs = Mapping[int, Point]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A figure of a run: ``better`` says which way; ``relative`` whether differences are shares
-    of it (otherwise plain ones); ``resolution`` the steps it comes in, likewise; ``option`` its
-    name on the command line ("": it can't be the primary one)."""
+    """A figure to compare. ``better`` is the direction of improvement; ``relative``: differences
+    are shares rather than absolute; ``resolution`` is the smallest step, likewise; ``option`` is
+    the name on the command line ("": it can't be the primary figure)."""
 
     name: str
     read: Callable[[Point], float | None]
@@ -161,8 +161,8 @@ def mean(values: Sequence[float], geometric: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CpuShift:
-    """One CPU under two variants, mean over the runs: its load in percent and its share (0..1)
-    of the completions; ``shown`` and ``moved`` if the runs show that these differ."""
+    """One CPU under two variants, mean over the runs: load in percent and share (0..1) of the
+    completions. ``shown`` and ``moved``: the runs show that load and share differ."""
 
     cpu: int
     load: tuple[float, float]

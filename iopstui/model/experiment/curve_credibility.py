@@ -1,4 +1,4 @@
-"""Whether a curve of load can be believed: before a knee is claimed of it."""
+"""Check that a load curve is credible before reporting a knee."""
 
 from __future__ import annotations
 

@@ -319,7 +319,7 @@ def _of_latency(path: Sequence[str]) -> bool:
 
 
 class ExpectationChecker:
-    """Follows one run and gives the outcome of each expectation at its end."""
+    """Follows one run and returns the outcome of each expectation at its end."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = tuple(expectations)

@@ -1,4 +1,4 @@
-"""What the points of a sweep say together: curves of load, their knees, Little's law."""
+"""Load curves from the points of a sweep: knees and Little's law."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ One = TypeVar("One", bound=MeasuredPoint)
 
 
 class LoadCurve(Generic[One]):
-    """Points that differ in one axis alone, in its order; ``fixed`` is what they share, ``runs``
-    are those of each point."""
+    """Points that differ in one axis only, in its order. ``fixed`` are the shared settings,
+    ``runs`` the runs of each point."""
 
     def __init__(
         self,

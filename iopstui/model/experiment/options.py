@@ -1,4 +1,4 @@
-"""What the user asked for, as values: how a run, and how an experiment is made.
+"""The user's options for a run or an experiment, as values.
 
 The front end (today the command line) creates these once; everything below reads them.
 """
@@ -63,8 +63,8 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentOptions:
-    """A sweep or a comparison: what is run (``plan``), how each run is made (``run``), and how
-    the whole goes."""
+    """Options of a sweep or a comparison: the ``plan``, the options of each ``run``, and those
+    of the whole experiment."""
 
     run: RunOptions
     plan: Plan

@@ -38,7 +38,8 @@ _COUNTS = {"iodepth", "numjobs", "nrfiles"}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """``kind`` is one of this module's; ``name`` and ``value`` as the user gave them."""
+    """One setting. ``kind`` is a constant of this module; ``name`` and ``value`` are as the user
+    gave them."""
 
     kind: str
     name: str
@@ -50,7 +51,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One thing that is varied, over ``values`` in order."""
+    """A setting to vary, over ``values`` in order."""
 
     kind: str
     name: str
@@ -59,8 +60,8 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One side of a comparison: settings in force together (none: the job as it is). ``kept``
-    are what the other variants change and this one must find unchanged."""
+    """One side of a comparison: settings that apply together (none: the job unchanged). ``kept``
+    are the settings that other variants change and this one must find unchanged."""
 
     settings: tuple[Setting, ...]
     kept: tuple[Setting, ...] = ()
@@ -73,8 +74,8 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPoint:
-    """One fio run of an experiment: the ``index``-th from 0, of ``variant`` (comparisons;
-    otherwise 0) in ``repeat``. ``label`` says what distinguishes it."""
+    """One fio run of an experiment: number ``index`` from 0, of ``variant`` (0 in a sweep), in
+    ``repeat``. ``label`` distinguishes it from other points."""
 
     index: int
     job: str

@@ -1,4 +1,4 @@
-"""What one run of an experiment measured, after it settled: one figure each, as plain data."""
+"""Steady-state measurements of one run of an experiment: one value per figure, as plain data."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ def run_s(settle_s: float, measure_s: float, interval_s: float) -> float:
 
 
 class Settling:
-    """Tells the frames of one run that are measured: those behind fio's first ``settle_s``
-    seconds and its ramp, until they make ``measure_s`` (``None``: all), each to within a tenth of
-    an interval."""
+    """Selects the frames of one run to measure: those after fio's first ``settle_s`` seconds and
+    its ramp, up to ``measure_s`` in total (``None``: all), each to within a tenth of an
+    interval."""
 
     def __init__(self, settle_s: float, measure_s: float | None = None) -> None:
         self._settle_s = settle_s
@@ -152,8 +152,8 @@ class Settling:
 
 
 class PointMeter:
-    """Takes the frames of one run; what lies before its settling, or behind the seconds that are
-    to be measured, is dropped. ``devices`` are those that the job works on."""
+    """Measures one run from its frames; ignores frames before settling ends and after the
+    measured seconds. ``devices`` are those of the job."""
 
     def __init__(
         self, settle_s: float, devices: Sequence[str], measure_s: float | None = None
@@ -338,9 +338,9 @@ class PointMeter:
 
 @dataclass(frozen=True, slots=True)
 class LittlesLaw:
-    """Little's law on one run: ``asked`` I/Os by the job (depth x jobs), ``seen`` = IOPS x mean
-    latency; ``holds`` if they agree within ``LITTLE_TOLERANCE``; ``why`` not, in words.
-    """
+    """Little's law applied to one run: ``asked`` I/Os by the job (depth x jobs), ``seen`` = IOPS
+    x mean latency; ``holds`` if they agree within ``LITTLE_TOLERANCE``, otherwise ``why`` gives
+    the reason."""
 
     asked: int | None
     seen: float | None

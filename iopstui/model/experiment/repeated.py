@@ -1,4 +1,4 @@
-"""The runs of a sweep's points: which of them are of one point, and what they say together."""
+"""Group the repeated runs of a sweep by point, and summarise each point."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ def _least_squares(rows: Sequence[Sequence[float]], free: Sequence[int]) -> list
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What is said of a curve: its ``law`` and its knee if they are credible, else ``doubt``.
-    ``knees`` are the lowest and highest knee without any one of the points."""
+    """Conclusions about a scaling curve: its ``law`` and knee if they are credible, otherwise
+    ``doubt``. ``knees`` are the lowest and highest knee when any one point is left out."""
 
     points: tuple[tuple[int, float], ...]
     law: ScalingLaw | None

@@ -1,4 +1,4 @@
-"""What a comparison's repeats can find, in words: before it runs, while it does, and after it."""
+"""Describe the smallest difference that a comparison can detect: before, during and after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runs of a comparison show, in words."""
+"""Describe the results of a comparison in words."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ MOVED = 0.05
 ELSEWHERE = 0.2
 CPU_PER_IO = "CPU per I/O"
 _METHOD = (
-    "runs of the same repeat are compared in pairs; intervals: 95 %, {test}; shown: significant at "
-    "5 %: {figure} by itself, the other figures corrected for their number (Holm); columns: "
+    "runs of the same repeat are compared in pairs; intervals: 95 %, {test}; {mark} = significant "
+    "at 5 %: {figure} by itself, the other figures corrected for their number (Holm); columns: "
     "geometric means"
 )
 
 
-def method_text(plan: Plan) -> str:
-    """How the differences were found."""
+def method_text(plan: Plan, mark: str) -> str:
+    """How the differences were found; ``mark`` is what a table puts beside those that are shown."""
     looked = "t with a mixture of effects, valid whenever you stop (Lai, 1976)"
     test = "paired t" if plan.until is None else looked
-    return _METHOD.format(test=test, figure=plan.figure)
+    return _METHOD.format(test=test, mark=mark, figure=plan.figure)
 
 
 class ComparisonResults:
-    """What the runs so far show."""
+    """Results of a comparison from the runs so far."""
 
     def __init__(self, plan: Plan, runs: Sequence[Mapping[int, Point]]) -> None:
         self.plan = plan

@@ -9,6 +9,7 @@ from iopstui.model.block.device import BlockDevice, IrqVector
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.findings.places import cpu_wait
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing
@@ -19,6 +20,7 @@ MANY = 100.0
 STOLEN = 5.0
 INTERRUPTED = 70.0
 CROSSING = 0.3
+HUNGRY = 25.0
 
 
 def cpu_throttled(evidence: Evidence) -> Finding | None:
@@ -97,6 +99,9 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     """One CPU runs most completions while several submit."""
     devices, frames = evidence.devices, recent(evidence)
     if not devices or not frames or evidence.shape.polls:
+        return None
+    # where jobs and kernel threads wait for CPUs, completions gather wherever one is free
+    if fmean(cpu_wait(frame) or 0.0 for frame in frames) >= HUNGRY:
         return None
     found = _completions(frames, evidence)
     submitters = set.intersection(*({j.cpu for j in f.jobs if (j.busy or 0) > 2} for f in frames))

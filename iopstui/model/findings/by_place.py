@@ -26,6 +26,8 @@ LAYER_PART = 0.5
 OTHERS = 0.3
 OTHERS_S = 50.0
 OTHERS_IOS = 1.0
+# how much a process may differ from what others move on the device
+FITS = 3.0
 # seconds after which a neighbour is reported without its name
 NAMELESS = 10
 
@@ -152,14 +154,22 @@ def neighbour(evidence: Evidence) -> Finding | None:
     processes = evidence.now.processes
     if processes is None and len(evidence.measured) < NAMELESS:
         return None
-    name, others, all_of_them, held = found
-    who = _named(processes or ())
+    name, others, all_of_them, held, moved = found
+    fits = _fitting(processes or (), moved)
+    who = (
+        "no process's I/O fits that"
+        if fits is None
+        else (
+            f"it may be {fits.comm} (PID {fits.pid}: {units.size(fits.read_s)}/s read, "
+            f"{units.size(fits.write_s)}/s written)"
+        )
+    )
     return Finding(
         "neighbour",
         f"{units.number(others)} of {units.number(all_of_them)} I/Os a second on {name} are not "
         f"this job's, and {held:.1f} of them are there at a time: {who}",
-        "stop that program while you measure" if processes else e_who(),
-        "" if processes else "u",
+        "stop that program while you measure" if fits else e_who(),
+        "" if fits else "u",
     )
 
 
@@ -173,8 +183,9 @@ def suspects_neighbour(evidence: Evidence) -> bool:
     return _others(evidence) is not None
 
 
-def _others(evidence: Evidence) -> tuple[str, float, float, float] | None:
-    """(device, others' I/Os per second, all I/Os per second, others' in it at a time)."""
+def _others(evidence: Evidence) -> tuple[str, float, float, float, float] | None:
+    """(device, others' I/Os per second, all I/Os per second, others' in it at a time, others' bytes
+    per second)."""
     frames, shape = recent(evidence), evidence.shape
     if not frames or shape.direct is not True or shape.syncs or evidence.unseen:
         return None
@@ -183,9 +194,10 @@ def _others(evidence: Evidence) -> tuple[str, float, float, float] | None:
         if None in each:
             continue
         known = [one for one in each if one is not None]
-        if all(o >= max(OTHERS_S, OTHERS * a) and h >= OTHERS_IOS for o, a, h in known):
-            means = (fmean(values) for values in zip(*known, strict=True))
-            return (name, *means)  # type: ignore[return-value]
+        others, every, held, moved = (fmean(values) for values in zip(*known, strict=True))
+        clear = all(o >= max(OTHERS_S, OTHERS * a) for o, a, _, _ in known)
+        if clear and held >= OTHERS_IOS and min(one[2] for one in known) >= OTHERS_IOS / 3:
+            return name, others, every, held, moved
     return None
 
 
@@ -211,8 +223,8 @@ def _single_path(evidence: Evidence) -> list[tuple[str, tuple[str, ...]]]:
 
 def _beside(
     frame: Frame, name: str, users: Sequence[str]
-) -> tuple[float, float, float] | None:  # fmt: skip
-    """(others' I/Os per second, all, others' in the device at a time) of one second. Split and
+) -> tuple[float, float, float, float] | None:  # fmt: skip
+    """(others' I/Os per second, all, others' in the device, others' bytes) of one second. Split and
     merged requests are not others': bytes have to be more as well."""
     disk, total = frame.disks.get(name), frame.fio.total if frame.fio else None
     uppers = [frame.disks[one] for one in users if one in frame.disks]
@@ -224,13 +236,15 @@ def _beside(
         moved = sum(one.bytes_s or 0.0 for one in uppers)
     theirs = min(disk.ios_s - (disk.f_s or 0.0) - ios, disk.ios_s)
     if not ios or (disk.bytes_s or 0.0) < 1.1 * moved or disk.aqu_sz is None:
-        return 0.0, disk.ios_s, 0.0
-    return theirs, disk.ios_s, disk.aqu_sz * theirs / disk.ios_s if disk.ios_s else 0.0
+        return 0.0, disk.ios_s, 0.0, 0.0
+    held = disk.aqu_sz * theirs / disk.ios_s if disk.ios_s else 0.0
+    return theirs, disk.ios_s, held, (disk.bytes_s or 0.0) - moved
 
 
-def _named(processes: Sequence[ProcessLoad]) -> str:
-    if not processes:
-        return "no other process's I/O can be seen from here"
-    first = processes[0]
-    rates = f"{units.size(first.read_s)}/s read, {units.size(first.write_s)}/s written"
-    return f"{first.comm} (PID {first.pid}) does most ({rates})"
+def _fitting(processes: Sequence[ProcessLoad], moved: float) -> ProcessLoad | None:
+    """The process whose I/O is closest to so many bytes per second. /proc/PID/io adds up all
+    disks, so one that moves far more is busy on another."""
+    each = [(one.read_s + one.write_s, one) for one in processes]
+    near = [(max(total, moved) / min(total, moved), one) for total, one in each if total and moved]
+    found = min(near, key=lambda pair: pair[0], default=None)
+    return found[1] if found is not None and found[0] <= FITS else None

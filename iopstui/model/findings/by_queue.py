@@ -113,6 +113,8 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
         return None
     if not cpus_are_not_it(evidence, frames) or _near_limit(frames, evidence):
         return None
+    if _nearly_full(frames, evidence):
+        return None
     costed = [name for name, state in evidence.now.devices.items() if state.costed]
     if costed:
         return (
@@ -147,6 +149,14 @@ def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> Reached | None
 def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
     """Whether some second came near a limit: then it may be the cause, and another is not named."""
     return any(limit_reached([frame], evidence) is not None for frame in frames)
+
+
+def _nearly_full(frames: Sequence[Frame], evidence: Evidence) -> bool:
+    """Whether the queues that jobs reach are half full or more: the rest may wait for tags."""
+    theirs = e.device_figures(frames, evidence.devices)
+    rooms = [_room(device, frames) for device in evidence.devices]
+    holds = sum(room.holds for room in rooms if room is not None)
+    return theirs is not None and 0 < holds <= 2 * (theirs.aqu_sz or 0.0)
 
 
 def _limited(disk: DiskRates, what: str) -> float | None:

@@ -1,4 +1,4 @@
-"""Which of fio's counters tells how many I/Os of a row completed."""
+"""Choose the fio counter that gives the completed I/Os of a row."""
 
 from __future__ import annotations
 

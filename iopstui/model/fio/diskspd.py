@@ -1,4 +1,4 @@
-"""DISKSPD command lines as fio jobs: the same load in fio's words, and what can't be said in them.
+"""Translate DISKSPD command lines into fio jobs, and report unsupported options.
 
 Nothing is dropped silently: what has no equivalent is named in ``notes``, and what DISKSPD refuses
 is refused (diskspd_switches.py).
@@ -25,8 +25,9 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """``text`` is the fio job; ``targets`` the files named; ``creates`` the size in bytes of
-    -c (``None``: the files must exist); ``notes`` what differs, a sentence each."""
+    """A translated command: ``text`` of the fio job, ``targets`` (files), ``creates`` the size
+    in bytes of -c (``None``: the files must exist), and ``notes`` on differences, one sentence
+    each."""
 
     text: str
     targets: tuple[str, ...]

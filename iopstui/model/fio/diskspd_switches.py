@@ -1,4 +1,4 @@
-"""The switches of a DISKSPD command line, read as DISKSPD reads them.
+"""Parse the switches of a DISKSPD command line as DISKSPD does.
 
 After its own source (github.com/microsoft/diskspd, CmdLineParser.cpp and Profile::Validate in
 Common.cpp, 2.2): what that refuses is refused here, with the reason.
@@ -43,8 +43,8 @@ WITHOUT = {
 
 @dataclass(slots=True)
 class DiskspdCommand:
-    """The switches as read so far, with DISKSPD's defaults; sizes in bytes, ``distribution`` pairs
-    of IO% and percent, or bytes, of the target."""
+    """The switches parsed so far, with DISKSPD's defaults. Sizes are in bytes; ``distribution``
+    has pairs of IO% and percent, or bytes, of the target."""
 
     block: int = 64 << 10
     writes: int = 0

@@ -1,4 +1,4 @@
-"""How much the counters of fio's rows grew from one document to the next."""
+"""Increase of fio's row counters from one document to the next."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Counted = dict[tuple[int, str], str]
 
 @dataclass(slots=True)
 class Growth:
-    """How much one direction of one or more rows grew. ``own``: its ``bins``, if they are no other
-    one's."""
+    """Increase of one direction's counters over one or more rows. ``own``: no other object
+    shares its ``bins``."""
 
     ios: int = 0
     bytes: int = 0

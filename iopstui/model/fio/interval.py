@@ -1,4 +1,4 @@
-"""What fio did in one interval: its own numbers, not those since its start."""
+"""fio's figures for one interval rather than since the start."""
 
 from __future__ import annotations
 

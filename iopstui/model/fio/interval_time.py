@@ -1,4 +1,4 @@
-"""How long an interval of fio's documents lasted, which fio does not say in one place.
+"""Compute how long an interval between fio documents lasted.
 
 Its ``runtime`` stands still while a job is stuck and differs between group members, its
 ``timestamp_ms`` is the wall clock, and its last document is written up to a quarter of a second

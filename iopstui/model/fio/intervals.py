@@ -1,4 +1,4 @@
-"""fio's cumulative documents turned into one interval's own numbers.
+"""Turn fio's cumulative documents into figures for single intervals.
 
 Which clock divides what, and why, is measured: fio's ``runtime`` stands still while a job is
 stuck and differs between group members, so an interval is the difference of the documents'

@@ -1,4 +1,4 @@
-"""What no job may do, whatever it works on. Source of the meanings: fio(1).
+"""Options that no job may use, whatever its target. Source of the meanings: fio(1).
 
 This explains a refusal before fio sees the file; what holds is the fence (fio/fence_exec.py).
 """

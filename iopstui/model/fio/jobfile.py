@@ -1,4 +1,4 @@
-"""fio job files as text: read strictly, and copied with some options changed.
+"""fio job files as text: strict parsing, and copies with some options changed.
 
 fio's own parser is lax: it cuts a value at any ``#`` or ``;``, takes ``[globalx]`` for ``[global]``
 and drops the last letter of ``[name`` without a bracket, hands sums to a shell, and goes on in the

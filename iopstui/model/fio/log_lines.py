@@ -1,4 +1,4 @@
-"""fio's logs (write_lat_log= and its kin): lines into seconds, pure.
+"""Parse the lines of fio's logs (write_lat_log= and similar) into seconds, without I/O.
 
 A line is ``time, value, direction, block size, offset, ...`` (fio HOWTO, "Log File Formats"): ms
 since the job began; ns (latencies), KiB/s (bw) or I/Os (iops). With log_avg_msec a line stands for

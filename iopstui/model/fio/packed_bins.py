@@ -1,4 +1,4 @@
-"""Many rows' histograms subtracted and added up as large numbers, one for each row.
+"""Subtract and add many rows' histograms, packed into one large integer per row.
 
 Hundreds of rows of hundreds of buckets each: a step of Python for every bucket is most of a wide
 document's cost. Here a histogram is one number with a field of 64 bits for each bucket that any row

@@ -1,4 +1,4 @@
-"""fio's ramp: seconds at a run's beginning that it counts and then forgets.
+"""fio's ramp time: seconds at the start of a run that fio excludes from its totals.
 
 When it is over fio zeroes a row's counters. Latencies are taken only from then on.
 """

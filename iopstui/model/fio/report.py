@@ -1,4 +1,4 @@
-"""fio's report in its normal format, made of its JSON: the lines that people know.
+"""Build fio's normal text report from its JSON.
 
 The format is fio's own (fio(1), "NORMAL OUTPUT"); tests compare every line with what fio prints
 for the same run. One thing JSON does not have: the process number behind ``pid=``.

@@ -1,4 +1,4 @@
-"""Which sections of a job file stand behind each row of fio's report.
+"""Map each row of fio's report to sections of the job file.
 
 With group_reporting a row is the sum of all jobs of a group, but fio prints only the last
 section's options beside it. Block size, depth and whether latencies are taken may differ between
@@ -19,7 +19,7 @@ _BEGIN_A_GROUP = ("stonewall", "wait_for_previous", "new_group")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the report: the sections behind it (their variables expanded)."""
+    """One row of the report, and the job sections it covers (with variables expanded)."""
 
     sections: tuple[Section, ...]
 

@@ -1,1 +1,1 @@
-"""A lesson as data, and the language its files are written in."""
+"""Lessons as data, and the language of lesson files."""

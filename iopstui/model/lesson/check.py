@@ -1,5 +1,4 @@
-"""Whether a lesson holds together: its formulas name what there is, and what has been measured
-by the time they are asked."""
+"""Check that the formulas of a lesson only use names that exist and figures already measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lesson's formulas and texts can ask for: figures of its runs, facts of the target.
+"""Names that lesson formulas and texts can use: figures of runs, facts of the target.
 
 Of a run named ``deep``: ``deep.iops``, all of ``RUN``, and ``deep.fio.PATH`` for what fio's own
 final report says of its first row (``deep.fio.read.clat_ns.stddev``). Facts are in ``FACTS``.
@@ -21,7 +21,8 @@ Figures = dict[str, "Value | None"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """``unit`` is a form of model/lesson/text.py; ``meaning`` says in words what it is."""
+    """A figure or fact. ``unit`` is a form of model/lesson/text.py; ``meaning`` describes it in
+    words."""
 
     unit: str
     meaning: str

@@ -1,4 +1,4 @@
-"""Formulas over measured figures: the small language in which a lesson asks for results.
+"""Formulas over measured figures: the small expression language of lessons.
 
 Numbers, names ("deep.iops"), + - * /, comparisons, and/or/not, abs, min, max, known; nothing
 else, so a lesson file can do no harm. A figure that was not measured makes the result unknown
@@ -41,12 +41,12 @@ FUNCTIONS = ("abs", "known", *_MANY)
 
 
 class FormulaError(ValueError):
-    """What is wrong with a formula, in words."""
+    """A mistake in a formula, described in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """``text`` as written; ``names`` are all figures that it asks for."""
+    """A parsed formula. ``text`` is the source; ``names`` are all figures it uses."""
 
     text: str
     names: frozenset[str]

@@ -1,4 +1,4 @@
-"""A lesson as data: its pages in order, and the formulas that its texts are made of.
+"""A lesson as data: its ordered pages and the formulas in its texts.
 
 model/lesson/file.py reads one from its file.
 """
@@ -22,8 +22,8 @@ PARTS = ("job", "version", "starting", "result", "rate", "slat", "clat", "lat", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page. It is passed over unless ``when`` holds; where ``needs`` does not, ``why`` is
-    shown in its place."""
+    """One page. It is skipped unless ``when`` is true; if ``needs`` is false, ``why`` is shown
+    instead."""
 
     kind: ClassVar[str]
 
@@ -49,7 +49,7 @@ class TextPage(Page):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One answer; ``right`` says, over the measured figures, whether it is."""
+    """One answer; ``right`` is a formula that decides whether it is correct."""
 
     letter: str
     text: Template

@@ -1,4 +1,4 @@
-"""Texts of a lesson: paragraphs with measured figures in them, and conditions before them.
+"""Texts of a lesson: paragraphs with measured figures and optional conditions.
 
 A blank line ends a paragraph. ``{deep.iops}`` is a figure in its unit, ``{a.iops / b.iops :x}``
 a formula with the form it is shown in. ``when FORMULA:`` before a paragraph shows it only if

@@ -1,4 +1,4 @@
-"""What each CPU did in a second, worked out for who looks at it.
+"""CPU figures of one second, computed on demand.
 
 A wide machine has thousands of these figures. A terminal shows some of them in some seconds, and
 most others look at one figure of each CPU.
@@ -30,7 +30,7 @@ class CpuFrame:
 
 
 class CpuInterval:
-    """What is to be worked out between two samples. ``ipi`` are the rates of function calls."""
+    """The data for CPU figures between two samples. ``ipi`` are the rates of function calls."""
 
     __slots__ = ("after", "before", "rates")
 
@@ -73,8 +73,8 @@ class CpuInterval:
 
 
 class CpuFrames(Later[int, CpuFrame]):
-    """The CPUs' seconds, made when somebody asks for one of them. ``busy_of`` and ``rate_of`` do
-    without that."""
+    """CPU figures of one interval, built on first access. ``busy_of`` and ``rate_of`` work
+    without building them."""
 
     __slots__ = ("_between",)
 

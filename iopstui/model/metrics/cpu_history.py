@@ -1,4 +1,4 @@
-"""Which CPUs have completed the I/O, second by second: what a change of rq_affinity moves."""
+"""CPUs that completed I/O in each second: shows the effect of rq_affinity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class _Sample:
 
 
 class CpuHistory:
-    """``add`` must be called with growing ``t``; what is not later than before is dropped."""
+    """History of completions by CPU. ``add`` needs increasing ``t``; older or equal times are
+    dropped."""
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque()

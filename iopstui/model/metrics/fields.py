@@ -1,4 +1,4 @@
-"""The one registry of what a frame can show: name, unit, source and meaning of every value.
+"""The registry of frame fields: name, unit, source and meaning of every value.
 
 A field's id is its path in a frame event (``--format jsonl``), joined by dots; ``*`` stands for
 a key that is data (a device, a CPU, a job's position). Disk fields have iostat's own names and

@@ -1,4 +1,4 @@
-"""What was measured, kept for the charts: bounded, aware of gaps, with marks.
+"""Bounded history of measurements for charts, with gaps and marks.
 
 A sample describes the interval that ends at ``t`` and lasted ``seconds``. ``None`` is a gap and
 stays one. The newest samples are kept as they came; everything is also folded into coarser

@@ -1,4 +1,4 @@
-"""How often each interrupt came to each CPU, between two readings of the counters."""
+"""Rate of each interrupt on each CPU between two readings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job's side of where I/Os wait: what fio has in flight, and what reaches the devices."""
+"""The job's side of waiting I/Os: in flight in fio, and reaching the devices."""
 
 from __future__ import annotations
 
@@ -38,19 +38,21 @@ def job_load(
         bytes_s=total.bw,
         cpu_wait=sum(waited) / len(waited) if waited else None,
         workers_wait=workers_wait / 100,
-        parts=_parts(fio, writes_in_cache(status)),
+        parts=_parts(fio, status),
         aligned=bool(
             kernel_s and fio.seconds and abs(kernel_s - fio.seconds) <= ALIGNED * kernel_s
         ),
     )
 
 
-def _parts(fio: FioInterval, in_cache: bool) -> tuple[DirectionLoad, ...]:
+def _parts(fio: FioInterval, status: FioStatus) -> tuple[DirectionLoad, ...]:
     """One for each direction; none where fio does not tell reads from writes."""
     if MIXED in fio.directions:
         return ()
+    in_cache = writes_in_cache(status)
+    direct = not any(_buffered(job) for job in status.jobs)
     return tuple(
-        DirectionLoad(_LETTERS[name], part.iops or 0.0, part.bw, in_cache and name == WRITE)
+        DirectionLoad(_LETTERS[name], part.iops or 0.0, part.bw, in_cache and name == WRITE, direct)
         for name, part in fio.directions.items()
     )
 

@@ -1,4 +1,4 @@
-"""Every second's latency histogram, kept for the heat map: bounded, aware of gaps.
+"""Bounded history of latency histograms per second for the heat map, with gaps.
 
 fio's bins (1.6 % wide) are put into coarser steps of the same logarithmic kind, so that an hour
 of seconds and a day of minutes fit into a few megabytes that never grow.
@@ -98,7 +98,8 @@ class _Ring:
 
 
 class LatencyHistory:
-    """``add`` must be called with growing ``t``; what is not later than before is dropped."""
+    """History of latency histograms. ``add`` needs increasing ``t``; older or equal times are
+    dropped."""
 
     def __init__(
         self,

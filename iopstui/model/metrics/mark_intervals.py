@@ -1,4 +1,4 @@
-"""The stretches between marks, with what was measured in each: the story that marks tell.
+"""Intervals between marks, with the figures measured in each.
 
 A pure fold, like the runs (run_history.py): the same calls give the same stretches, live or from a
 recording.
@@ -59,8 +59,8 @@ class _IntervalSum:
 
 @dataclass
 class IntervalFigures:
-    """What was measured in a stretch, or in a part of it: of fio and of the devices together, to
-    the last second of either."""
+    """Figures measured in an interval or a part of it: fio and devices together, up to the last
+    second of either."""
 
     end: float = 0.0
     fio_end: float = 0.0

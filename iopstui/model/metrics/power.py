@@ -1,4 +1,4 @@
-"""How large a difference a number of repeats finds, before and after they are run.
+"""Smallest difference that a number of repeats can detect, before and after the runs.
 
 All spreads and differences here are of natural logarithms: a spread of 0.03 is 3 %.
 """

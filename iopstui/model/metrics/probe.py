@@ -1,4 +1,4 @@
-"""Two readings of the probe turned into one interval's own figures.
+"""Turn two readings of the probe into figures of one interval.
 
 All counts are cumulative, so they are subtracted as fio's are (model/histogram.py); means are those
 of the bins, which are at most 0.8 % off, the device's own percentiles likewise.

@@ -1,4 +1,4 @@
-"""The queue map: which hardware queue and interrupt serve which CPUs, and what happens there.
+"""The queue map: hardware queues and interrupts, the CPUs they serve, and their activity.
 
 For the disks under a target, one row a hardware queue and interrupt: its CPUs, where its
 interrupt goes, how often it came this second, which jobs run on its CPUs. The kernel counts I/Os

@@ -1,4 +1,4 @@
-"""The way of a request, in means that add up, and who completes for whom."""
+"""Stages of a request as means that add up, and the CPUs that complete requests of others."""
 
 from __future__ import annotations
 

@@ -162,7 +162,8 @@ class _CurrentRun:
 
 
 class RunHistory:
-    """Takes what happens in a session, in order; ``devices`` are those that the jobs work on.
+    """Collects the runs of a session from its events, in order; ``devices`` are those of the
+    jobs.
 
     A run that was stopped before it measured anything is no row. ``base`` is the number of the
     run that all others are held against, ``None`` while none is chosen.

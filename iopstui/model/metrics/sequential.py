@@ -1,4 +1,4 @@
-"""A t-test that one may look at after every run, and stop at any.
+"""A sequential t-test: it may be checked after every run and stopped at any.
 
 The runs' t-statistic is held against a mixture of true effects: a difference in standard deviations
 that is normal around 0 with the variance MIXTURE. The ratio of the two likelihoods, whatever the

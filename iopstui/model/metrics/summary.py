@@ -1,4 +1,4 @@
-"""A finished fio run in fio's own figures, and whether the frames add up to them."""
+"""A finished fio run in fio's own figures, checked against the sum of the frames."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _lean(value: Any) -> Any:
 
 
 class FramesTotal:
-    """Adds up the frames of one fio run, row by row, to be compared with fio's final count.
+    """Adds up the frames of one fio run, row by row, for comparison with fio's final count.
 
     What a row did before its counters began again (a ramp) is dropped, as fio drops it.
     """

@@ -1,4 +1,4 @@
-"""Where the I/Os in flight are: waiting for a CPU, above the block layer, in which layer below.
+"""Location of in-flight I/Os: waiting for a CPU, above the block layer, or in a layer below.
 
 All counts are means over one interval. The number in flight is Little's law, N = X * R (fio's
 IOPS times its mean latency); without a job it is what the top devices hold. The parts add up to
@@ -100,12 +100,14 @@ class Waits:
 @dataclass(frozen=True, slots=True)
 class DirectionLoad:
     """What a job completed in one direction: ``letter`` "r", "w" or "d" as in iostat, "" for all
-    together. ``in_cache``: fio does not wait until the device has it (buffered writes)."""
+    together. ``in_cache``: fio does not wait until the device has it (buffered writes);
+    ``direct``: none of it can be answered by the page cache."""
 
     letter: str
     iops: float
     bytes_s: float | None
     in_cache: bool = False
+    direct: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ def place_waits(
     if _stalled(tops, job):
         return _at_the_end(stack, disks)
     held = _sum(tops, "aqu_sz")
-    if held is None:
+    if held is None or (job is not None and _uncounted(tops, job)):
         return _unseen(job)
     total, inside = held, held
     if job is not None:
@@ -176,6 +178,11 @@ def _unseen(job: JobLoad | None) -> Waits | None:
         return None
     cpu = None if job.cpu_wait is None else min(job.ios, job.waiting_for_cpu)
     return Waits(job.ios, cpu, None, {}, None, None, job.ios - (cpu or 0.0))
+
+
+def _uncounted(tops: Sequence[DiskRates], job: JobLoad) -> bool:
+    """The job's direct I/O went by the device's counters (iostats=0)."""
+    return any(part.direct and part.iops and not _flow(tops, part.letter)[0] for part in job.parts)
 
 
 def _held_of_job(tops: Sequence[DiskRates], job: JobLoad) -> float:

@@ -1,1 +1,1 @@
-"""Testing what was promised of a volume: what to measure, and what it shows."""
+"""Test the promised figures of a volume: what to measure, and how to judge the result."""

@@ -1,4 +1,4 @@
-"""What to measure for each promised figure, how deep a queue it needs, and what that writes."""
+"""Measurements for each promised figure, with the queue depth and writes they need."""
 
 from __future__ import annotations
 

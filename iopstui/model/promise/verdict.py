@@ -1,4 +1,4 @@
-"""Promised against measured: PASS, FAIL, or why this can't be told."""
+"""Compare promised with measured figures: PASS, FAIL, or the reason for no verdict."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What providers promise of their volumes, instances and drives, as values."""
+"""Promised figures of providers' volumes, instances and drives, as values."""

@@ -1,4 +1,4 @@
-"""A token bucket: how long a burst lasts, and when it is possible again."""
+"""A token bucket: length of a burst and the time until the next one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a TOML table key by key: every problem is noted, with its place."""
+"""Read a TOML table key by key; collect every problem with its location."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 
 class CheckedTable:
-    """One table. What is wrong goes to ``problems`` as "class.gp3.iops: no source"; ``end`` adds
-    the keys that nobody asked for."""
+    """One table. Mistakes are added to ``problems`` as "class.gp3.iops: no source"; ``end`` adds
+    unused keys."""
 
     def __init__(self, data: object, place: str, problems: list[str]) -> None:
         self.place = place

@@ -1,4 +1,4 @@
-"""A published figure as a function of the volume's size and of what was bought."""
+"""A published figure as a function of a volume's size and purchased options."""
 
 from __future__ import annotations
 

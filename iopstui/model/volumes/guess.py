@@ -1,4 +1,4 @@
-"""Which class a device seems to be, from what the machine shows without asking the cloud."""
+"""Guess a device's volume class from local facts, without asking the cloud."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is visible of the machine and of one disk; "" where nothing is."""
+    """Visible properties of the machine and of one disk; "" where there is none."""
 
     vendor: str = ""
     chassis: str = ""

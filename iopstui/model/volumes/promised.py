@@ -1,4 +1,4 @@
-"""The figures of one volume: its class at a size, with what was bought, on an instance."""
+"""Promised figures of one volume: its class, size and purchased options on an instance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INSTANCE_IOPS, INSTANCE_BW = "instance IOPS", "instance MB/s"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """``rate`` is how many I/Os per second ``name`` allows at the block size asked for."""
+    """A limit: ``name`` allows ``rate`` I/Os per second at the requested block size."""
 
     name: str
     rate: float

@@ -1,4 +1,4 @@
-"""A file of volumes (docs/guide/promise.md) as values, or what is wrong with it."""
+"""Parse a volumes file (docs/guide/promise.md) into values, or report its mistakes."""
 
 from __future__ import annotations
 

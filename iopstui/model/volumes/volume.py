@@ -1,4 +1,4 @@
-"""A class of volumes, an instance size, and the provider that publishes both."""
+"""A volume class, an instance size, and the provider that publishes both."""
 
 from __future__ import annotations
 

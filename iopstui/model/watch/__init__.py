@@ -1,1 +1,1 @@
-"""Watching disks without a job: triggers, and what a watch comes to."""
+"""Watching disks without a job: triggers and totals."""

@@ -1,4 +1,4 @@
-"""How disks are watched, as the user asked for it."""
+"""The user's options for watching disks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watch comes to: each disk's means and its highest interval, gaps, findings.
+"""Totals of a watch: each disk's means and highest interval, gaps, findings.
 
 Means are of counts and times, not of the frames' own means (model/metrics/figures.py).
 """
@@ -75,8 +75,8 @@ class DiskTotal:
 
 @dataclass
 class FindingCount:
-    """A finding that was said ``times``, in its newest words, about the seconds from ``since`` to
-    ``until``. ``holds``: it has not ceased since."""
+    """A finding that was reported ``times`` times, with its latest wording, about the seconds
+    from ``since`` to ``until``. ``holds``: it is still true."""
 
     text: str
     since: float

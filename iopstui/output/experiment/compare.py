@@ -1,4 +1,4 @@
-"""A comparison as a table, JSON lines or CSV: a row a run, then what differs."""
+"""A comparison as a table, JSON lines or CSV: one row per run, then the differences."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _part(name: str, place: int) -> Callable[[CpuShift], float]:
 
 
 class CompareTable:
-    """A row a run, then a row a figure."""
+    """A comparison as a table: one row per run, then one row per figure."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan
@@ -136,7 +136,7 @@ class CompareTable:
         for line in results.verdicts():
             self._print(wrapped(line, 0, 2))
         if results.complete >= results.least:
-            self._print(wrapped(f"({method_text(self._plan)})", 0, 1))
+            self._print(wrapped(f"({method_text(self._plan, 'shown')})", 0, 1))
 
     def _rows(self, columns: Sequence[Column], rows: Sequence[object]) -> None:
         self._print("\n" + head_line(columns))
@@ -204,7 +204,7 @@ _CSV = ("seconds", "ios", "iops", "bw", "latency_ns", "latency_of", "p50_ns", "p
 
 
 class CompareCsv:
-    """A row a run; the results go to the words beside it."""
+    """A comparison as CSV: one row per run; the results are printed as messages."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan

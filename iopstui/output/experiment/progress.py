@@ -1,4 +1,4 @@
-"""How far a sweep or a comparison is, for people: it goes to stderr."""
+"""Print the progress of a sweep or a comparison on standard error."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from iopstui.text import printable
 
 
 class ProgressReporter:
-    """Says on ``stream`` how far an experiment is: on a terminal in one line that is drawn over,
-    elsewhere a line a point. Notices are said once."""
+    """Prints the progress of an experiment on ``stream``: as one updated line on a terminal,
+    otherwise one line per point. Each notice is printed once."""
 
     def __init__(self, stream: TextIO, seconds: float, out: TextIO | None = None) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""The sink of an experiment: what a sweep and a comparison have in common.
+"""Base of the sinks for sweeps and comparisons.
 
 A point comes, a row goes out; what all points together say ends it. Each kind of experiment has
 its rows as a table, JSON lines and CSV (sweep.py, compare.py).

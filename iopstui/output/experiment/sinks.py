@@ -1,4 +1,4 @@
-"""Which sink an experiment has."""
+"""Choose the sink of an experiment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep as a table, JSON lines or CSV: a row a point, then what its curves say."""
+"""A sweep as a table, JSON lines or CSV: one row per point, then the curves."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SweepOut(ExperimentSink[SweepResults]):
 
 
 class SweepTable:
-    """A row a point on ``out``."""
+    """A sweep as a table: one row per point on ``out``."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan
@@ -228,7 +228,7 @@ _CSV = ("seconds", "ios", "iops", "bw", "read_iops", "write_iops", "latency_ns",
 
 
 class SweepCsv:
-    """A row a point; outcomes and curves go to the words beside it."""
+    """A sweep as CSV: one row per point; outcomes and curves are printed as messages."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._axes = [axis.name for axis in plan.axes]

@@ -1,1 +1,1 @@
-"""What is measured, for a monitoring system while it is measured: Prometheus and OpenMetrics."""
+"""Export live measurements to monitoring systems: Prometheus and OpenMetrics."""

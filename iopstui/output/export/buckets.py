@@ -1,4 +1,4 @@
-"""fio's fine histogram bins as the few buckets of a classic histogram.
+"""Convert fio's fine histogram bins to the few buckets of a classic histogram.
 
 The bounds are such that no bin of fio's lies across one: counts stay exact. A latency that is
 exactly a bound is counted above it, where Prometheus would count it below: fio's bins don't tell.

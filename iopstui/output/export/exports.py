@@ -1,4 +1,4 @@
-"""All that a session exports while it measures."""
+"""All exports of a running session."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def exporting(
 
 
 class Exports:
-    """``sink_of`` gives what takes a session's events. A thread of its own writes the file: a
-    slow disk holds up no sample."""
+    """Exports sessions. ``sink_of`` returns a sink for a session's events. A background thread
+    writes the file, so that a slow disk delays no sample."""
 
     def __init__(self, textfile: str | None, port: int | None, host: str, keep: bool) -> None:
         self._metrics = Metrics(host)

@@ -1,4 +1,4 @@
-"""A small HTTP server on the loopback address for Prometheus and what speaks like it.
+"""A small HTTP server on the loopback address for Prometheus and compatible scrapers.
 
 One connection at a time, each for a short time only: whoever asks, or does not go on asking, costs
 what is measured next to nothing.

@@ -24,8 +24,8 @@ _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Textfile:
-    """The file at ``path``. Its directory is opened once: whoever renames it later redirects
-    nothing. UsageError where it can't be written, or holds what is not ours."""
+    """The file at ``path``. Its directory is opened once, so later renames redirect nothing.
+    Raises UsageError if it can't be written or is not ours."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)

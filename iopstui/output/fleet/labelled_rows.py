@@ -1,4 +1,4 @@
-"""Labelled rows from files and streams, in the order of their time: what a merger is fed.
+"""Labelled rows from files and streams, in time order: the input of a merger.
 
 A file is one of our recordings, or JSON lines of `run --format jsonl`, of `merge` itself, or of
 whatever launched many of them; what stands before a line's first brace (`srun -l`, `clush`) is left

@@ -1,4 +1,4 @@
-"""Totals as plain data, for JSON lines, CSV and the next merger."""
+"""Totals as plain data, for JSON lines, CSV and further merging."""
 
 from __future__ import annotations
 

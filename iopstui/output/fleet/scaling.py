@@ -1,4 +1,4 @@
-"""How throughput grows with the hosts: table, JSON lines or CSV on standard output."""
+"""Scaling over hosts as a table, JSON lines or CSV on standard output."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def figures(point: ScalePoint, first: ScalePoint) -> dict[str, float | int | Non
 
 
 class ScalingSink(Protocol):
-    """What takes the points of a curve."""
+    """A sink for the points of a scaling curve."""
 
     def point(self, point: ScalePoint, first: ScalePoint) -> None:
         """Take one; ``first`` is the first one of the curve."""

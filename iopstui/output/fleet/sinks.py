@@ -22,7 +22,7 @@ NAME_WIDTH = 13
 
 
 class TotalsSink(Protocol):
-    """What takes totals. ``BrokenPipeError`` of the data's stream is passed on."""
+    """A sink for totals. Passes ``BrokenPipeError`` of the data stream on."""
 
     def second(self, second: MergedSecond) -> None:
         """Take one second."""

@@ -1,4 +1,4 @@
-"""What is said of many hosts in words."""
+"""Wording of messages about many hosts."""
 
 from __future__ import annotations
 

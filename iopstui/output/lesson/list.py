@@ -1,4 +1,4 @@
-"""`iopstui lesson` without playing one: the list, a lesson examined, what a file can ask for."""
+"""Output of `iopstui lesson` without playing: the list, a check, and the names for files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lesson that is played as text says besides its pages."""
+"""Messages of a lesson played as text, besides its pages."""
 
 from __future__ import annotations
 

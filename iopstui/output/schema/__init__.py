@@ -1,1 +1,1 @@
-"""The JSON Schema of all that iopstui writes as JSON, made of the registries it is written from."""
+"""The JSON Schema of all JSON output, built from the registries that the output uses."""

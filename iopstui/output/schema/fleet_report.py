@@ -1,4 +1,4 @@
-"""The schema of what `iopstui report` writes of many hosts as JSON (report/fleet/page.py)."""
+"""The schema of the JSON report on many hosts (report/fleet/page.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schemas of JSON lines: the session, its events, and what sweeps and comparisons say."""
+"""The schemas of JSON lines: the session, its events, and results of sweeps and comparisons."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""One document with all schemas: a JSON line at the top, each sort of line and of document by name
-in ``$defs``."""
+"""One document with all schemas: a JSON line at the top, each kind of line and document in
+``$defs``."""
 
 from __future__ import annotations
 

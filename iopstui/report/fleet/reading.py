@@ -1,4 +1,4 @@
-"""A file of hosts' JSON lines, read once and added up: how each report of many hosts begins."""
+"""Read a file of hosts' JSON lines once and add them up, for every report on many hosts."""
 
 from __future__ import annotations
 

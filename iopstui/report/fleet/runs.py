@@ -1,4 +1,4 @@
-"""The runs that a recording of many hosts holds: a screen's, or the points of ``--axis``."""
+"""The runs in a recording of many hosts: those of a screen, or the points of ``--axis``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report says of many hosts: gathered from their JSON lines in one pass."""
+"""The content of a report on many hosts, collected from their JSON lines in one pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all formats say of many hosts."""
+"""Wording shared by all formats of a report on many hosts."""
 
 from __future__ import annotations
 

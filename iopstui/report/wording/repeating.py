@@ -1,4 +1,4 @@
-"""How what a report tells is run again."""
+"""Describe how to repeat the run of a report."""
 
 from __future__ import annotations
 

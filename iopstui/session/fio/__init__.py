@@ -1,1 +1,1 @@
-"""One run of fio: starting it, ending it, its files, its last word, its write budget."""
+"""One run of fio: start, end, files, final document, write budget."""

@@ -1,4 +1,4 @@
-"""Which run a session is in: its number, and fio while it runs."""
+"""The current run of a session: its number, and its fio while that runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 
 class CurrentRun:
-    """``step`` numbers the runs of a session from 1 (0: none yet); ``fio`` is the one that runs.
+    """The current run: ``step`` numbers the runs of a session from 1 (0: none yet); ``fio`` is
+    the running one.
 
     ``Runs`` alone changes it; sampling reads it at every tick.
     """

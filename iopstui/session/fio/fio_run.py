@@ -1,4 +1,4 @@
-"""One fio run over time: lay out its files, start it, follow its documents, end it."""
+"""One fio run: lay out its files, start it, follow its documents, end it."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ CUT_SHORT_WITHIN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A whole document. ``maybe_final``: no job was alive any more when it came; ``again``: then
-    it repeats the one before it."""
+    """A whole fio document. ``maybe_final``: no job was alive when it arrived; ``again``: it
+    then repeats the previous one."""
 
     status: FioStatus
     maybe_final: bool
@@ -72,7 +72,7 @@ class PhaseFinished:
 
 @dataclass(frozen=True, slots=True)
 class ReadyToStart:
-    """All is ready; fio is started by ``FioRun.go``."""
+    """Everything is ready; ``FioRun.go`` starts fio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,8 @@ def hangs(pids: Sequence[int]) -> str:
 
 
 class FioRun:
-    """Drives one ``Prepared`` job; never blocks. ``poll`` tells what happened since the last call.
+    """Drives one ``Prepared`` job without blocking. ``poll`` returns the events since the last
+    call.
 
     ``before_start`` is called right before the measuring fio starts (the write guard looks
     again there) and may raise. ``devices`` is what it works on, as the kernel names them.

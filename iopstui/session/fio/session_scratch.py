@@ -1,4 +1,4 @@
-"""The scratch files that the runs of a session share, so that they are laid out once.
+"""Scratch files shared by the runs of a session, laid out only once.
 
 Whoever turns queue depth live restarts a job that reads: its files are the same each time, and
 writing a gibibyte anew for it would take longer than the run. Files that a run may have changed
@@ -20,8 +20,9 @@ Make = Callable[[JobRequest], Prepared]
 
 
 class SessionScratch:
-    """``places`` are the target's directories; without any nothing is kept. What is kept is removed
-    by ``close``, by a guard of its own should iopstui be killed, and else by the next start."""
+    """Scratch files shared by a session's runs. ``places`` are the target's directories; without
+    any, nothing is kept. ``close`` removes the files; a separate guard does so if iopstui is
+    killed, and otherwise the next start does."""
 
     def __init__(self, places: Sequence[Path] = ()) -> None:
         self._places = tuple(places)

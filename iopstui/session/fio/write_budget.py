@@ -1,4 +1,4 @@
-"""How much a command may write: said before it begins, watched, and ended before it is more.
+"""Limit the writes of a command: announce, watch, and stop before exceeding the limit.
 
 Wear of an SSD and a cloud's bill go by bytes, while a job by time writes what the device takes.
 """
@@ -27,8 +27,9 @@ EXAMPLE = 1_000_000_000
 
 
 class WriteBudget:
-    """``most`` is in bytes, over all runs of a session (``None``: no limit). ``used`` is what they
-    wrote, scratch files included. ``over`` once a run was ended or not begun for it."""
+    """A limit on writes. ``most`` is in bytes, over all runs of a session (``None``: no limit).
+    ``used`` counts written bytes, scratch files included. ``over``: a run was ended or refused
+    for it."""
 
     def __init__(self, most: int | None = None, tell: bool = False) -> None:
         self.most = most

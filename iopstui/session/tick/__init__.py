@@ -1,1 +1,1 @@
-"""A tick: what is read at it, of whom, and what is concluded from it."""
+"""A tick: the readings and conclusions of each second."""

@@ -1,4 +1,4 @@
-"""Reads what surrounds the figures beside the session, which a disk that hangs must not stop."""
+"""Read the measurement conditions in the background; a hung disk must not stop the session."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from iopstui.linux.machine.conditions import ConditionsFiles
     from iopstui.linux.process.process_io import ProcessIo
 
-MOST = 3
+MOST = 30
 
 
 class ConditionsReader:
-    """To be asked now and then. For one thread, which never waits."""
+    """Reads conditions in the background; poll it from time to time. For one thread, which never
+    blocks."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots

@@ -1,4 +1,4 @@
-"""What all parts of a live session share: its target, its clock, and where events go."""
+"""Shared parts of a live session: its target, its clock, and the destination of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at the session's frames with the rules of model/findings/rules.py and says what is new."""
+"""Apply the rules of model/findings/rules.py to a session's frames and report new findings."""
 
 from __future__ import annotations
 
@@ -95,6 +95,8 @@ class FindingTracker:
         self._before.clear()
         self._frames.clear()
         self._idle.clear()
+        if self._now.processes is not None:
+            self._now = replace(self._now, processes=None)
         self._then = self._now
         self._said = {}
         self._holding.forget()
@@ -108,6 +110,9 @@ class FindingTracker:
         """What was read of the devices and CPUs last."""
         if self._then is NOT_READ:
             self._then = now
+        if now.processes is None and self._now.processes is not None:
+            # they are read only now and then
+            now = replace(now, processes=self._now.processes)
         self._now = now
 
     def changed(self, t: float, device: str, name: str, before: str, now: str) -> None:

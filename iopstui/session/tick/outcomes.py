@@ -1,4 +1,4 @@
-"""Outcomes of a session's runs: were the expectations met, and was the run steady?"""
+"""Judge a session's runs: expectations met, and steady state reached."""
 
 from __future__ import annotations
 

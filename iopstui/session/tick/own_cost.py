@@ -1,4 +1,4 @@
-"""Warns when iopstui itself uses so much CPU that it may change what it measures."""
+"""Warn when iopstui uses so much CPU that it may distort the measurement."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class OwnCost:
 
 
 class GuardTime:
-    """The CPU time of iopstui's helpers, the guards of one fio after the other, as one count
-    that only grows: seconds."""
+    """CPU time of iopstui's helper processes, the guards of successive fio runs, as one
+    increasing count in seconds."""
 
     def __init__(self) -> None:
         self._over = 0.0

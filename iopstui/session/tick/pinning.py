@@ -1,4 +1,4 @@
-"""Whether fio's jobs stay on the CPUs they were bound to.
+"""Check that fio's jobs stay on their assigned CPUs.
 
 The kernel frees a task whose last CPU goes offline: it may run anywhere from then on, and nobody
 is told (sched_setaffinity(2), cpuset's fallback).
@@ -13,7 +13,7 @@ from iopstui.model.samples import JobThread
 
 
 class Pinning:
-    """For one run."""
+    """Checks the CPUs of one run's jobs."""
 
     def __init__(self) -> None:
         self._bound: dict[int, frozenset[int]] = {}

@@ -1,4 +1,4 @@
-"""The probe of a session: begun and ended with it, told of in notices, never missed for long."""
+"""The probe of a session: start and stop it with the session, and report its problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ProbeBackend(Protocol):
-    """What counts: programs of iopstui's own, or bpftrace."""
+    """A way to count: iopstui's own BPF programs, or bpftrace."""
 
     def take(self) -> ProbeSample | None:
         """The newest reading, once."""
@@ -29,7 +29,8 @@ class ProbeBackend(Protocol):
 
 
 class SessionProbe:
-    """Used in the session's thread alone: bpftrace is killed when that ends."""
+    """The probe of one session. Use it only in the session's thread: bpftrace is killed when
+    that ends."""
 
     def __init__(self, context: Context, interval_s: float) -> None:
         self._context = context

@@ -30,7 +30,7 @@ LOOK_IDLE_S = 10.0
 
 @dataclass(slots=True)
 class Reading:
-    """What was read at one tick."""
+    """The readings of one tick."""
 
     status: FioStatus | None
     kernel: KernelSample | None
@@ -41,7 +41,8 @@ class Reading:
 
 
 class Sampling:
-    """``deadline_ns`` is when the monotonic clock ticks if no document of fio comes before.
+    """Makes the ticks of a session. ``deadline_ns`` is the monotonic time of the next tick
+    unless a fio document arrives earlier.
 
     Used in the session's thread alone, but for being made.
     """

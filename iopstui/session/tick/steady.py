@@ -1,4 +1,4 @@
-"""Is a run in steady state, and ending one that is."""
+"""Detect the steady state of a run, and end the run there if asked."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from iopstui.ui.draw.style import (
 )
 from iopstui.ui.state.live import LiveState
 
-BAR = 20
+BAR, SHORT_BAR = 20, 10
 MOST_ROUNDED_S = 2
 LEVELS = {
     "error": ERROR, "warning": WARNING, "mark": MARK, "info": None, PASS: FINDING, FAIL: ERROR,
@@ -184,13 +184,12 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
         long, short = experiment.progress(), experiment.progress(short=True)
         return line.right((f" {long if len(long) + 2 <= line.left else short} ", BOLD)).done()
     before: Piece = (" ", None)
-    progress = [before, *_progress(state, charset)]
-    if sum(len(text) for text, _ in progress) > line.left:
-        progress = [before, *_progress(state, charset, narrow=True)]
+    forms = [[before, *_progress(state, charset, bar)] for bar in (BAR, SHORT_BAR, 0)]
     clock = _wall_clock(state)
-    if sum(len(text) for text, _ in (*progress, *clock)) <= line.left:
-        progress += clock
-    return line.right(*progress).done()
+    # the clock is told rather than a long bar
+    choices = [*([*form, *clock] for form in forms), *forms]
+    fits = (one for one in choices if sum(len(text) for text, _ in one) <= line.left)
+    return line.right(*next(fits, forms[-1])).done()
 
 
 def _wall_clock(state: LiveState) -> list[Piece]:
@@ -202,8 +201,8 @@ def _failed(state: LiveState) -> bool:
     return state.finished is not None and bool(state.finished.error)
 
 
-def _progress(state: LiveState, charset: Charset, narrow: bool = False) -> list[Piece]:
-    """How far the run is; ``narrow``: the time alone."""
+def _progress(state: LiveState, charset: Charset, bar: int) -> list[Piece]:
+    """How far the run is, with a bar of so many cells; a short one has no percent."""
     if state.layout:
         return [("creating its file ", DIM)]
     fio = state.fio.fio if state.fio else None
@@ -211,17 +210,18 @@ def _progress(state: LiveState, charset: Charset, narrow: bool = False) -> list[
         return [(f.clock(state.t) + " ", DIM)]
     elapsed = _elapsed_s(state, fio.elapsed_s)
     if fio.eta_s is None or fio.progress is None:
-        if narrow or not state.running:
+        if not bar or not state.running:
             return [(f"{f.clock(elapsed)} ", None)]
         return [(f"{f.clock(elapsed)} elapsed, end unknown ", None)]
     total = state.total_s or fio.elapsed_s + fio.eta_s
     times = f"{f.clock(min(elapsed, total))} / {f.clock(total)} "
-    if narrow:
+    if not bar:
         return [(times, None)]
-    full = round(min(1.0, fio.progress) * BAR)
+    full = round(min(1.0, fio.progress) * bar)
+    percent = f" {100 * min(1.0, fio.progress):3.0f} % " if bar >= BAR else ""
     return [
-        (charset.full * full, FIO), (charset.empty * (BAR - full), DIM),
-        (f" {100 * min(1.0, fio.progress):3.0f} %  {times}", None),
+        (charset.full * full, FIO), (charset.empty * (bar - full), DIM),
+        (f"{percent} {times}", None),
     ]  # fmt: skip
 
 

@@ -19,7 +19,7 @@ AROUND = 3
 """Rows that are no CPU's: title, marks, time."""
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8)
 LEGEND = ("any", "5", "20", "50", "80 %")
-EMPTY = "no completion was counted yet"
+EMPTY = "no completions counted yet"
 
 
 def rows(

@@ -79,7 +79,7 @@ def rows(
     maps = queue_map(disks, state.frame, topology)
     title = rule(width, charset, ("CPUs, this second", BOLD), right=_right(maps))
     if state.frame is None or not state.frame.cpus:
-        words = message(width, charset, "first reading; a rate needs two")
+        words = message(width, charset, "first sample; rates need two")
         return pad([title, words], height, width)
     notes = wrap(width, charset, note(maps, topology))
     if len(notes) > 1 and height < 10:

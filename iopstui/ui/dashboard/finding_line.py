@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from iopstui import format as f
 from iopstui.model.findings import headlines
 from iopstui.model.findings.evidence import Finding, seconds_words
+from iopstui.model.findings.excluded import EXCLUDED
 from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
 from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, together
 from iopstui.session.tick.steady import steady_short
@@ -208,8 +209,8 @@ def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
     verdicts = _verdicts(state, width, charset)
     if not state.findings.entries:
         words = (
-            "Nothing has been found yet. Each second is checked against a set of rules (without a "
-            "job: the kernel's side of it); what they find is shown here, with its numbers."
+            "No findings yet. A set of rules checks every second (without a job: the kernel "
+            "figures only). Findings are listed here with their numbers."
         )
         return verdicts + wrap(width, charset, words)
     now = {id(entry) for entry in state.current_findings()}
@@ -242,4 +243,7 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     body = wrap(width, charset, printable(finding.text), None)
     if _next(finding):
         body += _flowed(_next(finding), width, charset)
+    excluded = EXCLUDED.get(finding.rule)
+    if excluded is not None:
+        body += wrap(width, charset, f"Excluded: {excluded}", DIM)
     return [title, head.done(), *body, message(width, charset, "")]

@@ -118,21 +118,21 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
         if not job:
             return "no job runs", False
         if state.next_run.asked:
-            return f"{job} is about to start: what it needs is made ready", False
+            return f"{job} is being prepared", False
         return f"no job: press r to run {job}, j to choose, l for lessons", False
     if state.layout:
         return layout(state), False
     frame = state.fio
     if frame is None or frame.fio is None:
         if not state.running:
-            return "the job ended before fio reported anything", True
-        return "fio is starting; its first figures come after one second", False
+            return "the job ended before fio reported any figures", True
+        return "fio is starting; first figures in one second", False
     if state.late:
         age = state.frame.fio_age_s if state.frame else None
         since = f" for {age:.1f} s" if age is not None else ""
         return (
-            f"late: fio has not reported{since}; these are its last figures."
-            " One stuck job holds up all reports.",
+            f"late: no report from fio{since}; these are its last figures. One stuck job delays "
+            "all reports.",
             True,
         )
     return _about(frame.fio, frame.flags, state)
@@ -142,33 +142,33 @@ def layout(state: LiveState) -> str:
     """How far the creation of the job's file has come."""
     progress = state.progress
     if progress is None:
-        return "fio is creating the file the job will use; nothing is measured yet"
+        return "fio is creating the scratch file; not measuring yet"
     done = f"{progress.what}: {f.size(progress.done)}"
     if progress.total:
         share = min(100.0, 100 * progress.done / progress.total)
         done += f" of {f.size(progress.total)} ({share:.0f} %)"
-    return done + "; nothing is measured yet"
+    return done + "; not measuring yet"
 
 
 def _about(fio: FioInterval, found: frozenset[str], state: LiveState) -> tuple[str, bool]:
     if not state.running:
-        return "no job runs now: these are the last second's figures", False
+        return "no job is running; figures of its last second", False
     if flags.NO_LATENCY in found:
         return "this job measures no latency (gtod_reduce)", False
     if flags.RAMP in found:
-        return "ramp: fio warms up and takes no latencies yet", False
+        return "ramp: fio is warming up; no latencies yet", False
     if flags.SOME_LATENCY in found:
-        return "latencies are of some of the I/Os only: not all sections take them", False
+        return "latencies cover only some I/Os: not all sections measure them", False
     if flags.WRONG_LATENCY in found:
         return "impossible latencies: too long for these IOPS and this depth", True
     if flags.SUBMITTED in found:
-        return "IOPS counts submissions: sizes vary and no latency is taken", False
+        return "IOPS counts submissions: block sizes vary, and there is no latency", False
     if flags.RESET in found:
-        return "fio has set its counters back (the ramp is over)", False
+        return "fio reset its counters (end of the ramp)", False
     if flags.PARTIAL in found:
         return "a short interval: fio reported early", False
     if fio.total.bins_of == "lat" and fio.total.clat_ns is None:
-        return "clat is switched off in this job: the column shows lat, percentiles too", False
+        return "clat is off in this job: column and percentiles show lat", False
     if 0 < fio.total.ios < RARE:
-        return f"p99.99 is of little weight: {fio.total.ios} I/Os in this second", False
+        return f"p99.99 is uncertain: only {fio.total.ios} I/Os in this second", False
     return "", False

@@ -90,11 +90,11 @@ def _label(layer: Layer) -> str:
 
 def _body(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
     if not target.on:
-        why = printable(target.no_device) or "this target is on no block device"
-        return wrap(width, charset, f"{why}: the kernel counts no disk I/O for it.", None)
+        why = printable(target.no_device) or "this target has no block device"
+        return wrap(width, charset, f"{why}: no disk figures.", None)
     frame = state.frame
     if frame is None or frame.seconds is None:
-        return [message(width, charset, "first reading; a rate needs two")]
+        return [message(width, charset, "first sample; rates need two")]
     several, layers = len(target.on) > 1, target.layers
     labels = [_label(layer) for layer in layers] + [SUM.format(len(target.on))] * several
     table = _shape(min(LONGEST, max(LABEL, *map(cells, labels))), width, charset)
@@ -110,7 +110,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     for layer in shown:
         disk = frame.disks.get(layer.name)
         if disk is None:
-            words = f"{printable(layer.name)}: no row in /proc/diskstats in this second"
+            words = f"{printable(layer.name)}: not in /proc/diskstats in this second"
             found.append(message(width, charset, words))
             continue
         found.append(table.row(_label(layer), disk))
@@ -138,9 +138,9 @@ def _sum_row(
         return table.row(SUM.format(len(target.on)), disk)
     if target.nested is not None:
         top, below = map(printable, target.nested)
-        why = f"{top} lies on {below}: what it does is counted by both"
+        why = f"{top} is on top of {below}: both count the same I/O"
     else:
-        why = "not all of them were measured in this second"
+        why = "not all devices were measured in this second"
     return message(width, charset, f"no sum: {why}")
 
 

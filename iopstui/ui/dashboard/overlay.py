@@ -82,7 +82,7 @@ class Overlay:
             self._window.dot_s *= self._charset.dots
         values = ([f.number(row.iops) for row in rows], [f.latency(row.p99_ns, "") for row in rows])
         names = [f"run {row.step}" for row in rows]
-        note = [("from each beginning; g: back", DIM)]
+        note = [("aligned at their starts; g: back", DIM)]
         for one, said in zip(self.charts, values, strict=True):
             one.rename(names[::-1])
             one.paint(self._history, self._window, said[::-1], note)

@@ -26,12 +26,11 @@ from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 OFF = (
-    "The probe counts each request inside the kernel: how long it took in the device, for any "
-    "load, with or without a job. It is off: P switches it on (root). Each I/O then costs about "
-    "0.3 µs more CPU time, or 1 µs where bpftrace counts."
+    "Kernel probe: off. Press P to measure the device latency of each request, with or without a "
+    "job (needs root; costs about 0.3 µs per I/O, or 1 µs with bpftrace)."
 )
-NOT_RECORDED = "The probe was off in these seconds: nothing was counted inside the kernel."
-BEGINS = "The probe begins: it loads its programs, which takes bpftrace some seconds."
+NOT_RECORDED = "The kernel probe was off at this time."
+BEGINS = "The probe is starting (a few seconds with bpftrace)."
 MOST_TASKS = 12
 
 LATENCIES: tuple[Column[tuple[float | None, LatencyStats]], ...] = (
@@ -83,7 +82,7 @@ def rows(
 def _way(frame: Frame, probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     if WAY not in probe.parts:
         return []
-    title = rule(width, charset, ("the way of a request, this second", BOLD), (" (means)", DIM))
+    title = rule(width, charset, ("request path, this second", BOLD), (" (means)", DIM))
     way = request_way(frame)
     blank = message(width, charset, "")
     if way is None:
@@ -117,15 +116,15 @@ def _way_words(way: RequestPath, width: int, charset: Charset) -> list[Row]:
     found = []
     if way.slat_ns is not None and way.clat_ns is not None:
         found.append(
-            f"beside it fio's slat {f.latency(way.slat_ns)}, clat {f.latency(way.clat_ns)}: "
-            "libaio and io_uring issue requests inside slat."
+            f"for comparison: fio's slat {f.latency(way.slat_ns)}, clat {f.latency(way.clat_ns)}; "
+            "libaio and io_uring issue requests within slat."
         )
     if way.why_not:
-        found.append(f"No rest is shown: {way.why_not}.")
+        found.append(f"The rest is unknown: {way.why_not}.")
     found.append(
-        "waiting: from the request's allocation to its issue (scheduler, plugging, tags come "
-        "before); device: until its completion. I/Os that were merged into another's request are "
-        "in that request's figures alone."
+        "waiting: from allocation of the request to its issue (scheduler, plugging; the wait for a "
+        "tag comes before); device: from issue to completion. An I/O that was merged into another "
+        "request counts as part of that request."
     )
     return wrap(width, charset, " ".join(found))
 
@@ -160,11 +159,11 @@ def _matrix(found: CompletionMatrix, width: int, charset: Charset) -> list[Row]:
     share = found.diagonal
     right = () if share is None else ((f"{100 * share:.0f} % on the diagonal", BOLD),)
     title = rule(
-        width, charset, ("who completes for whom", BOLD), (", requests per second", DIM),
+        width, charset, ("submitting and completing CPUs", BOLD), (", requests per second", DIM),
         right=right,
     )  # fmt: skip
     if not found.total:
-        words = "no request was completed in this second"
+        words = "no requests completed in this second"
         return [title, message(width, charset, words), message(width, charset, "")]
     wide = max(7, *(len(name) + 1 for name in found.names))
     first = 16
@@ -179,8 +178,9 @@ def _matrix(found: CompletionMatrix, width: int, charset: Charset) -> list[Row]:
             line.add(text.rjust(wide), DEVICE if number == column else None if rate else DIM)
         grid.append(line.done())
     words = (
-        "Rows: where requests were allocated; columns: where they were completed. rq_affinity 0: "
-        "where the interrupt comes; 1: among the submitter's CPUs of a cache; 2: on the diagonal."
+        "Rows: CPU that allocated the request; columns: CPU that completed it. rq_affinity 0: CPU "
+        "of the interrupt; 1: a CPU that shares a cache with the submitter; 2: the submitter "
+        "(diagonal)."
     )
     return [title, *grid, *wrap(width, charset, words), message(width, charset, "")]
 
@@ -191,7 +191,7 @@ def _matrix(found: CompletionMatrix, width: int, charset: Charset) -> list[Row]:
 def task_rows(state: LiveState, probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     """Processes by what they had each disk do."""
     title = rule(
-        width, charset, ("processes", BOLD), (", by who allocated the requests", DIM),
+        width, charset, ("processes", BOLD), (", by the process that allocated the request", DIM),
         right=(("busiest first", DIM),),
     )  # fmt: skip
     if not probe.tasks:
@@ -203,7 +203,9 @@ def task_rows(state: LiveState, probe: ProbeInterval, width: int, charset: Chars
     more = len(probe.tasks) - MOST_TASKS
     if more > 0:
         found.append(message(width, charset, f"and {more} more"))
-    words = "kworker: what the kernel writes back for others. Latencies here are within 6 %."
+    words = (
+        "kworker: the kernel writing back for other processes. Latencies here are accurate to 6 %."
+    )
     return [*found, message(width, charset, words), message(width, charset, "")]
 
 
@@ -232,13 +234,13 @@ def _sizes(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
 
 
 def _costs(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
-    run = "not counted yet" if probe.run_ns is None else f"{f.latency(probe.run_ns)} for each I/O"
+    run = "not measured yet" if probe.run_ns is None else f"{f.latency(probe.run_ns)} per I/O"
     missed = f.MISSING if probe.missed is None else f"{probe.missed:.2f} %"
     own = probe.by == OWN
     whose, who = ("its own", "reading them") if own else ("bpftrace's", "bpftrace")
     words = (
-        f"The probe's programs ({whose}) run {run} (as the kernel counts it); {who} takes "
-        f"{f.percent(probe.busy)} % of a CPU. Completions not counted: {missed}."
+        f"Cost of the probe ({whose} programs): {run} (measured by the kernel); {who} takes "
+        f"{f.percent(probe.busy)} % of a CPU. Completions missed: {missed}."
     )
     found = wrap(width, charset, words)
     if probe.doubtful:

@@ -15,7 +15,7 @@ from iopstui.ui.state.live import LiveState
 
 MOST = 30
 MOST_GROUPS = 10
-FIRST = "first reading; a rate needs two"
+FIRST = "first sample; rates need two"
 COLUMNS: tuple[Column[ProcessRates], ...] = (
     Column("pid", 9, lambda p: str(p.pid)),
     Column("read MiB/s", 13, lambda p: f.mib(p.read_s), style=DEVICE),
@@ -28,13 +28,12 @@ GROUPS: tuple[Column[CgroupRates], ...] = (
     Column("written MiB/s", 15, lambda g: f.mib(g.write_bytes_s)),
 )
 BY_GROUP = (
-    "What the processes of each cgroup had this disk do (io.stat); writes of the page cache count "
-    "for the group that dirtied them."
+    "I/O of each cgroup on this disk (io.stat). Page cache writes count for the cgroup that "
+    "dirtied the pages."
 )
 ALL_DISKS = (
-    "Bytes that a process had read from any disk, and what it wrote or dirtied in the page cache, "
-    "for whichever disk (/proc/PID/io): no share of one disk can be told from it. The probe can: "
-    "P, with processes."
+    "Bytes that each process read from any disk, and wrote to any disk or the page cache "
+    "(/proc/PID/io). Per-disk figures need the probe: P, with processes."
 )
 
 
@@ -67,7 +66,7 @@ def rows(
 def _title(words: str, width: int, charset: Charset, frozen: bool) -> Row:
     return rule(
         width, charset, (words, BOLD),
-        (": those of now, not of the second at which the screen is frozen" if frozen else "",
+        (": current ones, not those of the frozen second" if frozen else "",
          WARNING),
         right=(("busiest first", DIM),),
     )  # fmt: skip
@@ -77,14 +76,14 @@ def _by_group(groups: CgroupIo | None, width: int, charset: Charset, frozen: boo
     if groups is None or not groups.there:
         return []
     rates = groups.rates()
-    found = [_title(f"cgroups, on {', '.join(groups.disks)} alone", width, charset, frozen)]
+    found = [_title(f"cgroups, on {', '.join(groups.disks)} only", width, charset, frozen)]
     if rates is None:
         return [*found, message(width, charset, FIRST), message(width, charset, "")]
     table = Table(GROUPS, 24, width, charset)
     if rates:
         found.append(table.header("cgroup"))
     else:
-        found.append(message(width, charset, "no cgroup's processes read or wrote in this second"))
+        found.append(message(width, charset, "no cgroup read or wrote in this second"))
     found += [table.row(_end(one.name, 23), one) for one in rates[:MOST_GROUPS]]
     if len(rates) > MOST_GROUPS:
         found.append(message(width, charset, f"and {len(rates) - MOST_GROUPS} more"))
@@ -102,8 +101,8 @@ def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
     if some is None or full is None:
         return []
     words = (
-        f"In this second at least one task of the machine waited for I/O {f.percent(some)} % of "
-        f"the time, all that had work to do {f.percent(full)} % (/proc/pressure/io)."
+        f"Tasks waited for I/O: at least one {f.percent(some)} % of the time, "
+        f"all {f.percent(full)} % (/proc/pressure/io)."
     )
     return [*wrap(width, charset, words, None), message(width, charset, "")]
 

@@ -76,8 +76,8 @@ def rows(
     """A section for each disk of the target."""
     disks = mapped_disks(target.tree, devices)
     if not disks:
-        why = printable(target.no_device) or "this target is on no block device"
-        return wrap(width, charset, f"{why}: there are no queues to show.", None)
+        why = printable(target.no_device) or "this target has no block device"
+        return wrap(width, charset, f"{why}: no queues.", None)
     found: list[Row] = []
     for one in queue_map(disks, state.frame, topology):
         found += [*_section(one, width, charset), message(width, charset, "")]
@@ -110,8 +110,8 @@ def _section(one: DeviceMap, width: int, charset: Charset) -> list[Row]:
 
 def _legend(width: int, charset: Charset) -> list[Row]:
     words = (
-        f"CPUs: whose requests go into this queue. goes to: where the kernel sends the interrupt;"
-        f" came on: the CPUs that took it in this second. #0: fio's first job; {PINNED}: it may run"
-        f" on this CPU alone. all: one interrupt for all queues. {f.MISSING}: none, or not known."
+        "CPUs: those that submit to this queue. goes to: CPUs the interrupt is assigned to; came "
+        f"on: CPUs that took it in this second. #0: fio's first job; {PINNED}: bound to this CPU. "
+        f"all: one interrupt for all queues. {f.MISSING}: none, or unknown."
     )
     return wrap(width, charset, words)

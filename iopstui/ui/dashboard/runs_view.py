@@ -85,8 +85,10 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
     right = ((f"{more}  V: base", DIM),)
     title = rule(width, charset, ("runs", BOLD), right=right)
     if not told:
-        words = f"none yet: r runs {printable(next_job)}; each change of [ ] {{ }} b is another one"
-        words = words if next_job else "none: no job was named, so nothing is run here"
+        words = (
+            f"none yet: r runs {printable(next_job)}; each change with [ ] {{ }} b starts another"
+        )
+        words = words if next_job else "none: no job was given"
         return pad([title, message(width, charset, words)], height, width)
     return pad([title, *_body(state, shown, width, charset)], height, width)
 

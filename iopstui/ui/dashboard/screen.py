@@ -328,9 +328,9 @@ class Dashboard(CanvasScreen):
 
     def _small_words(self, width: int) -> list[Row]:
         words = (
-            f"This terminal is {self.app.size.width}×{self.app.size.height}; the dashboard needs"
-            f" {layout.MIN_WIDTH}×{layout.MIN_HEIGHT} or more. Please make it larger."
-            " Measuring goes on. q quits."
+            f"This terminal is {self.app.size.width}×{self.app.size.height}; the dashboard needs "
+            f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT} or more. Please make it larger. Measuring "
+            "continues. q: quit."
         )
         return wrap(width, self.charset, words, None)
 
@@ -697,7 +697,7 @@ class Dashboard(CanvasScreen):
         if frame is not None and NO_LATENCY in frame.flags:
             return [("this job measures no latency (gtod_reduce)", WARNING)]
         if self._latency_of == AWAIT and not self.heat_shown:
-            return [("no job: of /proc/diskstats; P: percentiles", DIM)]
+            return [("no job: means from /proc/diskstats; P: percentiles", DIM)]
         if frame is None and self._latency_of != DEVICE_LATENCY:
             return [("measured by fio: needs a job", DIM)]
         return []

@@ -33,7 +33,7 @@ LAYERS = (P50, MARK, P999)
 SECONDS = 60
 NAME, NUMBER = 22, 8
 TOTAL = "total"
-NOTHING = "No I/O in flight is measured in this second."
+NOTHING = "No I/O in flight was measured in this second."
 ABOUT = (
     "I/Os in flight = IOPS × mean latency (Little's law). Each row is a place where they wait, "
     "from the program down to the device; the rows add up to the total."

@@ -28,7 +28,7 @@ class Choice(TypeToFilter, Modal["str | None"]):
 
     BINDINGS = [*LIST_KEYS]  # noqa: RUF012 (Textual's own form)
     size_class = "narrow"
-    about = "A value is chosen: Enter takes the one under the cursor; typing narrows the list."
+    about = "Choose a value: typing filters the list, Enter selects."
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ class Confirm(Modal[bool]):
         Binding("n,q", "answer(False)", show=False),
         Binding("question_mark", HELP, show=False),
     ]
-    about = "A change is about to be made: Enter or y makes it, Esc or n leaves all as it is."
+    about = "Confirm a change: Enter or y applies it, Esc or n cancels."
 
     def __init__(self, title: str, words: str, does: str, charset: Charset) -> None:
         hints: tuple[Hint, ...] = (

@@ -34,8 +34,8 @@ class JobChooser(Modal["str | None"]):
 
     size_class = "wide"
     about = (
-        "A job is chosen: typing narrows the list, PgUp and PgDn read its explanation, Enter runs"
-        " it. A ? is text here, F1 opens this."
+        "Choose a job: typing filters the list, PgUp and PgDn scroll the description, Enter runs "
+        "the job. ? is text here; F1 opens this help."
     )
 
     def __init__(self, jobs: Sequence[ShippedJob], current: str, charset: Charset) -> None:

@@ -35,7 +35,7 @@ class LiveRows(TypeToFilter, Modal[None]):
         Binding("end", "scroll(1000000)", show=False),
     ]
     size_class = "broad"
-    about = "A list that stays live: up and down scroll, typing narrows it, Esc closes it."
+    about = "A live list: up and down scroll, typing filters, Esc closes it."
 
     def __init__(
         self, title: str, build: Build, charset: Charset, opened_by: Key | None = None

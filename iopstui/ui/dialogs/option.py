@@ -18,7 +18,7 @@ HINTS: tuple[Hint, ...] = (
     ("Enter", "OK", "screen.take"), ("Tab", "Complete", "screen.complete"),
     ("↑ ↓", "Earlier options", ""), ("Esc", "Cancel", "screen.leave"),
 )  # fmt: skip
-CHECKING = "asking fio ..."
+CHECKING = "checking with fio ..."
 MOST_SHOWN = 12
 
 
@@ -33,9 +33,9 @@ class OptionPrompt(Prompt):
     ]
 
     about = (
-        "An option of fio is typed as NAME=VALUE: Tab completes the name, up and down bring back"
-        " earlier ones, Enter asks fio and takes it, nothing after = takes it back. A ? is text"
-        " here, F1 opens this."
+        "Set a fio option as NAME=VALUE: Tab completes the name, up and down recall earlier "
+        "options, Enter lets fio check it and applies it. An empty value resets it. ? is text "
+        "here; F1 opens this help."
     )
 
     def __init__(
@@ -92,7 +92,7 @@ class OptionPrompt(Prompt):
             more = f" and {len(fitting) - MOST_SHOWN} more" if len(fitting) > MOST_SHOWN else ""
             self.say(", ".join(fitting[:MOST_SHOWN]) + more, quiet=True)
         elif not changed and "=" not in text:
-            self.say(f"no option of fio begins with {text}")
+            self.say(f"no fio option begins with {text}")
 
     def action_earlier(self, by: int) -> None:
         """What was typed before, or after that."""

@@ -37,6 +37,8 @@ COLUMNS = (
 )  # fmt: skip
 LAST = "LAST 60 s"
 LIVE = ("READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s")
+LONG = 48
+"""Columns of a long model or mount point."""
 GAP = 1
 """Blanks on each side of a cell."""
 
@@ -50,7 +52,12 @@ def widths(total: int) -> dict[str, int]:
         more = min(column.grows, spare)
         spare -= more
         found[column.title] = column.width + more
-    found[LAST] += min(spare, SECONDS - found[LAST])
+    # then a minute has a column for each second, and long names their room
+    for title, most in ((LAST, SECONDS), ("MODEL", LONG), ("MOUNTED", LONG)):
+        more = max(0, min(spare, most - found.get(title, most)))
+        spare -= more
+        if more:
+            found[title] += more
     return {column.title: found[column.title] for column in shown}
 
 

@@ -21,7 +21,7 @@ HINTS: tuple[Hint, ...] = (("Enter", "OK", "screen.take"), ("Esc", "Cancel", "sc
 class Prompt(Modal["str | None"]):
     """Returns what was typed, or ``None``. ``check`` raises UsageError for an invalid answer."""
 
-    about = "Something is typed: Enter takes it, Esc gives it up. A ? is text here, F1 opens this."
+    about = "Type a text: Enter accepts it, Esc cancels. ? is text here; F1 opens this help."
 
     def __init__(
         self,

@@ -26,6 +26,13 @@ TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p50", "p99", "a
           "s", "ENDED")  # fmt: skip
 LEFT = frozenset({"", "CHANGE", "ENDED"})
 MOST_CHANGE = 60
+VALUES: dict[str, Callable[[RunRow], float | None]] = {
+    "#": lambda row: row.step, "IOPS": lambda row: row.iops, "BEFORE": lambda row: row.to_before,
+    "BASE": lambda row: row.to_base, "MiB/s": lambda row: row.bw, "p50": lambda row: row.p50_ns,
+    "p99": lambda row: row.p99_ns, "aqu-sz": lambda row: row.aqu_sz,
+    "UTIL %": lambda row: row.util,
+}  # fmt: skip
+"""What a click on a title sorts by."""
 
 
 class RunsList(TypeToFilter, Modal[None]):
@@ -37,8 +44,8 @@ class RunsList(TypeToFilter, Modal[None]):
     ]
     size_class = "broad"
     about = (
-        "The runs of this session. Enter on two of them overlays them on the charts, each from its"
-        " own beginning; Enter again takes one back, g on the dashboard both."
+        "The runs of this session. Enter selects two to overlay on the charts, aligned at their "
+        "starts; Enter again deselects; g on the dashboard ends the overlay. Click a title to sort."
     )
 
     def __init__(self, state: Callable[[], LiveState], overlay: Overlay, charset: Charset) -> None:
@@ -46,6 +53,7 @@ class RunsList(TypeToFilter, Modal[None]):
         self._state = state
         self._overlay = overlay
         self._ready = False
+        self._sort, self._down = "#", True
         self._shown: list[tuple[int, list[Text]]] = []
 
     def content(self) -> ComposeResult:
@@ -71,7 +79,7 @@ class RunsList(TypeToFilter, Modal[None]):
             return
         rows = [
             (row.step, self._cells(row))
-            for row in self._state().runs.rows[::-1]
+            for row in self._sorted()
             if self.has(f"{row.step} {row.what}")
         ]
         table, before = self._table(), self._shown
@@ -90,10 +98,31 @@ class RunsList(TypeToFilter, Modal[None]):
             table.move_cursor(row=steps.index(at) if at in steps else 0)
         chosen = self._overlay.steps
         note = f"overlaid: {' and '.join(map(str, chosen))}" if chosen else ""
+        if self._sort != "#" or not self._down:
+            order = "largest first" if self._down else "smallest first"
+            note = f"{note}  sorted by {self._sort}, {order}".strip()
         if not self._state().runs.rows:
             note = "no run yet"
         if note != self.note:
             self.head(self.heading, note)
+
+    def _sorted(self) -> list[RunRow]:
+        """The runs, the newest first or by the title that was clicked; what is not known last."""
+        value, sign = VALUES[self._sort], -1 if self._down else 1
+
+        def place(row: RunRow) -> tuple[bool, float]:
+            known = value(row)
+            return known is None, sign * (known or 0.0)
+
+        return sorted(self._state().runs.rows[::-1], key=place)
+
+    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
+        """Sort by this column; again: the other way round."""
+        title = event.column_key.value or ""
+        if title in VALUES:
+            self._down = not self._down if title == self._sort else True
+            self._sort = title
+            self.paint()
 
     def _cells(self, row: RunRow) -> list[Text]:
         base = self._state().runs.base

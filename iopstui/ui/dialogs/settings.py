@@ -31,8 +31,8 @@ HINTS: tuple[Hint, ...] = (
 )  # fmt: skip
 RESTORED = "restored at the end"
 FIXED = "none can be changed here"
-UNEQUAL = "the disks had different values of it, which one value can't undo; the end does"
-NONE = "These disks have no request queue of their own, so there is nothing to set."
+UNEQUAL = "the disks had different values, so z cannot restore them; they are restored at the end"
+NONE = "These disks have no request queue, so they have no tunables."
 
 
 class Settings(TypeToFilter, Modal[None]):
@@ -46,8 +46,8 @@ class Settings(TypeToFilter, Modal[None]):
 
     size_class = "wide"
     about = (
-        "The settings of the disks' queues, and where their interrupts go: Enter changes the one"
-        " under the cursor, z gives it the value that it had. All are put back at the end."
+        "Tunables of the disks' queues and interrupts: Enter changes the selected one, z restores "
+        "it. All are restored at the end."
     )
 
     def __init__(
@@ -59,7 +59,7 @@ class Settings(TypeToFilter, Modal[None]):
         none: str = NONE,
         opened_by: Key = pages.SETTINGS,
     ) -> None:
-        super().__init__("Settings of the disks", charset, HINTS, opened_by)
+        super().__init__("Tunables of the disks", charset, HINTS, opened_by)
         self._no_disks = none
         self._read = read
         self._turn = turn
@@ -186,7 +186,7 @@ class Settings(TypeToFilter, Modal[None]):
             text.append(f"{clean(label)}: " if label else "  ", style=KEY)
             text.append(clean(words) + "\n", style="")
         for label, words in (
-            ("Moves nothing here", knob.idle),
+            ("No effect here", knob.idle),
             ("Can't be changed", knob.refused),
             ("Instead", knob.hint),
         ):
@@ -230,7 +230,9 @@ def checked_value(name: str, value: str) -> str:
     """A value as ``--knob`` takes it; UsageError for one that no device could take."""
     knob = parse_tunable(f"{name}={value}")
     if knob.after_s is not None:
-        raise UsageError(f"{value!r} is not a value: here it is changed at once, without @SECONDS")
+        raise UsageError(
+            f"{value!r} is not a value. Changes here are immediate: leave out @SECONDS"
+        )
     return knob.value
 
 

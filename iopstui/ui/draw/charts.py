@@ -20,7 +20,7 @@ from rich.style import Style
 from iopstui.ui.draw import own_lines, raster
 from iopstui.ui.draw.raster import EDGE
 from iopstui.ui.draw.rows import Row
-from iopstui.ui.draw.style import CURSOR, Charset
+from iopstui.ui.draw.style import BORDER, CURSOR, Charset
 
 TILE_COLUMNS = 12
 LINE, POINTS, AREA = "line", "points", "area"
@@ -255,7 +255,7 @@ def draw_tile(
     ``words`` are written over them.
     """
     first, columns, charset = section.first, section.columns, section.charset
-    cells: list[list[Cell]] = [[(" ", None)] * columns for _ in range(section.rows)]
+    cells = blank_cells(columns, section.rows, section.scale, charset)
     for one in series:
         if one.kind == AREA:
             _fill(cells, one, first, columns, section.scale, charset)
@@ -275,6 +275,14 @@ def draw_tile(
     if cursor is not None:
         _vertical(cells, cursor - first, (charset.cursor, CURSOR))
     return [runs(line) for line in cells]
+
+
+def blank_cells(columns: int, rows: int, scale: Scale, charset: Charset) -> list[list[Cell]]:
+    """A plot without anything but its grid: a faint line at each labelled value."""
+    lines = ticks(scale, rows)
+    return [
+        [(charset.grid, BORDER) if row in lines else (" ", None)] * columns for row in range(rows)
+    ]
 
 
 def _vertical(cells: list[list[Cell]], column: int, cell: Cell) -> None:

@@ -84,6 +84,7 @@ class Charset:
     cursor: str
     level: str
     mean: str
+    grid: str
 
     def text(self, text: str) -> str:
         """``text`` in characters that this terminal has; its length stays the same."""
@@ -99,10 +100,10 @@ class Charset:
 
 
 UTF8 = Charset(
-    "utf8", "braille", ("braille", "braille"), 2, "░", "│", "─", "█", "░", "┃", "╌", "⌀ "
+    "utf8", "braille", ("braille", "braille"), 2, "░", "│", "─", "█", "░", "┃", "╌", "⌀ ", "┈"
 )
-CONSOLE = Charset("console", "•", ("o", "^"), 1, "░", "│", "─", "█", "░", "█", "-", "mean ")
-ASCII = Charset("ascii", "*", ("o", "^"), 1, ":", "|", "-", "#", ".", "!", "-", "mean ")
+CONSOLE = Charset("console", "•", ("o", "^"), 1, "░", "│", "─", "█", "░", "█", "-", "mean ", "·")
+ASCII = Charset("ascii", "*", ("o", "^"), 1, ":", "|", "-", "#", ".", "!", "-", "mean ", ".")
 
 
 def charset_for(environ: Mapping[str, str] = os.environ) -> Charset:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from rich.style import Style
 
@@ -18,6 +18,10 @@ from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
 AXIS_WIDTH = 8
 LEAST_WIDTH, LEAST_HEIGHT = 24, 7
+ABOVE = 2
+"""Rows above the plot: the title and the names."""
+NEAR = 6
+"""Cells that the mouse may be away from a point."""
 Point = tuple[float, float]
 
 
@@ -70,6 +74,8 @@ class XYSpec:
     flags: tuple[Flag, ...] = ()
     upright: tuple[float, ...] = ()
     note: str = ""
+    says: Callable[[Point], str] | None = field(default=None, compare=False)
+    """A point's values in words, for the one that is pointed at."""
 
 
 class XYChart:
@@ -79,18 +85,44 @@ class XYChart:
         self._charset = charset
         self._made: tuple[object, list[Row]] | None = None
 
-    def rows(self, spec: XYSpec, width: int, height: int) -> list[Row]:
-        """Exactly ``height`` rows of ``width`` cells."""
+    def rows(
+        self, spec: XYSpec, width: int, height: int, at: tuple[int, int] | None = None
+    ) -> list[Row]:
+        """Exactly ``height`` rows of ``width`` cells. The values of the point nearest to the cell
+        ``at`` (column, row) stand in the title."""
+        point = nearest(spec, width, height, at) if at is not None else None
+        if point is not None and spec.says is not None:
+            spec = replace(spec, note=spec.says(point), flags=(*spec.flags, Flag(point, "")))
         key = (spec, width, height)
         if self._made is None or self._made[0] != key:
             self._made = (key, chart_rows(spec, width, height, self._charset))
         return self._made[1]
 
 
+def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point | None:
+    """The point of a line with points that is nearest to a cell of the chart, if it is near."""
+    columns, rows = _room(width, height)
+    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+        return None
+    found: list[tuple[int, Point]] = []
+    for point in (point for line in spec.lines if line.char for point in line.points):
+        column, row = _cell(spec, point, columns, rows)
+        # a cell is about twice as high as it is wide
+        far = abs(at[0] - AXIS_WIDTH - column) + 2 * abs(at[1] - ABOVE - row)
+        found.append((far, point))
+    far, point = min(found, default=(NEAR + 1, (0.0, 0.0)))
+    return point if far <= NEAR else None
+
+
+def _room(width: int, height: int) -> tuple[int, int]:
+    """Columns and rows of the plot."""
+    return width - AXIS_WIDTH - 1, height - ABOVE - 1
+
+
 def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[Row]:
     """The chart; only its title where there is no room for more."""
     title = rule(width, charset, (spec.title, BOLD), right=((spec.note, DIM),) if spec.note else ())
-    columns, rows = width - AXIS_WIDTH - 1, height - 3
+    columns, rows = _room(width, height)
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return pad([title], height, width)
     names = (
@@ -120,7 +152,7 @@ def _fitting(pieces: Sequence[Piece], room: int) -> list[Piece]:
 
 
 def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
-    cells: list[list[charts.Cell]] = [[(" ", None)] * columns for _ in range(rows)]
+    cells = charts.blank_cells(columns, rows, spec.y, charset)
     for x in spec.upright:
         column = _column(spec.x.fraction(x), columns)
         for line in cells:
@@ -152,7 +184,10 @@ def _put_flags(spec: XYSpec, cells: list[list[charts.Cell]], charset: Charset) -
             for start in (column + 2, column - 1 - len(text)):
                 if 0 <= line < rows and start >= 0 and start + len(text) <= columns:
                     covered = [cells[line][start + n][0] for n in range(len(text))]
-                    choices.append((sum(c not in " ⠀" for c in covered), len(choices), line, start))
+                    empty = f" ⠀{charset.grid}"
+                    choices.append(
+                        (sum(c not in empty for c in covered), len(choices), line, start)
+                    )
         if choices:
             _, _, line, start = min(choices)
             for offset, letter in enumerate(text):

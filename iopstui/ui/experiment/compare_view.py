@@ -3,7 +3,7 @@ result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from iopstui import format as f
 from iopstui.events import PointFinished
@@ -18,8 +18,10 @@ from iopstui.ui.draw.style import BOLD, DIM, FINDING, FIO, MARK, WARNING, Charse
 from iopstui.ui.draw.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, linear_axis
 from iopstui.ui.draw.xy_chart import Point as XY
 from iopstui.ui.experiment.rows import (
+    FIGURES,
     STYLES,
     place_note,
+    point,
     sentences,
     title,
     window,
@@ -31,24 +33,15 @@ NAME_WIDTH = 25
 LABEL = 7
 
 
-def _point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
-    return lambda event: show(event.point)
-
-
-def _most(point: Point) -> str:
-    most = max(point.completions.items(), key=lambda one: one[1], default=None)
+def _most(one: Point) -> str:
+    most = max(one.completions.items(), key=lambda found: found[1], default=None)
     return "" if most is None else f"CPU{most[0]} {100 * most[1]:.0f}%"
 
 
 COLUMNS: tuple[Column[PointFinished], ...] = (
-    Column("IOPS", 7, _point(lambda p: f.number(p.iops)), style=FIO),
-    Column("MiB/s", 7, _point(lambda p: f.mib(p.bw)), drop=6),
-    Column("mean", 8, _point(lambda p: f.latency(p.latency_ns, ""))),
-    Column("p50", 8, _point(lambda p: f.latency(p.p50_ns, "")), drop=5),
-    Column("p99", 8, _point(lambda p: f.latency(p.p99_ns, ""))),
-    Column("p99.9", 8, _point(lambda p: f.latency(p.p999_ns, "")), drop=3),
-    Column("CPU/IO", 8, _point(lambda p: cpu_text(p.cpu_us).replace(" ", "")), drop=1),
-    Column("most on", 12, _point(_most), drop=2),
+    *FIGURES,
+    Column("CPU/IO", 8, point(lambda p: cpu_text(p.cpu_us).replace(" ", "")), drop=1),
+    Column("most on", 12, point(_most), drop=2),
 )  # fmt: skip
 
 
@@ -62,11 +55,12 @@ class CompareView:
         self._seconds = XYChart(charset)
 
     def rows(
-        self, pane: str, state: ExperimentState, width: int, height: int, top: int | None
-    ) -> list[Row]:
-        """Exactly ``height`` rows of ``width`` cells."""
+        self, pane: str, state: ExperimentState, width: int, height: int, top: int | None,
+        at: tuple[int, int] | None = None,
+    ) -> list[Row]:  # fmt: skip
+        """Exactly ``height`` rows of ``width`` cells. ``at`` is the cell under the mouse."""
         if pane == "seconds":
-            return self._seconds.rows(seconds_spec(state), width, height)
+            return self._seconds.rows(seconds_spec(state), width, height, at)
         if pane == "runs":
             return runs(state, width, height, self._charset, top)
         if pane == "figures":
@@ -75,14 +69,14 @@ class CompareView:
 
     def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
         """All panes at once: the chart, runs and figures side by side, the words."""
-        words = max(7, min(9, box.height // 5))
-        rows = min(max(state.total + 2, 13), max(9, (box.height - words) * 3 // 5))
-        right = min(80, box.width - 48)
-        left, top = box.width - right - 1, box.height - rows - words
+        words = max(7, min(10, box.height // 5))
+        rows = min(max(state.total + 3, 14), max(10, (box.height - words) * 3 // 5))
+        right = min(84, box.width - 48)
+        left, top = box.width - right, box.height - rows - words
         return {
             "seconds": Box(box.x, box.y, box.width, top),
             "runs": Box(box.x, box.y + top, left, rows),
-            "figures": Box(box.x + left + 1, box.y + top, right, rows),
+            "figures": Box(box.x + left, box.y + top, right, rows),
             "words": Box(box.x, box.y + top + rows, box.width, words),
         }
 
@@ -112,7 +106,7 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
     most = max([plan.settle + plan.measure, *(x for line in lines for x, _ in line.points)])
     ticks = linear_axis(most, lambda s: f"{s:g} s").ticks
     return XYSpec(
-        "IOPS of each second of the runs, and their mean as a line",
+        "IOPS per second of each run; line: mean of the run",
         # room for the names at the lines' ends
         XAxis(0.0, 1.1 * most, tuple(tick for tick in ticks if tick[0] <= 1.1 * most)),
         charts.linear_scale([y for line in lines for _, y in line.points], None, True),
@@ -121,6 +115,7 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
         tuple(names),
         tuple(Flag(point, letter(number)) for number, point in ends),
         upright=(plan.settle,) if plan.settle else (),
+        says=lambda point: f"{point[0]:.1f} s: {f.number(point[1])} IOPS",
     )
 
 

@@ -117,8 +117,8 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     ]
 
     about = (
-        "A sweep or a comparison is planned: each mistake is shown while you type, and below the"
-        " fields stands what the plan does. Enter starts it."
+        "Plan a sweep or a comparison: mistakes are shown as you type, and the plan below the "
+        "fields. Enter starts it."
     )
 
     def __init__(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.style import Style
 
-from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule, wrap
+from iopstui import format as f
+from iopstui.events import PointFinished
+from iopstui.model.experiment.point import Point
+from iopstui.ui.draw import frame
+from iopstui.ui.draw.layout import Box
+from iopstui.ui.draw.rows import Column, Line, Piece, Row, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P50, P99, Charset
 from iopstui.ui.state.experiment import ExperimentState
 
@@ -14,9 +19,41 @@ STYLES: tuple[Style | None, ...] = (FIO, DEVICE, P99, MARK, None, P50)
 """For lines side by side; what tells them apart is their letter."""
 
 
+def point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
+    """A column's text, made from what a run measured."""
+    return lambda event: show(event.point)
+
+
+FIGURES: tuple[Column[PointFinished], ...] = (
+    Column("IOPS", 7, point(lambda p: f.number(p.iops)), style=FIO),
+    Column("MiB/s", 7, point(lambda p: f.mib(p.bw)), drop=6),
+    Column("mean", 8, point(lambda p: f.latency(p.latency_ns, ""))),
+    Column("p50", 8, point(lambda p: f.latency(p.p50_ns, "")), drop=5),
+    Column("p99", 8, point(lambda p: f.latency(p.p99_ns, ""))),
+    Column("p99.9", 8, point(lambda p: f.latency(p.p999_ns, "")), drop=3),
+)  # fmt: skip
+"""The columns that a sweep's points and a comparison's runs share."""
+
+
 def title(words: str, width: int, charset: Charset, note: str = "") -> Row:
     """A pane's title."""
     return rule(width, charset, (words, BOLD), right=((note, DIM),) if note else ())
+
+
+def boxed(rows: Sequence[Row], width: int, charset: Charset, number: str = "") -> list[Row]:
+    """A pane's rows, ``frame.SIDES`` narrower than ``width``, in a box with the first one, its
+    title, on the border. ``number`` is its key."""
+    head, *body = rows
+    words = [(text[:1].upper() + text[1:], style) for text, style in frame.titled(head)]
+    first = frame.top(width, charset, number, words, frame.valued(head))
+    return frame.boxed(first, body, frame.bottom(width, charset), charset, False)
+
+
+def inside(box: Box, framed: bool) -> Box:
+    """What is left of a pane's box for its rows, of which the first stands on the border."""
+    if not framed:
+        return box
+    return Box(box.x + frame.SIDES // 2, box.y, max(0, box.width - frame.SIDES), box.height - 1)
 
 
 def sentences(lines: Sequence[str], width: int, charset: Charset) -> list[Row]:
@@ -51,7 +88,7 @@ def words_pane(
     """The pane of sentences: what the experiment shows so far."""
     rows = sentences(state.words(), width, charset)
     if not rows:
-        rows = sentences(["Nothing yet: the first run is under way."], width, charset)
+        rows = sentences(["First run in progress."], width, charset)
     shown, first = window(rows, height - 1, width, top or 0, 0)
-    name = "what it says" if not state.active else "so far"
+    name = "result" if not state.active else "so far"
     return [title(name, width, charset, place_note(first, height - 1, len(rows))), *shown]

@@ -10,8 +10,9 @@ from textual.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.text import printable
 from iopstui.ui.core.key import KeyHint, press
+from iopstui.ui.core.messages import KeyClicked
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.dashboard import bars
+from iopstui.ui.dashboard import bars, mouse
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.layout import HIDDEN, Box
@@ -19,6 +20,7 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView
+from iopstui.ui.experiment.rows import boxed, inside
 from iopstui.ui.experiment.sweep_view import SweepView
 from iopstui.ui.state.experiment import COMPARE, ExperimentState
 from iopstui.ui.state.live import LiveState
@@ -66,6 +68,8 @@ class ExperimentScreen(CanvasScreen):
         self._charset = charset
         self._view = _view_of(state, charset)
         self._pane = ALL
+        self._pointed: tuple[str, int, int] | None = None
+        """The pane under the mouse, and the cell in it."""
         self._tops: dict[str, int | None] = {}
         self._places: dict[str, Box] = {}
         self.panels = {name: Lines(f"experiment-{name}") for name in NAMES}
@@ -150,12 +154,23 @@ class ExperimentScreen(CanvasScreen):
         for number, name in enumerate(self._view.PANES, 1):
             box = self._places[f"pane{number}"]
             if box.width and box.height:
-                top = self._tops.get(name)
-                rows = self._view.rows(name, self.state, box.width, box.height, top)
-                self.panels[f"pane{number}"].show(rows)
+                self.panels[f"pane{number}"].show(self._rows(number, name, box))
         message = bars.message_line(live, None, self._own(), width, charset)
         self.panels["message"].show([message])
         self.panels["footer"].show([bars.footer_line(self._hints(), width, charset)])
+
+    # -- its panes
+
+    def _rows(self, number: int, name: str, box: Box) -> Sequence[Row]:
+        """A pane, in a box where all can be seen at once."""
+        inner = self._inner(box)
+        at = self._pointed[1:] if self._pointed is not None and self._pointed[0] == name else None
+        top = self._tops.get(name)
+        rows = self._view.rows(name, self.state, inner.width, inner.height, top, at)
+        return boxed(rows, box.width, self._charset, str(number)) if self._large else rows
+
+    def _inner(self, box: Box) -> Box:
+        return inside(box, self._large)
 
     # -- its lines
 
@@ -189,8 +204,7 @@ class ExperimentScreen(CanvasScreen):
 
     def _tabs(self, width: int) -> Row:
         line = Line(width, self._charset).add(self._charset.rule, DIM)
-        names = [(0, ALL)] if self._large else []
-        for number, name in [*names, *enumerate(self._view.PANES, 1)]:
+        for number, name in self._tab_names():
             label = f" {number} {name} "
             if name == self.shown_pane:
                 line.add(f"[{label}]", SELECTED)
@@ -198,8 +212,13 @@ class ExperimentScreen(CanvasScreen):
                 line.add(f" {label} ", DIM)
         return line.to(width, self._charset.rule, DIM).done()
 
+    def _tab_names(self) -> list[tuple[int, str]]:
+        """Each tab's key and name."""
+        first = [(0, ALL)] if self._large else []
+        return [*first, *enumerate(self._view.PANES, 1)]
+
     def _hints(self) -> list[KeyHint]:
-        hints = [KeyHint("esc", "dashboard"), *self._own_hints()]
+        hints = [KeyHint("Esc", "dashboard"), *self._own_hints()]
         panes = KeyHint("tab", "next pane" if not self._large else "one pane at a time")
         return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("m", "mark"),
                 KeyHint("e", "messages")]  # fmt: skip
@@ -219,8 +238,8 @@ class ExperimentScreen(CanvasScreen):
 
     def action_scroll(self, by: int) -> None:
         """Scroll the table, or the pane that has the whole screen, by one row or to an end."""
-        pane, box = self._scrolled()
-        table = pane in TABLES
+        pane, outer = self._scrolled()
+        box, table = self._inner(outer), pane in TABLES
         if not table and pane not in TEXTS:
             return
         total = self.state.total if table else self._length(pane, box.width)
@@ -249,7 +268,58 @@ class ExperimentScreen(CanvasScreen):
 
     def action_page(self, by: int) -> None:
         """Scroll by a page."""
-        self.action_scroll(by * max(1, self._scrolled()[1].height - 3))
+        self.action_scroll(by * max(1, self._inner(self._scrolled()[1]).height - 3))
+
+    # -- the mouse
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Over a chart: the values of the nearest point, on its border."""
+        self._point_at(self._pane_at(event.screen_x, event.screen_y))
+
+    def on_leave(self, event: events.Leave) -> None:
+        """Nothing is pointed at any more."""
+        self._point_at(None)
+
+    def _point_at(self, pointed: tuple[str, int, int] | None) -> None:
+        charts = pointed is not None and pointed[0] not in (*TABLES, *TEXTS)
+        before, self._pointed = self._pointed, pointed if charts else None
+        if before != self._pointed:
+            self.paint()
+
+    def _pane_at(self, x: int, y: int) -> tuple[str, int, int] | None:
+        """The pane there, and the column and row in it."""
+        for number, name in enumerate(self._view.PANES, 1):
+            box = self._places.get(f"pane{number}", HIDDEN)
+            if mouse.inside(box, x, y):
+                inner = self._inner(box)
+                return name, x - inner.x, y - inner.y
+        return None
+
+    def on_click(self, event: events.Click) -> None:
+        """Do a key of the footer, open a tab, or give a pane the whole screen (twice)."""
+        x, y, width = event.screen_x, event.screen_y, self.app.size.width
+        if event.button != 1 or not self._places.get("header", HIDDEN).width:
+            return
+        if mouse.inside(self._places["footer"], x, y):
+            key = mouse.footer_key_at(self._hints(), width, x)
+            if key is not None:
+                self.post_message(KeyClicked(key))
+        elif mouse.inside(self._places["tabs"], x, y):
+            tab = mouse.tab_at([name for _, name in self._tab_names()], x)
+            if tab is not None:
+                self.action_pane(self._tab_names()[tab][0])
+        elif event.chain == 2 and self._large:
+            at = self._pane_at(x, y)
+            alone = self._pane != ALL or at is None
+            self.action_pane(0 if alone or at is None else self._view.PANES.index(at[0]) + 1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel scrolls what the arrows scroll."""
+        self.action_scroll(mouse.SCROLL_ROWS)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel scrolls what the arrows scroll."""
+        self.action_scroll(-mouse.SCROLL_ROWS)
 
     def action_leave(self) -> None:
         """Go back to the dashboard; the experiment goes on."""

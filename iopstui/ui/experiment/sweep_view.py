@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.style import Style
@@ -11,14 +11,13 @@ from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.load_curve import LOADS, LoadCurve, within_text
 from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
-from iopstui.model.experiment.point import Point
 from iopstui.text import printable
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
 from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.draw.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis, values_axis
-from iopstui.ui.experiment.rows import STYLES, place_note, title, window, words_pane
+from iopstui.ui.experiment.rows import FIGURES, STYLES, place_note, point, title, window, words_pane
 from iopstui.ui.state.experiment import ExperimentState
 
 MOST_DRAWN = 9
@@ -28,22 +27,13 @@ LETTERS = "abcdefghi"
 PointCurve = LoadCurve[PointFinished]
 
 
-def _point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
-    return lambda event: show(event.point)
-
-
 COLUMNS: tuple[Column[PointFinished], ...] = (
-    Column("IOPS", 7, _point(lambda p: f.number(p.iops)), style=FIO),
-    Column("MiB/s", 7, _point(lambda p: f.mib(p.bw)), drop=5),
-    Column("mean", 8, _point(lambda p: f.latency(p.latency_ns, ""))),
-    Column("p50", 8, _point(lambda p: f.latency(p.p50_ns, "")), drop=4),
-    Column("p99", 8, _point(lambda p: f.latency(p.p99_ns, ""))),
-    Column("p99.9", 8, _point(lambda p: f.latency(p.p999_ns, "")), drop=2),
-    Column("aqu-sz", 7, _point(lambda p: f.number(p.aqu_sz)), drop=3),
+    *FIGURES,
+    Column("aqu-sz", 7, point(lambda p: f.number(p.aqu_sz)), drop=4),
     Column("N=X*R", 7, lambda e: f.number(e.little.seen), drop=1),
     Column("of", 6, lambda e: _asked(e), drop=1),
 )  # fmt: skip
-WITHIN = Column("95 %", 14, _point(lambda p: within_text(p.iops_within, f.number)), drop=0)
+WITHIN = Column("95 %", 14, point(lambda p: within_text(p.iops_within, f.number)), drop=0)
 
 
 def _asked(event: PointFinished) -> str:
@@ -72,26 +62,27 @@ class SweepView:
         self._iops, self._latency = XYChart(charset), XYChart(charset)
 
     def rows(
-        self, pane: str, state: ExperimentState, width: int, height: int, top: int | None
-    ) -> list[Row]:
-        """Exactly ``height`` rows of ``width`` cells."""
+        self, pane: str, state: ExperimentState, width: int, height: int, top: int | None,
+        at: tuple[int, int] | None = None,
+    ) -> list[Row]:  # fmt: skip
+        """Exactly ``height`` rows of ``width`` cells. ``at`` is the cell under the mouse."""
         if pane == "points":
             return table(state, width, height, self._charset, top)
         if pane == "words":
             return words_pane(state, width, height, self._charset, top)
         if pane == "IOPS":
-            return self._iops.rows(iops_spec(state), width, height)
-        return self._latency.rows(latency_spec(state), width, height)
+            return self._iops.rows(iops_spec(state), width, height, at)
+        return self._latency.rows(latency_spec(state), width, height, at)
 
     def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
         """All panes at once: the charts side by side, then the table, then the words."""
-        words = max(4, min(9, box.height // 5))
-        rows = min(len(state.rows) + 2, max(5, (box.height - words) * 2 // 5))
+        words = max(5, min(10, box.height // 5))
+        rows = min(len(state.rows) + 3, max(6, (box.height - words) * 2 // 5))
         left = (box.width + 1) // 2
         top = box.height - rows - words
         return {
             "IOPS": Box(box.x, box.y, left, top),
-            "latency": Box(box.x + left + 1, box.y, box.width - left - 1, top),
+            "latency": Box(box.x + left, box.y, box.width - left, top),
             "points": Box(box.x, box.y + top, box.width, rows),
             "words": Box(box.x, box.y + top + rows, box.width, words),
         }
@@ -211,6 +202,7 @@ def iops_spec(state: ExperimentState) -> XYSpec:
         tuple(_names(state, tails=False)),
         tuple(flags),
         note=_note(state),
+        says=lambda point: f"{_at_x(state, places, point[0])}: {f.number(point[1])} IOPS",
     )
 
 
@@ -243,7 +235,13 @@ def latency_spec(state: ExperimentState) -> XYSpec:
         tuple(_names(state, tails=True)),
         tuple(flags),
         note=_note(state) or _tails(values, several),
+        says=lambda point: f"{f.number(point[0])} IOPS: {f.latency(point[1])}",
     )
+
+
+def _at_x(state: ExperimentState, places: Mapping[str, float], x: float) -> str:
+    value = next((value for value, place in places.items() if place == x), "")
+    return f"{printable(state.axis.name)} {printable(value)}"
 
 
 def _tails(values: Sequence[float], several: bool) -> str:

@@ -45,7 +45,7 @@ from iopstui.text import printable
 from iopstui.ui.fleet.question import some_of, some_reasons
 
 Object = dict[str, Any]
-NO_TUNABLES = "settings of the hosts' disks are changed with key K, which asks first"
+NO_TUNABLES = "use K to change tunables of the hosts' disks (it asks first)"
 
 
 class FleetRuns(Protocol):
@@ -259,7 +259,7 @@ class FleetController:
         if told.between:
             return
         hosts = counted(len(told.hosts), "host")
-        does = "watches" if told.watching else f"run {told.number} begins on"
+        does = "watches" if told.watching else f"run {told.number} starts on"
         words = f"{hosts} watched" if told.watching else f"{does} {hosts}"
         self._sink(Notice(self._t, "info", words))
 
@@ -339,4 +339,4 @@ class FleetController:
                 self._sink(Notice(t, "info", text))
         ended = f", {told.ended}" if told.why else ""
         points = f"{len(told.points)} of {counted(len(told.counts), 'point')} measured"
-        self._sink(Notice(t, "info", f"the sweep over hosts is over: {points}{ended}"))
+        self._sink(Notice(t, "info", f"sweep over hosts finished: {points}{ended}"))

@@ -12,13 +12,15 @@ from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import number
 from iopstui.text import printable
 from iopstui.ui.core.key import KeyHint, press
-from iopstui.ui.dashboard import bars
-from iopstui.ui.draw import layout
+from iopstui.ui.core.messages import KeyClicked
+from iopstui.ui.dashboard import bars, mouse
+from iopstui.ui.draw import frame, layout
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
+from iopstui.ui.experiment.rows import boxed, inside
 from iopstui.ui.fleet.curve_view import CurveView, now, progress, so_far
 from iopstui.ui.state.live import LiveState
 
@@ -38,8 +40,8 @@ class CurvePage(CanvasScreen):
         Binding("pageup", "scroll(-10)", show=False),
     ]
     about = (
-        "A sweep over hosts: the same job on the first 1, 2, 4 ... of them. Esc goes back to all"
-        " hosts and the sweep goes on, x stops it and keeps what is measured, n begins another."
+        "Sweep over hosts: the same job on the first 1, 2, 4 ... hosts. Esc returns to all hosts "
+        "while the sweep continues, x stops it and keeps the results, n starts another."
     )
 
     def __init__(
@@ -58,6 +60,8 @@ class CurvePage(CanvasScreen):
         self._charset = charset
         self._view = CurveView(charset)
         self._top: int | None = None
+        self._pointed: tuple[int, int] | None = None
+        """The cell of the chart under the mouse."""
         self._placed: tuple[int, ...] = ()
         self.panels = {name: Lines(f"curve-{name}") for name in NAMES}
         self.small = Lines("curve-small")
@@ -74,8 +78,10 @@ class CurvePage(CanvasScreen):
 
     def _place(self, width: int, height: int) -> None:
         """Where everything is, which depends on how much is said."""
-        body = height - 4
-        sizes = self._view.heights(width, body)
+        body, edges = height - 4, frame.SIDES if self._framed else 0
+        lower = 1 if self._framed else 0
+        parts = self._view.heights(width - edges, body - 3 * lower)
+        sizes = tuple(part + lower for part in parts)
         if self._placed == (width, height, *sizes):
             return
         self._placed = (width, height, *sizes)
@@ -94,7 +100,7 @@ class CurvePage(CanvasScreen):
         self.small.place(Box(0, 0, width, height) if tiny else HIDDEN)
         if tiny:
             least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
-            said = f"This terminal is too small: {least} or more. The sweep goes on."
+            said = f"This terminal is too small: {least} or more. The sweep continues."
             self.small.show(pad(wrap(width, self._charset, said, None), height, width))
 
     def paint(self) -> None:
@@ -122,12 +128,47 @@ class CurvePage(CanvasScreen):
             elif box.height:
                 panel.show(self._pane(name, box))
 
+    @property
+    def _framed(self) -> bool:
+        """Panes are boxes where there is room."""
+        return layout.large(*self.app.size)
+
     def _pane(self, name: str, box: Box) -> list[Row]:
+        inner = inside(box, self._framed)
         if name == "chart":
-            return self._view.chart(box.width, box.height)
-        if name == "words":
-            return self._view.words(box.width, box.height)
-        return self._view.table(self._scene, box.width, box.height, self._top)
+            rows = self._view.chart(inner.width, inner.height, self._pointed)
+        elif name == "words":
+            rows = self._view.words(inner.width, inner.height)
+        else:
+            rows = self._view.table(self._scene, inner.width, inner.height, self._top)
+        return boxed(rows, box.width, self._charset) if self._framed else rows
+
+    # -- the mouse
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Over the chart: the values of the nearest point, on its border."""
+        x, y, box = event.screen_x, event.screen_y, self.panels["chart"].box
+        inner = inside(box, self._framed)
+        at = (x - inner.x, y - inner.y) if mouse.inside(box, x, y) else None
+        if at != self._pointed:
+            self._pointed = at
+            self.paint()
+
+    def on_click(self, event: events.Click) -> None:
+        """Do a key of the footer."""
+        box = self.panels["footer"].box
+        if event.button == 1 and mouse.inside(box, event.screen_x, event.screen_y):
+            key = mouse.footer_key_at(self._hints(), box.width, event.screen_x, "all hosts")
+            if key is not None:
+                self.post_message(KeyClicked(key))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel scrolls the table."""
+        self.action_scroll(mouse.SCROLL_ROWS)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel scrolls the table."""
+        self.action_scroll(-mouse.SCROLL_ROWS)
 
     # -- its lines
 
@@ -160,7 +201,8 @@ class CurvePage(CanvasScreen):
 
     def action_scroll(self, by: int) -> None:
         """Scroll the table."""
-        curve, room = self._scene.curve, self.panels["table"].box.height - 2
+        curve = self._scene.curve
+        room = inside(self.panels["table"].box, self._framed).height - 2
         if curve is None:
             return
         last = max(0, len(curve.counts) - room)

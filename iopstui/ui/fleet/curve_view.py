@@ -96,7 +96,7 @@ class CurveView:
 
     def words(self, width: int, height: int) -> list[Row]:
         """What the points say."""
-        head = "so far" if self.curve.at is not None else "what it says"
+        head = "so far" if self.curve.at is not None else "result"
         rows = [title(head, width, self._charset), *self._sentences(width)]
         return pad(rows, height, width)
 
@@ -140,9 +140,9 @@ class CurveView:
 
     # -- the curve
 
-    def chart(self, width: int, height: int) -> list[Row]:
-        """Measured points, and the law through them."""
-        return self._chart.rows(spec(self.curve, self._scaling), width, height)
+    def chart(self, width: int, height: int, at: tuple[int, int] | None = None) -> list[Row]:
+        """Measured points, and the law through them; ``at`` is the cell under the mouse."""
+        return self._chart.rows(spec(self.curve, self._scaling), width, height, at)
 
 
 def now(scene: FleetState) -> str:
@@ -172,7 +172,7 @@ def words(curve: ScalingCurve, found: Scaling) -> list[str]:
     """Sentences."""
     why = [printable(curve.ended)] if curve.why else []
     if not curve.points:
-        none = "no point was measured" if curve.at is None else "the first point is under way"
+        none = "no point was measured" if curve.at is None else "first point in progress"
         return [none, *why]
     return [*found.words(), *why]
 
@@ -185,13 +185,14 @@ def spec(curve: ScalingCurve, found: Scaling) -> XYSpec:
     measured = XYLine(MEASURED, tuple(points), FIO, joined=not law)
     names = [(f"{MEASURED} measured", FIO)]
     if law:
-        doubted = " (see what is said of it below)" if found.doubt else ""
+        doubted = " (see the note below)" if found.doubt else ""
         names.append((f"   line: fitted law of scaling{doubted}", DIM))
     return XYSpec(
         "IOPS of all hosts against their number", axis,
         charts.linear_scale([y for _, y in (*points, *law)], None, True), f.axis_number,
         (XYLine("", law, DIM), measured) if law else (measured,), tuple(names),
         tuple(_knee(found, points)), note="" if points else "no point yet",
+        says=lambda point: f"{counted(int(point[0]), 'host')}: {f.number(point[1])} IOPS",
     )  # fmt: skip
 
 

@@ -54,9 +54,9 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
     zooms = False
     about = (
-        "Many hosts: their totals, and a row or a line of the map for each. Letters that are no key"
-        " of this screen, and all behind /, narrow the hosts: part of a name, or node[01-10]."
-        " up and down choose one, Enter opens it, o orders them, k: map or rows."
+        "Many hosts: their totals, and a row (or a line of the map) for each. Type to filter them: "
+        "part of a name, or node[01-10]; press / first if the letter is a key. Up and down select "
+        "a host, Enter opens it, o changes the order, k switches map and rows."
     )
 
     def __init__(
@@ -135,7 +135,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         if not self.fleet.watching:
             return fio_panel.rows(scene.state, width, height, scene.charset, scene.next_job)
         title = rule(width, scene.charset, ("fio", BOLD))
-        words = "no job: the hosts' disks are watched; --job JOB runs one on all of them"
+        words = "no job: watching the hosts' disks; --job JOB runs one on all"
         return pad([title, message(width, scene.charset, words)], height, width)
 
 

@@ -23,7 +23,7 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, Charset
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 
 PAST_S = KEPT
-NO_CPUS = "its lines have no CPUs: a host sends them while it is shown, not for the totals"
+NO_CPUS = "no CPU figures: a host sends them only while it is shown"
 
 
 class HostController:
@@ -159,7 +159,7 @@ def _cpu_rows(panel: Panel) -> Callable[[PanelData, int, int], Sequence[DrawnRow
 class HostDashboard(Dashboard):
     """A host's dashboard, with its name at the top."""
 
-    about = "One host of many, from the lines it sends. Esc goes back to all of them."
+    about = "One host of the fleet. Esc returns to all hosts."
     q_does = "back"
     turns = False
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from iopstui.ui.fleet.dashboard import FleetDashboard
 
 ALL = {IDLE: 25, RUNNING: 25, REPLAY: 25}
-ONE_HOST = "this is one host of many: Esc goes back to all, keys there act on all of them"
-WATCHED = "this fleet is watched without a job; iopstui fleet HOSTS --job JOB runs one"
-NOBODY = "no host is connected: tunables are read and changed while hosts run or are watched"
-NO_ANSWER = "No host has said yet what tunables its disks have."
+ONE_HOST = "one host is shown; Esc returns to all hosts, where keys act on all"
+WATCHED = "no job in this session; iopstui fleet HOSTS --job JOB runs one"
+NOBODY = "no host is connected, so tunables cannot be read or changed"
+NO_ANSWER = "No host has reported its tunables yet."
 ABOUT_JOBS = frozenset({
     "run_or_stop", "choose_job", "iodepth", "numjobs", "block_size", "option",
 })  # fmt: skip
@@ -114,7 +114,7 @@ class FleetKeys(Part):
 
         runs, board = self._runs(), self._board()
         if runs.settings.busy or board is None:
-            self.port.say("info", "the hosts are asked already: a moment, please")
+            self.port.say("info", "still waiting for the hosts")
             return
         hosts = sorted(board.scene.hosts, key=natural_key)
         turn = turn_of(hosts, runs.settings.known, name, value)
@@ -137,16 +137,16 @@ class FleetKeys(Part):
     ACTIONS = (
         Action(
             "move_host", (Key("down", "down", 1), Key("up", "up", -1)), move,
-            help="the next host, the one before", place=10, term="up down",
+            help="next host, previous host", place=10, term="up down",
         ),
         Action(
             "open_host", (Key("enter", "enter"),), open, title="Open the host under the cursor",
-            help="the host under the cursor, with its CPUs, devices and findings", place=20,
+            help="the selected host, with its CPUs, devices and findings", place=20,
             footer=(Footer("open host", ALL, when=lambda keys: not keys.on_host, key="Enter"),),
         ),
         Action(
             "close_host", (Key("escape", "escape"),), back,
-            help="from a host back to all of them; drops what was typed", place=30, term="esc",
+            help="from one host back to all; clears the filter", place=30, term="esc",
             footer=(
                 Footer("all hosts", {IDLE: 1, RUNNING: 1, REPLAY: 1},
                        when=lambda keys: keys.on_host, key="Esc"),
@@ -167,16 +167,16 @@ class FleetKeys(Part):
         Action(
             "host_settings", (Key("K", "K"),), settings, title="Tunables of all hosts' disks",
             note="asks before anything is changed",
-            help="the tunables of all hosts' disks: a change is made on all that can, after a"
-            " question that names each with its disk and its value; restored at the end", place=55,
+            help="tunables of all hosts' disks. A change asks first and names each "
+                 "host, disk and value; restored at the end", place=55,
             footer=(Footer("settings", {IDLE: 110, RUNNING: 110},
                            when=lambda keys: not keys.on_host),),
             disturbs=frozenset({EXPERIMENT}), measures=True,
         ),
         Action(
             "filter_hosts", (), order,
-            help="narrow the hosts: part of a name, or a set such as node[01-10]; letters that are"
-            " no key begin it by themselves", place=60, term="/",
+            help="filter the hosts by part of a name, or a set such as "
+                 "node[01-10]; letters that are not keys start it, too", place=60, term="/",
             where=ANYWHERE,
         ),
     )  # fmt: skip

@@ -20,8 +20,8 @@ from iopstui.ui.draw.style import BOLD, DIM, WARNING, Charset
 
 MOST = 5
 RESTORED = (
-    "Each host does it by its own rules, and restores what it has now when its session ends, in"
-    " whatever way; each later run sets it again."
+    "Each host applies its own checks, and restores its present value when its session ends, "
+    "however it ends. Later runs set it again."
 )
 
 
@@ -34,7 +34,7 @@ class Question(Modal[bool]):
         Binding("question_mark", HELP, "Help"),
     ]
     size_class = "tall"
-    about = "A change on many hosts: y makes it, n or Esc leaves everything as it is."
+    about = "Confirm a change on many hosts: y applies it, n or Esc cancels."
 
     def __init__(self, turn: HostTunableChange, charset: Charset) -> None:
         hosts = counted(len(turn.hosts), "host")

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from iopstui.ui.fleet.curve_page import CurvePage
     from iopstui.ui.fleet.sweep_form import HostSweepChoice
 
-HELD = "a sweep over hosts runs and must not be disturbed: x stops it"
+HELD = "a sweep over hosts is running; x stops it"
 NO_JOB = "a sweep over hosts needs a job: iopstui fleet HOSTS --job JOB"
 TOO_FEW = "a sweep over hosts needs two hosts or more"
-NONE_RECORDED = "no sweep over hosts has been played of this recording yet"
+NONE_RECORDED = "no sweep over hosts in this recording so far"
 
 
 class SweepKeys(Part):
@@ -186,14 +186,14 @@ class SweepKeys(Part):
         """Stop it; what was measured stays."""
         if self.active:
             self._fleet.stop_job()
-            self.port.say("info", "stopping the sweep over hosts; what was measured stays")
+            self.port.say("info", "stopping the sweep over hosts; its results are kept")
 
     ACTIONS = (
         Action(
             "sweep_hosts", (Key("w", "w"),), sweep, title="Sweep over hosts",
             note="the job on 1, 2, 4 ... hosts, and the curve",
-            help="a sweep over hosts: the job on the first 1, 2, 4 ... of them in turn, with a"
-            " table of the points, the curve of throughput and its knee. While it runs: its page",
+            help="sweep over hosts: the job on the first 1, 2, 4 ... hosts in turn, with a table, "
+                 "the throughput curve and its knee. While it runs: its page",
             place=57,
             footer=(
                 Footer("sweep over hosts", {IDLE: 40, RUNNING: 112},
@@ -205,8 +205,8 @@ class SweepKeys(Part):
         ),
         Action(
             "stop_sweep", (Key("x", "x"),), stop, title="Stop the sweep over hosts",
-            note="what was measured stays",
-            help="stop the sweep over hosts; what was measured stays", place=58,
+            note="its results are kept",
+            help="stop the sweep over hosts; its results are kept", place=58,
             footer=(
                 Footer("stop it", {EXPERIMENT: 20}),
                 Footer("stop, keep what is measured", {EXPERIMENT_SCREEN: 10},

@@ -25,7 +25,7 @@ HINTS: tuple[Hint, ...] = (
     ("Esc", "Cancel", "screen.leave"),
 )  # fmt: skip
 MOST_SECONDS = 7 * 86400
-FEW = f"With {LEAST_POINTS} points or more the law of scaling is fitted, and a knee looked for."
+FEW = f"From {LEAST_POINTS} points on, the scaling law is fitted and a knee searched."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
         Binding("tab,down", "app.focus_next", show=False, priority=True),
         Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
     ]
-    about = "The hosts of each point of a sweep: Enter begins it, Esc gives it up."
+    about = "Number of hosts at each point: Enter starts the sweep, Esc cancels."
 
     def __init__(
         self, job: str, hosts: Sequence[str], runtime: int | None, charset: Charset, stops: bool
@@ -128,7 +128,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
         said = f"{points}, one after another, each with all checks of a run."
         if seconds is not None:
             long = duration(len(counts) * seconds)
-            said += f" {long} of running, and some seconds to begin each."
+            said += f" {long} of run time, plus a few seconds per start."
         most = max(counts)
         names = self._hosts[:most]
         who = ", ".join(names[:4]) + (f" ... {names[-1]}" if most > 4 else "")
@@ -136,7 +136,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
         if len(set(counts)) < LEAST_POINTS:
             text.append(f"{FEW}\n", style=WARNING)
         if self._stops:
-            text.append("The run that goes on is stopped first.\n", style=WARNING)
+            text.append("The current run is stopped first.\n", style=WARNING)
         return text
 
     def _clean(self, words: str) -> str:

@@ -50,8 +50,8 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
 
     size_class = "wide"
     about = (
-        "A lesson is chosen: Enter begins it, or goes on with the one that was left; n starts that"
-        " over. What of it can't be shown on this target stands below."
+        "Choose a lesson: Enter starts it or continues where you left; n starts over. Parts that "
+        "this target cannot show are listed below."
     )
 
     def __init__(
@@ -197,8 +197,8 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
 def _possible(offer: LessonOffer) -> str:
     """What of it this target can show, and why not the rest."""
     if not offer.cannot:
-        return "all of it can be shown"
+        return "complete"
     runs = len(offer.lesson.runs)
     made = runs - len(offer.cannot)
-    what = f"{made} of {counted(runs, 'run')} can be made" if made else "no run can be made"
+    what = f"{made} of {counted(runs, 'run')} possible" if made else "no run is possible"
     return f"{what}: {'; '.join(dict.fromkeys(offer.cannot.values()))}"

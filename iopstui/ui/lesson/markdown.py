@@ -56,7 +56,7 @@ def _parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[Part]
 def _answer(verdict: AnswerVerdict) -> str:
     if verdict.correct is None:
         return ""
-    return "**Right.** " if verdict.correct else "**Not so.** "
+    return "**Right.** " if verdict.correct else "**Wrong.** "
 
 
 def _fence(text: str) -> str:

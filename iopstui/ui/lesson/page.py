@@ -51,9 +51,9 @@ class LessonPage(Screen[None]):
     that would disturb it. ``state`` is drawn beside the text where there is room."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,right", "on", "goes on"),
-        Binding("left", "back", "reads back"),
-        Binding("escape", "leave", "leaves the lesson"),
+        Binding("enter,right", "on", "continue"),
+        Binding("left", "back", "back"),
+        Binding("escape", "leave", "leave the lesson"),
         Binding("space,pagedown", "page(1)", show=False),
         Binding("pageup", "page(-1)", show=False),
         Binding("down", "scroll(1)", show=False),
@@ -185,7 +185,7 @@ class LessonPage(Screen[None]):
             style = (BOLD if chosen else Style()) + click
             grid.add_row(sign, Text(self._clean(words), style=style))
         if self._playing.reading_back and page.kind == ASK:
-            grid.add_row("", Text("What was answered stays.", style=DIM))
+            grid.add_row("", Text("Answers cannot be changed.", style=DIM))
         found.first(Static).update(grid)
         self._foot()
 
@@ -268,7 +268,7 @@ class LessonPage(Screen[None]):
             return
         if self._asks and page.chosen is None and not self._note.startswith("no answer"):
             letters = ", ".join(letter for letter, _ in page.choices)
-            self._note = f"no answer yet ({letters}); Enter again goes on without one"
+            self._note = f"no answer yet ({letters}); Enter again skips the question"
             self._foot()
         elif playing.reading_back:
             playing.on()

@@ -204,7 +204,7 @@ class LessonKeys(Part):
         step = playing.measured
         try:
             if self.port.state.ended:
-                raise IopstuiError("the session has ended, nothing can be measured any more")
+                raise IopstuiError("the session has ended; no more measurements")
             request = playing.run.request(getattr(session, "interval_s", 1.0))
         except (IopstuiError, OSError) as error:
             hint = error.hint if isinstance(error, IopstuiError) else ""
@@ -287,17 +287,17 @@ class LessonKeys(Part):
         self._left = playing
         self._undo(playing)
         self._back_to_dashboard()
-        self._last_word(f"left the lesson on {playing.place}: l goes on with it")
+        self._last_word(f"left the lesson on {playing.place}; l continues it")
 
     def _finish(self) -> None:
         playing = self.playing
         if playing is None:
             return
         good, judged = playing.score()
-        words = f"{good} of {judged} answers borne out" if judged else "no question was answered"
+        words = f"{good} of {judged} answers confirmed" if judged else "no question was answered"
         self._played[playing.run.lesson.name] = words
         self._back_to_dashboard()
-        self._last_word(f"the lesson is over, {words}; l shows the other lessons")
+        self._last_word(f"lesson finished, {words}; l: other lessons")
 
     def _last_word(self, words: str) -> None:
         self._last_words = words
@@ -378,7 +378,7 @@ class LessonKeys(Part):
             self.again()
         else:
             how = "Esc stops the run" if playing.run.running else "Esc leaves it"
-            self.port.say("info", f"a lesson is running, which that would disturb: {how}")
+            self.port.say("info", f"a lesson is running: {how}")
         return True
 
     def offers(self, action: Action) -> bool:
@@ -392,13 +392,13 @@ class LessonKeys(Part):
             "lessons", (pages.LESSONS,), choose,
             title=lambda lessons: "Lessons" if lessons.playing is None else "",
             note="guided experiments",
-            help="lessons: guided experiments on this very target, and which of them it can show",
+            help="lessons: guided experiments on this target",
             place=240, footer=(Footer("lessons", {IDLE: 30}, when=lambda lessons: lessons.idle),),
             disturbs=frozenset({EXPERIMENT, LESSON}), measures=True,
         ),
         Action(
             "lesson_on", (Key("enter", "Enter", on_dashboard=True),), go_on,
-            title="Go on with the lesson", applies=lambda lessons: lessons.waits,
+            title="Continue the lesson", applies=lambda lessons: lessons.waits,
             footer=(Footer("go on", {LESSON: 10}, when=lambda lessons: lessons.waits),),
         ),
         Action(
@@ -409,7 +409,7 @@ class LessonKeys(Part):
         Action(
             "lesson_escape", (Key("escape", "Esc", on_dashboard=True),), escape,
             title=lambda lessons: "Stop the lesson's run" if lessons.runs else "Leave the lesson",
-            note=lambda lessons: "" if lessons.runs else "l goes on with it later",
+            note=lambda lessons: "" if lessons.runs else "l continues it later",
             applies=lambda lessons: lessons.playing is not None,
             footer=(
                 Footer("stop the run", {LESSON: 30}, when=lambda lessons: lessons.runs),

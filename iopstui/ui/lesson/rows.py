@@ -74,9 +74,7 @@ def end_page(playing: Playing) -> ShownPage:
         words.append(f"{good} of {counted(judged, 'answer')} confirmed by the measurement.")
     for name, why in run.failed.items():
         words.append(f"Run {name} has no figures: {why}")
-    words.append(
-        "Tunables that the lesson changed have their old values again, its files are removed."
-    )
+    words.append("Tunables are restored, and the lesson's files are removed.")
     total = len(run.lesson.steps)
     blocks = tuple(ShownParagraph(text) for text in words)
     return ShownPage(END, END, f"The end of: {run.lesson.title}", blocks, total, total)
@@ -156,14 +154,14 @@ def _after(playing: Playing, width: int) -> list[list[Piece]]:
         if not playing.stopping:
             why = playing.run.failed.get(run.name, "it was not measured")
             said = [("failed: ", ERROR), (printable(why), None)]
-        keys = _keys(("Enter", "go on without it"), ("r", "run it again"), ("Esc", "leave"))
+        keys = _keys(("Enter", "continue without it"), ("r", "run it again"), ("Esc", "leave"))
         return [*_broken(said, width - 2), keys]
     point = playing.run.points.get(run.name)
     if point is None:
         return []
     words = f"{number(point.iops)} IOPS, mean latency {latency(point.latency_ns)}"
     measured: list[Piece] = [("measured: ", FINDING), (f"{words}, {point.seconds:.1f} s", None)]
-    return [measured, _keys(("Enter", "go on with the lesson"), ("Esc", "leave it"))]
+    return [measured, _keys(("Enter", "continue the lesson"), ("Esc", "leave it"))]
 
 
 def _keys(*keys: tuple[str, str]) -> list[Piece]:

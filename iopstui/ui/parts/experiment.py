@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from iopstui.ui.experiment.form import ExperimentChoice, Field
 
 WAITS_S = 5.0
-NONE_HERE = "no experiment can be run in this session"
+NONE_HERE = "this session cannot run experiments"
 
 
 class ExperimentKeys(Part):
@@ -96,7 +96,7 @@ class ExperimentKeys(Part):
     def holds(self) -> bool:
         """True while an experiment must not be disturbed; the user is told."""
         if self.experimenting:
-            self.port.say("info", "an experiment runs and must not be disturbed: x stops it")
+            self.port.say("info", "an experiment is running; x stops it")
         return self.experimenting
 
     @property
@@ -180,7 +180,7 @@ class ExperimentKeys(Part):
             self.port.say("info", self._none_here)
             return
         if state.ended:
-            words = "the session has ended, nothing can be run in it: d begins another"
+            words = "the session has ended; d starts another"
             self.port.say("info", words)
             return
         if self.experimenting:
@@ -218,12 +218,12 @@ class ExperimentKeys(Part):
         self.under = background.begin(chosen.ready, self._tell, t, chosen.anew)
 
     def stop(self) -> None:
-        """Stop the experiment; what was measured is kept."""
+        """Stop the experiment; its results are kept."""
         if self.under is None or not self.under.active:
             return
         self.under.stop()
         if self.active:
-            self.port.say("info", f"stopping the {self.noun}; what was measured is kept")
+            self.port.say("info", f"stopping the {self.noun}; its results are kept")
 
     # -- what happens around it
 
@@ -251,8 +251,8 @@ class ExperimentKeys(Part):
             "sweep", (Key("w", "w"),), sweep,
             title=lambda e: "Show the experiment" if e.experimenting else "Sweep",
             note=lambda e: "" if e.experimenting else "a run at every point of one or two axes",
-            help="a sweep: the job at every point of one or two axes, in a form that says"
-            " beforehand how long it takes and what it writes. While it runs: its screen",
+            help="sweep: run the job at every point of one or two axes; the form shows how long "
+                 "it takes and what it writes. While it runs: its screen",
             place=120,
             footer=(
                 Footer("sweep", {IDLE: 40, RUNNING: 176}),
@@ -264,15 +264,16 @@ class ExperimentKeys(Part):
         Action(
             "compare", (Key("c", "c"),), compare,
             title=lambda e: "" if e.experimenting else "Compare",
-            note="two or three settings in turn, and what differs",
-            help="a comparison: the job with two or three settings in turn, and what differs",
+            note="two or three settings in turn",
+            help="comparison: run the job with two or three settings in turn, and test whether "
+                 "they differ",
             place=130, footer=(Footer("compare", {IDLE: 50, RUNNING: 178}),),
             disturbs=frozenset({LESSON}),
         ),
         Action(
             "stop_experiment", (Key("x", "x"),), stop, title="Stop the experiment",
-            note="what was measured is kept",
-            help="stop the sweep or the comparison; what was measured is kept. Twice: at once",
+            note="its results are kept",
+            help="stop the sweep or comparison; its results are kept. Twice: at once",
             place=140,
             footer=(
                 Footer("stop it", {EXPERIMENT: 20}),
@@ -293,7 +294,7 @@ class ExperimentKeys(Part):
         ),
         Action(
             "leave_experiment", (Key("", "Esc"),), back,
-            title="Back to the dashboard", note="what runs goes on", where=ANYWHERE,
+            title="Back to the dashboard", note="the experiment continues", where=ANYWHERE,
             offered_on=frozenset({EXPERIMENT_SCREEN}),
         ),
     )  # fmt: skip

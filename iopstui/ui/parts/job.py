@@ -111,7 +111,7 @@ class JobKeys(Part):
         if self.port.dashboard is None:
             return
         if not self.jobs:
-            self.port.say("warning", "there are no shipped jobs here; start with --job FILE")
+            self.port.say("warning", "no shipped jobs are installed; start with --job FILE")
             return
         from iopstui.ui.dialogs.jobs import JobChooser
 
@@ -137,7 +137,7 @@ class JobKeys(Part):
         value = knobs.turned(knob, self._current(knob), up)
         if value is None:
             end = "largest" if up else "smallest"
-            self.port.say("info", f"{knob.word} is already the {end} that this key sets")
+            self.port.say("info", f"{knob.word} is already the {end} for this key")
             return
         self._turn(knob, value)
 
@@ -171,10 +171,10 @@ class JobKeys(Part):
         started anew."""
         state = self.port.state
         if not state.running and not state.next_run.asked:
-            self.port.say("info", f"{words} from the next run on (r runs {self.job})")
+            self.port.say("info", f"{words} applies to the next run (r runs {self.job})")
             return
         state.next_run.turn(option, words)
-        self.port.say("info", f"{words}: the job is restarted with it")
+        self.port.say("info", f"{words}: restarting the job")
         if self._knob_timer is not None:
             self._knob_timer.stop()
         self._knob_timer = self.port.later(KNOB_WAITS_S, self.apply_knob)
@@ -194,7 +194,7 @@ class JobKeys(Part):
         found = self._undecided()
         live = self.port.live
         if found is None or live is None:
-            words = "no finding needs a run to decide it (f lists all)"
+            words = "no finding needs a test run (f lists all)"
             self.port.say("info", words)
             return
         live.ask(found)
@@ -202,7 +202,7 @@ class JobKeys(Part):
         self.port.state.ask()
         live.mark(f"test: {found.options}")
         live.run_job(self.job, self.overrides)
-        self.port.say("info", f"{found.options}: this run decides the finding ({found.rule})")
+        self.port.say("info", f"{found.options}: this run tests the finding ({found.rule})")
 
     def _undecided(self) -> Finding | None:
         held = (entry.finding for entry in self.port.state.current_findings())
@@ -217,13 +217,13 @@ class JobKeys(Part):
             "run_or_stop", (Key("r", "r"),), run_or_stop,
             title=lambda jobs: "Stop the job" if jobs.port.state.running
             else f"Run {printable(jobs.job)}",
-            help="run the job, or stop the one that runs", place=10,
+            help="run the job, or stop the running one", place=10,
             footer=(Footer("run", {IDLE: 10}), Footer("stop", {RUNNING: 10})),
             disturbs=frozenset({LESSON}), measures=True,
         ),
         Action(
             "choose_job", (Key("j", "j"),), choose_job, title="Choose a job",
-            help="choose another job; its explanation says what to look at", place=20,
+            help="choose another job, with a description of each", place=20,
             footer=(Footer("choose a job", {IDLE: 20}), Footer("job", {RUNNING: 180})),
             disturbs=BOTH, measures=True,
         ),
@@ -247,9 +247,9 @@ class JobKeys(Part):
             footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BOTH, measures=True,
         ),
         Action(
-            "decide", (Key("t", "t"),), decide, title="Test what the finding is not sure of",
-            help="a finding that may be so: run the job with the options that decide it, and say "
-            "what came of it", place=55,
+            "decide", (Key("t", "t"),), decide, title="Test an uncertain finding",
+            help="test a finding that says \"may\": run the job with the options that "
+                 "decide it", place=55,
             footer=(
                 Footer("test it", {IDLE: 15, RUNNING: 15},
                        when=lambda jobs: jobs._undecided() is not None),

@@ -18,9 +18,9 @@ from iopstui.ui.state.live import gone_words
 
 AFFINITIES = ("0", "1", "2")
 AFFINITY_MEANS = (
-    "0: a request completes on whichever CPU takes the interrupt.",
-    "1: a request completes on a CPU near the one that issued it.",
-    "2: a request completes on the very CPU that issued it.",
+    "0: a request completes on the CPU that takes the interrupt.",
+    "1: a request completes on a CPU that shares a cache with the one that issued it.",
+    "2: a request completes on the CPU that issued it.",
 )
 BOTH = frozenset({EXPERIMENT, LESSON})
 PROBES = {
@@ -32,8 +32,8 @@ PROBES = {
     "+ sizes (everything)": PARTS,
 }
 OPTION_WORDS = (
-    "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in"
-    " every section of the job, which is restarted with it. Nothing after = takes it back."
+    "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in "
+    "every section, and the job restarts. An empty value resets it."
 )
 
 
@@ -71,7 +71,7 @@ class KernelKeys(Part):
         if disks:
             return disks[0]
         what = ", ".join(session.target.on) or session.target.path
-        self.port.say("warning", f"{what} has no request queue under it: there is no {name} to set")
+        self.port.say("warning", f"{what} has no request queue, so there is no {name} to set")
         return None
 
     def rq_affinity(self) -> None:
@@ -191,9 +191,9 @@ class KernelKeys(Part):
             return
         option, value = checked_option(text)
         if not self._jobs.override(option, value):
-            self.port.say("info", f"{option} was not changed before: it is as the job has it")
+            self.port.say("info", f"{option} was not changed; the job's own value applies")
             return
-        words = f"{option}={value}" if value else f"{option} as the job has it"
+        words = f"{option}={value}" if value else f"{option}: the job's own value"
         self._jobs.turned(option, words)
 
     def bind_queues(self) -> None:
@@ -221,24 +221,24 @@ class KernelKeys(Part):
         ),
         Action(
             "probe", (Key("P", "P"),), probe, title="Probe: count inside the kernel",
-            note="the device's own percentiles; root",
-            help="the probe: count each request inside the kernel (root). What it shows"
-            " is on the charts, and under i", place=165, disturbs=BOTH,
+            note="device percentiles; needs root",
+            help="probe: measure each request inside the kernel (needs "
+                 "root). Results are on the charts and on page i", place=165, disturbs=BOTH,
         ),
         Action(
             "settings", (pages.SETTINGS,), settings, title="Tunables of the disks",
-            note="all that can be changed, interrupts too",
-            help="every tunable of the disks, with its meaning and value, what it takes,"
-            " and what prevents a change; the CPUs of interrupts, too",
+            note="all tunables, interrupts too",
+            help="every tunable of the disks and the CPUs of interrupts: value, meaning, allowed "
+                 "values, and what prevents a change",
             place=170, footer=(Footer("settings", {IDLE: 110, RUNNING: 110}),),
             disturbs=frozenset({LESSON}),
         ),
         Action(
             "option", (Key("colon", ":"),), option, title="fio option",
             note="any option of the job: rw, rwmixread, ioengine, rate_iops ...",
-            help="any option of the fio job, such as rwmixread=70, ioengine=io_uring or"
-            " rate_iops=1000; nothing after = takes it back. A running job is restarted with"
-            " it", place=180,
+            help="any option of the fio job, such as rwmixread=70, ioengine=io_uring "
+                 "or rate_iops=1000; an empty value resets it. A running job is "
+                 "restarted", place=180,
             footer=(Footer("option", {IDLE: 150, RUNNING: 150}),), disturbs=BOTH, measures=True,
         ),
         Action(

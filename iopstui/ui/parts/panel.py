@@ -76,18 +76,18 @@ class PanelKeys(Part):
         Action(
             "tab", (Key("1", "1", 0), Key("2", "2", 1), Key("3", "3", 2), Key("4", "4", 3),
              Key("5", "5", 4), Key("6", "6", 5)), tab,
-            help="focus a panel; again: the whole screen for it. Tab moves the focus",
+            help="focus a panel; again: zoom it. Tab moves the focus",
             place=100, term="1 2 3 4 5 6, tab",
         ),
         Action(
             "open_panel", (Key("enter", "Enter", on_dashboard=True),), open,
-            title="Panel: whole screen", applies=lambda keys: keys.can_open,
-            help="the whole screen for the focused panel", place=101,
+            title="Zoom the panel", applies=lambda keys: keys.can_open,
+            help="zoom the focused panel to the whole screen", place=101,
         ),
         Action(
             "close_panel", (Key("escape", "Esc", on_dashboard=True),), close,
             applies=lambda keys: keys.can_close,
-            help="all panels again, or back to what is measured now", place=102,
+            help="show all panels again, or return to now", place=102,
             footer=(Footer("back", {IDLE: 4, RUNNING: 4}, when=lambda keys: keys.can_close),),
         ),
         Action(

@@ -29,18 +29,18 @@ class PictureKeys(Part):
             paths = await asyncio.to_thread(save, directory, name, files)
         except OSError as error:
             why = error.strerror or str(error)
-            words = f"the picture of the screen can't be written in the current directory: {why}"
+            words = f"Cannot save the screen in the current directory: {why}"
             self.port.say("error", printable(words))
             return
         names = " and ".join([paths[0].name, *(path.suffix for path in paths[1:])])
-        self.port.say("info", printable(f"the screen is in {names} in {directory}"))
+        self.port.say("info", printable(f"Screen saved: {names} in {directory}"))
 
     ACTIONS = (
         Action(
-            "picture", (Key("S", "S"),), picture, title="Picture of the screen",
-            note="as SVG and as text, into the current directory",
-            help="a picture of the screen, as SVG and as text, in the current directory:"
-            " iopstui-DATE-TIME.svg and .txt", place=255,
+            "picture", (Key("S", "S"),), picture, title="Save the screen",
+            note="as SVG and text, in the current directory",
+            help="save the screen as SVG and as text in the current directory: "
+                 "iopstui-DATE-TIME.svg and .txt", place=255,
             where=ANYWHERE, offered_on=BOTH_SCREENS,
         ),
     )  # fmt: skip

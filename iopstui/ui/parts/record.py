@@ -26,7 +26,7 @@ from iopstui.ui.actions import (
 from iopstui.ui.core.key import Key
 from iopstui.ui.port import Port
 
-NOTHING_RECORDED = "Nothing is recorded yet: R records, H then writes the report."
+NOTHING_RECORDED = "Nothing recorded yet. R starts a recording, H then writes the report."
 
 
 class RecordKeys(Part):
@@ -92,9 +92,9 @@ class RecordKeys(Part):
     ACTIONS = (
         Action(
             "record", (Key("R", "R"),), record, title="Record",
-            note="keep all that is measured in a file",
-            help="record to a file in the current directory, or end that: see iopstui replay."
-            " With another device a recording goes on in a file of its own: FILE-2", place=80,
+            note="record all measurements in a file",
+            help="start or stop recording to a file in the current directory (for "
+                 "iopstui replay). After a change of device it continues in FILE-2", place=80,
             footer=(
                 # in front while it records, so that it is never forgotten
                 Footer("● end recording",
@@ -107,8 +107,8 @@ class RecordKeys(Part):
         ),
         Action(
             "report", (Key("H", "H"),), report, title="HTML report",
-            note="of what was recorded, beside the recording",
-            help="an HTML report of what was recorded with R, beside the recording", place=85,
+            note="of the recording, next to it",
+            help="write an HTML report of what R recorded, next to the recording", place=85,
             where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS, measures=True,
         ),
     )  # fmt: skip

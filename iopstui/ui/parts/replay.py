@@ -11,7 +11,7 @@ from iopstui.ui.port import Port
 
 HELP = "Keys of a replay (iopstui replay FILE)"
 SEEK_S = 10.0
-RECORDED = "this is a recording: nothing can be run, changed or marked in it"
+RECORDED = "this is a recording; it cannot run jobs or change anything"
 REPLACED = frozenset({"freeze", "walk", "stride", "ends"})
 """Actions of the live screen that others stand in for here."""
 
@@ -124,8 +124,8 @@ class ReplayKeys(Part):
 
     ACTIONS = (
         Action(
-            "pause", (Key("space", "space"),), pause, title="Freeze or go on",
-            help="pause, go on; at the end: play it again", place=10,
+            "pause", (Key("space", "space"),), pause, title="Pause or continue",
+            help="pause, continue; at the end: play again", place=10,
             footer=(
                 Footer(lambda replay: replay.pace, {REPLAY: 0, EXPERIMENT_SCREEN: 0},
                        key=lambda replay: replay.where),
@@ -135,12 +135,12 @@ class ReplayKeys(Part):
         ),
         Action(
             "seek", (Key("left", "left", -1), Key("right", "right", 1)), seek,
-            help="10 seconds back, on", place=20, term="left right",
+            help="10 seconds back, forward", place=20, term="left right",
             footer=(Footer("10 s", {REPLAY: 30}, key="← →"),),
         ),
         Action(
             "edge", (Key("home", "home", False), Key("end", "end", True)), edge,
-            help="to the beginning, to the end", place=30, term="home end",
+            help="to the start, to the end", place=30, term="home end",
             footer=(Footer("go there", {REPLAY: 40}),),
         ),
         Action(
@@ -148,7 +148,7 @@ class ReplayKeys(Part):
             speed, help="slower, faster", place=40, footer=(Footer("speed", {REPLAY: 50}),),
         ),
         Action(
-            "next_sample", (Key("full_stop", "."),), one, help="the next sample alone", place=50,
+            "next_sample", (Key("full_stop", "."),), one, help="next sample", place=50,
             footer=(Footer("next", {REPLAY: 60}),),
         ),
     )  # fmt: skip

@@ -131,7 +131,7 @@ class TargetKeys(Part):
             else:
                 self._played(value.strip())
 
-        words = "The path of a recording (R on the dashboard, or run --record, makes one)."
+        words = "Path of a recording (made with R, or run --record)."
         self.port.push(Prompt("Open a recording", words, "", playable, self.port.charset), typed)
 
     def _played(self, name: str) -> None:
@@ -166,8 +166,8 @@ class TargetKeys(Part):
     ACTIONS = (
         Action(
             "choose_device", (Key("d", "d"),), choose_device, title="Choose a device",
-            help="choose another device (not while a job runs). Devices come and go in the list as"
-            " they do; space marks several, and Enter opens them together", place=110,
+            help="choose another device (not while a job runs); the list is live. "
+                 "space selects several, Enter opens them together", place=110,
             footer=(Footer("device", {IDLE: 60}),), disturbs=frozenset({EXPERIMENT, LESSON}),
             measures=True,
         ),

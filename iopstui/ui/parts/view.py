@@ -43,8 +43,8 @@ class ViewKeys(Part):
         from iopstui.ui.dialogs.prompt import Prompt
 
         words = (
-            "Enter puts a mark on the charts, now, with these words; without any it is"
-            f" {self._next_mark}. Each stretch between marks has its mean."
+            f"Enter adds a mark with this text now; without text it is {self._next_mark}. Charts "
+            "show the mean between marks."
         )
         prompt = Prompt("Mark", words, "", lambda text: text, self.port.charset)
         self.port.push(prompt, self._mark_named)
@@ -73,12 +73,12 @@ class ViewKeys(Part):
             return
         begins, step = dashboard.frozen_at is None, by[0] + by[1]
         if begins and step > 0:
-            self.port.say("info", "this is now; left goes back in time, space stands still")
+            self.port.say("info", "this is now; left: back in time, space: freeze")
             return
         moved = dashboard.walk(*by)
         if not moved and not begins:
-            end = "second at which it was frozen" if step > 0 else "oldest that is kept"
-            self.port.say("info", f"this is the {end}; space shows what is measured now")
+            end = "second of the freeze" if step > 0 else "oldest kept second"
+            self.port.say("info", f"this is the {end}; space: return to now")
         self.port.refresh_footer()
         dashboard.paint(even_if_frozen=True)
 
@@ -118,11 +118,11 @@ class ViewKeys(Part):
         if over.steps:
             over.steps = ()
         elif len(measured) < 2:
-            self.port.say("info", "two runs are needed to lay them over each other")
+            self.port.say("info", "an overlay needs two runs")
         else:
             over.steps = tuple(measured[-2:])
             before, now = over.steps
-            words = f"runs {before} and {now} over each other; v, Enter: other ones, g: back"
+            words = f"overlay of runs {before} and {now}; v, Enter: choose others, g: back"
             self.port.say("info", words)
         dashboard.relayout()
 
@@ -130,11 +130,11 @@ class ViewKeys(Part):
         """Hold all runs against the newest that is over, or against none again."""
         had = self.port.state.runs.base
         row = self.port.state.runs.turn_base()
-        words = "no run is over yet, so there is none that others could be held against"
+        words = "no finished run yet to compare with"
         if row is not None:
-            words = f"run {row.step} is the base: all runs are held against it (V again: none)"
+            words = f"run {row.step} is the base that all runs are compared with (V again: none)"
         elif had is not None:
-            words = "no run is the base any more"
+            words = "no base run"
         self.port.say("info", words)
 
     def queue_map(self) -> None:
@@ -235,14 +235,14 @@ class ViewKeys(Part):
     ACTIONS = (
         Action(
             "mark", (Key("m", "m"),), mark, title="Mark this moment",
-            help="put a mark on the charts, with words of yours or a number; each stretch between"
-            " marks has its mean", place=60,
+            help="add a mark to the charts, with your text or a number; charts show the "
+                 "mean between marks", place=60,
             footer=(Footer("mark", {IDLE: 160, RUNNING: 160}),),
             where=OVER_EXPERIMENT, measures=True,
         ),
         Action(
-            "freeze", (Key("space", "space"),), freeze, title="Freeze or go on",
-            help="freeze all panes at this second; measuring continues. Again: back to now",
+            "freeze", (Key("space", "space"),), freeze, title="Freeze or continue",
+            help="freeze all panels at this second; measuring continues. Again: back to now",
             place=70,
             footer=(
                 Footer("freeze", {IDLE: 170, RUNNING: 170}, when=lambda view: not view.frozen),
@@ -251,8 +251,8 @@ class ViewKeys(Part):
         ),
         Action(
             "walk", (Key("left", "left", (-1, 0.0)), Key("right", "right", (1, 0.0))), walk,
-            help="a second back in time, a second on, in all panes at once: the screen is frozen"
-            " for it. The last five minutes are kept", place=75, term="left right",
+            help="one second back, forward, in all panels; freezes "
+                 "the screen. The last five minutes are kept", place=75, term="left right",
             footer=(
                 Footer("walk", {IDLE: 5, RUNNING: 5}, when=lambda view: view.frozen,
                        key="← →"),
@@ -262,49 +262,48 @@ class ViewKeys(Part):
             "stride",
             (Key("shift+left,pageup", "PgUp", (0, -10.0)),
              Key("shift+right,pagedown", "PgDn", (0, 10.0))), walk,
-            help="ten seconds back, on", place=76,
+            help="ten seconds back, forward", place=76,
         ),
         Action(
             "ends", (Key("home", "home", (0, -1e9)), Key("end", "end", (0, 1e9))), walk,
-            help="to the oldest second that is kept, to the one at which it was frozen", place=77,
+            help="to the oldest kept second, to the second of the freeze", place=77,
         ),
         Action(
             "zoom",
             (Key("minus", "-", True, "Charts: longer time"),
              Key("plus,equals_sign", "+", False, "Charts: shorter time")), zoom,
-            help="charts: a longer or a shorter stretch of time", place=90,
+            help="charts: show a longer or shorter time", place=90,
             footer=(Footer("time", {IDLE: 190, RUNNING: 190, REPLAY: 190}),),
         ),
         Action(
             "queue_map", (pages.QUEUE_MAP,), queue_map, title="Queue map",
             note="hardware queues, their CPUs and interrupts",
-            help="the queue map: hardware queue, its CPUs, its interrupt, where that goes and how"
-            " often it comes", place=200,
+            help="queue map: each hardware queue with its CPUs, its interrupt, and "
+                 "where and how often that arrives", place=200,
             footer=(Footer("queues", {IDLE: 140, RUNNING: 140}),),
         ),
         Action(
             "runs", (pages.RUNS,), runs, title="Runs",
-            note="what each run of this session measured, and what was changed for it",
-            help="the runs of this session: what was changed for each, what it measured, and how"
-            " its IOPS differ from the run before and from the base", place=202,
+            note="each run: what was changed, and its figures",
+            help="runs of this session: what was changed, the figures, and the "
+                 "difference in IOPS from the run before and from the base", place=202,
             footer=(Footer("runs", {IDLE: 185, RUNNING: 185, REPLAY: 185}),),
         ),
         Action(
-            "overlay", (Key("g", "g"),), overlay, title="Runs: two over each other, or not",
-            note="the newest two, or those chosen with Enter in the list of runs",
-            help="the newest two runs over each other on the charts, each from its beginning; v and"
-            " Enter choose others; again: the charts of all time", place=204,
+            "overlay", (Key("g", "g"),), overlay, title="Runs: overlay two, or end it",
+            note="the newest two, or those selected in the list of runs",
+            help="overlay the newest two runs on the charts, aligned at their starts; "
+                 "v and Enter choose others; again: end the overlay", place=204,
         ),
         Action(
-            "base", (Key("V", "V"),), base, title="Base of the runs: the newest one, or none",
-            help="the newest run that is over becomes the base that all others are held against;"
-            " again: none", place=203,
+            "base", (Key("V", "V"),), base, title="Base run: the newest one, or none",
+            help="compare all runs with the newest finished run as base; again: none", place=203,
         ),
         Action(
             "inside", (pages.INSIDE,), inside, title="Inside the kernel",
-            note="the way of a request, who completes for whom; needs the probe (P)",
-            help="inside the kernel: the way of a request, the device's own percentiles, who"
-            " completes for whom, processes. What P has switched on", place=205,
+            note="request path, submitting and completing CPUs; needs the probe (P)",
+            help="what the probe (P) measures: request path, device percentiles, "
+                 "submitting and completing CPUs, processes", place=205,
         ),
         Action(
             "waits", (pages.WAITS,), waits, title="Where the I/Os wait",
@@ -314,10 +313,10 @@ class ViewKeys(Part):
             footer=(Footer("waits", {IDLE: 138, RUNNING: 138}),),
         ),
         Action(
-            "processes", (pages.PROCESSES,), processes, title="Processes: who does it",
-            note="by disk with the probe, else over all disks",
-            help="who does it: processes by what they read and write; by disk, with latencies,"
-            " where the probe counts processes, else over all disks together; cgroups by disk",
+            "processes", (pages.PROCESSES,), processes, title="Processes that use the disk",
+            note="per disk with the probe, else all disks",
+            help="processes by what they read and write (per disk and with latencies if the probe "
+                 "counts them, else over all disks), and cgroups per disk",
             place=206,
             footer=(Footer("who", {IDLE: 145}),),
         ),
@@ -334,15 +333,15 @@ class ViewKeys(Part):
         ),
         Action(
             "findings", (pages.FINDINGS,), findings, title="Findings",
-            note="what the evidence shows, with its numbers",
-            help="findings: what the evidence shows, in sentences with their numbers; and what"
-            " came of each --expect", place=230,
+            note="what limits the I/O, with numbers",
+            help="findings: what limits the I/O, with numbers and advice; and the "
+                 "result of each --expect", place=230,
             footer=(Footer("findings", {IDLE: 120, RUNNING: 120}),),
         ),
         Action(
             "log", (pages.LOG,), log, title="Messages",
-            note="everything that was said in this session",
-            help="everything that was said in this session, and fio's command line", place=250,
+            note="all messages of this session",
+            help="all messages of this session, and fio's command line", place=250,
             footer=(Footer("messages", {IDLE: 890, RUNNING: 890, REPLAY: 890}),),
             where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
         ),
@@ -363,13 +362,13 @@ class ViewKeys(Part):
              Key("", "", "light", title="Theme: light"),
              Key("", "", "colourblind", title="Theme: colour-blind safe"),
              Key("", "", "terminal", title="Theme: the terminal's 16 colours")), theme,
-            note="at once, and kept for the next start", where=ANYWHERE,
+            note="now and for the next start", where=ANYWHERE,
             offered_on=BOTH_SCREENS,
         ),
         Action(
             # Textual itself opens it
             "palette", (Key("", "ctrl+p"),), lambda view: None,
-            help="all of this in a list that can be searched", place=260,
+            help="all actions in a searchable list", place=260,
             footer=(Footer("all", {IDLE: 1000, RUNNING: 1000, REPLAY: 1000}),), where=ANYWHERE,
         ),
     )  # fmt: skip

@@ -187,7 +187,7 @@ class ExperimentState:
         if self.started is None or self.finished is not None:
             return "" if self.finished is not None else "between two runs"
         if self.phase == LAYOUT:
-            return "creating the scratch file; nothing is measured yet"
+            return "creating the scratch file; not measuring yet"
         if self.iops is None:
             return "fio is starting"
         plan, at = self.plan, self.elapsed
@@ -214,8 +214,8 @@ class ExperimentState:
             lines.append(printable(failure))
         if len(self.points) + self.finished.failed < self.total and not self.finished.enough:
             kept = printable(self.finished.kept)
-            more = f"; kept in {kept}, where the same {self.noun} goes on" if kept else ""
-            lines.insert(0, f"{self._ending()}, not all that was planned{more}")
+            more = f"; kept in {kept}; the same {self.noun} continues there" if kept else ""
+            lines.insert(0, f"{self._ending()}, not the whole plan{more}")
         return lines
 
     def _so_far(self) -> list[str]:
@@ -226,7 +226,7 @@ class ExperimentState:
         more = []
         if results is not None and done >= KNOWN_FROM:
             more = list(filter(None, [sensitivity_so_far(self.plan, results.runs)]))
-        words = f"{done} of {self.plan.repeats} repeats are complete: the result comes at the end"
+        words = f"{done} of {self.plan.repeats} repeats are complete; the result follows at the end"
         return [words, *more]
 
     def _concluded(
@@ -285,7 +285,7 @@ class ExperimentState:
             return [], [], results
         lines = list(results.verdicts())
         if results.complete >= results.least:
-            lines.append(f"({method_text(self.plan)})")
+            lines.append(f"({method_text(self.plan, '*')})")
         return lines, [], results
 
 

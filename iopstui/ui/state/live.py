@@ -310,7 +310,7 @@ class LiveState:
             case ExperimentFinished():
                 self.point = None
                 how = "interrupted" if event.interrupted else "failed" if event.error else "done"
-                words = f"{how}: {event.done} of {event.total} {self._what}s are measured"
+                words = f"{how}: {event.done} of {event.total} {self._what}s measured"
                 self.log.say(event.t, "info", words)
 
     @property
@@ -332,7 +332,9 @@ class LiveState:
         rows = self.runs.rows
         if rows and rows[-1].step == event.step:
             return run_outcome(rows[-1])
-        return f"run {event.step} was stopped" if event.interrupted else f"run {event.step} is over"
+        return (
+            f"run {event.step} was stopped" if event.interrupted else (f"run {event.step} finished")
+        )
 
     def _frame(self, frame: Frame) -> None:
         self.frame = frame
@@ -378,7 +380,7 @@ class LiveState:
             for name in sorted(self._listed - listed):
                 self.log.say(frame.t, "warning", gone_words((name,)))
             for name in sorted(listed & self._went):
-                self.log.say(frame.t, "info", f"{name} is there again")
+                self.log.say(frame.t, "info", f"{name} is back")
         self._went = (self._went | self._listed) - listed
         self._listed = listed
 
@@ -419,7 +421,7 @@ class LiveState:
         self.next_run.ask_no_more()
         shown = self.log.notice
         why = f" ({shown.text})" if shown is not None and shown.level == "error" else ""
-        words = f"the session has ended, nothing is measured any more{why}"
+        words = f"the session has ended, no more measurements{why}"
         self.log.say(event.t, "error", words)
 
     def _finished(self, event: StepFinished) -> None:

@@ -71,6 +71,19 @@ def test_jobs_that_do_little_are_not_blamed_for_other_programs_load() -> None:
     assert "cpu-wait" not in {one.rule for one in diagnose(hungry(jobs=8, own=45.0))}
 
 
+def test_completions_on_one_cpu_are_not_told_where_jobs_wait_for_one() -> None:
+    def on_one(wait: float) -> list[str]:
+        frames = seconds(
+            3, interval=fio(9_000, lat_ns=4e5), jobs=((0, 40.0), (1, 40.0)), cpu_wait=wait,
+            block={0: 8_500.0, 1: 500.0}, disks={"vda": disk(9_000, aqu=1.0)},
+        )  # fmt: skip
+        shape = replace(DIRECT, jobs=2)
+        return [one.rule for one in diagnose(Evidence(tuple(frames), (), [device()], shape))]
+
+    assert "one-cpu" in on_one(1.0)
+    assert "one-cpu" not in on_one(60.0) and "cpu-wait" in on_one(60.0)
+
+
 # -- nothing completes
 
 
@@ -149,15 +162,17 @@ def shared(
 
 
 def test_another_program_on_the_lower_disk_is_named() -> None:
-    busiest = (ProcessLoad(42, "backup", 9e6, 0.0), ProcessLoad(43, "sh", 10.0, 0.0))
+    # what they do is over all disks: 1.5 GB/s is no neighbour of 6 MB/s
+    busiest = (ProcessLoad(41, "bash", 1.5e9, 0.0), ProcessLoad(42, "backup", 7e6, 0.0),
+               ProcessLoad(43, "sh", 10.0, 0.0))  # fmt: skip
     found = fired(neighbour(shared(count=3, now=Conditions(1.0, processes=busiest))))
     assert "1.50k of 2.00k I/Os a second on vda are not this job's" in found.text
-    assert "backup (PID 42) does most" in found.text
+    assert "it may be backup (PID 42: 6.68 MiB/s read" in found.text
 
 
 def test_until_it_is_named_it_waits_a_while() -> None:
     assert neighbour(shared(count=3)) is None and suspects_neighbour(shared(count=3))
-    assert "no other process" in fired(neighbour(shared(count=10))).text
+    assert "no process's I/O fits" in fired(neighbour(shared(count=10))).text
 
 
 @pytest.mark.parametrize(
@@ -180,7 +195,7 @@ def test_on_the_device_itself_it_is_a_neighbour_as_well() -> None:
     frames: list[Frame] = [
         frame(float(n), fio(500, lat_ns=4e6), disks={"vda": disk(1_500, aqu=6.0)}) for n in range(3)
     ]
-    busiest = (ProcessLoad(42, "backup", 9e6, 0.0),)
+    busiest = (ProcessLoad(42, "backup", 4e6, 0.0),)
     evidence = Evidence(tuple(frames), devices=[device()], shape=DIRECT,
                         now=Conditions(1.0, processes=busiest))  # fmt: skip
     assert "backup" in fired(neighbour(evidence)).text

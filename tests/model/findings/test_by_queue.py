@@ -186,6 +186,20 @@ def test_it_fires_only_where_its_two_numbers_are_apart(
         assert inside - aqu >= max(4.0, 0.5 * inside) * 0.99
 
 
+def test_a_queue_that_is_half_full_leaves_doubt() -> None:
+    """Of 32 I/Os 9 are in a queue that holds 16: in other seconds the rest may wait for tags."""
+    assert above(waiting(inside=32.0, aqu=9.0, on=device(nr_requests=16))) is None
+    assert above(waiting(inside=32.0, aqu=9.0, on=device(nr_requests=128))) is not None
+
+
+def test_near_a_limit_nothing_else_is_named() -> None:
+    """One second of three was slower than the limit allows."""
+    states = {"vda": DeviceState(limits=(replace(LIMIT, value=1_150),))}
+    fast, slow = waiting(states=states), waiting(iops=300, states=states)
+    frames = (*fast.frames[:2], replace(slow.frames[2]))
+    assert above(replace(fast, frames=frames)) is None
+
+
 # -- tags
 
 

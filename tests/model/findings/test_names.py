@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from iopstui.model.findings import names
+from iopstui.model.findings.excluded import EXCLUDED
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -28,3 +29,10 @@ def test_every_finding_has_a_name_and_every_name_a_finding() -> None:
 def test_the_guide_explains_them_in_this_order() -> None:
     guide = (ROOT / "docs" / "guide" / "findings.md").read_text()
     assert tuple(re.findall(r"^\| `([a-z-]+)` \|", guide, re.MULTILINE)) == names.NAMES
+
+
+def test_what_is_excluded_is_the_same_in_the_guide_and_in_the_list() -> None:
+    guide = (ROOT / "docs" / "guide" / "findings.md").read_text()
+    rows = re.findall(r"^\| `([a-z-]+)` \| .*? \| ?([^|]*?) ?\|$", guide, re.MULTILINE)
+    assert len(rows) == len(names.NAMES)
+    assert {rule: words.replace("`", "") for rule, words in rows if words} == EXCLUDED

@@ -147,6 +147,15 @@ def test_buffered_writes_wait_above_the_device_that_writes_them_back() -> None:
     assert found.above == pytest.approx(5.0)
 
 
+@pytest.mark.parametrize("direct", [True, False])
+def test_direct_reads_that_no_counter_saw_are_in_an_unknown_place(direct: bool) -> None:
+    """iostats=0; buffered reads may come from the page cache."""
+    parts = (DirectionLoad("r", 1000, 4096e3, direct=direct),)
+    found = place_waits(ALONE, {"vda": disk()}, JobLoad(4.0, 1000, 4096e3, 0.25, parts=parts))
+    assert found is not None and found.cpu == pytest.approx(1.0)
+    assert (found.above, found.unknown) == ((None, 3.0) if direct else (3.0, 0.0))
+
+
 def test_a_neighbour_that_only_writes_does_not_slow_our_reads() -> None:
     parts = (DirectionLoad("r", 1000, 1000 * 4096.0),)
     found = place_waits(

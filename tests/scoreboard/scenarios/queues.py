@@ -49,7 +49,7 @@ SCENARIOS = (
              {"layer": ("dm-",)}, runs=({"iodepth": "8"}, {"iodepth": "32"}), proof=scales),
     Scenario("starved-writes", LAB, "mq-deadline that lets writes wait behind many reads",
              queue(null(submit_queues=1, hw_queue_depth=4, completion_nsec=4 * MS),
-                   **{"scheduler": "mq-deadline", "iosched/writes_starved": 500,
+                   **{"scheduler": "mq-deadline", "nr_requests": 64, "iosched/writes_starved": 500,
                       "iosched/write_expire": 60_000}),
              {"iodepth": 32}, {"starved": ("writes",)}, FULL | {"tags", "scheduler"}, seconds=10,
              more=WRITER, proof=every(rate(10, "writes"), worked(50))),

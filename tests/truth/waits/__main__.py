@@ -87,7 +87,7 @@ def _rows(asked: argparse.Namespace) -> Iterator[wait_compare.Row]:
                 raise SystemExit(f"waits: {stack.name}: {why}") from None
             for job in JOBS:
                 if _chosen(asked.job, job):
-                    kept = _measured(stack, bench, path, job)
+                    kept = _measured(stack, bench, path, job, asked)
                     recording = bench.here / "job.iops"
                     _keep(asked.keep, kept, recording)
                     yield from wait_compare.rows(kept, recording)
@@ -104,7 +104,9 @@ def _keep(directory: str | None, kept: wait_compare.Kept, recording: Path) -> No
         Path(directory, f"{name}.json").write_text(json.dumps(kept))
 
 
-def _measured(stack: Stack, bench: Bench, path: str, job: str) -> wait_compare.Kept:
+def _measured(
+    stack: Stack, bench: Bench, path: str, job: str, asked: argparse.Namespace
+) -> wait_compare.Kept:
     """Run a job with the trace on: what the trace says of each second that was recorded."""
     recording = bench.here / "job.iops"
     recording.unlink(missing_ok=True)
@@ -113,7 +115,8 @@ def _measured(stack: Stack, bench: Bench, path: str, job: str) -> wait_compare.K
     numbers = {number_of(name): name for name in tree}
     with IoTrace(list(numbers)) as trace:
         done = subprocess.run(
-            _command(bench, path, job, recording), cwd=bench.here, capture_output=True, text=True,
+            _command(bench, path, job, recording, asked),
+            cwd=bench.here, capture_output=True, text=True,
             env={**os.environ, "XDG_STATE_HOME": str(bench.here / "state"),
                  "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
@@ -134,15 +137,18 @@ def _measured(stack: Stack, bench: Bench, path: str, job: str) -> wait_compare.K
     return {"stack": stack.name, "job": job, "tree": tree, "spans": spans, "places": found}
 
 
-def _command(bench: Bench, path: str, job: str, recording: Path) -> list[str]:
+def _command(
+    bench: Bench, path: str, job: str, recording: Path, asked: argparse.Namespace
+) -> list[str]:
     file, device = bench.here / "job.fio", bench.node == path
     place = [] if device else ["filename=waits.scratch"]
-    lines = ["[job]", "ioengine=libaio", "direct=1", "bs=4k", "time_based", f"runtime={SECONDS}",
-             "size=48m", *place, JOBS[job]]  # fmt: skip
+    lines = ["[job]", "ioengine=libaio", "direct=1", "bs=4k", "time_based",
+             f"runtime={asked.seconds}", "size=48m", *place, JOBS[job]]  # fmt: skip
     file.write_text("\n".join(lines) + "\n")
+    probe = ["--probe"] if asked.probe else []
     destroy = ["--destroy-data", path] if device and "rw=randread" not in JOBS[job] else []
     return [sys.executable, "-m", "iopstui", "run", path, "--job", str(file),
-            "--record", str(recording), "--no-fence", *destroy]  # fmt: skip
+            "--record", str(recording), "--no-fence", *destroy, *probe]  # fmt: skip
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -154,6 +160,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--here", action="store_true", help="on this machine, as root")
     parser.add_argument("--stack", action="append", help="only stacks with this word")
     parser.add_argument("--job", action="append", help="only jobs with this word")
+    parser.add_argument("--probe", action="store_true", help="and verify queue and device")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help=f"of each job ({SECONDS})")
     parser.add_argument("--keep", metavar="DIR", help="keep recordings and the trace's figures")
     parser.add_argument("--again", metavar="DIR", help="compare what --keep has kept once more")
     return parser

@@ -1,0 +1,122 @@
+"""The mouse on the screen of a sweep: values of a point, tabs, panes, keys, the wheel."""
+
+from __future__ import annotations
+
+import re
+
+import experiment_fakes as lab
+import pytest
+from test_app import screen_text, settle, shows
+from test_experiment_view import LARGE, SMALL, begin
+from textual.events import MouseScrollDown, MouseScrollUp
+from textual.pilot import Pilot
+
+from iopstui.model.experiment.plan import Plan
+from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.style import ASCII, UTF8
+from iopstui.ui.draw.xy_chart import XYChart, XYLine, XYSpec, linear_axis, nearest
+from iopstui.ui.experiment.screen import ExperimentScreen
+
+
+def place(pilot: Pilot[int], words: str, after: str = "") -> tuple[int, int]:
+    """Where the words begin, in a row below that with ``after``."""
+    rows = screen_text(pilot.app).split("\n")  # type: ignore[arg-type]
+    first = next(y for y, row in enumerate(rows) if after in row)
+    y = next(y for y, row in enumerate(rows) if words in row and y >= first)
+    return rows[y].index(words), y
+
+
+async def shown(pilot: Pilot[int], points: int = 7, plan: Plan = lab.SWEEP) -> ExperimentScreen:
+    under = await begin(pilot, plan, points, running=False)
+    under.end(points)
+    await settle(pilot)
+    assert isinstance(pilot.app.screen, ExperimentScreen)
+    return pilot.app.screen
+
+
+async def test_the_mouse_over_a_point_shows_its_values() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        await shown(pilot)
+        rows = screen_text(pilot.app).split("\n")  # type: ignore[arg-type]
+        x, y = next(
+            (found.start() + 1, y)
+            for y, row in enumerate(rows)
+            if "┈" in row and (found := re.search("[┈⣀-⣿ ]o ?[┈⠀-⣿]", row[:60]))
+        )
+        await pilot.hover(offset=(x + 1, y))
+        await settle(pilot)
+        top = next(row for row in screen_text(pilot.app).split("\n") if "against iodepth" in row)  # type: ignore[arg-type]
+        assert "iodepth " in top and " IOPS ─" in top[:60], top
+        await pilot.hover(offset=place(pilot, "Points"))
+        await settle(pilot)
+        after = next(row for row in screen_text(pilot.app).split("\n") if "against iodepth" in row)  # type: ignore[arg-type]
+        assert " IOPS ─" not in after[:60]
+
+
+async def test_tabs_panes_and_keys_can_be_clicked() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        screen = await shown(pilot)
+        await pilot.click(offset=place(pilot, "3 latency"))
+        await settle(pilot)
+        assert screen.shown_pane == "latency"
+        await pilot.click(offset=place(pilot, "0 all"))
+        await settle(pilot)
+        assert screen.shown_pane == "all"
+        await pilot.click(offset=place(pilot, "Points"), times=2)
+        await settle(pilot)
+        assert screen.shown_pane == "points"
+        await pilot.click(offset=(20, 10), times=2)
+        await settle(pilot)
+        assert screen.shown_pane == "all"
+        await pilot.click(offset=place(pilot, "Esc dashboard"))
+        await settle(pilot)
+        assert isinstance(pilot.app.screen, Dashboard)
+
+
+async def test_the_wheel_scrolls_the_table() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=(80, 15)) as pilot:
+        await shown(pilot, 9, lab.CURVES)
+        await pilot._post_mouse_events([MouseScrollUp], offset=(10, 6))
+        await settle(pilot)
+        before = screen_text(pilot.app)  # type: ignore[arg-type]
+        await pilot._post_mouse_events([MouseScrollDown], offset=(10, 6))
+        await settle(pilot)
+        assert screen_text(pilot.app) != before  # type: ignore[arg-type]
+
+
+async def test_small_screens_have_no_boxes() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
+        await shown(pilot)
+        assert not shows(pilot.app, "╭") and shows(pilot.app, "── points")  # type: ignore[arg-type]
+
+
+SPEC = XYSpec(
+    "t", linear_axis(100, str), charts.Scale(0.0, 100.0, False), str,
+    (XYLine("o", ((0.0, 0.0), (100.0, 100.0)), None), XYLine("", ((50.0, 50.0),), None)),
+    says=lambda point: f"at {point[0]:g}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("at", "point"),
+    [((8, 20), (0.0, 0.0)), ((67, 2), (100.0, 100.0)), ((65, 3), (100.0, 100.0)), ((38, 11), None)],
+)
+def test_the_nearest_point_of_a_line_with_points(
+    at: tuple[int, int], point: tuple[float, float] | None
+) -> None:
+    assert nearest(SPEC, 70, 24, at) == point
+
+
+def test_nothing_is_near_where_there_is_no_room_for_a_chart() -> None:
+    assert nearest(SPEC, 10, 5, (8, 2)) is None
+
+
+@pytest.mark.parametrize("charset", [UTF8, ASCII])
+def test_each_labelled_value_has_a_line_of_the_grid(charset: object) -> None:
+    assert charset is UTF8 or charset is ASCII
+    rows = XYChart(charset).rows(SPEC, 70, 24)
+    lines = ["".join(text for text, _ in row) for row in rows[2:-1]]
+    for line in lines:
+        labelled = bool(line[:8].strip())
+        assert (charset.grid * 3 in line) == labelled, line
