@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from iopstui.session.live import LiveSession
-    from iopstui.ui.core.key import Key
     from iopstui.ui.core.messages import Controller
     from iopstui.ui.dashboard.screen import Dashboard
     from iopstui.ui.draw.style import Charset
@@ -113,15 +112,9 @@ class Port:
         """Shows everything in the colours of this theme from now on."""
         change(self._app, theme)
 
-    def choose_theme(self, opened_by: Key) -> None:
-        """Open the list of themes. The one that is chosen there is kept."""
-        from iopstui.ui.dialogs.theme import ThemeChoice
-
-        names, now = names_for(self._app), plain_name(self._app.theme)
-        self.push(
-            ThemeChoice(names, now, self.charset, opened_by),
-            lambda name: None if name is None else self.wear(name),
-        )
+    def themes(self) -> tuple[tuple[str, ...], str]:
+        """The names of the themes that can be shown here, and the one that is shown."""
+        return names_for(self._app), plain_name(self._app.theme)
 
     def pictures(self) -> Mapping[str, str]:
         """What is on the screen now, by the suffix of its file."""

@@ -225,8 +225,14 @@ class ViewKeys(Part):
         self.port.open_help()
 
     def themes(self) -> None:
-        """Open the list of themes."""
-        self.port.choose_theme(pages.THEMES)
+        """Open the list of themes. The one that is chosen there is kept."""
+        from iopstui.ui.dialogs.theme import ThemeChoice
+
+        names, now = self.port.themes()
+        self.port.push(
+            ThemeChoice(names, now, self.port.charset, pages.THEMES),
+            lambda name: None if name is None else self.port.wear(name),
+        )
 
     def theme(self, name: str) -> None:
         """Show the screen in another theme."""
