@@ -3,28 +3,28 @@
 .PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long monitoring fuzz mutants lint format lock clean report-look docs site pictures release
 
 help:
-	@echo 'make run     set up what is missing, then watch a safe job on a scratch file here'
-	@echo 'make test    set up what is missing, then run all checks and tests'
+	@echo 'make run     install what is missing, then watch a safe job on a scratch file here'
+	@echo 'make test    install what is missing, then run all checks and tests'
 	@echo 'make dist    sdist, wheel, the program in a single file, deb and rpm, in dist/'
-	@echo 'make dist-check  is that the same bytes elsewhere, and do the packages work? (2 minutes)'
-	@echo 'make bench   what iopstui itself costs, as a table (some 25 minutes)'
-	@echo 'make truth   100 short jobs: every figure against fio and its per-I/O logs (6 minutes)'
-	@echo 'make scoreboard  are the findings right? Known situations, made for real (root)'
-	@echo 'make simulate  how often does a comparison claim what is not so? (10 minutes)'
-	@echo 'make faults  real fio on failing devices and hostile jobs (root; devices of its own)'
-	@echo 'make faults-long  the same, what takes long: many cycles, all of fio'"'"'s examples'
-	@echo 'make monitoring  the real Prometheus, node_exporter and InfluxDB take what is exported'
-	@echo 'make fuzz    feed the parsers with garbage for a minute (needs atheris)'
-	@echo 'make mutants  change the program at random: do the tests notice? (needs mutmut)'
-	@echo 'make lint    the checks without the tests'
-	@echo 'make format  put the code into the one style'
-	@echo 'make docs    write docs/reference and docs/man anew from the program'
-	@echo 'make site    the documents as a web site, all links checked, in build/site'
-	@echo 'make pictures  the moving pictures in docs/, from recordings'
-	@echo 'make report-look  pictures of a report, made by a real browser, in build/'
-	@echo 'make lock    choose the Python packages anew (requirements*.txt)'
-	@echo 'make release VERSION=1.2.0  tests, version, changelog, commit and tag; sends nothing'
-	@echo 'make clean   remove what was built (not what apt installed)'
+	@echo 'make dist-check  check that builds are reproducible and the packages work (2 minutes)'
+	@echo 'make bench   measure the cost of iopstui itself (about 25 minutes)'
+	@echo 'make truth   100 short jobs: check every figure against fio and its per-I/O logs (6 minutes)'
+	@echo 'make scoreboard  check the findings in known situations created on this machine (root)'
+	@echo 'make simulate  count how often a comparison reports a false difference (10 minutes)'
+	@echo 'make faults  real fio on failing devices and hostile jobs (root; creates its own devices)'
+	@echo 'make faults-long  the long fault tests: many cycles, all of fio'"'"'s examples'
+	@echo 'make monitoring  feed the exports to real Prometheus, node_exporter and InfluxDB'
+	@echo 'make fuzz    fuzz the parsers for a minute (needs atheris)'
+	@echo 'make mutants  mutation test: check that tests notice random changes (needs mutmut)'
+	@echo 'make lint    run the checks without the tests'
+	@echo 'make format  format the code'
+	@echo 'make docs    regenerate docs/reference and docs/man from the program'
+	@echo 'make site    build the documentation site in build/site and check its links'
+	@echo 'make pictures  render the animations in docs/ from recordings'
+	@echo 'make report-look  take screenshots of a report with a real browser, in build/'
+	@echo 'make lock    update the locked Python packages (requirements*.txt)'
+	@echo 'make release VERSION=1.2.0  run tests, set the version, commit and tag; pushes nothing'
+	@echo 'make clean   remove build output and .venv (not packages installed by apt)'
 
 run:
 	@.ci/setup run
@@ -34,12 +34,12 @@ test:
 	@.ci/setup test
 	@.ci/tests
 
-# SOURCE_DATE_EPOCH (default: the commit's time) is all that the bytes depend on besides the source
+# the output depends only on the source and SOURCE_DATE_EPOCH (default: the time of the commit)
 dist:
 	@.ci/setup run
 	@.ci/dist
 
-# PYTHON2=/path/to/another/python with pip and hatchling: the second build is that one's
+# PYTHON2=/path/to/another/python (with pip and hatchling) makes the second build
 dist-check:
 	@.ci/setup run
 	@.ci/dist-check
@@ -52,7 +52,7 @@ truth:
 	@.ci/setup test
 	@.venv/bin/python tests/truth
 
-# IOPSTUI_LAB="COMMAND" and others like it run what needs virtual machines (tests/scoreboard)
+# IOPSTUI_LAB="COMMAND" and similar variables run the cases that need virtual machines (tests/scoreboard)
 scoreboard:
 	@.ci/setup test
 	.venv/bin/python tests/scoreboard
@@ -61,7 +61,7 @@ simulate:
 	@.ci/setup test
 	.venv/bin/python tests/simulate
 
-# IOPSTUI_LAB="COMMAND" runs what needs failing hardware in a virtual machine (tests/faults/test_lab.py)
+# IOPSTUI_LAB="COMMAND" runs tests with failing hardware in a virtual machine (tests/faults/test_lab.py)
 faults:
 	@.ci/setup test
 	IOPSTUI_FAULTS=1 .venv/bin/python -m pytest tests/faults -m 'not long'
@@ -70,19 +70,19 @@ faults-long:
 	@.ci/setup test
 	IOPSTUI_FAULTS=1 .venv/bin/python -m pytest tests/faults -m long
 
-# from the distribution, unpacked here and not installed; apt (IOPSTUI_MONITORING names others)
+# unpacks the distribution's packages (apt) without installing them; IOPSTUI_MONITORING uses others
 monitoring:
 	@.ci/setup test
 	@.ci/monitoring .monitoring
 	IOPSTUI_MONITORING=.monitoring/usr/bin .venv/bin/python -m pytest tests/monitoring
 
-# needs atheris, which is not in the lock: .venv/bin/pip install atheris
+# atheris is not in the lock: .venv/bin/pip install atheris
 fuzz:
 	@.ci/setup test
 	.venv/bin/python tests/fuzz/fuzz_parsers.py -max_total_time=60
 
-# needs what is not in the lock: .venv/bin/pip install mutmut==3.8.1 pytest-cov
-# SAMPLE=N: how many changes; SEED=N: which ones, e.g. those of an earlier run
+# not in the lock: .venv/bin/pip install mutmut==3.8.1 pytest-cov
+# SAMPLE=N: number of changes; SEED=N: repeats the changes of an earlier run
 SAMPLE = 200
 SEED =
 mutants:

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and hooks shared by all tests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Collecting makes a million objects that stay: looking through them for garbage takes longer than
-# making them, here, with every collection of a test, and five times at the end.
+# Collecting the tests creates a million lasting objects; scanning them for garbage takes longer
+# than creating them, so the collector is off until they are frozen.
 gc.disable()
 
 _ANY_ALONE = pytest.StashKey[bool]()
@@ -25,16 +25,16 @@ LONGEST_ID = 60
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
-    """A test's name holds its parameter: of the largest one 34 million characters, which every
-    worker collects, sends, and hears of again with each of that test's steps."""
+    """Shorten long parameters in test names: the largest has 34 million characters, which every
+    worker would send with each step of the test."""
     if isinstance(val, (str, bytes)) and len(val) > LONGEST_ID:
         return f"{str(val[:LONGEST_ID])!r} and so on, {len(val)}"
     return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Each worker is given a stretch of this order, and what is left at its end to others: what
-    waits for fio stands at the beginnings, so that no long test is begun last."""
+    """Order the tests so that each worker's share starts with tests that wait for fio, and no long
+    test starts last. xdist gives each worker a consecutive part of this order."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if workers == 1:
         return
@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     session.stash[_ANY_ALONE] = any(map(_is_alone, session.items))
     gc.freeze()
-    # a test's own garbage is small: looking for it after every 700 objects took a 20th of all time
+    # tests make little garbage: collecting after every 700 objects took 5 % of the time
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
@@ -68,8 +68,8 @@ def _is_alone(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """What a worker tells of a test is packed, sent, unpacked and, if all is well, thrown away but
-    for the answer itself: that took as long as many a test. The rest is told if it is bad."""
+    """Send only failed setup and teardown reports from a worker, besides the result of the call:
+    serializing all three took as long as many a test."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return None
     for report in runtestprotocol(item, log=False, nextitem=nextitem):
@@ -79,8 +79,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return True
 
 
-# A slow or busy machine is no failure. Where others wait for the answer it is the same each time;
-# elsewhere every run tries new examples.
+# No deadline: a slow machine is not a failure. CI uses fixed examples; other runs try new ones.
 settings.register_profile("iopstui", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("iopstui")
 
@@ -89,19 +88,21 @@ settings.load_profile("iopstui")
 def the_machine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Shared by the tests that run at the same time, but for one that has to be ``alone``."""
+    """Lock the machine: shared for most tests, exclusive for a test marked ``alone``."""
     if "PYTEST_XDIST_WORKER" not in os.environ or not request.session.stash[_ANY_ALONE]:
         yield
         return
     alone = _is_alone(request.node)
     shared = tmp_path_factory.getbasetemp().parent
     with open(shared / "door", "w") as door, open(shared / "room", "w") as room:
-        # who waits for the room to be empty keeps the door: nobody overtakes it
+        # a test that waits for exclusive access keeps the door locked, so no other overtakes it
         fcntl.flock(door, fcntl.LOCK_EX)
         fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         fcntl.flock(door, fcntl.LOCK_UN)
         yield
-        fcntl.flock(room, fcntl.LOCK_UN)  # a child that a test forked may have it open
+        fcntl.flock(
+            room, fcntl.LOCK_UN
+        )  # explicitly, because a forked child may still have it open
 
 
 _NUMBERS = itertools.count()
@@ -111,9 +112,9 @@ _NUMBERS = itertools.count()
 def own_state(
     the_machine: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No test reads or writes the state or the configuration of the user who runs it."""
-    # who needs a directory there makes it; pytest's own would look through all before it for a
-    # number, which takes longer than most tests do
+    """Give each test its own state and configuration directories."""
+    # not tmp_path: pytest scans all earlier directories for a free number, which takes longer than
+    # most tests; the directory itself is created on demand
     own = tmp_path_factory.getbasetemp() / "own" / str(next(_NUMBERS))
     monkeypatch.setenv("XDG_STATE_HOME", str(own / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(own / "config"))

@@ -15,7 +15,7 @@ AZURE_ASSET = "7783-7084-3265-9085-8269-3286-77"
 
 
 def read_seen(device: BlockDevice, roots: Roots) -> Seen:
-    """What is visible of ``device``. No network is used."""
+    """Read the visible properties of ``device``, without using the network."""
     dmi = roots.sys / "class/dmi/id"
     vendor = read_text(dmi / "sys_vendor") or ""
     asset = read_text(dmi / "chassis_asset_tag") or ""

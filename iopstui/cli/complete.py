@@ -14,7 +14,7 @@ from iopstui.cli.command import CommandLine
 
 
 def complete(words: Sequence[str], line: CommandLine) -> list[Candidate]:
-    """What ``words[-1]``, which may be empty, may become."""
+    """Candidates for ``words[-1]``, which may be empty."""
     *before, current = words or ("",)
     if not before:
         tops = [Candidate(one.name, one.help) for one in line.commands()]

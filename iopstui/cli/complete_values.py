@@ -86,7 +86,7 @@ def tunables() -> Iterator[Candidate]:
 
 
 def fio_options() -> Iterator[Candidate]:
-    """What the installed fio knows, else what is typed by habit."""
+    """Options of the installed fio, or common ones without it."""
     from iopstui.cli.parser import FIO
     from iopstui.fio.inspect import find_fio
     from iopstui.fio.options import known_options
@@ -99,7 +99,7 @@ def fio_options() -> Iterator[Candidate]:
 
 
 def settings() -> Iterator[Candidate]:
-    """What a sweep or a comparison turns."""
+    """Settings that a sweep or a comparison can vary."""
     yield from tunables()
     yield from fio_options()
 
@@ -110,7 +110,7 @@ def host_counts() -> Iterator[Candidate]:
 
 
 def probe_parts() -> Iterator[Candidate]:
-    """What the probe counts besides."""
+    """Additional parts that the probe can count."""
     from iopstui.model.metrics.probe import PARTS
 
     for part in (*PARTS[1:], "all"):
@@ -157,7 +157,7 @@ _LISTS = ("--probe-with",)
 
 
 def separated(name: str, current: str) -> tuple[str, str]:
-    """What of ``current`` stays as it is, and what is to be completed."""
+    """Split ``current`` into the part to keep and the part to complete."""
     if name in _LISTS:
         head, comma, last = current.rpartition(",")
         return head + comma, last

@@ -93,7 +93,7 @@ COMMANDS = {command for key in KEYS.values() for command in key.commands}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A value that counts, and the line it stands in."""
+    """A setting in effect, and its line number."""
 
     value: object
     written: str
@@ -109,7 +109,7 @@ class Config:
     problems: tuple[tuple[int, str], ...] = ()
 
     def sentences(self) -> list[str]:
-        """What is wrong, each with its place."""
+        """The mistakes, each with its location."""
         return [f"{self.path}, line {line}: {words}" if line else f"{self.path}: {words}"
                 for line, words in self.problems]  # fmt: skip
 
@@ -221,7 +221,7 @@ def remember(name: str, value: str | bool) -> None:
 
 
 def checked(path: Path, entries: list[Entry]) -> Config:
-    """What of ``entries`` counts, and what is wrong with the others."""
+    """The valid ``entries``, and the mistakes in the others."""
     settings: dict[str, Setting] = {}
     problems: list[tuple[int, str]] = []
     for entry in entries:

@@ -27,7 +27,8 @@ _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a line says. ``problem`` is why it says nothing, in words; then ``value`` is None."""
+    """The content of a line. ``problem`` is the reason if it is invalid, in words; then
+    ``value`` is None."""
 
     line: int
     key: str

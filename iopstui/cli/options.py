@@ -153,7 +153,7 @@ def add_probe(command: argparse.ArgumentParser) -> None:
 
 
 def probe_parts(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """What ``add_probe`` has taken; () for no probe."""
+    """The value of ``add_probe``; () for no probe."""
     return arguments.probe_with or (("latency",) if arguments.probe else ())
 
 
@@ -207,7 +207,7 @@ def add_resume(command: argparse.ArgumentParser) -> None:
 
 
 def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOptions:
-    """What ``add_run_options`` has taken. UsageError for an invalid --set."""
+    """The values of ``add_run_options``. UsageError for an invalid --set."""
     from iopstui.model.experiment.options import RunOptions
     from iopstui.model.fio.jobfile import checked_override
 
@@ -256,7 +256,7 @@ def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> Run
 def experiment_options(
     arguments: argparse.Namespace, run: RunOptions, plan: Plan
 ) -> ExperimentOptions:
-    """What ``add_experiment`` has taken, and ``add_resume`` if the command has it."""
+    """The values of ``add_experiment``, and of ``add_resume`` if the command has it."""
     from pathlib import Path
 
     from iopstui.model.experiment.options import ExperimentOptions

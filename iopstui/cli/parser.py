@@ -119,7 +119,7 @@ class Parser(argparse.ArgumentParser):
                    for one in self._option_string_actions)  # fmt: skip
 
     def instead(self, words: Sequence[str]) -> str:
-        """What was probably meant by an option that there is not; "": who knows."""
+        """A suggestion for an unknown option; "" if there is none."""
         import difflib
 
         option, _, value = words[0].partition("=")

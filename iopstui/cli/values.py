@@ -77,7 +77,7 @@ def repeats(text: str) -> int:
 
 
 def times(text: str) -> int:
-    """How often every point of a sweep is run."""
+    """Number of runs of every sweep point."""
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
     return int(text)

@@ -57,7 +57,7 @@ Sink = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True)
 class RunConditions:
-    """What holds for every run of an experiment, as on the command line."""
+    """Conditions of every run of an experiment, from the command line."""
 
     size: str | None = None
     destroy_data: tuple[str, ...] = ()
@@ -322,7 +322,7 @@ class ExperimentRunner:
         return missing * (self.plan.settle + self.plan.measure + overhead)
 
     def request(self, step: PlannedPoint) -> JobRequest:
-        """What the session is asked to run for a point."""
+        """The session's request for a point."""
         length_s = run_s(self.plan.settle, self.plan.measure, self._session.interval_s)
         overrides = {
             **self.plan.options,

@@ -202,7 +202,7 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
 
 
 def effects(setup: ExperimentSetup) -> Iterator[str]:
-    """What it will change and write."""
+    """The changes and writes it will make."""
     where, found = setup.job_target, setup.preview
     place = printable(setup.target.path)
     if where is not None and where.kind == kinds.DIRECTORY:
@@ -223,7 +223,7 @@ def effects(setup: ExperimentSetup) -> Iterator[str]:
 
 
 def writes_text(setup: ExperimentSetup) -> str:
-    """How much it may write at most."""
+    """Maximum writes, in words."""
     return at_most(*_bound(setup))
 
 
@@ -254,7 +254,7 @@ def _by_pace(plan: Plan) -> int | None:
 
 
 def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:
-    """What an interrupted run has left; ``now`` in seconds since the epoch."""
+    """Describe the rest of an interrupted run; ``now`` in seconds since the epoch."""
     ago = _ago(now - state.made)
     done = (
         f"{len(state.points)} of {counted(plan.points, 'run' if plan.variants else 'point')} done"

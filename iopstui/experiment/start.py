@@ -67,7 +67,7 @@ def _conditions(run: RunOptions) -> RunConditions:
 
 
 def expectations_at_every_point(run: RunOptions, setup: ExperimentSetup) -> tuple[Expectation, ...]:
-    """What is expected of each point. UsageError for what one of them can't measure."""
+    """Expectations of each point. UsageError for one that a point can't measure."""
     if not run.expect:
         return ()
     varied = {axis.name for axis in setup.plan.axes}

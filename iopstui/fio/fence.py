@@ -132,7 +132,7 @@ def written(fence: Fence, program: str, private: Path) -> str:
 
 
 def specification(fence: Fence, program: str) -> str:
-    """What ``fence_exec`` takes."""
+    """The specification for ``fence_exec``."""
     return fence_exec.text(_specified(fence, program))
 
 

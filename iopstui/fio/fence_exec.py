@@ -419,8 +419,8 @@ def text(spec: Spec) -> str:
 
 
 def parsed(text: str) -> Spec:
-    """The specification, from the argument itself or the file it names. Raises ValueError for what
-    is none."""
+    """Parse the specification, from the argument or the file it names. Raises ValueError if
+    invalid."""
     if text.startswith("@"):
         with open(text[1:], encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             text = file.read()

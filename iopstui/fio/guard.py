@@ -235,13 +235,13 @@ class Guard:
             self.stop()
 
     def timeout(self) -> float | None:
-        """How long to wait for news, in seconds; None: until there is some."""
+        """Seconds to wait for the next event; None: no limit."""
         if self.kill_at is None:
             return None if self.deadline_s is None else self.deadline_s / LOOKS
         return min(max(self.kill_at - time.monotonic(), 0.02), 0.2)
 
     def reap(self) -> bool:
-        """Collect the dead; False when nobody is left."""
+        """Reap dead children; False when none is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -328,7 +328,7 @@ def remove(places: list[str]) -> None:
 
 
 def main(argv: list[str]) -> None:
-    """PRIVATE SPEC DIRECTORY... -- command: run it to its end, leave nobody behind."""
+    """PRIVATE SPEC DIRECTORY... -- command: run it to its end and leave no process behind."""
     hold = argv[0] == "--hold"
     argv = argv[hold:]
     deadline_s = float(argv[1]) if argv[0] == "--deadline" else None

@@ -142,7 +142,8 @@ def _how_ended(answer: subprocess.CompletedProcess[str]) -> str:
 def inspect(
     fio: Fio, job_file: Path, label: str, cwd: Path | None = None, writes: bool = False
 ) -> JobFacts:
-    """How fio reads ``job_file``; UsageError with fio's own words if it refuses it.
+    """Ask fio how it reads ``job_file``; UsageError with fio's own message if it refuses the
+    file.
 
     ``label`` is what messages call the job. The file's last section has to be ``END``: there fio
     gives up, after it has said what it would open and before it has opened anything. It is fenced
@@ -181,7 +182,7 @@ def _reached_end(debug: str) -> bool:
 
 
 def opened_files(debug: str) -> tuple[SectionFiles, ...]:
-    """The job sections and their files, from what fio says with ``--debug=file,parse``."""
+    """The job sections and their files, from fio's output with ``--debug=file,parse``."""
     found: list[SectionFiles] = []
     name: str | None = None
     # a section has the files of [global], too
@@ -217,7 +218,7 @@ _BLAME = re.compile(
 
 
 def error_line(lines: Sequence[str]) -> str:
-    """The line in which fio says what is wrong, in printable characters; "" if there is none."""
+    """The line with fio's error, in printable characters; "" if there is none."""
     said = [line.strip() for line in lines if not _NOISE.search(line)]
     said = [line for line in said if line]
     # the place in fio's source says less than any other line
@@ -233,7 +234,8 @@ def _is_place(line: str) -> bool:
 def run_fio(
     command: Sequence[str], cwd: Path | None, fence: Fence
 ) -> subprocess.CompletedProcess[str]:
-    """What fio answers, whatever its exit code; Missing if it can't be started or says nothing."""
+    """Run fio and return its output, whatever its exit code; Missing if it can't be started or
+    prints nothing."""
     process = None
     try:
         with shielded():

@@ -65,7 +65,7 @@ def check_variables(text: str, label: str) -> None:
 
 
 def check_options(text: str, label: str) -> None:
-    """Refuse what a job must not do, before fio sees the file."""
+    """Refuse forbidden options before fio sees the file."""
     against = job_rules.objections(
         pair for section in jobfile.sections(text) for pair in section.options.items()
     )

@@ -74,7 +74,7 @@ def is_shipped(path: Path) -> bool:
 
 
 def load_job(path: Path) -> ShippedJob:
-    """A job file with what its comment block says."""
+    """Load a job file with the fields of its comment block."""
     text = path.read_text(encoding="utf-8", errors="replace")
     head = parse_header(text)
     return ShippedJob(
@@ -99,13 +99,13 @@ def shipped_jobs() -> tuple[ShippedJob, ...]:
 
 
 def origin(source: str) -> str:
-    """Who has published the job: what its ``source`` begins with; "" for iopstui's own."""
+    """The publisher of the job: the beginning of its ``source``; "" for iopstui's own."""
     name = source.partition(",")[0].strip()
     return "" if not name or name.startswith(OWN) else name
 
 
 def heading(source: str) -> str:
-    """What a list has above the jobs of the same origin."""
+    """The heading in a list above the jobs of one origin."""
     return origin(source) or GENERAL
 
 

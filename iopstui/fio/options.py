@@ -81,7 +81,7 @@ def _refuse(name: str, value: str, said: str, meaning: str) -> None:
 
 
 def completed(text: str, names: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """What Tab makes of a name that was begun, and which names it may become."""
+    """Complete an option name for Tab, and list the candidates."""
     if "=" in text:
         return text, ()
     begun = text.strip()

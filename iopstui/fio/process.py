@@ -132,7 +132,7 @@ class FioProcess:
         return self._inotify is not None
 
     def read_output(self) -> bytes:
-        """What fio has written to its documents' file since the last call."""
+        """Read the new output in fio's document file since the last call."""
         if self._inotify is not None:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._inotify, 65536)
@@ -176,7 +176,7 @@ class FioProcess:
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._longest, hard))
 
     def read_guard(self) -> list[GuardMessage]:
-        """What the guard has said since the last call; "gone" once it has closed its end."""
+        """Read the guard's messages since the last call; "gone" once it has closed its end."""
         assert self._guard.stdout is not None
         if self._guard.stdout.closed:
             return []
@@ -223,7 +223,7 @@ class FioProcess:
             fio_guard.send(self._guard.pid, signal.SIGCONT)
 
     def go(self, at_ns: int) -> None:
-        """Start a fio that was held, at this instant (ns of CLOCK_MONOTONIC)."""
+        """Start a waiting fio at this instant (ns of CLOCK_MONOTONIC)."""
         self.order(f"go {at_ns}")
 
     def messages(self) -> list[str]:

@@ -48,7 +48,7 @@ def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -
 
 
 def bound_of(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> WriteBound | None:
-    """What all jobs together write; ``None``: nothing bounds them but the device.
+    """Maximum writes of all jobs together; ``None``: limited only by the device.
 
     ``size_of`` gives the size of a file or device that is there, in bytes.
     """

@@ -457,7 +457,7 @@ class Fleet:
             self._voices.say(f"{member.name}: {words}")
 
     def stop(self, why: str) -> None:
-        """All hosts, in order; ``why`` is told."""
+        """Stop all hosts, in order; ``why`` is reported."""
         self.stopped = why
         self._voices.say(f"all hosts are stopped: {why}")
         for one in self._there():
@@ -484,8 +484,8 @@ class Fleet:
 
 
 def spread(members: Mapping[str, Member]) -> tuple[float, float] | None:
-    """Between the first and the last instant at which fio was executed (ms), and how wrong that can
-    be (ms); ``None``: nobody has started."""
+    """Time between the first and the last start of fio (ms), and its error (ms); ``None``: no
+    host has started."""
     found = [one for one in members.values() if one.executed_ns is not None]
     if not found:
         return None

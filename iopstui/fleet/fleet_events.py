@@ -107,7 +107,7 @@ Told = (
 
 
 def host_second(name: str, slot: HostInterval, complete: bool) -> HostSecond:
-    """A host's second, from what the merger adds."""
+    """A host's second, from the merger's data."""
     own = slot.own
     if isinstance(own, Compact) and own.fio:
         # nearly always

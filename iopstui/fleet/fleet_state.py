@@ -201,7 +201,7 @@ class FleetState:
         return *start_spread([(one.executed_ms or 0.0, one.error_ms) for one in begun]), len(begun)
 
     def counts(self) -> dict[str, int]:
-        """How many hosts are in each state."""
+        """Number of hosts in each state."""
         found: dict[str, int] = {}
         for one in self.hosts.values():
             found[one.state] = found.get(one.state, 0) + 1
@@ -215,7 +215,7 @@ class FleetState:
         return found
 
     def apply(self, told: Told) -> None:
-        """Take in what a fleet or a recording of one tells."""
+        """Process an event of a fleet or of its recording."""
         match told:
             case HostSecond():
                 self._host_seconds((told,))
@@ -368,7 +368,7 @@ def _middle(values: Iterable[float | None]) -> float | None:
 
 
 def ratio_log(value: float | None, middle: float | None) -> float:
-    """How many doublings (or halvings) away from the middle; 0 where it can't be said."""
+    """Distance from the middle in doublings (or halvings); 0 if undefined."""
     if not value or not middle or value < 0 or middle < 0:
         return 0.0
     return abs(math.log2(value / middle))
@@ -380,7 +380,7 @@ def sort_hosts(lines: Iterable[HostState], by: str, second: int) -> list[HostSta
 
 
 def order_key(by: str, second: int) -> Callable[[HostState], tuple[bool, float, object]]:
-    """What hosts are sorted by."""
+    """The sort key of hosts."""
     sign = 1.0 if by in (IOPS, BW) else -1.0
 
     def key(one: HostState) -> tuple[bool, float, object]:
@@ -393,7 +393,7 @@ def order_key(by: str, second: int) -> Callable[[HostState], tuple[bool, float, 
 
 
 def natural_key(name: str) -> tuple[object, ...]:
-    """A sort key by which node2 stands before node10."""
+    """A sort key that puts node2 before node10."""
     parts: list[object] = []
     digits = text = ""
     for letter in name + "\0":

@@ -42,7 +42,7 @@ class LessonState:
         return self.figures.get(run, {}).get(figure)
 
     def verdict(self, name: str) -> AnswerVerdict | None:
-        """What the measurements so far say to a question; ``None`` if it was not asked."""
+        """Answer a question from the measurements so far; ``None`` if it was not asked."""
         for step in self.lesson.steps:
             if isinstance(step, QuestionPage) and step.name == name and name in self.asked:
                 figures = self.lesson.needed(step.figures)
@@ -55,7 +55,7 @@ class LessonState:
         return bool(self.texts(ask.paragraphs)) and None not in answers
 
     def why(self, step: Page) -> str:
-        """What the lesson says of a page that can't be shown here."""
+        """The lesson's reason for a page that can't be shown here."""
         texts, _ = told(step.why, self.lookup, unit_of)
         return " ".join(text.text for text in texts) or "not available here"
 

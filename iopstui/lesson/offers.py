@@ -17,7 +17,7 @@ from iopstui.model.lesson.pages import Lesson
 
 @dataclass(frozen=True, slots=True)
 class LessonOffer:
-    """A lesson, and the runs of it that can't be made here, with the reasons."""
+    """A lesson, with the runs that can't be made here and the reasons."""
 
     lesson: Lesson
     cannot: Mapping[str, str]
@@ -51,7 +51,7 @@ class Lessons:
         return self._run(lesson, self.around())
 
     def around(self) -> TargetFacts:
-        """What is known of the target now (lesson/facts.py)."""
+        """Current facts about the target (lesson/facts.py)."""
         return surroundings(self._where(), self._devices(), Roots())
 
     def _run(self, lesson: Lesson, around: TargetFacts) -> LessonRun:

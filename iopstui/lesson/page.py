@@ -103,7 +103,7 @@ def _meaning(figure: str) -> str:
 
 
 def missing_text(names: Iterable[str]) -> ShownParagraph | None:
-    """What could not be said, because it was not measured."""
+    """Message about figures that were not measured."""
     told = sorted(names)
     if not told:
         return None

@@ -113,7 +113,7 @@ class LessonRun:
         return self._known.lookup(name)
 
     def verdict(self, name: str) -> AnswerVerdict | None:
-        """What the measurements so far say to a question; ``None`` if it was not asked."""
+        """Answer a question from the measurements so far; ``None`` if it was not asked."""
         return self._known.verdict(name)
 
     def cannot(self) -> dict[str, str]:
@@ -140,7 +140,7 @@ class LessonRun:
     # -- pages
 
     def page(self) -> ShownPage | None:
-        """What is shown now; ``None`` at the end."""
+        """The current page; ``None`` at the end."""
         step = self.step
         if step is None:
             return None

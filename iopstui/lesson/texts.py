@@ -30,7 +30,7 @@ class LessonTexts:
         self._jobs = jobs
 
     def blocks(self, step: Page) -> list[Block]:
-        """What a page shows; nothing if all of it depends on what is not known."""
+        """The content of a page; empty if all of it depends on unknown figures."""
         blocks: list[Block] = []
         if isinstance(step, AnswerPage):
             verdicts = [self._known.verdict(name) for name in step.answers]

@@ -78,7 +78,7 @@ def list_names(path: File) -> tuple[str, ...]:
 
 
 def link_name(path: File) -> str | None:
-    """The last part of what a symbolic link points to (driver, subsystem)."""
+    """The last path component of a symbolic link's target (driver, subsystem)."""
     try:
         return os.path.basename(os.readlink(path)) or None
     except OSError:

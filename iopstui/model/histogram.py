@@ -43,7 +43,7 @@ def bucket_bounds(key: int) -> tuple[int, int]:
 
 
 def subtract(current: Bins, previous: Bins) -> Bins | None:
-    """What was counted between two cumulative histograms.
+    """Counts between two cumulative histograms.
 
     ``None`` if the counters were reset in between. fio copies its counters without stopping
     the jobs, so a single bucket may lag; a negative one beside a growing total is left out.

@@ -66,7 +66,7 @@ class HistogramColumns(Mapping[int, int]):
         return self.as_dict().items()
 
     def as_dict(self) -> dict[int, int]:
-        """The same as a dict, which nobody may change."""
+        """The same as a dict, which callers must not change."""
         if self._held is None:
             pairs = zip(self.places, self.counts, strict=True)
             self._held = {place: count for place, count in pairs if count}
@@ -74,7 +74,7 @@ class HistogramColumns(Mapping[int, int]):
 
     @property
     def sums(self) -> list[int]:
-        """How many are counted up to each place."""
+        """Cumulative counts up to each place."""
         if self._sums is None:
             self._sums = list(accumulate(self.counts))
         return self._sums
@@ -165,6 +165,6 @@ class BinsTotal:
 
     @property
     def bins(self) -> dict[int, int]:
-        """The sum so far, which nobody else may change."""
+        """The sum so far, which callers must not change."""
         self._settle()
         return self._held

@@ -28,7 +28,7 @@ class Later(Mapping[K, V]):
         self._keys: Collection[K] | None = None
 
     def whole(self) -> dict[K, V]:
-        """All of it. Not to be changed."""
+        """The whole dictionary. Callers must not change it."""
         make, found = self._make, self._found
         # what is found is there before what makes it is forgotten, which may be large
         if found is None and make is not None:

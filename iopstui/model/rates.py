@@ -86,7 +86,7 @@ class DiskRates:
 
     @property
     def waited_ms(self) -> float | None:
-        """What all these I/Os waited together, in ms (await times count)."""
+        """Total waiting time of all these I/Os in ms (await times count)."""
         waits = ((self.r_await, self.reads), (self.w_await, self.writes),
                  (self.d_await, self.discards))  # fmt: skip
         known = [wait * count for wait, count in waits if wait is not None and count]
@@ -239,7 +239,7 @@ def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
 
 
 def cpu_busy(current: CpuTimes, previous: CpuTimes) -> float | None:
-    """What ``cpu_load`` leaves without idle and iowait, in percent; ``None`` as there."""
+    """Busy time in percent: ``cpu_load`` without idle and iowait; ``None`` as there."""
     grown = _grown(current, previous)
     if grown is None:
         return None

@@ -65,7 +65,7 @@ def devices_json(devices: Devices, online: Collection[int] = ()) -> dict[str, ob
 
 
 def format_hctxs(hctxs: tuple[Hctx, ...]) -> str:
-    """How many hardware queues, and what CPUs each one serves.
+    """Number of hardware queues, and the CPUs of each.
 
     "1: 0-3", "4: 0 1 2 3"; long lists are said in words: "64: 2 CPUs each". A dash without queues.
     """
@@ -85,7 +85,7 @@ def format_hctxs(hctxs: tuple[Hctx, ...]) -> str:
 
 
 def short_usage(device: BlockDevice, devices: Devices) -> str:
-    """What uses the device, in a few words for a table; a dash if nothing is known to."""
+    """Uses of the device in a few words for a table; a dash if none is known."""
     words = [_mount_words(mount.mountpoint, mount.elsewhere) for mount in device.mounts]
     words += ["swap"] if device.swap else []
     words += [_holder_words(devices.get(name), name) for name in device.holders]

@@ -49,7 +49,7 @@ def jobs_table(jobs: Sequence[ShippedJob], width: int) -> str:
 
 
 def explain(job: ShippedJob, width: int) -> str:
-    """What a job measures, where it is from, what to look at, and its options."""
+    """Explain a job: its measurement, source, points to watch, and options."""
     writes = (
         "yes: on a block device only with --destroy-data repeating the device"
         if job.writes

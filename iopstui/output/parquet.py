@@ -53,7 +53,7 @@ class ParquetTable:
             self._put()
 
     def close(self) -> None:
-        """Nothing more will come: write what is left, and the table's end."""
+        """Write the remaining rows and the end of the table."""
         if self._rows[0]:
             self._put()
         self._writer.close()
@@ -114,7 +114,7 @@ class ParquetSink:
             self._table.row(_cell(path, value, frame.wall_ms) for path, value in values)
 
     def close(self) -> None:
-        """Nothing more will come: write what is left, and the table's end."""
+        """Write the remaining rows and the end of the table."""
         self._table.close()
 
     def abandon(self) -> None:

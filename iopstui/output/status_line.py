@@ -26,7 +26,7 @@ class StatusLine:
         self.alive = stream.isatty() and not (out is not None and _is_pipe(out))
 
     def draw(self, text: str) -> None:
-        """Show ``text`` in place of what was shown, cut to the terminal's width."""
+        """Show ``text`` instead of the previous text, cut to the terminal's width."""
         if not self.alive:
             return
         line = fit(printable(text), self._stream.encoding)[: self._columns() - 1]
@@ -80,7 +80,7 @@ class ProgressShare:
 
 
 def run_words(frame: Frame) -> str:
-    """ "57 %, 0:26 left, 47.0k IOPS"; what fio does not say is left out."""
+    """ "57 %, 0:26 left, 47.0k IOPS", without the parts that fio does not report."""
     fio = frame.fio
     if fio is None:
         return ""

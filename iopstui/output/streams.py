@@ -101,7 +101,7 @@ def _text(raw: io.FileIO, before: TextIO | None, errors: str) -> io.TextIOWrappe
 
 
 def drop(number: int = 1) -> None:
-    """What is still to be written to standard output goes nowhere: no later flush fails again."""
+    """Discard the unwritten rest of standard output, so that no later flush fails again."""
     with contextlib.suppress(OSError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, number)

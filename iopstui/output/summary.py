@@ -53,7 +53,7 @@ def summary_text(
 
 
 def interruption(summary: Mapping[str, Any]) -> str:
-    """What is said of a run that was ended before its time."""
+    """Describe a run that ended early."""
     if not summary:
         return "interrupted before fio reported anything: no results"
     if not is_final(summary):
@@ -102,8 +102,7 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
 
 
 def probe_text(total: ProbeTotal) -> str:
-    """What the device took for the run's requests, in at most 80 columns; "" if the probe counted
-    none."""
+    """Device times of the run's requests, in at most 80 columns; "" if the probe counted none."""
     import textwrap
 
     lines: list[str] = []

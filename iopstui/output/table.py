@@ -84,7 +84,7 @@ class TableSink:
         self._waits = RunWaits()
 
     def handle(self, event: Event) -> None:
-        """Print what the event says."""
+        """Print the event."""
         if isinstance(event, FrameReady):
             self._frame(event.frame)
             return

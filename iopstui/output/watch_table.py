@@ -33,7 +33,7 @@ class WatchTable:
         self._lines = 0
 
     def handle(self, event: Event) -> None:
-        """Print what the event says."""
+        """Print the event."""
         if not isinstance(event, FrameReady):
             self._narrator.handle(event)
         elif event.frame.seconds is not None:  # the first sample has nothing before it

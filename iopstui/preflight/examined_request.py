@@ -37,11 +37,12 @@ class ExaminedRequest:
 
     @property
     def label(self) -> str:
-        """What the job is called on the screen."""
+        """The name of the job on the screen."""
         return self.path.stem if self.path.suffix == ".fio" else self.path.name
 
     def inspected(self, text: str, cwd: Path) -> JobFacts:
-        """How fio reads a job; UsageError if it is not a job, Refused for what no job may do."""
+        """Ask fio how it reads the job; UsageError if it is invalid, Refused if it is not
+        allowed."""
         label = f"the job file {self.path}"
         facts = inspected(self.fio, self.private, text, label, cwd)
         check_section_names(text, facts)

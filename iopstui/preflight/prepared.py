@@ -79,7 +79,7 @@ class Prepared:
 
     @property
     def cleanup(self) -> tuple[Path, ...]:
-        """Directories that nobody needs once the run is over."""
+        """Directories to remove after the run."""
         linked = self.staging.linked if self.staging is not None else None
         logs = self.logs.directory if self.logs is not None else None
         return (*self.made, *filter(None, (linked, logs)))
@@ -90,7 +90,7 @@ class Prepared:
         return own + (self.staging.used_bytes() if self.staging else 0)
 
     def fence(self, layout: bool) -> Fence:
-        """What fio may do while it lays files out, and while it is measured."""
+        """Access rights of fio during layout and during the measurement."""
         made = tuple(map(str, self.made))
         logs = self.logs.directory if self.logs is not None else None
         own = (*(made if layout or self.makes_files else ()), *((str(logs),) if logs else ()))
@@ -145,12 +145,12 @@ class Prepared:
         return [*said, *(self.logs.publish() if self.logs is not None else ())]
 
     def let_go(self) -> None:
-        """Let go of locks and held devices alone."""
+        """Release only the locks and reserved devices."""
         if self.guard is not None:
             self.guard.close()
 
     def close(self) -> None:
-        """Remove the scratch files, let go of held devices."""
+        """Remove the scratch files and release the reserved devices."""
         self.let_go()
         if self.logs is not None:
             self.logs.close()

@@ -59,7 +59,8 @@ class PromiseOptions:
 
 @dataclass(frozen=True, slots=True)
 class PromiseSetup:
-    """What is tested (``todo``) and what is not (``left``: why), on what."""
+    """A promise test: checks to run (``todo``), checks left out with reasons (``left``), and the
+    target."""
 
     promised: Promised
     options: PromiseOptions
@@ -161,7 +162,7 @@ def single_checks(setup: PromiseSetup) -> list[Check]:
 
 
 def plan_lines(setup: PromiseSetup) -> Iterator[str]:
-    """What it will do: the runs, what they write, the credits they use, how long it takes."""
+    """Describe the test: runs, writes, credits used, duration."""
     options = setup.options
     yield f"{len(setup.todo)} figures, about {duration(run_seconds(setup))}:"
     for one in setup.todo:

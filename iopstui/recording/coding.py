@@ -64,7 +64,7 @@ def _collect(kind: Any, names: Names, found: dict[str, list[str]]) -> None:
 
 @cache
 def encoder(kind: Any) -> Coder:
-    """From a value of this type to what JSON can carry."""
+    """A function that converts values of this type to JSON-compatible data."""
     if kind in _PLAIN or kind in (object, Any):
         return same
     if dataclasses.is_dataclass(kind):

@@ -100,7 +100,7 @@ _LOGS = ("write_bw_log", "write_iops_log", "write_lat_log")
 
 
 def read_result(path: Path) -> FioResult:
-    """fio's JSON, with whatever stands around it. UsageError if there is none that is whole."""
+    """Read fio's JSON, ignoring other output around it. UsageError if it has no whole document."""
     try:
         if path.stat().st_size > LARGEST:
             raise UsageError(f"{_name(path)} is larger than {LARGEST >> 20} MiB, too large "

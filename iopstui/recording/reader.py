@@ -190,7 +190,7 @@ class Recording:
         return self._index
 
     def extend_index(self) -> RecordingIndex:
-        """The same of a file that is still being written; each call adds what is new."""
+        """Index the new part of a file that is still being written; call repeatedly."""
         self._indexed_once = True
         self._extend_index(growing=True)
         return self._index

@@ -173,7 +173,7 @@ class ReplaySession:
 
     @property
     def target(self) -> Target:
-        """What was measured."""
+        """The measured target."""
         return self.header.target
 
     @property
@@ -266,7 +266,7 @@ class ReplaySession:
             self._turn.notify()
 
     def turn_speed(self, up: bool) -> float:
-        """The next speed of ``SPEEDS``; what it is now."""
+        """Switch to the next speed of ``SPEEDS`` and return it."""
         self.set_speed(next_speed(self.speed, up))
         return self.speed
 

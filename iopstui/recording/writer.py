@@ -166,7 +166,7 @@ def next_free(path: Path) -> Path:
 
 
 def creatable(path: Path) -> None:
-    """UsageError for a --record that could not begin now; nothing is left of it."""
+    """Raise UsageError for a --record file that can't be created; leaves no file behind."""
     os.close(_create(path))
     os.unlink(path)
 
@@ -272,7 +272,7 @@ class RecordingBuffer:
             self._put_other(item)
 
     def stop(self) -> str:
-        """Stop the recording; what was recorded, in words ("" if nothing was)."""
+        """Stop the recording; return a description of it ("" if nothing was recorded)."""
         with self._lock:
             return self.part()()
 

@@ -102,7 +102,7 @@ class Experiment:
 
     @property
     def title(self) -> str:
-        """What was varied."""
+        """The varied settings."""
         if self.plan.variants:
             names = [f"{letter(n)}: {one.label}" for n, one in enumerate(self.plan.variants)]
             return printable(f"Comparison of {', '.join(names)}")
@@ -111,7 +111,7 @@ class Experiment:
 
     @property
     def axis(self) -> Axis:
-        """What curves are drawn along."""
+        """The horizontal axis of the curves."""
         return drawn_axis(self.plan)
 
     @property
@@ -126,7 +126,7 @@ class Experiment:
 
     @property
     def curves(self) -> list[LoadCurve[PointFinished]]:
-        """What is drawn: the points along ``axis``, a curve for all else that is varied."""
+        """The curves: points along ``axis``, one curve for each other combination of settings."""
         return curves_along(self.plan, self.axis, self.ordered)
 
     @property
@@ -136,7 +136,7 @@ class Experiment:
         return [outcome.expectation for outcome in found]
 
     def results(self) -> ComparisonResults:
-        """What a comparison's runs show."""
+        """Results of a comparison's runs."""
         runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
         for event in self.ordered:
             runs[event.variant][event.repeat] = event.point
@@ -251,7 +251,7 @@ def _most(percent: Mapping[int, float]) -> str:
 
 
 def method(one: Experiment) -> str:
-    """How the differences were found."""
+    """Describe the statistical method."""
     results = one.results() if one.plan.variants else None
     if results is None or results.complete < results.least:
         return ""
@@ -261,7 +261,7 @@ def method(one: Experiment) -> str:
 
 def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool,
            knobs: Sequence[tuple[str, str]], interval_s: float) -> str:  # fmt: skip
-    """The command that repeats it; ``knobs`` (name, value) held in all of it."""
+    """The command to repeat it; ``knobs`` (name, value) applied to all of it."""
     plan = one.plan
     words = ["iopstui", one.kind, *targets]
     for job in plan.jobs:

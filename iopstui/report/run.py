@@ -127,12 +127,12 @@ class Run:
 
     @property
     def title(self) -> str:
-        """What it does, in a line."""
+        """A one-line description of the run."""
         return self.started.title if self.started else ""
 
     @property
     def seconds(self) -> float:
-        """How long it was measured."""
+        """Length of the measurement."""
         return self.end - self.begin if self.begin is not None else 0.0
 
     def add(self, frame: Frame, tree: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from iopstui.safety.journal import write_text
 
 
 def crash_sentence(error: BaseException) -> str:
-    """Write the traceback to the state directory; returns what to tell the user, on one line."""
+    """Write the traceback to the state directory; return a one-line message for the user."""
     what = f"iopstui: internal error: {type(error).__name__}: {error}".replace("\n", " ")
     details = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:

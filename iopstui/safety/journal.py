@@ -33,7 +33,7 @@ _MORE_THAN_PIDS = 1 << 22
 
 
 def state_directory() -> Path:
-    """$XDG_STATE_HOME/iopstui (mode 0700), where what must survive a crash is kept.
+    """$XDG_STATE_HOME/iopstui (mode 0700), the place for data that must survive a crash.
 
     Raises OSError if it can't be made or belongs to somebody else (a note there could be
     another user's).
@@ -138,7 +138,7 @@ class Note:
             _write(directory, self.path.name, self.content)
 
     def remove(self) -> None:
-        """Remove the note: what it describes is undone."""
+        """Remove the note once its change is undone."""
         with contextlib.suppress(FileNotFoundError), _opened() as directory:
             os.unlink(self.path.name, dir_fd=directory)
 

@@ -12,7 +12,7 @@ from iopstui.safety.tunables import restore_abandoned
 
 
 def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
-    """Undo it: (what was done, what could not be), in words."""
+    """Undo it; return (actions done, actions failed), in words."""
     done, failed = restore_abandoned(roots)
     for scratch in abandoned():
         existed = scratch.path.exists()
@@ -32,7 +32,7 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
 
 
 def clean_up_and_say(say: Callable[[str], None], roots: Roots) -> None:
-    """Undo it; ``say`` prints what was done and what could not be, a sentence each."""
+    """Undo it; ``say`` prints one sentence for each success and failure."""
     for lines in clean_up(roots):
         for line in lines:
             say(f"left by a crash: {line}")

@@ -28,7 +28,8 @@ _POLL_S = 0.05
 
 
 def require_rights(path: str, *, write: bool) -> None:
-    """Raises Missing if this user may not read (with ``write``: and write) what a job works on.
+    """Raise Missing if this user may not read (with ``write``: and write) the job's files or
+    devices.
 
     Opened for reading only: closing a device that was open for writing makes udev look at it.
     """

@@ -107,7 +107,7 @@ class QueueSnapshot:
         }  # fmt: skip
 
     def restore(self) -> tuple[list[str], list[str]]:
-        """(what was written back, what could not be), a sentence each."""
+        """Restore the values; return (restored, failed), a sentence each."""
         changed = differing(self.directory, self.values)
         left = restore_values(self.directory, self.values)
         done = [

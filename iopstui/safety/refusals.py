@@ -102,7 +102,7 @@ def check_write(
     opened: os.stat_result | None = None,
     users: FileUsers | None = None,
 ) -> WriteVerdict:
-    """Raises Refused unless a job may write to the target; else what the user should know.
+    """Raise Refused unless a job may write to the target; otherwise return warnings.
 
     ``opened`` is the file or device that the caller holds open, of which the answer is then;
     ``users`` knows who uses files (of many, one for all).

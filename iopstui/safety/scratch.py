@@ -185,8 +185,8 @@ def _is_ours(path: Path) -> bool:
 
 
 def room_for(directory: Path) -> int:
-    """Bytes that may be used on this file system with 5 % of it left free. UsageError where the
-    directory can't be examined."""
+    """Bytes available on this file system with 5 % left free. UsageError if the directory can't
+    be examined."""
     try:
         space = os.statvfs(directory)
     except OSError as error:

@@ -33,7 +33,7 @@ class _Source:
 
 
 def server(name: str, roots: Roots) -> str:
-    """How the program is called that serves an nbd device: it has that device open itself."""
+    """Name of the program that serves an nbd device: it has that device open itself."""
     pid = _pid(name, roots)
     return f"(pid {pid})" if pid else ""
 

@@ -87,8 +87,7 @@ def read_tunable(device: BlockDevice, name: str, roots: Roots) -> str | None:
 
 
 def why_not(device: BlockDevice, name: str, roots: Roots) -> IopstuiError | None:
-    """What would prevent a change of this tunable, before anyone tries; ``None`` if
-    nothing is known to."""
+    """Why this tunable can't be changed, checked without trying; ``None`` if no reason is known."""
     path = tunable_path(device, name, roots)
     return None if os.access(path, os.W_OK) else _no_right(device, name, path, "VALUE")
 
@@ -191,8 +190,8 @@ class Tunables:
                 self._locks[directory] = fd
 
     def restore(self) -> list[str]:
-        """Restore everything; returns sentences about what could not be restored. ``gone``: the
-        disks are not there any more, so there was nothing to restore."""
+        """Restore everything; return sentences about failures. ``gone``: the disks no longer
+        exist, so there was nothing to restore."""
         entries, snapshots = list(self._changed.values()), list(self._snapshots.values())
         self.gone = all(_gone(Path(str(e["path"])), e, self._roots) for e in entries)
         try:
@@ -240,7 +239,7 @@ def _locked(directory: Path, what: str, roots: Roots) -> int | None:
 
 
 def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
-    """Undo what a killed iopstui left: (what was restored, what could not be), in words."""
+    """Undo the changes of a killed iopstui; return (restored, failed), in words."""
     done: list[str] = []
     failed: list[str] = []
     for note in journal.abandoned("settings"):

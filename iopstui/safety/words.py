@@ -37,7 +37,7 @@ class Word:
         return self.file is not None or self.number is not None
 
     def means(self, path: str, info: os.stat_result | None, diskseq: int | None = None) -> bool:
-        """Whether it was said for the file or device ``info``, whose real path is ``path``."""
+        """Whether it names the file or device ``info``, whose real path is ``path``."""
         if not os.path.isabs(self.text):
             return False
         if info is None or not self.bound:
@@ -50,7 +50,7 @@ class Word:
 
 
 def bind(texts: Sequence[str]) -> tuple[Word, ...]:
-    """What the paths name now; of a path that was bound before, what it named then."""
+    """Bind the paths to their present files or devices; paths bound before keep their binding."""
     return tuple(map(_bound, texts))
 
 

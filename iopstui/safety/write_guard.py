@@ -79,7 +79,7 @@ class WriteGuard:
 
     @property
     def fds(self) -> tuple[int, ...]:
-        """Locks and held devices, to be kept open until the run's last process is gone."""
+        """Locks and reserved devices, to be kept open until the run's last process has ended."""
         return tuple(self._fds)
 
     @property
@@ -99,7 +99,7 @@ class WriteGuard:
                 self._check_one(target, devices, info, users, held=False)
 
     def engage(self, devices: Devices) -> None:
-        """Check again with the devices as they are now, which are then held until ``close``."""
+        """Check again with the current devices, and reserve them until ``close``."""
         self.close()
         try:
             users = FileUsers(devices, self._roots)
@@ -160,7 +160,7 @@ class WriteGuard:
         return held
 
     def close(self) -> None:
-        """Release what is held."""
+        """Release the reserved devices."""
         self._held.close()
         self._fds.clear()
         self._read.clear()

@@ -51,7 +51,7 @@ class LazyRuns:
 
     @property
     def left_behind(self) -> str:
-        """What hangs in the kernel, in words."""
+        """Processes that hang in the kernel, in words."""
         return self._runs.left_behind if self._runs is not None else ""
 
     @property
@@ -60,12 +60,12 @@ class LazyRuns:
         return self._runs is not None and self._runs.ending
 
     def lay_out(self) -> None:
-        """Go on with the run that has said what it would lay out."""
+        """Continue the run that has announced its layout."""
         if self._runs is not None:
             self._runs.lay_out()
 
     def go(self, word: StartSignal) -> None:
-        """Start the run that is held."""
+        """Start the waiting run."""
         if self._runs is not None:
             self._runs.go(word)
 
@@ -77,7 +77,7 @@ class LazyRuns:
             self.given_up.clear()
 
     def fds(self) -> tuple[int, ...]:
-        """What to wait on for news."""
+        """Descriptors to poll for events."""
         return self._runs.fds() if self._runs is not None else ()
 
     def patience_s(self) -> float | None:
@@ -85,7 +85,7 @@ class LazyRuns:
         return self._runs.patience_s() if self._runs is not None else None
 
     def follow(self) -> None:
-        """Take what fio has written."""
+        """Process fio's new output."""
         if self._runs is not None:
             self._runs.follow()
 

@@ -125,7 +125,7 @@ class LiveSession:
 
     @property
     def target(self) -> Target:
-        """What is watched, and what jobs work on."""
+        """The watched target, also used by jobs."""
         return self._context.target
 
     @property
@@ -140,7 +140,7 @@ class LiveSession:
 
     @property
     def left_behind(self) -> str:
-        """After ``close``: what hangs in the kernel, in words."""
+        """After ``close``: processes that hang in the kernel, in words."""
         return self._runs.left_behind or self._hangs
 
     def run_job(self, job: str, overrides: Mapping[str, str], plan: bool = False) -> None:
@@ -177,11 +177,11 @@ class LiveSession:
             self._runs.request(request)
 
     def lay_out(self) -> None:
-        """Go on with the run that has said what it would lay out."""
+        """Continue the run that has announced its layout."""
         self._command(self._runs.lay_out)
 
     def go(self, word: StartSignal) -> None:
-        """Start the run that is held; ``Executed`` tells when that was."""
+        """Start the waiting run; ``Executed`` gives the time of the start."""
         self._command(lambda: self._runs.go(word))
 
     def alive(self) -> None:
@@ -244,7 +244,7 @@ class LiveSession:
 
     @property
     def runs(self) -> int:
-        """How many runs were begun so far."""
+        """Number of runs begun so far."""
         return self._current.step
 
     def knobs(self) -> list[TunableState]:
@@ -269,7 +269,7 @@ class LiveSession:
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
-        """What came of the expectations of the last run."""
+        """Outcomes of the last run's expectations."""
         return self._context.verdicts.outcomes
 
     @property

@@ -54,7 +54,7 @@ class RunPreparation:
             self._remove_privates()
 
     def close(self) -> None:
-        """Remove what is kept for other runs."""
+        """Remove the files kept for other runs."""
         self.scratch.close()
         self._remove_privates()
 

@@ -92,7 +92,7 @@ def mark_interval_rows(stretches: Sequence[MarkInterval]) -> Iterator[str]:
 
 
 def run_outcome(row: RunRow) -> str:
-    """What came of a run, in half a line."""
+    """The outcome of a run, in half a line."""
     how = "" if row.ended == DONE else f" {row.ended}"
     if row.iops is None:
         return f"run {row.step}{how} without results"
@@ -113,5 +113,5 @@ def text_rows(rows: Sequence[RunRow]) -> Iterator[str]:
 
 
 def seconds(row: RunRow) -> str:
-    """How many seconds were measured."""
+    """Number of measured seconds."""
     return _seconds(row.seconds)

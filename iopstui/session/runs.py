@@ -111,13 +111,13 @@ class Runs:
             self.run.stop()
 
     def lay_out(self) -> None:
-        """Go on with the run that has said what it would lay out."""
+        """Continue the run that has announced its layout."""
         if self._planning:
             self._planning = False
             self._start_phase()
 
     def go(self, word: StartSignal) -> None:
-        """Start the run that is held."""
+        """Start the waiting run."""
         if self.run is not None and self.run.hold and self._word is None:
             self._word = word
             self._sampling.await_first_io()
@@ -146,7 +146,7 @@ class Runs:
         self._preparing.close()
 
     def fds(self) -> tuple[int, ...]:
-        """What to wait on for news."""
+        """Descriptors to poll for events."""
         return self.run.fds if self.run is not None else ()
 
     def patience_s(self) -> float | None:
@@ -284,7 +284,7 @@ class Runs:
     # -- following
 
     def follow(self) -> None:
-        """Take in what fio has said since the last call."""
+        """Process fio's output since the last call."""
         run = self.run
         if run is None:
             return

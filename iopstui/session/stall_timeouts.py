@@ -19,7 +19,7 @@ class StallTimeouts:
         self._silence_told = False
 
     def begin_phase(self) -> None:
-        """What was seen of another phase says nothing of this one."""
+        """Forget the observations of the previous phase."""
         self._stall = StallDetector()
 
     def lay_out(self, run: FioRun, step: int) -> None:

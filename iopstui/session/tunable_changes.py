@@ -126,7 +126,7 @@ class TunableChanges:
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
 
     def put_back(self) -> None:
-        """Restore everything; what can't be restored is reported."""
+        """Restore everything; report failures."""
         if self._tunables.changed:
             failed = self._tunables.restore()
             for problem in failed:

@@ -14,11 +14,11 @@ are put back.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes none: all is said on standard input."""
+    """Add no arguments: all orders come on standard input."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is said on standard input."""
+    """Carry out the orders on standard input."""
     from iopstui.cli.fleet.agent import serve
 
     return serve(arguments.line.read)

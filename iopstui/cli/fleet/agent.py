@@ -45,7 +45,8 @@ _FIO_SENT = ("seconds", "read", "write", "trim", "mixed", "total", "errors")
 
 
 class LineWriter:
-    """Writes lines to standard output in a thread of its own: a link that is cut blocks nobody."""
+    """Writes lines to standard output in a background thread, so that a broken link blocks
+    nothing."""
 
     def __init__(self, lost: Callable[[str], None]) -> None:
         self.host = ""
@@ -79,7 +80,7 @@ class LineWriter:
 
 
 class Agent:
-    """See the module. ``serve`` gives the exit code."""
+    """The agent on one host. ``serve`` returns the exit code."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
@@ -93,7 +94,7 @@ class Agent:
         self._places: tuple[str, ...] = ()
 
     def serve(self) -> int:
-        """Until all is done, or nobody is there any more."""
+        """Serve until all is done or the connection is lost."""
         self.lines.say({
             "event": "hello", "iopstui": __version__, "python": platform.python_version(),
             "pid": os.getpid(), "boot": boot_id(), "speaks": SPEAKS,
@@ -249,7 +250,7 @@ def _values(session: LiveSession, name: str) -> dict[str, str]:
 
 
 def serve(read: Read) -> int:
-    """The exit code. ``read`` reads the command lines that it is told."""
+    """Run the agent and return the exit code. ``read`` parses the command lines it receives."""
     if sys.stdin.isatty():
         raise UsageError("The agent takes its orders from iopstui fleet, on standard input.",
                          "For one host: iopstui run --hold")  # fmt: skip

@@ -45,7 +45,7 @@ class AgentOrders:
             raise UsageError("--destroy-data needs a --job.")
 
     def of(self, node: Node) -> Object:
-        """What ``node`` is told to do."""
+        """The orders for ``node``."""
         own = self._destroy.get(node.name, [])
         words = [word for path in own for word in ("--destroy-data", path)]
         targets = self._targets or own

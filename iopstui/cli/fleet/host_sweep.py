@@ -39,7 +39,7 @@ _WORSE = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
 
 
 def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
-    """How many hosts each point has, in the order in which they are run. UsageError."""
+    """Number of hosts at each point, in running order. Raises UsageError."""
     if len(arguments.axis) > 1:
         raise UsageError(
             "A fleet sweep has only the axis hosts.", "For example: --axis hosts=1,2,4..32"

@@ -30,7 +30,7 @@ Object = dict[str, Any]
 
 
 class FleetRunReporter:
-    """What is told while a fleet runs."""
+    """Prints messages while a fleet runs."""
 
     def __init__(self, arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
         self.length_s = arguments.length
@@ -83,7 +83,7 @@ class FleetRunReporter:
 
 
 def terms_of(arguments: argparse.Namespace, least: int) -> FleetOptions:
-    """How a fleet is run by these words; ``least`` hosts are enough."""
+    """Fleet options from the command line; ``least`` hosts are enough."""
     return FleetOptions(
         least, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
         arguments.connect_timeout,
@@ -91,7 +91,7 @@ def terms_of(arguments: argparse.Namespace, least: int) -> FleetOptions:
 
 
 def spread_words(fleet: Fleet) -> str:
-    """How far apart the hosts began; "" of fewer than two."""
+    """Difference between the hosts' start times in words; "" for fewer than two."""
     found = spread(fleet.members)
     began = sum(one.executed_ns is not None for one in fleet.members.values())
     if found is None or began < 2:

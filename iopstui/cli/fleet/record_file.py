@@ -29,7 +29,7 @@ def fleet_object(begun: FleetRunStarted, interval_s: float) -> dict[str, Any]:
 
 
 def over_object(code: int, said: Sequence[str]) -> dict[str, Any]:
-    """The line that ends it: its exit code, and what was said of it."""
+    """The final line: its exit code and message."""
     return {
         "event": FLEET_OVER, "host": LABEL, "wall_ms": time.time() * 1000, "code": code,
         "how": state_of_code(code), "said": list(said),

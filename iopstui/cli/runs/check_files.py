@@ -29,7 +29,7 @@ class CheckCollector:
         return tuple(self._checks)
 
     def add(self, name: str, passed: bool | None, text: str) -> None:
-        """Add one expectation (``name``) and what came of it (``text``)."""
+        """Add one expectation (``name``) and its outcome (``text``)."""
         from iopstui.output.check_report import Check
 
         self._checks.append(Check(name, passed, text))

@@ -70,7 +70,8 @@ class Framer:
         yield from self._all(last=False)
 
     def close(self) -> Iterator[Item]:
-        """What is left at the end of the stream: a last line without newline, a torn document."""
+        """Return the rest at the end of the stream: a last line without newline, a torn
+        document."""
         if not self._rest.endswith(b"\n"):
             self._rest += b"\n"
         yield from self._all(last=True)

@@ -32,7 +32,7 @@ _OPENING = re.compile(rb"(?:fio|verify|[a-z0-9_-]{2,24}: verify failed|note|func
 
 
 def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
-    """The document alone and what was removed from it, in order; ``None`` if that fails."""
+    """The document alone and the removed text, in order; ``None`` if that fails."""
     if _ENDLESS.search(body):
         return None  # neither fio nor a job of its writes such a line: nothing to look for
     taken: list[bytes] = []

@@ -54,7 +54,7 @@ class Offset:
         return {"op": "ping", "id": self._next}
 
     def error_at(self, now_ns: int) -> int:
-        """How wrong both can be at another instant of our CLOCK_MONOTONIC, in ns."""
+        """Maximum error of both at another instant of our CLOCK_MONOTONIC, in ns."""
         return self.error_ns + int(DRIFT * abs(now_ns - self.at_ns))
 
     def answered(self, row: dict[str, Any], now_ns: int) -> bool:

@@ -84,8 +84,8 @@ def _others(writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]]) ->
 
 
 def several_names(boots: Mapping[str, str]) -> Iterator[str]:
-    """Which hosts are one machine under several names, in words. ``boots`` is what each has said of
-    its start ("": nothing)."""
+    """Hosts that are one machine under several names, in words. ``boots`` are the boot ids that
+    they reported ("": none)."""
     names: dict[str, list[str]] = {}
     for name, boot in boots.items():
         if boot:

@@ -188,7 +188,7 @@ class HostTunables:
             self._asked.until_s = 0.0
 
     def words(self, host: str) -> list[list[str]]:
-        """What a session of this host is to set at its beginning."""
+        """Tunables to set when a session of this host begins."""
         return [[name, value] for name, value in self.kept.get(host, {}).items()]
 
     @property

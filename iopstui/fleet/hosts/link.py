@@ -56,7 +56,7 @@ class Link:
             self.flush()
 
     def flush(self) -> bool:
-        """Send what could not be sent yet; False if there is more."""
+        """Send more of the pending data; False if some remains."""
         while self.unsent and self.into >= 0:
             try:
                 sent = os.write(self.into, self.unsent[:CHUNK])
@@ -77,7 +77,7 @@ class Link:
                 self.process.stdin.close()
 
     def receive(self) -> bytes | None:
-        """What has come; ``None``: no more will."""
+        """Return the received data; ``None`` at the end of the stream."""
         try:
             data = os.read(self.out, READ)
         except BlockingIOError:
@@ -111,7 +111,7 @@ class Link:
         return found
 
     def errors(self) -> None:
-        """Take in what was written to standard error."""
+        """Read the output on standard error."""
         try:
             data = os.read(self.err, READ)
         except BlockingIOError:

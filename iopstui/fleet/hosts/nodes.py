@@ -45,7 +45,7 @@ class Node:
 
 
 def nodes_of(text: str) -> list[Node]:
-    """The hosts of a command line in order. UsageError for what is no name, or names one twice."""
+    """The hosts of a command line in order. UsageError for invalid or repeated names."""
     found: list[Node] = []
     for word in _words(text):
         for name in _expanded(word):
@@ -95,7 +95,7 @@ def _expanded(word: str) -> Iterator[str]:
 
 
 def expand(word: str) -> list[str]:
-    """The names that a word with ranges stands for: "n[01-03,07]" is n01 n02 n03 n07."""
+    """Expand a word with ranges: "n[01-03,07]" is n01 n02 n03 n07."""
     if word.count("[") > MOST_RANGES or len(word) > MOST:
         raise UsageError(f"{printable(word[:40])!r} ... is too long, or has too many ranges.")
     match = re.search(r"\[([0-9,/-]+)\]", word)

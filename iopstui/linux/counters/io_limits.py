@@ -120,7 +120,7 @@ class IoLimits:
         self._own: tuple[_Group, ...] = ()
 
     def read(self) -> CgroupLimits:
-        """What holds now. Never fails: what can't be read limits nothing."""
+        """Read the current limits. Never fails: unreadable files count as no limit."""
         text = membership_text(self._roots)
         if text != self._text:
             self._text = text

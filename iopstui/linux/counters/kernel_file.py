@@ -17,7 +17,7 @@ class KernelFile:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def pieces(self) -> Iterator[bytes]:
-        """All of it now. Large proc files come in pieces: it is read to its end."""
+        """The current content. Large proc files come in pieces and are read to the end."""
         offset = 0
         while piece := os.pread(self._fd, CHUNK, offset):
             yield piece

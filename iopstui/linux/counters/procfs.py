@@ -74,7 +74,7 @@ def parse_stat_cpus(data: bytes) -> dict[int, CpuTimes]:
 
 
 def cpu_lines(data: bytes) -> bytes:
-    """What ``parse_stat_cpus`` looks at."""
+    """The lines that ``parse_stat_cpus`` needs."""
     # the cpu lines come first; the intr line behind them can be very long
     end = data.find(b"\nintr")
     return data if end < 0 else data[:end]

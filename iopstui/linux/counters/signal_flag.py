@@ -16,7 +16,7 @@ _over = False
 
 
 def interrupt() -> None:
-    """For a signal's handler: KeyboardInterrupt, now or at the end of what is shielded."""
+    """Signal handler: raise KeyboardInterrupt now, or at the end of a shielded section."""
     global _asked
     if _over:
         return
@@ -27,7 +27,7 @@ def interrupt() -> None:
 
 
 def no_more() -> None:
-    """From now on ``interrupt`` does nothing: what could be broken off is over."""
+    """Disable ``interrupt`` from now on: the interruptible work is over."""
     global _over
     _over = True
 

@@ -49,12 +49,12 @@ def read_array(disk: str) -> Array | None:
 
 
 def read_queue_depth(disk: str) -> int | None:
-    """How many commands a SCSI disk is given at once."""
+    """Maximum number of outstanding commands of a SCSI disk."""
     return read_count(f"{disk}/device/queue_depth") or None
 
 
 def read_errors(disk: str) -> tuple[int | None, int | None]:
-    """How many commands of a SCSI disk failed, and how many timed out (newer kernels)."""
+    """Numbers of failed and timed-out commands of a SCSI disk (the latter on newer kernels)."""
     return (
         parse_hex(read_text(f"{disk}/device/ioerr_cnt") or ""),
         parse_hex(read_text(f"{disk}/device/iotmo_cnt") or ""),

@@ -51,7 +51,7 @@ class IrqTable:
         self._names: dict[int, tuple[str, ...]] = {}
 
     def names(self, irq: int) -> tuple[str, ...]:
-        """The actions of an interrupt; empty if nobody has requested it."""
+        """The actions of an interrupt; empty if no driver has requested it."""
         if irq not in self._names:
             text = read_text(self._roots.sys / f"kernel/irq/{irq}/actions")
             listed = text.split(",") if text else self._from_proc.get(irq, ())

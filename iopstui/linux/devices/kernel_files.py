@@ -26,7 +26,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def kernel_file_system(place: Path | int) -> str:
-    """What kind of kernel file system a file (a path, or a descriptor) is on; "" for any other."""
+    """The kind of kernel file system below a file (path or descriptor); "" for any other."""
     answer = ctypes.create_string_buffer(512)
     if isinstance(place, int):
         failed = _libc.fstatfs(place, answer)
@@ -40,8 +40,7 @@ def kernel_file_system(place: Path | int) -> str:
 
 
 def keeps_all(directory: Path) -> str:
-    """The flag of a directory (chattr(1)) that keeps what was made in it from being removed, "a"
-    or "i"; "" if it has none or knows none."""
+    """The directory flag (chattr(1)) that prevents removing its files, "a" or "i"; "" if none."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -17,8 +17,7 @@ _STATUS64_BYTES = 232
 
 
 def read_backings(devices: Mapping[str, BlockDevice], roots: Roots) -> dict[str, Backing]:
-    """What every attached loop device is made of, as far as this user may ask or its file's name
-    says."""
+    """Backing of every attached loop device, as far as permissions or its file's name reveal it."""
     found = {}
     for device in devices.values():
         if device.backing_file:

@@ -143,7 +143,7 @@ def exported(exports: Iterable[Export], roots: Roots) -> Iterator[Writable]:
 
 
 def opened_by(pid: int, roots: Roots) -> Iterator[Writable]:
-    """What one process has open for writing."""
+    """Files that one process has open for writing."""
     process = roots.proc / str(pid)
     name = printable(read_text(process / "comm") or "?")
     for path, info in _opened(process, _Remote(process)):

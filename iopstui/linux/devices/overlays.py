@@ -50,8 +50,7 @@ class Overlays:
         return set(_existing((*self.names_below(path), *self.names_above(path))))
 
     def names_below(self, path: str, deep: int = _DEEP) -> Iterator[str]:
-        """What a file is called in the layers of the overlays it lies in, whether it exists there
-        or not."""
+        """Paths of a file in the layers of its overlays, whether it exists there or not."""
         for top, rest in _ancestors(path) if deep and self._by_mountpoint else ():
             for overlay in self._by_mountpoint.get(top, ()):
                 for layer in filter(os.path.isabs, overlay.layers):
@@ -60,7 +59,7 @@ class Overlays:
                     yield from self.names_below(name, deep - 1)
 
     def names_above(self, path: str, deep: int = _DEEP) -> Iterator[str]:
-        """What a file in a layer is called in the overlays that are made of it."""
+        """Paths of a layer's file in the overlays built on that layer."""
         for top, rest in _ancestors(path) if deep and self._by_layer else ():
             for overlay in self._by_layer.get(top, ()):
                 root = _bare(overlay.root)

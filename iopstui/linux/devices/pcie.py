@@ -39,8 +39,8 @@ def parse_width(text: str) -> int | None:
 
 
 def find_link(disk: Path, roots: Roots) -> LinkFiles | None:
-    """Of the nearest PCI device above ``disk`` (a real directory in sysfs) that tells of a link;
-    None if it doesn't say what its link could do."""
+    """The link of the nearest PCI device above ``disk`` (a real directory in sysfs) that reports
+    one; None if its maximum is unknown."""
     top = Path(os.path.realpath(roots.sys)) / "devices"
     for ancestor in disk.parents:
         if top not in ancestor.parents:
@@ -60,7 +60,7 @@ def _files(pci: Path) -> LinkFiles | None:
 
 
 def read_link(files: LinkFiles) -> Link | None:
-    """How the link works now; None unless all of it is told."""
+    """The current state of the link; None unless complete."""
     speed = parse_speed(read_text(files.speed) or "")
     width = parse_width(read_text(files.width) or "")
     if speed is None or width is None:

@@ -51,7 +51,7 @@ class Signatures:
 
 
 def read_signatures(path: str) -> Signatures:
-    """What the device or file at ``path`` carries. Only reads."""
+    """Detect the content of the device or file at ``path``. Only reads."""
     try:
         head, tail, size = _read_ends(path)
     except OSError as error:

@@ -64,7 +64,7 @@ _WRONG_KINDS = (
 def resolve_target(
     text: str | None, cwd: Path, roots: Roots, devices: Devices, *, to_read: bool = True
 ) -> Target:
-    """What ``text`` names; the directory ``cwd`` if it is None.
+    """Resolve the target ``text``; None means the directory ``cwd``.
 
     ``path`` of the answer is absolute with every symbolic link followed. A bare kernel name
     ("vda") that is no file in ``cwd`` means its node under /dev. Raises UsageError for what
@@ -104,8 +104,8 @@ def resolve_target(
 def resolve_targets(
     texts: Sequence[str], cwd: Path, roots: Roots, devices: Devices, *, to_read: bool = True
 ) -> Target:
-    """What all ``texts`` name as one target, of which every job uses each; of none and of one
-    as ``resolve_target``.
+    """Resolve all ``texts`` to one target that every job uses in full; none or one as in
+    ``resolve_target``.
 
     UsageError besides for what has no meaning together: different kinds, one thing named twice
     (by whatever path), one device that lies on another.

@@ -39,7 +39,7 @@ class Sensor:
 
 
 def parse_degrees(text: str) -> float | None:
-    """Degrees Celsius of a number of thousandths; None for what can't be a disk's."""
+    """Degrees Celsius from thousandths; None if implausible for a disk."""
     value = parse_int(text.strip())
     degrees = None if value is None else value / 1000
     return degrees if degrees is not None and _COLDEST <= degrees <= _HOTTEST else None

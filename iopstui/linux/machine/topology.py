@@ -25,8 +25,8 @@ ENOUGH_TICKS = 20
 
 
 def read_topology(roots: Roots) -> Topology:
-    """The machine's CPUs; what can't be read is left out. Costs a few ms on 256 CPUs: read it
-    when a session begins and when the set of CPUs has changed, not every second."""
+    """Read the machine's CPUs, without the unreadable parts. Costs a few ms on 256 CPUs: call it
+    when a session begins and when the set of CPUs changes, not every second."""
     system = roots.sys / "devices/system"
     possible = _cpus(system / "cpu/possible") or _numbered(system / "cpu", "cpu")
     online = _cpus(system / "cpu/online") or possible

@@ -62,7 +62,7 @@ class Program:
         self._jump(to, _GOTO, 0, 0, 0)
 
     def label(self, name: str) -> None:
-        """What follows is called ``name``: a place to jump to."""
+        """Define the label ``name`` here, a jump target."""
         self._labels[name] = len(self._rows)
 
     def wide(self, to: int, n: int) -> None:
@@ -76,7 +76,7 @@ class Program:
         self._add(0, 0, 0, 0, offset)
 
     def call(self, helper: int) -> None:
-        """r0 = what the helper returns; r1 to r5 are lost."""
+        """Call a helper: r0 = its result; r1 to r5 are lost."""
         self._add(_CALL, 0, 0, 0, helper)
 
     def add_atomic(self, address: int, register: int) -> None:
@@ -89,7 +89,7 @@ class Program:
         self._add(_EXIT)
 
     def code(self) -> bytes:
-        """All of it. KeyError for a label that isn't there."""
+        """The assembled program. Raises KeyError for an undefined label."""
         for at, name in self._jumps:
             self._rows[at][2] = self._labels[name] - at - 1
         return b"".join(_INSTRUCTION.pack(*row) for row in self._rows)

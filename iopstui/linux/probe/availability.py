@@ -43,7 +43,7 @@ def why_not(
 
 
 def locked_down(roots: Roots) -> bool:
-    """Whether the kernel is to keep what it holds to itself, from root as well."""
+    """Whether kernel lockdown hides kernel data even from root."""
     try:
         return "[confidentiality]" in (roots.sys / LOCKDOWN).read_text()
     except OSError:

@@ -33,7 +33,8 @@ _libc: ctypes.CDLL | None = None
 
 
 def call(command: int, attr: bytes) -> int:
-    """What the call returns; -1 where it fails, or where this machine's number isn't known."""
+    """Call bpf(2) and return its result; -1 if it fails or this machine's call number is
+    unknown."""
     global _libc
     number = NUMBERS.get(platform.machine())
     if number is None:

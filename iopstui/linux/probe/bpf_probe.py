@@ -91,7 +91,7 @@ class BpfProbe:
         self._uncounted = 0
 
     def take(self) -> ProbeSample | None:
-        """What has been counted so far; ``None`` once it is closed."""
+        """Read the counts so far; ``None`` once closed."""
         if self._memory is None or self._costs is None:
             return None
         began = time.thread_time()

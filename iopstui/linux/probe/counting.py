@@ -83,7 +83,7 @@ class CountMap:
 
 
 def kernel_of(data: bytes) -> KernelTypes:
-    """What the BTF says. ValueError or KeyError if this kernel's types are others."""
+    """Extract the needed types from BTF. ValueError or KeyError if this kernel's types differ."""
     try:
         return _kernel_of(Types(data, NAMES))
     except (struct.error, IndexError):

@@ -102,7 +102,7 @@ class ProbeProcess:
         return self._samples.pop() if self._samples else None
 
     def problem(self) -> str:
-        """Why there is nothing more to be expected of it; "" while all is well."""
+        """Why no more readings will come; "" while it works."""
         if self._problem or self._process is None:
             return self._problem
         code = self._process.poll()

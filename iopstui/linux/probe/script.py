@@ -51,7 +51,8 @@ class Region:
 
     @property
     def devs(self) -> tuple[int, ...]:
-        """The kernel's dev_t of what carries its requests (MKDEV of include/linux/kdev_t.h)."""
+        """The kernel's dev_t numbers of the devices that carry its requests (MKDEV of
+        include/linux/kdev_t.h)."""
         numbers = self.paths or ((self.major, self.minor),)
         return tuple(sorted(major << 20 | minor for major, minor in numbers))
 
@@ -59,7 +60,7 @@ class Region:
 def missing_features(
     parts: Sequence[str], regions: Sequence[Region], have: Tracepoints
 ) -> list[str]:
-    """What the script would need and this kernel doesn't have, in words."""
+    """Features that the script needs and this kernel lacks, in words."""
     wanted: list[str] = []
     if any(not region.bios for region in regions):
         wanted += REQUESTS

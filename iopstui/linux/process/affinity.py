@@ -33,7 +33,7 @@ def pin(cpus: Collection[int]) -> None:
 
 @contextlib.contextmanager
 def unpinned() -> Iterator[None]:
-    """What this thread starts meanwhile may run on every CPU that iopstui was given."""
+    """Let threads and processes started meanwhile use every CPU that iopstui was given."""
     own = os.sched_getaffinity(0)
     os.sched_setaffinity(0, allowed())
     try:

@@ -40,7 +40,7 @@ def state(pid: int) -> str:
 
 
 def written_bytes(pid: int) -> int | None:
-    """What it has given to write(2) and the like so far (wchar); ``None`` if that can't be told."""
+    """Bytes passed to write(2) and similar calls so far (wchar); ``None`` if unknown."""
     try:
         with open(f"/proc/{pid}/io") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("wchar"))
@@ -49,8 +49,8 @@ def written_bytes(pid: int) -> int | None:
 
 
 def stored_bytes(pid: int) -> int | None:
-    """What it has caused to be sent to a device so far, past the page cache or into it
-    (write_bytes, proc_pid_io(5)); ``None`` if that can't be told."""
+    """Bytes it caused to be sent to a device so far, through the page cache or not (write_bytes,
+    proc_pid_io(5)); ``None`` if unknown."""
     try:
         with open(f"/proc/{pid}/io") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("write_bytes"))

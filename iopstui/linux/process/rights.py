@@ -11,8 +11,8 @@ NO_RIGHT = (errno.EACCES, errno.EPERM)
 
 
 def why_closed(path: str) -> OSError | None:
-    """Open a device for reading and close it again; the error, if there is one. The mode
-    bits are not asked: a container's device rules refuse what they allow, to root too."""
+    """Open a device for reading and close it again; return the error, if any. Ignores the mode
+    bits: a container's device rules refuse even root what these allow."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError as error:
@@ -21,7 +21,7 @@ def why_closed(path: str) -> OSError | None:
 
 
 def how_to_open(path: str) -> str:
-    """How this user can get the missing right: a command where there is one."""
+    """Explain how this user can get the missing permission, with a command if there is one."""
     import shlex
 
     shown = printable(shlex.quote(path))

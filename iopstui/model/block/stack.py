@@ -61,14 +61,14 @@ class Stack:
         return self._loops.get(name, [])
 
     def on(self, name: str) -> tuple[str, ...]:
-        """What lies on it directly: partitions, holders, loop devices."""
+        """Devices directly on top: partitions, holders, loop devices."""
         device = self.devices.get(name)
         if device is None:
             return ()
         return (*device.partitions, *device.holders, *self.loops_on(name))
 
     def under(self, name: str) -> tuple[str, ...]:
-        """What it lies on directly: a partition's disk, slaves, what a loop device is made of."""
+        """Devices directly below: a partition's disk, slaves, a loop device's backing."""
         device = self.devices.get(name)
         if device is None:
             return ()

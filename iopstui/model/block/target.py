@@ -91,7 +91,7 @@ class Target(TargetPath):
 
     @property
     def stacks(self) -> dict[str, tuple[str, ...]]:
-        """What lies below each device of ``on``, nearest first."""
+        """Devices below each device of ``on``, nearest first."""
         found: dict[str, tuple[str, ...]] = {}
         for place in self.places:
             found |= {name: below for name, below in _stacks(place) if name not in found}
@@ -128,7 +128,7 @@ class Target(TargetPath):
 
     @property
     def name(self) -> str:
-        """What the figures are of, in a word: the device, or the sum of how many."""
+        """A short name for the measured devices: the device, or the sum of how many."""
         on = self.on
         if len(on) > 1:
             return f"{len(on)} devices"

@@ -47,7 +47,7 @@ RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec")
 
 
 def with_side_effects(names: Iterable[str]) -> frozenset[str]:
-    """``names`` and what the kernel sets anew when they are changed."""
+    """``names`` and the tunables that the kernel resets when these change."""
     found = frozenset(names)
     return found | frozenset(RESET_BY_SCHEDULER) if "scheduler" in found else found
 
@@ -103,7 +103,7 @@ class TunableRequest:
 
 
 def parse_tunable(text: str) -> TunableRequest:
-    """NAME=VALUE or NAME=VALUE@SECONDS. UsageError says what is wrong with it.
+    """Parse NAME=VALUE or NAME=VALUE@SECONDS. Raises UsageError if invalid.
 
     Only what no device could take is refused here; the rest is the kernel's to say.
     """

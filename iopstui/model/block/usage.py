@@ -30,7 +30,7 @@ def stacked_on(name: str, devices: Devices, backings: Backings | None = None) ->
 
 
 def describe(device: BlockDevice) -> str:
-    """A stacked device's name with what it is: "dm-0 (LVM vg-root)", "md0 (raid1)"."""
+    """Name and kind of a stacked device: "dm-0 (LVM vg-root)", "md0 (raid1)"."""
     words = " ".join(word for word in (device.layer, device.dm_name) if word)
     return printable(f"{device.name} ({words})" if words else device.name)
 

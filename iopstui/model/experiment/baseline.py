@@ -41,7 +41,7 @@ class Spread:
     above: float | None = None
 
     def distances(self, confidence: float) -> tuple[float, float]:
-        """How far the lower and the upper limit are away, as natural logarithms."""
+        """Distances to the lower and upper limit, as natural logarithms."""
         half = t_quantile(0.5 + confidence / 2, self.freedom) * self.error
         if self.below is None or self.above is None:
             return half, half

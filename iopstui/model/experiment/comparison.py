@@ -85,7 +85,7 @@ class FigureComparison:
 
     @property
     def better(self) -> bool | None:
-        """Whether the second is better; ``None`` if that can't be said."""
+        """Whether the second variant is better; ``None`` if undecided."""
         if not self.shown or self.difference is None or self.metric.better == NEITHER:
             return None
         return (self.difference.mean > 0) == (self.metric.better == HIGHER)
@@ -172,7 +172,7 @@ class CpuShift:
 
     @property
     def moved_by(self) -> float:
-        """How far its share of the completions differs."""
+        """Difference of its share of the completions."""
         return abs(self.completions[1] - self.completions[0])
 
 

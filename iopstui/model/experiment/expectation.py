@@ -73,7 +73,7 @@ class Expectation:
     base: BaselineFigure | None = None
 
     def against(self, base: BaselineFigure) -> Expectation:
-        """The same, held against this figure."""
+        """The same expectation, relative to this figure."""
         return replace(self, base=base, required=(self.part or 0.0) * base.value)
 
     @property
@@ -85,7 +85,7 @@ class Expectation:
 
     @property
     def limit(self) -> float:
-        """What is still accepted."""
+        """The worst value that is still accepted."""
         return self.required * (1 + (-self.tolerance if self.op == ">=" else self.tolerance))
 
     def met_by(self, value: float) -> bool:

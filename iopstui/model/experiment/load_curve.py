@@ -28,7 +28,7 @@ class MeasuredPoint(Protocol):
 
     @property
     def job(self) -> str:
-        """What was run."""
+        """The job of this point."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class MeasuredPoint(Protocol):
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """What came of the expectations."""
+        """Outcomes of the expectations."""
         ...
 
 
@@ -113,7 +113,7 @@ def load_axis(plan: Plan) -> Axis | None:
 
 
 def drawn_axis(plan: Plan) -> Axis:
-    """What curves are drawn along: the load, else the first axis, else the jobs."""
+    """The horizontal axis of the curves: the load, else the first axis, else the jobs."""
     if not plan.axes:
         return Axis(JOB, "job", plan.jobs)
     return load_axis(plan) or plan.axes[0]
@@ -216,7 +216,7 @@ def within_text(within: tuple[float, float] | None, show: Callable[[float], str]
 
 
 def little_lines(points: Sequence[MeasuredPoint]) -> Iterator[str]:
-    """Whether N = X * R held, and why not where it did not."""
+    """Lines that say whether N = X * R holds, and if not, why."""
     known = [event for event in points if event.little.holds is not None]
     if not known:
         return
@@ -240,7 +240,7 @@ class FailedPoint(Protocol):
 
     @property
     def job(self) -> str:
-        """What was run."""
+        """The job of this point."""
         ...
 
     @property
@@ -269,7 +269,7 @@ def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
 
 
 def conclusions(points: Sequence[MeasuredPoint], curves: Sequence[LoadCurve[One]]) -> list[str]:
-    """What the whole sweep says, in sentences; ``points`` as ``points_of`` gives them."""
+    """Conclusions from the whole sweep, in sentences; ``points`` as ``points_of`` returns them."""
     lines = [text for text in map(curve_text, curves) if text]
     lines += little_lines(points)
     unsteady = [f"#{event.index + 1}" for event in points if event.point.steady is False]

@@ -120,12 +120,12 @@ class Plan:
 
     @property
     def unit(self) -> str:
-        """What it is made of: a "run" of a comparison, a "point" of a sweep."""
+        """The name of one run: "run" in a comparison, "point" in a sweep."""
         return "run" if self.variants else "point"
 
     @property
     def points(self) -> int:
-        """How many runs it takes."""
+        """Number of runs."""
         if self.variants:
             return len(self.variants) * self.repeats
         count = len(self.jobs)
@@ -135,11 +135,11 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """How long fio runs in all, without starting it and laying out files."""
+        """Total running time of fio, without its startup and layout of files."""
         return self.points * (self.settle + self.measure)
 
     def key(self, *more: object) -> str:
-        """Names this plan (and what else it depends on): equal keys mean the same experiment."""
+        """A key of this plan and its dependencies: equal keys mean the same experiment."""
         import hashlib
 
         text = json.dumps([asdict(self), *more], sort_keys=True, default=str)
@@ -201,7 +201,7 @@ def letter(number: int) -> str:
 
 
 def kind_of(name: str) -> str:
-    """What a name sets. Any name that is nothing else is taken as a fio option."""
+    """The kind of a setting by its name. An unknown name is taken as a fio option."""
     if name in TUNABLES or irq_of(name) is not None:
         return KNOB
     return {"size": SIZE, "bind": BIND, "job": JOB}.get(name, OPTION)

@@ -33,7 +33,7 @@ def in_order(plan: Plan) -> list[PlannedPoint]:
 
 
 def key_of(step: PlannedPoint) -> Key:
-    """What tells a point from the others."""
+    """A key that distinguishes the point from the others."""
     return step.job, tuple((one.name, one.value) for one in step.settings)
 
 
@@ -110,7 +110,7 @@ def _by_key(each: Sequence[Mapping[Name, float]]) -> dict[Name, float]:
 
 
 def little_of(point: Point, runs: Sequence[LittlesLaw]) -> LittlesLaw:
-    """Little's law on the mean of several runs; why it does not hold is what one of them said."""
+    """Little's law on the mean of several runs; the reason for a failure comes from one of them."""
     asked, seen = runs[0].asked, point.in_flight
     if asked is None or seen is None:
         return replace(runs[0], seen=seen)

@@ -30,8 +30,8 @@ Runs = Sequence[Mapping[int, Point]]
 
 
 def planned_sensitivity(plan: Plan, spread: float | None) -> str:
-    """What the planned repeats can detect. ``spread`` is the noise from run to run as the user
-    knows it (0.03: 3 %); ``None``: ASSUMED."""
+    """Describe the difference that the planned repeats can detect. ``spread`` is the run-to-run
+    noise as the user knows it (0.03: 3 %); ``None``: ASSUMED."""
     noise = f"{_percent(ASSUMED if spread is None else spread)} noise"
     if spread is None:
         noise += f" (estimate, updated after repeat {KNOWN_FROM})"
@@ -47,8 +47,8 @@ def sensitivity_so_far(plan: Plan, runs: Runs) -> str:
 
 
 def final_sensitivity(plan: Plan, runs: Runs, repeats: int) -> str:
-    """What ``repeats`` could have detected, and how many would detect more; "" where it is not
-    known."""
+    """Describe the difference that ``repeats`` could detect, and the repeats for a smaller one;
+    "" if unknown."""
     spread = measured_noise(runs, plan.figure)
     if spread is None:
         return ""

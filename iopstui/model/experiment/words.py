@@ -87,8 +87,8 @@ class ComparisonResults:
 def verdict(
     plan: Plan, number: int, tested: Sequence[FigureComparison], runs: int, went: bool = False
 ) -> str:
-    """How one variant compares with the first, in one sentence. ``went``: completions are shown
-    to run elsewhere, whether or not a figure differs."""
+    """Compare one variant with the first, in one sentence. ``went``: completions are shown to
+    run elsewhere, whether or not a figure differs."""
     name = f"{letter(number)} ({plan.variants[number].label}) against "
     name += f"{letter(0)} ({plan.variants[0].label}): "
     primary = primary_of(tested)
@@ -156,7 +156,8 @@ def _signed(value: float) -> str:
 
 
 def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
-    """Which CPU pays, and where completions went, in words; only what is shown and matters."""
+    """Describe whose CPU load changes and where completions move; only significant, relevant
+    changes."""
     differing = [s for s in shifts if s.shown and abs(s.load[1] - s.load[0]) >= 1]
     for words, others, more in (
         ("pays", "pay too", True),
@@ -177,7 +178,7 @@ def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
 
 
 def gone(shifts: Sequence[CpuShift]) -> list[CpuShift]:
-    """The CPUs whose share of the completions is shown to differ by what matters."""
+    """CPUs whose share of the completions differs, significantly and by a relevant amount."""
     return [shift for shift in shifts if shift.moved and shift.moved_by >= MOVED]
 
 

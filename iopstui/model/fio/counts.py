@@ -22,7 +22,7 @@ def active(job: JobStatus) -> bool:
 
 
 def longest_runtime(job: JobStatus) -> int:
-    """How long a row has run, in ms: the longest of its directions."""
+    """Running time of a row in ms: the longest of its directions."""
     return max([one.runtime_ms for one in job.directions.values()], default=0)
 
 

@@ -59,7 +59,7 @@ def paired(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[
 
 
 def repeats(status: FioStatus, before: FioStatus) -> bool:
-    """True if fio says again what it said ``before``: only clocks went on."""
+    """True if fio repeats the figures of ``before``: only clocks advanced."""
     return [_counters(job) for job in status.jobs] == [_counters(job) for job in before.jobs]
 
 

@@ -36,7 +36,7 @@ class LogName:
 
 
 def log_name(name: str) -> LogName | None:
-    """What a file's name says; ``None`` if it is not that of a log."""
+    """Parse a log's file name; ``None`` if it is not one."""
     match = _NAME.fullmatch(name)
     return LogName(match[1], match[2], int(match[3] or 0)) if match else None
 

@@ -18,7 +18,7 @@ from iopstui.model.lesson.section import Section, known_names
 
 
 def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
-    """Formulas name what there is, and what has been measured when they are asked."""
+    """Check that formulas use existing names, and figures that are measured by then."""
     every = {run.name for run in lesson.runs}
     done: set[str] = set()
     lets: set[str] = set()

@@ -147,7 +147,7 @@ def _fio_unit(path: list[str]) -> str:
 
 
 def asked_figures(shape: JobShape) -> Figures:
-    """What a run asks for."""
+    """The figures that a run requests."""
     return {
         "asked": None if shape.in_flight is None else float(shape.in_flight),
         "iodepth": None if shape.iodepth is None else float(shape.iodepth),
@@ -157,7 +157,7 @@ def asked_figures(shape: JobShape) -> Figures:
 
 
 def run_figures(point: Point, document: Mapping[str, Any], own_cpus: frozenset[int]) -> Figures:
-    """What a run measured. ``document`` is fio's final one ({}: not known)."""
+    """The measured figures of a run. ``document`` is fio's final one ({}: unknown)."""
     found: Figures = {name: one.read(point) for name, one in RUN.items() if one.read is not None}
     if own_cpus and point.completions:
         found["on_own"] = sum(point.completions.get(cpu, 0.0) for cpu in own_cpus)

@@ -36,7 +36,7 @@ class Page:
 
     @property
     def header(self) -> str:
-        """What stands at the head of its section."""
+        """The header of its section."""
         return f"{self.kind}: {self.name}"
 
 
@@ -137,7 +137,7 @@ class Lesson:
 
     @property
     def seconds(self) -> float:
-        """How long fio runs in all, should every run be made."""
+        """Total running time of fio if every run is made."""
         return sum(run.settle + run.seconds for run in self.runs)
 
     def needed(self, names: Iterable[str]) -> frozenset[str]:

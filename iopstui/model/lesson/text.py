@@ -125,7 +125,7 @@ def _slot(text: str) -> Slot:
 
 
 def parse_paragraphs(text: str) -> tuple[Paragraph, ...]:
-    """Parse paragraphs. FormulaError names what is wrong."""
+    """Parse paragraphs. Raises FormulaError for a mistake."""
     found: list[Paragraph] = []
     for block in re.split(r"\n[ \t]*\n", text.strip()):
         if block.strip():

@@ -90,7 +90,7 @@ class CpuFrames(Later[int, CpuFrame]):
         return found
 
     def between(self) -> CpuInterval | None:
-        """What they are made of; ``None`` once they are."""
+        """The data they are built from; ``None`` once built."""
         return self._between
 
     def __iter__(self) -> Iterator[int]:
@@ -107,7 +107,7 @@ def _between(cpus: Mapping[int, CpuFrame]) -> CpuInterval | None:
 
 
 def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
-    """What each CPU worked, in percent: all but idle and iowait, of those that tell."""
+    """Busy time of each CPU in percent: all but idle and iowait, where reported."""
     between = _between(cpus)
     if between is not None:
         return between.busy()

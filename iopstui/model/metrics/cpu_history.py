@@ -33,7 +33,7 @@ class CpuHistory:
         return self._samples[-1].end if self._samples else None
 
     def copy(self) -> CpuHistory:
-        """What is kept now; what is added later is not in it."""
+        """A copy of the current history, unaffected by later additions."""
         other = CpuHistory()
         other._samples = self._samples.copy()
         return other

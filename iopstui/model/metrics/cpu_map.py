@@ -172,8 +172,8 @@ class GridRow:
     words: str
 
     def level(self, cpu: int, steps: int) -> int | None:
-        """How full the cell is, 0 to ``steps``; 0 only for exactly nothing, so that a little is
-        never drawn as none. ``None`` where nothing was measured."""
+        """Fill level of the cell, 0 to ``steps``; 0 only for exactly zero, so that small values
+        stay visible. ``None`` if not measured."""
         value = self.values.get(cpu)
         if value is None:
             return None

@@ -129,14 +129,14 @@ class Meter:
         return value
 
     def join(self, other: Meter) -> None:
-        """Add what another one of the same figure has counted."""
+        """Add the counts of another meter of the same figure."""
         self._sum += other._sum
         self._weight += other._weight
         self._bins = histogram.merge((self._bins, other._bins))
         self._max = max(self._max or 0, other._max or 0) or None
 
     def follow(self, later: Meter) -> None:
-        """Add what another one of the same figure has counted in the frames that follow."""
+        """Add the counts of another meter of the same figure over the following frames."""
         # an idle end counts only where there is nothing else
         if not (later._idle and self._weight):
             self.join(later)

@@ -124,7 +124,7 @@ class History:
         return self._raw.ends[-1] if len(self._raw) else None
 
     def copy(self) -> History:
-        """What is kept now; what is added later is not in it."""
+        """A copy of the current history, unaffected by later additions."""
         return deepcopy(self)
 
     def add(self, t: float, seconds: float, values: Mapping[str, float | None]) -> None:

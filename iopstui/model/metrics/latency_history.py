@@ -120,7 +120,7 @@ class LatencyHistory:
         return self._raw.ends[-1] if self._raw.ends else None
 
     def copy(self) -> LatencyHistory:
-        """What is kept now; what is added later is not in it."""
+        """A copy of the current history, unaffected by later additions."""
         other = copy(self)
         other._raw, other._folded = self._raw.copy(), self._folded.copy()
         other._fold, other._steps = dict(self._fold), dict(self._steps)

@@ -82,7 +82,7 @@ class IntervalFigures:
             self.bins.add(fio.total.bins)
 
     def join(self, later: IntervalFigures) -> None:
-        """Add what was measured in the intervals that follow."""
+        """Add the figures of the following intervals."""
         self.end = later.end or self.end
         self.fio_end = later.fio_end or self.fio_end
         self.fio.join(later.fio)
@@ -91,7 +91,7 @@ class IntervalFigures:
 
 
 def middle_of_frame(frame: Frame) -> float:
-    """The middle of what was measured: a frame counts to the stretch in which that is."""
+    """Middle of the measured time: the frame counts to the interval that contains it."""
     seconds = frame.fio.seconds if frame.fio is not None else frame.seconds
     return frame.t - (seconds or 0.0) / 2
 
@@ -129,7 +129,7 @@ class MarkIntervals:
         """Whether there was a mark at all."""
 
     def copy(self) -> MarkIntervals:
-        """As they are now; what is taken in later does not change them."""
+        """A copy of the current intervals, unaffected by later additions."""
         return deepcopy(self)
 
     def mark(self, t: float, text: str) -> None:
@@ -153,7 +153,7 @@ class MarkIntervals:
         self._now = _OpenInterval(t, text)
 
     def frame(self, frame: Frame) -> None:
-        """One more interval; one that began before the mark says nothing of what is behind it."""
+        """Add a frame; one that began before the mark is not counted behind it."""
         if middle_of_frame(frame) >= self._now.start:
             self._now.measured.add(frame, self._devices)
 

@@ -128,8 +128,8 @@ def smallest(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> floa
 
 @lru_cache(maxsize=64)
 def repeats_for(difference: float, spread: float, alpha: float = 1 - CONFIDENCE) -> int | None:
-    """How many repeats find ``difference`` with the probability ``POWER``; ``None``: more than
-    MOST_REPEATS."""
+    """Number of repeats that detect ``difference`` with probability ``POWER``; ``None``: more
+    than MOST_REPEATS."""
     if power(difference, spread, MOST_REPEATS, alpha) < POWER:
         return None
     low, high = 1, MOST_REPEATS

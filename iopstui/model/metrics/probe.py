@@ -116,7 +116,7 @@ class ProbeInterval:
 
     @property
     def missed_ios(self) -> float:
-        """How many completions ``missed`` stands for."""
+        """Number of completions that ``missed`` stands for."""
         if self.missed is None or self.missed >= 100:
             return 0.0
         done = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
@@ -206,7 +206,7 @@ class ProbeTotal:
                     total[kind] = histogram.merge((total.get(kind, {}), bins))
 
     def join(self, later: ProbeTotal) -> None:
-        """Add what another one counted in the frames that follow."""
+        """Add the counts of another total over the following frames."""
         self.doubtful = self.doubtful or later.doubtful
         self.seconds += later.seconds
         self.missed += later.missed

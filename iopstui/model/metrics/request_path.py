@@ -84,7 +84,8 @@ class CompletionMatrix:
 
 
 def exchange(matrix: Matrix, topology: Topology, most: int = FEW_CPUS) -> CompletionMatrix:
-    """The matrix of single CPUs where they are at most ``most``, else of what they share."""
+    """The matrix of single CPUs if there are at most ``most``, otherwise of their caches or
+    nodes."""
     cpus = sorted({*matrix, *(cpu for row in matrix.values() for cpu in row)})
     if len(cpus) <= most:
         return _summed("CPU", [(str(cpu), (cpu,)) for cpu in cpus], matrix)

@@ -62,7 +62,7 @@ class RunRow:
 
     @property
     def what(self) -> str:
-        """What was changed, in a line; of the first run what it does."""
+        """The changes in one line; for the first run, a description."""
         if self.changed is None:
             return self.title or self.job
         return ", ".join(self.changed) or SAME
@@ -111,7 +111,7 @@ class RunFigures:
             meter.add(frame)
 
     def join(self, later: RunFigures) -> None:
-        """Add what was measured in the intervals that follow."""
+        """Add the figures of the following intervals."""
         if not later.measured:
             return
         self._seconds += later._seconds
@@ -181,7 +181,7 @@ class RunHistory:
         self._turned: dict[tuple[str, str], tuple[str, str]] = {}
 
     def copy(self) -> RunHistory:
-        """As it is now; what is taken in later does not change it."""
+        """A copy of the current runs, unaffected by later additions."""
         return deepcopy(self)
 
     def started(
@@ -290,7 +290,7 @@ class RunHistory:
 
 
 def percent_change(before: float | None, now: float | None) -> float | None:
-    """By how many percent ``now`` is more than ``before``; ``None`` where that can't be said."""
+    """Change from ``before`` to ``now`` in percent; ``None`` if undefined."""
     if before is None or now is None or before <= 0:
         return None
     return 100 * (now - before) / before

@@ -146,7 +146,7 @@ class FramesTotal:
                 self._by.setdefault(job.index, set()).add(job.counted_by)
 
     def join(self, later: FramesTotal) -> None:
-        """Add what another one counted in the frames that follow."""
+        """Add the counts of another total over the following frames."""
         self.frames += later.frames
         for total, grown in ((self._ios, later._ios), (self._bytes, later._bytes)):
             for index, count in grown.items():

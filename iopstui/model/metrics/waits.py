@@ -128,7 +128,8 @@ class JobLoad:
 
     @property
     def waiting_for_cpu(self) -> float:
-        """How many I/Os a job or a worker without a CPU holds up, as if none were in a device."""
+        """Number of I/Os that jobs or workers without a CPU hold up, assuming none is in a
+        device."""
         return (self.cpu_wait or 0.0) * self.ios + self.workers_wait
 
 

@@ -127,7 +127,7 @@ def most_written(todo: Sequence[Check], seconds: float) -> float:
 
 
 def credits_used(found: Promised, todo: Sequence[Check], kind: str, seconds: float) -> float:
-    """Tokens of a bucket that the checks take, above what the baseline refills meanwhile."""
+    """Bucket tokens that the checks use beyond those refilled at the baseline."""
     base = found.figure(kind, READ)
     if base is None or found.bucket(kind) is None:
         return 0.0

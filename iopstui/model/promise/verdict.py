@@ -90,7 +90,7 @@ def judge(check: Check, found: Measured, tolerance: float) -> tuple[Verdict, ...
 
 
 def untested(check: Check, why: str) -> tuple[Verdict, ...]:
-    """Rows of what was not measured."""
+    """Rows for figures that were not measured."""
     rows = [Verdict(check, False, check.promised, None, None, None, CANT_TELL, "", why)]
     if check.burst is not None:
         rows.append(replace(rows[0], burst=True, promised=check.burst))
@@ -128,7 +128,7 @@ def _missed(row: Verdict, check: Check, found: Measured, required: float) -> Ver
 
 
 def other_limit(check: Check, found: Measured) -> str:
-    """What else than the volume explains a low rate; "": nothing that was seen."""
+    """A reason other than the volume for a low rate; "": none seen."""
     full = max(found.job_cpu or 0.0, found.machine_cpu or 0.0) >= CPU_FULL
     for rule, name in _RULES.items():
         if rule in found.rules:

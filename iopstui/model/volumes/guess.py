@@ -45,7 +45,7 @@ class Guess:
 
 
 def guess(seen: Seen, classes: Iterable[VolumeClass]) -> Guess:
-    """What the disk seems to be; to be confirmed by the user."""
+    """Guess the volume class of the disk; the user must confirm it."""
     size = seen.size / _GIB if seen.size else None
     known = list(classes)
     model = seen.model.strip()

@@ -50,17 +50,17 @@ class Promised:
         return (self.iops if kind == IOPS else self.throughput)[direction]
 
     def burst(self, kind: str, direction: str) -> float | None:
-        """What a burst allows, where that is more than the baseline."""
+        """The rate in a burst, if higher than the baseline."""
         base = self.figure(kind, direction)
         found = self.burst_iops if kind == IOPS else self.burst_throughput
         return found if found is not None and base is not None and found > base else None
 
     def bucket(self, kind: str) -> Bucket | None:
-        """What a burst of this kind takes from."""
+        """The token bucket of this kind of burst."""
         return self.io_bucket if kind == IOPS else self.byte_bucket
 
     def limits(self, direction: str, block_size: int, burst: bool = False) -> list[Limit]:
-        """What bounds I/Os of this size, the tightest first."""
+        """Limits for I/Os of this size, the tightest first."""
         found = []
         iops, bandwidth = self.iops[direction], self.throughput[direction]
         if burst:
@@ -79,7 +79,7 @@ class Promised:
         return sorted(found, key=lambda one: one.rate)
 
     def instance_limit(self, burst: bool = False) -> InstanceLimit | None:
-        """What the instance allows; ``None`` without one."""
+        """The limit of the instance; ``None`` without one."""
         if self.instance is None:
             return None
         if self.cached and self.instance.cached is not None:

@@ -113,7 +113,7 @@ class WatchTotals:
                 total.add(disk, whole)
 
     def found(self, t: float, finding: Finding) -> None:
-        """A finding was said at second ``t``."""
+        """Record a finding reported at second ``t``."""
         since = t if finding.since is None else finding.since
         until = t if finding.until is None else finding.until
         said = self.findings.get(finding.rule)
@@ -124,7 +124,7 @@ class WatchTotals:
             self.findings[finding.rule] = FindingCount(finding.text, since, until)
 
     def ceased(self, rule: str, since: float, until: float) -> None:
-        """What was found has ceased: it held from ``since`` to ``until``."""
+        """Record that a finding has ceased: it was true from ``since`` to ``until``."""
         said = self.findings.get(rule)
         if said is not None:
             said.until = max(said.until, until)
@@ -137,5 +137,5 @@ class WatchTotals:
         self.fired[text] = self.fired.get(text, 0) + 1
 
     def missing_s(self, name: str) -> float:
-        """How long this disk was not measured though the watch went on."""
+        """Seconds of the watch in which this disk was not measured."""
         return max(0.0, self.watched_s - self.disks[name].seconds)

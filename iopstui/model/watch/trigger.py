@@ -101,7 +101,7 @@ class TriggerWatch:
         self._fired = False
 
     def feed(self, frame: Frame) -> TriggerFired | None:
-        """Take one frame; what it fires."""
+        """Process one frame; return a firing, if any."""
         trigger = self.trigger
         value = Meter(trigger.path).add(frame)
         if value is None or not frame.seconds or not trigger.beyond(value):

@@ -127,7 +127,7 @@ class CompareTable:
         """Nothing: a comparison ends with the first run that fails."""
 
     def end(self, results: ComparisonResults) -> None:
-        """Write what differs."""
+        """Write the differences."""
         if results.complete >= results.least:
             for number, tested in enumerate(results.tested, 1):
                 self._rows(difference_columns(number), tested)
@@ -174,7 +174,7 @@ class CompareJson:
         """Nothing: a comparison ends with the first run that fails."""
 
     def end(self, results: ComparisonResults) -> None:
-        """Write what differs."""
+        """Write the differences."""
         for number, tested in enumerate(results.tested, 1):
             for one in tested:
                 self._lines.write("difference", difference_object(number, one))

@@ -36,7 +36,7 @@ class ProgressReporter:
         self._what = "point"
 
     def handle(self, event: Event) -> None:
-        """Show what this event says."""
+        """Show this event."""
         match event:
             case ExperimentStarted():
                 self._what = event.plan.unit

@@ -101,7 +101,7 @@ class SweepTable:
         self._print(text)
 
     def end(self, results: SweepResults) -> None:
-        """Write what the whole sweep says."""
+        """Write the conclusions of the whole sweep."""
         if self._plan.repeats > 1:
             self._print("")
             for line in mean_rows(self._plan, results.points):
@@ -190,7 +190,7 @@ class SweepJson:
         self._lines.write(found.pop("event"), found)
 
     def end(self, results: SweepResults) -> None:
-        """Write what the whole sweep says."""
+        """Write the conclusions of the whole sweep."""
         if self._plan.repeats > 1:
             for one in results.points:
                 self._lines.write("point_mean", mean_object(one))

@@ -54,7 +54,7 @@ class Listener:
         return f"http://{LOOPBACK}:{self._server.server_port}{PATH}"
 
     def close(self) -> None:
-        """Serve no more, whoever is asking."""
+        """Stop serving, also during a request."""
         self._server.hang_up()
         self._server.shutdown()
         self._server.server_close()

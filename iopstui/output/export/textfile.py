@@ -75,7 +75,7 @@ class Textfile:
                              "Choose another file, or remove it.")  # fmt: skip
 
     def write(self, text: str) -> None:
-        """Put ``text`` in the place of what is there. OSError; then what was there still is."""
+        """Replace the content with ``text``. On OSError the old content remains."""
         with contextlib.suppress(FileNotFoundError):  # of one that was killed with our number
             os.unlink(self._new, dir_fd=self._directory)
         fd = os.open(self._new, _FILE | os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE,

@@ -49,7 +49,7 @@ def line_rows(stream: BinaryIO, label: str, say: Say) -> Iterator[Labelled]:
 
 
 def parsed(line: bytes) -> Object | None:
-    """The object in a line, behind what a launcher put before it; ``None`` if there is none."""
+    """The object in a line, after any prefix of a launcher; ``None`` if there is none."""
     start = line.find(b"{")
     if start < 0:
         return None

@@ -43,7 +43,7 @@ def second_object(second: MergedSecond, label: str) -> Object:
 
 
 def merged_object(merger: Merger, label: str) -> Object:
-    """What all hosts did from their beginning to their end, and whether it is all they did."""
+    """Totals of all hosts from start to end, and whether they are complete."""
     whole = merger.rated()
     found = certified(merger)
     slowest = whole.slowest

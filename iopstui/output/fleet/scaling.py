@@ -75,7 +75,7 @@ class ScalingTable:
         put(row_line(COLUMNS, figures(point, first)), self._out)
 
     def end(self, found: Scaling) -> None:
-        """Print what the points say together."""
+        """Print the conclusions from all points."""
         put("", self._out)
         for words in found.words():
             for line in textwrap.wrap(words, WIDTH, subsequent_indent="  "):

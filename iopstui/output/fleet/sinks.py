@@ -79,7 +79,7 @@ class TotalLines:
         self._write(second_object(second, self._label))
 
     def end(self, merger: Merger) -> None:
-        """Write what all hosts did in all."""
+        """Write the totals of all hosts."""
         self._write(merged_object(merger, self._label))
         self._words.whole(merger, self._err)
 
@@ -128,7 +128,7 @@ class TotalTable:
         put(_fio_row(second) if fio else _kernel_row(second), self._out)
 
     def end(self, merger: Merger) -> None:
-        """Print what all hosts did in all."""
+        """Print the totals of all hosts."""
         self._words.whole(merger, self._out)
 
 

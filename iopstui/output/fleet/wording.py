@@ -50,14 +50,14 @@ def ends(second: MergedSecond) -> bool:
 
 
 def executed_text(within: float, wrong: float, who: str) -> str:
-    """How far apart hosts began at most (ms): by their clocks, and how wrong these can be."""
+    """Largest difference between the hosts' start times (ms), by their clocks, with its error."""
     most = math.ceil((within + wrong) * 10) / 10
     return (f"fio was executed within {most:.1f} ms on {who} ({within:.1f} ms apart by their "
             f"clocks, give or take {wrong:.2f} ms)")  # fmt: skip
 
 
 def ending(found: MergeCertificate) -> Iterator[str]:
-    """How the hosts ended, and whether their frames are all that fio counted."""
+    """Describe how the hosts ended, and whether their frames add up to fio's totals."""
     words = [f"{counted(found.hosts, 'host')}: {found.finished} finished"]
     for names, how in (
         (found.failed, "failed"), (found.interrupted, "interrupted"),
@@ -128,7 +128,7 @@ def _row(
 
 
 def outcome_text(text: str, found: Mapping[str, Outcome]) -> str:
-    """What came of an --expect: of the totals (""), or of each host, the worst first."""
+    """Outcome of an --expect: of the totals (""), or of each host, the worst first."""
     missed = sorted(name for name, one in found.items() if one.passed is False)
     unknown = sorted(name for name, one in found.items() if one.passed is None)
     verdict = "FAIL" if missed else "not measured" if unknown or not found else "PASS"

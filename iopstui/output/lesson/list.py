@@ -19,7 +19,7 @@ from iopstui.text import printable
 def list_lessons(
     lessons: Sequence[Lesson], target: Target, around: TargetFacts
 ) -> Iterator[str]:  # fmt: skip
-    """Every lesson with what it teaches, and what of it this target can show."""
+    """List every lesson with its subject and the parts that work on this target."""
     for lesson in lessons:
         yield f"{lesson.name}  {printable(lesson.title)}"
         yield from flowed(lesson.teaches, "    ")

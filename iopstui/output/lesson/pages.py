@@ -13,7 +13,7 @@ WIDTH = 80
 
 
 def head_lines(lesson: Lesson) -> list[str]:
-    """What a lesson is, before its first page."""
+    """Introduction of a lesson, before its first page."""
     return [
         *flowed(printable(lesson.title), ""),
         *flowed(f"Teaches: {printable(lesson.teaches)}", ""),

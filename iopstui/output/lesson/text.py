@@ -9,14 +9,14 @@ from iopstui.model.lesson.pages import QuestionPage
 
 
 def measured_line(point: Point) -> str:
-    """What one of its runs has measured."""
+    """Figures measured by one of its runs."""
     of = "the device's await" if point.latency_of == "await" else "mean latency"
     return (f"  measured: {number(point.iops)} IOPS, {of} "
             f"{latency(point.latency_ns)}, {point.seconds:.1f} s")  # fmt: skip
 
 
 def end_lines(run: LessonRun) -> list[str]:
-    """How many answers were right."""
+    """Number of correct answers."""
     asks = [step.name for step in run.lesson.steps if isinstance(step, QuestionPage)]
     verdicts = [v for v in map(run.verdict, asks) if v is not None]
     given = [v for v in verdicts if v.chosen]

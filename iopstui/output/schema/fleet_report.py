@@ -27,7 +27,7 @@ BINS = {"bins": keyed(WHOLE)}
 
 
 def fleet_report_schema(strict: bool) -> Schema:
-    """All of it. Rates are per second, sizes in bytes, latencies in ns."""
+    """The whole schema. Rates are per second, sizes in bytes, latencies in ns."""
     fio = or_null(_fio(strict))
     count = {"ios": WHOLE, "bytes": WHOLE, "fio_ios": or_null(WHOLE), "fio_bytes": or_null(WHOLE),
              "verdict": or_null(TEXT)}  # fmt: skip

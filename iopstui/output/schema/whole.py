@@ -28,7 +28,7 @@ DOCUMENT = "document."
 
 
 def schema(strict: bool = False) -> Schema:
-    """All of it. ``strict``: further keys are a mistake."""
+    """The whole schema. ``strict``: unknown keys are an error."""
     lines = line_schemas(strict)
     return {
         "$schema": DRAFT,

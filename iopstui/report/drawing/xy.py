@@ -57,7 +57,7 @@ class Axis:
 
 
 def places(names: Sequence[str]) -> Axis:
-    """Values that are only names, side by side: the n-th stands at n."""
+    """Place values that are only names side by side: the n-th at n."""
     return Axis(-0.4, len(names) - 0.6, [(n, name) for n, name in enumerate(names)])
 
 

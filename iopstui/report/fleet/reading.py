@@ -23,7 +23,7 @@ Object = dict[str, Any]
 
 
 class Names:
-    """What hosts are called in a report: by their names, or by numbers if it is redacted."""
+    """Names of hosts in a report: their own, or numbers if it is redacted."""
 
     def __init__(self, redact: bool) -> None:
         self._redact = redact

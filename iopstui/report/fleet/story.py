@@ -56,7 +56,7 @@ class FleetHeat:
 
     @property
     def columns(self) -> int:
-        """How many there are."""
+        """Number of columns."""
         return max((column for column, _ in self.cells), default=-1) + 1
 
     def add(self, place: int, histograms: Iterable[Mapping[int, int]]) -> None:

@@ -47,7 +47,7 @@ def facts(story: FleetStory) -> Iterator[tuple[str, str]]:
 
 
 def endings(story: FleetStory) -> Iterator[str]:
-    """How the hosts ended, and whether the sums are fio's."""
+    """Describe how the hosts ended, and whether the sums match fio's."""
     found = story.certified
     named = replace(found)
     for kind in ("failed", "interrupted", "lost", "differs", "unchecked", "ramp"):
@@ -78,7 +78,7 @@ def whole_rows(story: FleetStory) -> Iterator[Row]:
 
 
 def whole_title(story: FleetStory) -> str:
-    """What ``whole_rows`` are of."""
+    """The title of ``whole_rows``."""
     return f"All I/Os of all hosts{', of all runs together' if story.several else ''}"
 
 

@@ -43,7 +43,7 @@ def block(text: str) -> str:
 
 
 def heading(story: Story) -> str:
-    """What was measured, in a line."""
+    """A one-line description of the measurement."""
     target = printable(story.header.target.path)
     jobs = dict.fromkeys(printable(run.name) for run in story.runs)
     return f"{', '.join(jobs) or 'no job'} on {target}"
@@ -194,7 +194,7 @@ def wait_table(story: Story) -> tuple[Row, list[Row]]:
 
 
 def probe_rows(run: Run) -> Iterator[Row]:
-    """What the probe counted in a run, by direction: the device's own times, and the waiting."""
+    """The probe's counts for a run, by direction: device times and waiting times."""
     for kind, device, waiting in run.probed.parts():
         yield (
             str(run.step), kind, str(device.ios), units.latency(device.mean_ns),
@@ -303,7 +303,7 @@ def reconciled(run: Run) -> str:
 
 
 def ending(run: Run) -> str:
-    """How the run ended, if not normally."""
+    """How the run ended, if abnormally."""
     finished = run.finished
     if finished is None:
         return ""
@@ -331,7 +331,7 @@ def name_of(run: Run) -> str:
 
 
 def job_file_title(story: Story) -> str:
-    """What the job file is that a report shows."""
+    """The title of the job file in a report."""
     return ("Job file made from the options in fio's JSON" if story.foreign
             else "The job file")  # fmt: skip
 

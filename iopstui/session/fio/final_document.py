@@ -16,7 +16,7 @@ from iopstui.session.fio.fio_run import HOLD_S, NewDocument
 
 
 def is_repeated(status: FioStatus, before: FioStatus) -> bool:
-    """True if fio repeats at once what it said ``before``."""
+    """True if fio immediately repeats the document ``before``."""
     return status.timestamp_ms - before.timestamp_ms < HOLD_S * 1000 and repeats(status, before)
 
 

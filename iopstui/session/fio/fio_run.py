@@ -217,7 +217,7 @@ class FioRun:
 
     @property
     def fds(self) -> tuple[int, ...]:
-        """What to wait on beside a timeout."""
+        """Descriptors to poll in addition to a timeout."""
         return self._process.wake_fds if self._process else ()
 
     @property
@@ -227,7 +227,7 @@ class FioRun:
 
     @property
     def pid(self) -> int | None:
-        """fio's main process, once the guard has said so."""
+        """PID of fio's main process, once the guard has reported it."""
         return self._process.pid if self._process else None
 
     def guard_busy_s(self) -> float | None:
@@ -249,7 +249,7 @@ class FioRun:
         return self._threads.sample()
 
     def work(self) -> LayoutWork:
-        """What its processes have done so far."""
+        """Work done by its processes so far."""
         pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
         written = [written_bytes(pid) for pid in pids]
         known = [one for one in written if one is not None]
@@ -280,7 +280,7 @@ class FioRun:
                 self._process.alive()
 
     def go(self, at_ns: int) -> None:
-        """Start the fio that is held, at this instant (ns of CLOCK_MONOTONIC)."""
+        """Start the waiting fio at this instant (ns of CLOCK_MONOTONIC)."""
         if self._process is not None:
             self._process.go(at_ns)
 
@@ -303,14 +303,14 @@ class FioRun:
                 self.stop()
 
     def watch_room(self) -> None:
-        """End the run, as a failed one, if its files grow beyond what was planned."""
+        """End the run as failed if its files grow beyond the planned size."""
         if self._process is not None and not self.failure:
             self.failure = self.prepared.overrun()
             if self.failure:
                 self.stop(hard=self.phase == LAYOUT)
 
     def poll(self) -> list[News]:
-        """What fio and its guard have said since the last call, in order."""
+        """Events of fio and its guard since the last call, in order."""
         if self._process is None:
             return []
         if self._cut_at is not None and time.monotonic() - self._cut_at > CUT_SHORT_WITHIN_S:

@@ -32,8 +32,8 @@ class SessionScratch:
         self._hanging: list[KeptScratch] = []
 
     def prepared(self, request: JobRequest, make: Make) -> Prepared:
-        """What ``make`` prepares for the request, on the files that are there if it needs the very
-        same ones. Raises what ``make`` raises."""
+        """Prepare the request with ``make``, reusing existing files if it needs exactly the same
+        ones. Raises the errors of ``make``."""
         if not self._places or request.scratch is not None:
             # those of an experiment need the room
             self.close()
@@ -66,7 +66,7 @@ class SessionScratch:
             self.close()
 
     def close(self) -> None:
-        """Remove what is kept. May be called twice."""
+        """Remove the kept files. May be called twice."""
         kept, self._kept = self._kept, None
         self._sizes = {}
         if kept is not None:

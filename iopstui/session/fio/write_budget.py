@@ -55,7 +55,8 @@ class WriteBudget:
         return at_most(layout, not job.read_only, run_seconds(job.text), self.most, bound)
 
     def beyond(self, counted: int) -> str:
-        """Why the run has to end: fio has ``counted`` more than was said. "" if it may go on."""
+        """Why the run has to end: fio ``counted`` more writes than announced. "" if it may go
+        on."""
         if self._bound is None or counted <= self._bound.most:
             return ""
         return (
@@ -117,7 +118,8 @@ class WriteBudget:
         )
 
     def end(self, written: int, layout: bool = False) -> None:
-        """The run is over and has written so many bytes; ``layout``: what is laid out once."""
+        """Record that the run is over and how many bytes it wrote; ``layout``: bytes laid out
+        once."""
         self._run = max(self._run, written)
         self.used += self._run
         self._largest = self._largest if layout else max(self._largest, self._run)
@@ -139,7 +141,7 @@ def _there(job: Prepared, path: str, devices: Mapping[str, BlockDevice]) -> int 
 
 
 def fio_wrote(status: FioStatus | None) -> int:
-    """What fio has counted as written, in bytes."""
+    """Bytes written according to fio."""
     if status is None:
         return 0
     return sum(job.directions["write"].io_bytes for job in status.jobs if "write" in job.directions)

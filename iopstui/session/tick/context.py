@@ -80,7 +80,7 @@ class Context:
             self.tell(one)
 
     def note(self, event: events.Event) -> None:
-        """Only record the event: somebody else sends it to the sink."""
+        """Only record the event; the caller sends it to the sink."""
         self.tape.event(event)
         for _ in self.verdicts.feed(event):
             pass

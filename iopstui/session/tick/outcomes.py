@@ -76,7 +76,7 @@ class OutcomeTracker:
         return self._until is not None and self._until.found is not None
 
     def feed(self, event: Event) -> Iterator[ExpectationChecked | SteadyState | Notice]:
-        """Take one event; what follows from it."""
+        """Process one event; return the events that follow from it."""
         match event:
             case ExperimentStarted() | ExperimentFinished():
                 self._elsewhere = isinstance(event, ExperimentStarted)

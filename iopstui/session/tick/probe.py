@@ -22,7 +22,7 @@ class ProbeBackend(Protocol):
         """The newest reading, once."""
 
     def problem(self) -> str:
-        """Why there is nothing more to be expected of it; "" while all is well."""
+        """Why no more readings will come; "" while it works."""
 
     def close(self) -> None:
         """End it; idempotent."""
@@ -156,6 +156,6 @@ class SessionProbe:
 
 
 def costs(parts: Sequence[str], by: str = BPFTRACE) -> str:
-    """What these parts cost, in words."""
+    """Cost of these parts, in words."""
     total = OWN_COST if by == OWN else sum(COSTS[part] for part in parts)
     return f"about {total:.1f} µs of CPU per I/O"

@@ -108,7 +108,7 @@ class Sampling:
         self.deadline_ns = reading.arrived_ns + int(self.interval_s * 1e9)
 
     def put_off(self, seconds: float) -> None:
-        """Stop ticking for now: nobody waits for a tick."""
+        """Stop ticking for now."""
         self.deadline_ns = self._context.clock.monotonic_ns() + int(seconds * 1e9)
 
     def wait_for_document(self, since_ns: int) -> None:

@@ -32,7 +32,7 @@ class IoSeries:
 
     @property
     def seconds(self) -> float:
-        """How long the intervals are together."""
+        """Total length of the intervals."""
         return sum(seconds for seconds, _ in self._intervals)
 
     def steadiness(self, round_s: float | None = None) -> Steadiness:
@@ -85,7 +85,7 @@ def steady_event(t: float, step: int, found: Steadiness) -> SteadyState:
 
 
 def steady_text(found: Steadiness) -> str:
-    """What the SNIA rule says of the run, and what that means."""
+    """Result of the SNIA rule for the run, with its meaning."""
     if found.steady is None:
         return f"Steady state: unknown, the run has fewer than {ROUNDS} whole intervals with I/O"
     text = (
