@@ -113,7 +113,7 @@ class Port:
         change(self._app, theme)
 
     def themes(self) -> tuple[tuple[str, ...], str]:
-        """The names of all themes, and that of the one in use."""
+        """The names of the themes that can be shown here, and the one that is shown."""
         return names_for(self._app), plain_name(self._app.theme)
 
     def pictures(self) -> Mapping[str, str]:
