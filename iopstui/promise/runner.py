@@ -189,6 +189,7 @@ class _Collector:
             point.iops, max(0.0, low + shift), high + shift, point.latency_ns,
             fast if self._latencies else None, slow if self._latencies else None, depth,
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
+            len(self._rates),
         )  # fmt: skip
 
 

@@ -12,6 +12,9 @@ from iopstui.model.volumes.promised import Limit
 
 PASS, FAIL, CANT_TELL = "PASS", "FAIL", "can't tell"
 BATCHES = 5
+FEWEST_SECONDS = 8
+"""With shorter batches the interval is too narrow: neighbouring seconds are alike."""
+TOO_SHORT = f"a FAIL needs at least {FEWEST_SECONDS} measured seconds (--measure 10)"
 CPU_FULL = 0.9
 UNQUEUED = 1.5
 """Up to this multiple of the latency of a single I/O nothing has queued."""
@@ -28,8 +31,8 @@ _RULES = {
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One run: I/Os per second with their 95 % interval, the mean latency (ns) with its own, how
-    busy the fio jobs (share of their CPUs) and the machine were, which findings held, and the
-    latency of a single I/O before (``None``: not measured)."""
+    busy the fio jobs (share of their CPUs) and the machine were, which findings held, the
+    latency of a single I/O before (``None``: not measured), and the seconds it rests on."""
 
     rate: float
     low: float
@@ -42,6 +45,7 @@ class Measured:
     machine_cpu: float | None = None
     rules: frozenset[str] = frozenset()
     single_ns: float | None = None
+    seconds: int = FEWEST_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +127,8 @@ def _missed(row: Verdict, check: Check, found: Measured, required: float) -> Ver
     other = other_limit(check, found)
     if other:
         return replace(row, result=CANT_TELL, binding=other, why="not the volume is the limit here")
+    if found.seconds < FEWEST_SECONDS:
+        return replace(row, result=CANT_TELL, why=TOO_SHORT)
     return replace(row, result=FAIL, binding="the volume", why="the queue was full, and nothing "
                    "on this machine was")  # fmt: skip
 
@@ -173,6 +179,8 @@ def _latency(check: Check, found: Measured, tolerance: float) -> Verdict:
     if low is None or low <= limit:
         why = "the interval includes what was promised; measure longer (--measure 60)"
         return replace(row, result=CANT_TELL, why=why)
+    if found.seconds < FEWEST_SECONDS:
+        return replace(row, result=CANT_TELL, why=TOO_SHORT)
     return replace(row, result=FAIL, binding="latency of the volume")
 
 

@@ -41,6 +41,13 @@ def at(rate: float, half: float = 0.01, **more: object) -> Measured:
     return replace(found, **more)  # type: ignore[arg-type]
 
 
+def test_a_short_run_fails_nobody() -> None:
+    latency = checks(promised(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
+    for check, found in ((PLAIN, at(4000)), (latency, at(4000, latency_ns=9e9, latency_low=8e9))):
+        assert one(check, found)[0] == FAIL
+        assert one(check, replace(found, seconds=7))[0] == CANT_TELL
+
+
 def one(check: Check, found: Measured, tolerance: float = SOFT) -> tuple[str, str]:
     row = judge(check, found, tolerance)[0]
     return row.result, row.binding
