@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import stat
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 
 from iopstui.errors import UsageError
 from iopstui.fio.shipped_files import shipped_directory
-from iopstui.linux.process.private import check_place
+from iopstui.linux.process.private import read_trusted
 from iopstui.model.volumes.schema import parse_provider
 from iopstui.model.volumes.volume import Instance, Provider, VolumeClass
 
@@ -109,7 +108,8 @@ def read_catalog(own: Path | None = None) -> Catalog:
 def load_provider(path: Path) -> tuple[Provider, list[str]]:
     """A file, and what is wrong with its entries. UsageError if it can't be read at all."""
     try:
-        text = _text(path)
+        # another user's file decides what a run as root writes and for how long
+        text = read_trusted(path, LARGEST, anyones=_is_shipped(path))
         data: dict[str, Any] = tomllib.loads(text)
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not used: it is not UTF-8.") from None
@@ -120,26 +120,6 @@ def load_provider(path: Path) -> tuple[Provider, list[str]]:
     return parse_provider(data, path.name.removesuffix(SUFFIX))
 
 
-def _text(path: Path) -> str:
-    """OSError also for what root may not trust."""
-    # not to wait for a pipe's writer
-    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-        info = os.fstat(file.fileno())
-        if not stat.S_ISREG(info.st_mode):
-            raise OSError("it is not a file")
-        if os.geteuid() == 0:
-            _check_for_root(path, info)
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise OSError(f"it is longer than {LARGEST >> 20} MiB")
-    return data.decode("utf-8-sig")
-
-
-def _check_for_root(path: Path, info: os.stat_result) -> None:
-    """Another user's file decides what a run as root writes and for how long."""
+def _is_shipped(path: Path) -> bool:
     shipped = shipped_directory("volumes", "file of volumes")
-    if path.parent.resolve() == shipped.resolve():
-        return
-    if info.st_uid != 0 or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError("root reads only files that root owns and nobody else can write")
-    check_place(path)
+    return path.parent.resolve() == shipped.resolve()

@@ -165,23 +165,9 @@ def read_config() -> Config:
 
 def _text(path: Path) -> str:
     """OSError also for what may not be trusted."""
-    from iopstui.linux.process.private import check_place
+    from iopstui.linux.process.private import read_trusted
 
-    # not to wait for a pipe's writer
-    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
-        info = os.fstat(file.fileno())
-        if not stat.S_ISREG(info.st_mode):
-            raise OSError("it is not a file")
-        if os.geteuid() == 0:
-            if info.st_uid != 0 or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise PermissionError(
-                    "root reads only files that root owns and nobody else can write"
-                )
-            check_place(path)
-        data = file.read(MOST + 1)
-    if len(data) > MOST:
-        raise OSError(f"it is longer than {MOST >> 10} KiB")
-    return data.decode("utf-8-sig")
+    return read_trusted(path, MOST)
 
 
 def remember(name: str, value: str | bool) -> None:

@@ -155,6 +155,27 @@ def check_place(place: str | Path, others: int = stat.S_IWGRP | stat.S_IWOTH) ->
             raise PermissionError(errno.EPERM, f"others can write to {path}")
 
 
+def read_trusted(path: Path, most: int, anyones: bool = False) -> str:
+    """The text of a file of at most ``most`` bytes. OSError also for what may not be trusted: root
+    reads only what nobody else can change, except for ``anyones`` files."""
+    # not to wait for a pipe's writer
+    with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        info = os.fstat(file.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            raise OSError("it is not a file")
+        if os.geteuid() == 0 and not anyones:
+            if info.st_uid != 0 or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise PermissionError(
+                    "root reads only files that root owns and nobody else can write"
+                )
+            check_place(path)
+        data = file.read(most + 1)
+    if len(data) > most:
+        limit = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most >> 10} KiB"
+        raise OSError(f"it is longer than {limit}")
+    return data.decode("utf-8-sig")
+
+
 def _trusted() -> set[int]:
     """Root and this user. In a user namespace the real root may be a stranger (overflowuid)."""
     found = {0, os.geteuid()}
