@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from iopstui.session.tick.outcomes import FAIL, PASS, UNKNOWN
 from iopstui.text import printable
 
-PASS, FAIL, UNKNOWN = "PASS", "FAIL", "NOT MEASURED"
 MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!])")
 
 
@@ -50,21 +50,24 @@ def junit_xml(run: CheckedRun) -> str:
     A check that was not met is a ``failure``; one that could not be checked, and a run that
     failed, is an ``error``. A run without checks and without an error is one test case that passed.
     """
+    # every character that ``printable`` leaves can be written in XML 1.0
     cases = [(check.name, *_problem(check)) for check in run.checks]
     if run.error or not cases:
         cases.append(("the run itself", "error" if run.error else "", run.error))
     counts = [sum(kind == wanted for _, kind, _ in cases) for wanted in ("failure", "error")]
     root = Element("testsuites")
     suite = SubElement(
-        root, "testsuite", name=f"iopstui {_xml(run.title)}", tests=str(len(cases)),
+        root, "testsuite", name=f"iopstui {printable(run.title)}", tests=str(len(cases)),
         failures=str(counts[0]), errors=str(counts[1]), skipped="0", time=f"{run.seconds:.3f}",
     )  # fmt: skip
     for name, kind, text in cases:
-        case = SubElement(suite, "testcase", classname=_xml(run.title), name=_xml(name), time="0")
+        case = SubElement(
+            suite, "testcase", classname=printable(run.title), name=printable(name), time="0"
+        )
         if kind:
-            SubElement(case, kind, message=_xml(text)).text = _xml(text)
+            SubElement(case, kind, message=printable(text)).text = printable(text)
         elif text:
-            SubElement(case, "system-out").text = _xml(text)
+            SubElement(case, "system-out").text = printable(text)
     indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
 
@@ -74,11 +77,6 @@ def _problem(check: Check) -> tuple[str, str]:
     if check.passed is None:
         return "error", check.text
     return ("" if check.passed else "failure"), check.text
-
-
-def _xml(text: str) -> str:
-    """``text`` without characters that XML 1.0 has no way to write."""
-    return printable(text)
 
 
 def summary_markdown(run: CheckedRun) -> str:

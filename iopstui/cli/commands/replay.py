@@ -12,8 +12,6 @@ from iopstui.cli.terminal import require_for_screen, require_terminal
 from iopstui.errors import UsageError
 from iopstui.text import printable
 
-WITHOUT_SCREEN = "iopstui replay FILE --format table|jsonl|csv"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -48,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         from iopstui.output.replay import replay_headless
 
         return replay_headless(arguments.file, arguments.format)
-    require_terminal(WITHOUT_SCREEN)
+    require_terminal("iopstui replay FILE --format table|jsonl|csv")
     require_for_screen(arguments.mouse)
     from iopstui.ui.replay import run_replay
 
