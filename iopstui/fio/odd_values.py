@@ -16,6 +16,7 @@ from iopstui.text import printable
 SECONDS = ("runtime", "timeout", "ramp_time", "startdelay", "start_delay")
 # fio reads a negative time as one of half a million years
 TIMES = (*SECONDS, "thinktime", "thinktime_spin")
+RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
 # hexadecimal, or with an exponent: with runtime= fio 3.33 ends at once and reports success
 _UNREAD = re.compile(r"(?i)0x|[0-9.]+e[-+]?[0-9]")
 # what fio keeps of each I/O beside its buffer (3.33: 448 bytes)
@@ -40,6 +41,7 @@ def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
                 )
         _refuse_long_pause(job)
         _refuse_negative_lock(job)
+        _refuse_negative_rate(job)
     if memory is None:
         return
     for name, wanted in (_of_depth(jobs), _of_lock(jobs)):
@@ -71,6 +73,17 @@ def _refuse_negative_lock(job: Section) -> None:
             f"lockmem={printable(value)} is negative, and fio would end without any I/O.",
             "Give a size from 0 up, for example lockmem=1g",
         )
+
+
+def _refuse_negative_rate(job: Section) -> None:
+    """fio reads it as no limit at all."""
+    for name in RATES:
+        value = expand(job.options.get(name, "")).strip()
+        if any(part.strip().startswith("-") for part in value.split(",")):
+            raise UsageError(
+                f"{name}={printable(value)} is negative, and fio would run without any limit.",
+                f"Give a rate above 0, or leave {name} out for no limit.",
+            )
 
 
 def _of_depth(jobs: Sequence[Section]) -> tuple[str, int]:

@@ -36,6 +36,13 @@ def test_memory_below_zero(memory: int | None) -> None:
     assert "lockmem=-1 is negative" in refused("lockmem=-1", memory=memory)
 
 
+@pytest.mark.parametrize("option", ["rate=-5", "rate=1m,-1m", "rate_iops=-1", "rate_min=-1k",
+                                    "rate_iops_min=-1"])  # fmt: skip
+def test_a_rate_below_zero(option: str) -> None:
+    assert f"{option} is negative" in refused(option)
+    refuse_odd_values(effective("[a]\nrate=,1m\nrate_iops=100,200\n"), 8 * GIB)
+
+
 @pytest.mark.parametrize("pause", ["1h", "3000001", "4s"])
 def test_a_pause_that_outlasts_the_runtime(pause: str) -> None:
     assert refused("runtime=3", f"thinktime={pause}") == (
