@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ print(*sorted(set(sys.modules) & {"textual", "rich", "plotext", "pyarrow", "pyud
 
 
 MOST_LINES = 40
+TESTS = Path(__file__).resolve().parents[1]
 
 
 def loaded_by(code: str, *arguments: str) -> set[str]:
@@ -154,6 +156,12 @@ def test_no_function_is_longer_than_a_screen() -> None:
         and _body_lines(node) > MOST_LINES
     ]
     assert found == []
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """pytest cannot collect both in one process, which `make mutants` does."""
+    names = Counter(path.name for path in TESTS.rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_the_architecture_page_names_files_that_exist() -> None:

@@ -90,9 +90,11 @@ def compile_all(trees: Sequence[Path], modules: Sequence[str]) -> None:
         compileall.compile_dir(
             tree / "iopstui", quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH
         )
-    runs = [_started(tree, ["--collect-only", *modules], subprocess.DEVNULL) for tree in trees]
-    if any([run.wait() for run in runs]):
-        raise SystemExit("mutants: the tests can't be collected as they are")
+    runs = [_started(tree, ["--collect-only", *modules], subprocess.PIPE) for tree in trees]
+    texts = [run.communicate()[0].decode(errors="replace") for run in runs]
+    for run, text in zip(runs, texts, strict=True):
+        if run.returncode:
+            raise SystemExit(f"{text[-4000:]}\nmutants: pytest cannot collect the tests, see above")
 
 
 def _started(tree: Path, arguments: Sequence[str], output: int | None = None
