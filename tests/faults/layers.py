@@ -11,6 +11,7 @@ import os
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -767,9 +768,16 @@ def bcache_unused(build: Build) -> Layers:
 CONFIG = Path("/sys/kernel/config")
 
 
+def _mount_config() -> None:
+    """The kernel's targets are set up in configfs, which a machine without systemd lacks."""
+    if not os.path.ismount(CONFIG):
+        sh("mount", "-t", "configfs", "none", str(CONFIG))
+
+
 def _nvmet(build: Build, path: str) -> str:
     """``path`` exported to this machine itself; the NVMe device."""
     needs("modprobe", modules=("nvmet", "nvme-loop"))
+    _mount_config()
     top, port = CONFIG / "nvmet/subsystems/iopstui", CONFIG / "nvmet/ports/91"
     top.mkdir()
     build.stack.callback(top.rmdir)
@@ -818,7 +826,9 @@ def nvmet_unused(build: Build) -> Layers:
 
 
 def nvmet_file(build: Build) -> Layers:
-    image = build.here / "exported.img"
+    # in memory: of a file on an overlay the kernel exports 0 bytes
+    place = build.stack.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm"))
+    image = Path(place, "exported.img")
     with image.open("wb") as file:
         file.truncate(SIZE)
     far = _nvmet(build, str(image))
@@ -828,6 +838,7 @@ def nvmet_file(build: Build) -> Layers:
 def _lio(build: Build, kind: str, control: str) -> str:
     """A LUN of the kernel's SCSI target on this machine; the SCSI disk."""
     needs("modprobe", modules=("target-core-mod", f"target-core-{kind}", "tcm-loop"))
+    _mount_config()
     top = CONFIG / "target/core" / ("fileio_91" if kind == "file" else "iblock_91")
     top.mkdir(parents=True)
     build.stack.callback(top.rmdir)

@@ -149,7 +149,7 @@ class _Driven:
                 if isinstance(event, FrameReady) and event.frame.fio is not None and not timers:
                     timers = self._timers(number)
                 if isinstance(event, StepFinished):
-                    self._error = self._error or event.error
+                    self._error = self._error or self._wrong_end(event.error)
                     ticks = self._ticks[min(1, len(self._ticks) - 1)], self._ticks[-1]
                     return Span(before, self._state(), *own_figures(event.document),
                                 rates(self._marks), ticks,
@@ -159,6 +159,11 @@ class _Driven:
         finally:
             for timer in timers:
                 timer.cancel()
+
+    def _wrong_end(self, error: str) -> str:
+        if not self._scenario.fails:
+            return error
+        return "" if error else "fio ended without an error"
 
     def _timers(self, number: int) -> list[threading.Timer]:
         if number < len(self._scenario.runs) - 1:

@@ -71,7 +71,8 @@ def start_hogs(*cpus: int) -> Action:
 
     def act(bench: Bench) -> None:
         for cpu in cpus:
-            process = subprocess.Popen(["timeout", str(LONGEST_S), "taskset", "-c", str(cpu), "sh", "-c", HOG])
+            process = subprocess.Popen(["timeout", str(LONGEST_S), "taskset", "-c", str(cpu),
+                                        "sh", "-c", HOG])  # fmt: skip
             bench.stack.callback(_end, process)
 
     return act

@@ -78,7 +78,8 @@ class Scenario:
     that may speak too, because it would be true; ``never`` are words that no finding may have.
 
     ``more`` is further text of the job file, for sections behind the first. ``truths`` are rules
-    that may speak where the counters show what they say.
+    that may speak where the counters show what they say. ``fails``: fio itself has to end with an
+    error.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Scenario:
     proof: Proof = no_proof
     more: str = ""
     truths: Mapping[str, Callable[[Effect], bool]] = field(default_factory=dict)
+    fails: bool = False
 
     @property
     def length(self) -> float:

@@ -64,7 +64,7 @@ SCENARIOS = (
     Scenario("errors", LAB, "a quarter of the device fails, and the job goes on",
              failing(null(completion_nsec=2 * MS)),
              {"iodepth": 4, "continue_on_error": "all"}, {"io-errors": ()},
-             frozenset({"disagree", "above"}), proof=worked(50)),
+             frozenset({"disagree", "above"}), proof=worked(50), fails=True),
     Scenario("lost-path", LAB, "multipath that loses one of two paths",
              two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, {"paths": ()},
              during=((1.5, lose_path),), seconds=9, watch=("slaves/*/device/state",),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import devices
+import settings
 from devices import load, needs, sectors, sh
 from io_trace import Device
 from scenario import Bench, Recipe
@@ -28,9 +29,14 @@ class Stack:
     above: Callable[[Sequence[str], str, int], Sequence[tuple[str, int]]] | None = None
 
 
-def slow(ms: float) -> Recipe:
+def slow(ms: float, **options: int) -> Recipe:
     """A null_blk disk in memory that takes ``ms`` for each request."""
-    return devices.null(completion_nsec=int(ms * MS), memory_backed=1, size=256)
+    return devices.null(completion_nsec=int(ms * MS), memory_backed=1, size=256, **options)
+
+
+def tagged(below: Recipe) -> Recipe:
+    """A scheduler that holds more requests than the disk takes at once."""
+    return settings.queue(below, scheduler="mq-deadline", nr_requests=64)
 
 
 def array(level: int, *members: Recipe) -> Recipe:
@@ -123,6 +129,7 @@ STACKS = (
     Stack("loop on loop", loop_on(loop_on(slow(8))), same_sector),
     Stack("LVM volume with a snapshot", snapshot(slow(6)), same_sector),
     Stack("dm-crypt", encrypted(slow(5))),
+    Stack("mq-deadline above 4 tags", tagged(slow(6, submit_queues=1, hw_queue_depth=4))),
 )
 
 
