@@ -14,7 +14,12 @@ from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.by_queue import limit_reached
 from iopstui.model.findings.evidence import Evidence, Finding, SteadyRun, recent
-from iopstui.model.findings.places import cpu_wait, mean_waits, memory_pressure
+from iopstui.model.findings.places import (
+    cpu_wait,
+    jobs_wait_for_cpus,
+    mean_waits,
+    memory_pressure,
+)
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
@@ -128,6 +133,8 @@ def burst(evidence: Evidence) -> Finding | None:
     # a second in which it happened belongs to both
     late = after[1:]
     if not same_work(before, late) or _takes_cpu_or_memory(before, late):
+        return None
+    if jobs_wait_for_cpus(late):
         return None
     if not _device_took_longer(before, late):
         return None

@@ -25,6 +25,7 @@ HOLDS = 0.3
 STARVED_MS = 30.0
 STARVED = 5.0
 CROWDED = 3.0
+STARVED_FRAMES = 8
 SCHEDULERS = ("kyber", "bfq", "mq-deadline")
 # a job whose writes wait for write-back: its CPU time, the device's utilisation
 COPYING = 60.0
@@ -109,16 +110,18 @@ def _written(frame: Frame, name: str, lower: Sequence[str]) -> tuple[float, floa
 
 def starved(evidence: Evidence) -> Finding | None:
     """A scheduler that lets one direction wait far longer than the other."""
-    frames = e.window(evidence)
+    frames = e.window(evidence, STARVED_FRAMES) or e.window(evidence)
     for device in (*evidence.devices, *evidence.tree):
         scheduler = device.queue.scheduler if device.queue is not None else None
         disks = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
         if scheduler not in SCHEDULERS or len(disks) < ENOUGH:
             continue
+        if any((disk.aqu_sz or 0.0) < CROWDED for disk in disks):
+            continue
         for slow, fast in (("w", "r"), ("r", "w")):
-            if not all(_starves(disk, slow, fast) for disk in disks):
+            waits = _mean_await(disks, slow), _mean_await(disks, fast)
+            if waits[0] < STARVED_MS or not waits[1] or waits[0] < STARVED * waits[1]:
                 continue
-            waits = [fmean(getattr(d, f"{side}_await") for d in disks) for side in (slow, fast)]
             words = {"w": "writes", "r": "reads"}
             return Finding(
                 "starved",
@@ -130,12 +133,11 @@ def starved(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _starves(disk: DiskRates, slow: str, fast: str) -> bool:
-    rates = [getattr(disk, f"{side}_s") or 0.0 for side in (slow, fast)]
-    long, short = (getattr(disk, f"{side}_await") for side in (slow, fast))
-    if long is None or short is None or min(rates) < FEW or (disk.aqu_sz or 0.0) < CROWDED:
-        return False
-    return bool(long >= STARVED_MS and long >= STARVED * short)
+def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
+    """What a request of one direction took over all these intervals, in ms; 0.0 for too few."""
+    rates = [getattr(disk, f"{side}_s") or 0.0 for disk in disks]
+    pairs = zip(rates, (getattr(disk, f"{side}_await") or 0.0 for disk in disks), strict=True)
+    return sum(rate * wait for rate, wait in pairs) / sum(rates) if sum(rates) >= FEW else 0.0
 
 
 def write_back(evidence: Evidence) -> Finding | None:

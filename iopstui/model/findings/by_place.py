@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.by_queue import cpus_are_not_it, limit_reached
+from iopstui.model.findings.by_queue import jobs_have_time, limit_reached
 from iopstui.model.findings.conditions import ProcessLoad
 from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
 from iopstui.model.findings.places import below, cpu_share, cpu_wait, waits_of
@@ -88,7 +88,10 @@ def held_by_layer(evidence: Evidence) -> Finding | None:
     """Most I/Os are in one layer of the stack and not below it."""
     frames = recent(evidence)
     each = waits_of(frames)
-    if not each or limit_reached(frames, evidence) or not cpus_are_not_it(evidence, frames):
+    if not each or limit_reached(frames, evidence):
+        return None
+    # a layer's own worker may fill one CPU; where all are full, its I/Os may wait for them
+    if not jobs_have_time(frames) or not e.cpus_have_time(evidence):
         return None
     for name in each[-1].layers:
         lower = [one for one in below(name, evidence) if one in each[-1].layers]

@@ -16,7 +16,13 @@ from iopstui.model.findings.conditions import (
     IoLimit,
 )
 from iopstui.model.findings.evidence import Evidence, Finding, recent
-from iopstui.model.findings.places import directly_above, from_here_down, outside, waits_of
+from iopstui.model.findings.places import (
+    directly_above,
+    from_here_down,
+    jobs_wait_for_cpus,
+    outside,
+    waits_of,
+)
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import Waits
@@ -111,9 +117,9 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
     # what waits for a job's own fsync waits in fio
     if evidence.shape.syncs or tags(evidence) is not None:
         return None
-    if not cpus_are_not_it(evidence, frames) or _near_limit(frames, evidence):
+    if not cpus_are_not_it(evidence, frames) or jobs_wait_for_cpus(frames):
         return None
-    if _nearly_full(frames, evidence):
+    if _near_limit(frames, evidence) or _nearly_full(frames, evidence):
         return None
     costed = [name for name, state in evidence.now.devices.items() if state.costed]
     if costed:
@@ -191,11 +197,15 @@ def _cost_wait(evidence: Evidence) -> float | None:
 def cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     """Waiting for a CPU looks the same in N, before the device and after it: jobs must have time,
     and each CPU, whether it submits or completes."""
-    busy = e.job_busy(frames)
-    known = [value for values in busy.values() for value in values]
     loads = [cpu.load for frame in frames for cpu in frame.cpus.values()]
     idle = [load.idle + load.iowait for load in loads if load is not None]
-    return bool(known) and max(known) < BUSY_JOB and bool(idle) and min(idle) >= SPARE
+    return jobs_have_time(frames) and bool(idle) and min(idle) >= SPARE
+
+
+def jobs_have_time(frames: Sequence[Frame]) -> bool:
+    """Whether no job uses a whole CPU for itself."""
+    known = [value for values in e.job_busy(frames).values() for value in values]
+    return bool(known) and max(known) < BUSY_JOB
 
 
 def tags(evidence: Evidence) -> Finding | None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui.model.findings.evidence import Evidence
+from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import MeanWaits, Waits
+
+MUCH_CPU_WAIT = 10.0
+"""Percent of the time in which jobs are ready to run and have no CPU."""
 
 
 def waits_of(frames: Sequence[Frame]) -> list[Waits]:
@@ -62,6 +66,11 @@ def cpu_wait(frame: Frame) -> float | None:
     jobs; ``None`` if the kernel does not say."""
     known = [job.cpu_wait for job in frame.jobs if job.cpu_wait is not None]
     return sum(known) / len(known) if known else None
+
+
+def jobs_wait_for_cpus(frames: Sequence[Frame]) -> bool:
+    """Whether jobs wait so long for a CPU that it may explain what a device seems to do."""
+    return bool(frames) and fmean([cpu_wait(frame) or 0.0 for frame in frames]) >= MUCH_CPU_WAIT
 
 
 def memory_pressure(frame: Frame) -> float:

@@ -187,6 +187,7 @@ def test_a_step_is_where_trying_all_places_finds_it(
         stepped((8, 3_000), (6, 1_000), shape=replace(SHAPE, direct=False)),
         stepped((8, 3_000), (6, 1_000), aqu=1.0),
         later(stepped((8, 3_000), (6, 1_000)), 8, cpu_wait=40.0),
+        stepped((8, 3_000), (6, 1_000), cpu_wait=12.0),
         later(stepped((8, 3_000), (6, 1_000)), 8, memory=30.0),
         later(stepped((8, 3_000), (6, 1_000)), 8, pids=(7,)),
         later(stepped((8, 3_000), (6, 1_000)), 8, size=65536),
@@ -195,7 +196,9 @@ def test_a_step_is_where_trying_all_places_finds_it(
     ],
     ids=["flat", "a dip", "little", "a step up", "comes back", "slides", "another program's",
          "a cgroup's limit",
-         "CPU", "paced", "buffered", "above the device", "waits for a CPU", "short of memory",
+         "CPU", "paced", "buffered", "above the device", "waits for a CPU",
+         "waited for one before",
+         "short of memory",
          "another process of the job", "larger I/Os", "writes now", "another partition's"],
 )  # fmt: skip
 def test_what_is_no_burst(evidence: Evidence) -> None:

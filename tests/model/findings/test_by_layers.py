@@ -85,6 +85,19 @@ def test_a_scheduler_that_lets_writes_wait() -> None:
     assert found.key == "s"
 
 
+def test_writes_that_wait_so_long_that_few_complete() -> None:
+    """Two of them in a second, and none in every other one."""
+    some = replace(disk(900, 2, wait=2.0, aqu=20.0), w_await=9_000.0)
+    none = replace(some, w_s=0.0, w_await=None)
+    frames = [
+        seconds(1, interval=fio(900), disks={"vda": one}, start=1.0 + number)[0]
+        for number, one in enumerate((some, some, none, some, some, some, none, some))
+    ]
+    evidence = Evidence(tuple(frames), devices=[device(scheduler="kyber")], shape=WRITES)
+    assert "writes take 9.00 s, reads 2.00 ms" in fired(starved(evidence)).text
+    assert starved(replace(evidence, frames=tuple(frames[:4]))) is None, "six writes are too few"
+
+
 @pytest.mark.parametrize(
     "evidence", [mixed(8.0), mixed(200.0, "none"), mixed(200.0, aqu=0.5)],
     ids=["a little", "no scheduler", "no queue"],

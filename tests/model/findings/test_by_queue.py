@@ -70,10 +70,10 @@ LOOPS = (DeviceLinks("loop2", ("loop1",)), DeviceLinks("loop1"))
 
 
 def stacked(upper: float = 7.9, lower: float = 0.2, busy: float = 10.0,
-            **more: object) -> Evidence:  # fmt: skip
+            loads: Mapping[int, float] = IDLE, **more: object) -> Evidence:  # fmt: skip
     """8 I/Os in flight at 400/s on loop2, which lies on loop1."""
     frames = seconds(
-        3, interval=fio(400, lat_ns=8 / 400 * 1e9), busy=IDLE, jobs=((0, busy),), links=LOOPS,
+        3, interval=fio(400, lat_ns=8 / 400 * 1e9), busy=loads, jobs=((0, busy),), links=LOOPS,
         disks={"loop2": disk(400, aqu=upper, wait=upper / 0.4),
                "loop1": disk(400, aqu=lower, wait=lower / 0.4)},
     )  # fmt: skip
@@ -101,6 +101,12 @@ def test_where_no_limit_is_known_the_layer_that_holds_them_is_named() -> None:
     assert held_by_layer(stacked(lower=7.5)) is None, "they are in the lower device"
     assert held_by_layer(stacked(upper=1.0)) is None, "they are above both"
     assert held_by_layer(stacked(busy=90.0)) is None, "the job may be what they wait for"
+
+
+def test_a_worker_of_the_layer_may_fill_one_cpu() -> None:
+    one_full = {**IDLE, 2: 100.0}
+    assert fired(held_by_layer(stacked(loads=one_full)))
+    assert held_by_layer(stacked(loads=dict.fromkeys(IDLE, 97.0))) is None, "all are full"
 
 
 def test_at_depth_1_a_known_limit_is_enough() -> None:

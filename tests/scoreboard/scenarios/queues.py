@@ -52,7 +52,7 @@ SCENARIOS = (
                    **{"scheduler": "mq-deadline", "nr_requests": 64, "iosched/writes_starved": 500,
                       "iosched/write_expire": 60_000}),
              {"iodepth": 32}, {"starved": ("writes",)}, FULL | {"tags", "scheduler"}, seconds=10,
-             more=WRITER, proof=every(rate(10, "writes"), worked(50))),
+             more=WRITER, proof=every(rate(0.5, "writes"), worked(50))),
     Scenario("write-back", LAB, "buffered writes beyond vm.dirty_bytes on a slow disk",
              dirty_bytes(ext4(disk("VSLOW4Q")), 8 << 20),
              {"rw": "randwrite", "ioengine": "psync", "direct": 0, "numjobs": 2},
