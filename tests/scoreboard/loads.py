@@ -14,7 +14,7 @@ from scenario import Action, Bench, Beside, Recipe
 from settings import group2
 
 HOG = "while :; do :; done"
-# a scoreboard that is killed ends nothing: what it leaves must end by itself, and none runs so long
+# of load that a killed scoreboard could not end; no scenario takes so long
 LONGEST_S = 300
 # file pages are reclaimed and read again, for ever
 GREEDY = """

@@ -132,9 +132,9 @@ def burst(evidence: Evidence) -> Finding | None:
         return None
     # a second in which it happened belongs to both
     late = after[1:]
-    if not same_work(before, late) or _takes_cpu_or_memory(before, late):
+    if not same_work(before, late):
         return None
-    if jobs_wait_for_cpus(late):
+    if jobs_wait_for_cpus(late) or _takes_cpu_or_memory(before, late):
         return None
     if not _device_took_longer(before, late):
         return None

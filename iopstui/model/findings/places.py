@@ -70,7 +70,7 @@ def cpu_wait(frame: Frame) -> float | None:
 
 def jobs_wait_for_cpus(frames: Sequence[Frame]) -> bool:
     """Whether jobs wait so long for a CPU that it may explain what a device seems to do."""
-    return bool(frames) and fmean([cpu_wait(frame) or 0.0 for frame in frames]) >= MUCH_CPU_WAIT
+    return fmean([cpu_wait(frame) or 0.0 for frame in frames]) >= MUCH_CPU_WAIT
 
 
 def memory_pressure(frame: Frame) -> float:

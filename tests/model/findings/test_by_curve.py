@@ -197,8 +197,7 @@ def test_a_step_is_where_trying_all_places_finds_it(
     ids=["flat", "a dip", "little", "a step up", "comes back", "slides", "another program's",
          "a cgroup's limit",
          "CPU", "paced", "buffered", "above the device", "waits for a CPU",
-         "waited for one before",
-         "short of memory",
+         "waits for one throughout", "short of memory",
          "another process of the job", "larger I/Os", "writes now", "another partition's"],
 )  # fmt: skip
 def test_what_is_no_burst(evidence: Evidence) -> None:

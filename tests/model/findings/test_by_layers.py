@@ -86,7 +86,7 @@ def test_a_scheduler_that_lets_writes_wait() -> None:
 
 
 def test_writes_that_wait_so_long_that_few_complete() -> None:
-    """Two of them in a second, and none in every other one."""
+    """In two of eight seconds none completes, and two in each of the others."""
     some = replace(disk(900, 2, wait=2.0, aqu=20.0), w_await=9_000.0)
     none = replace(some, w_s=0.0, w_await=None)
     frames = [

@@ -66,6 +66,16 @@ def test_of_two_limits_the_one_that_binds_is_named() -> None:
     assert "riops=980" in fired(above(waiting(iops=976, states=states))).text
 
 
+def test_nothing_is_guessed_above_the_device_while_jobs_wait_for_a_cpu() -> None:
+    evidence = waiting()
+    for percent, silent in ((5.0, False), (12.0, True)):
+        frames = [
+            replace(one, jobs=tuple(replace(job, cpu_wait=percent) for job in one.jobs))
+            for one in evidence.frames
+        ]
+        assert (above(replace(evidence, frames=tuple(frames))) is None) is silent
+
+
 LOOPS = (DeviceLinks("loop2", ("loop1",)), DeviceLinks("loop1"))
 
 

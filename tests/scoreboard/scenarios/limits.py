@@ -103,7 +103,7 @@ SCENARIOS = (
     Scenario("limit-in-mid-run-here", HERE, "blkio.throttle set in mid run",
              blkio(loop(), "read_iops"), {"iodepth": 1, "bs": "256k"}, BLKIO, seconds=16,
              during=((7.0, set_limit("200")),), proof=steps_down),
-    # it is dm-delay that takes them, so "layer" is true as well
+    # the 8 ms are spent in dm-delay, so "layer" is true as well
     Scenario("step-down", LAB, "a disk that takes 8 ms more for each I/O from the middle on",
              linear(null(completion_nsec=2 * MS)), {"iodepth": 4}, {"burst": ()},
              frozenset({"layer"}), seconds=16,
