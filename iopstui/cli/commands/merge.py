@@ -11,7 +11,8 @@ from iopstui.cli.options import add_format
 EPILOG = """\
 FILE is a recording or JSON lines (`run --format jsonl`, `fleet --record`, or `merge` itself);
 without any, JSON lines of all hosts are read from standard input, as whatever launched them
-brings them, e.g.: clush -w node[01-40] iopstui run --job randread-4k --format jsonl | iopstui merge
+brings them (lines that srun or mpirun cut are joined again), e.g.:
+srun -l -N40 iopstui run DIR --job randread-4k --format jsonl | iopstui merge
 
 Seconds are those of the wall clocks. Counts and histograms add, so percentiles are those of all
 I/Os of all hosts. A host that has nothing in a second is missing there, never 0.
