@@ -108,7 +108,7 @@ def coarser_hint(name: str) -> str:
 def _against(one: Expectation, run: _BaselineRun, name: str) -> Expectation:
     base = run.base(one.path, name)
     if base is None or base.value <= 0:
-        what = "0 there" if base is not None else "not in it"
+        what = "0" if base is not None else "missing"
         raise UsageError(f"--expect {one.text!r} cannot be checked: {'.'.join(one.path[1:])} "
                          f"is {what} in the baseline {printable(name)}.")  # fmt: skip
     why = run.why(one.path)

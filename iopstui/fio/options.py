@@ -75,7 +75,7 @@ def _refuse(name: str, value: str, said: str, meaning: str) -> None:
     raise UsageError(
         f"fio does not take {name}={value}" + (f": {why}." if why else "."),
         f"Did you mean {' or '.join(near)}?" if near
-        else f"It takes {', '.join(values)}" if values
+        else f"Allowed: {', '.join(values)}" if values
         else f"{name}: {meaning}" if meaning else "",
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ def watch_summary(totals: WatchTotals) -> str:
 def _lines(totals: WatchTotals) -> Iterator[str]:
     gaps = "no gaps"
     if totals.gap_s:
-        gaps = f"{totals.gap_s:.1f} s of it are gaps without samples"
+        gaps = f"{totals.gap_s:.1f} s of it without samples"
     yield f"watched for {units.clock(totals.watched_s)}, {gaps}"
     yield from _disks(totals)
     for text, times in totals.fired.items():
@@ -29,7 +29,7 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
         yield from _wrapped(f"trigger {printable(text)}: {how}")
     for said in totals.findings.values():
         when = f"{units.clock(said.since)}-{units.clock(said.until)}"
-        often = f", said {_times(said.times)}" if said.times > 1 else ""
+        often = f", reported {_times(said.times)}" if said.times > 1 else ""
         yield from _wrapped(f"finding {when}{often}{_over(said)}: {printable(said.text)}")
 
 
@@ -37,8 +37,8 @@ def _over(said: FindingCount) -> str:
     if not said.ceased:
         return ""
     times = f" {_times(said.ceased)}" if said.ceased > 1 else ""
-    again = ", then held again" if said.holds else ""
-    return f", ceased{times} after {units.duration(said.held_s)} in all{again}"
+    again = ", then came back" if said.holds else ""
+    return f", ended{times} after {units.duration(said.held_s)} in total{again}"
 
 
 def _disks(totals: WatchTotals) -> Iterator[str]:
@@ -53,7 +53,7 @@ def _disks(totals: WatchTotals) -> Iterator[str]:
     for name in totals.disks:
         missing = totals.missing_s(name)
         if missing > 0.5:
-            yield f"{printable(name)} was not measured for {missing:.1f} s of it"
+            yield f"{printable(name)} was not measured for {missing:.1f} s of that time"
 
 
 def _cells(disk: DiskTotal) -> str:

@@ -62,7 +62,7 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     drawn = charts(story, scales) if scales is not None else ()
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
-    yield from titled("What happened", words.happened(story))
+    yield from titled("Events", words.happened(story))
     if story.foreign:
         yield Heading(2, "Options")
     else:

@@ -114,7 +114,7 @@ class Tunables:
         path = tunable_path(device, name, self._roots)
         before = read_tunable(device, name, self._roots)
         if before is None and not path.parents[1].exists():
-            raise UsageError(f"{device.name} has disappeared from the kernel any more.")
+            raise UsageError(f"The kernel has no device {device.name} any more.")
         if before is None:
             raise UsageError(f"{device.name} has no {name}: cannot read {path}.")
         if not os.access(path, os.W_OK):
@@ -387,7 +387,7 @@ def _refusal(
             f"The kernel manages interrupt {irq_of(name)} itself, so its CPUs cannot be changed."
         )
     tunable = TUNABLES.get(name)
-    allowed = f" It takes {', '.join(tunable.values)}." if tunable and tunable.values else ""
+    allowed = f" Allowed: {', '.join(tunable.values)}." if tunable and tunable.values else ""
     return UsageError(
         f"The kernel refuses {name}={printable(value)} for {device.name}: "
         f"{error.strerror or error}.{allowed}"

@@ -51,7 +51,7 @@ def test_a_run_that_begins_ends_nothing() -> None:
 
 
 def test_its_words() -> None:
-    assert ceased_words(12.0, 36.0) == "ceased at 0:36, held for 24 s"
+    assert ceased_words(12.0, 36.0) == "ended at 0:36, after 24 s"
 
 
 @given(st.lists(st.booleans(), max_size=200))

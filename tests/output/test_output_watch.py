@@ -101,7 +101,7 @@ def test_words_go_beside_the_table() -> None:
     assert out.getvalue() == ""
     assert err.getvalue().splitlines() == [
         "[1:01] mark: trigger r/s>5 for 1s: 7", "[1:01] finding: it is busy",
-        "[1:35] finding ceased at 1:25, held for 24 s: it is busy",
+        "[1:35] finding ended at 1:25, after 24 s: it is busy",
     ]  # fmt: skip
 
 
@@ -130,20 +130,18 @@ def test_the_summary_says_what_it_came_to() -> None:
         "                    r/s         w/s        MiB/s     r_await w_await util",
         "disk              mean  most  mean  most  mean  most    mean    mean mean",
         "vda                200   300  50.0  50.0  0.98  1.37 3.50 ms 3.00 ms   65",
-        "vda was not measured for 1.0 s of it",
+        "vda was not measured for 1.0 s of that time",
         "trigger util>99% for 1m: never fired",
         "trigger r/s>5 for 1s: fired 2 times",
         "trigger w/s>5 for 1s: fired once",
-        "finding 0:00-0:03, said 2 times: it is busier",
+        "finding 0:00-0:03, reported 2 times: it is busier",
     ]
 
 
 def test_gaps_are_told() -> None:
     totals = summary([rates(1)])
     totals.add(frame(6.0, {"vda": rates(1, seconds=5.0)}, 5.0))
-    assert watch_summary(totals).startswith(
-        "watched for 0:06, 4.0 s of it are gaps without samples\n"
-    )
+    assert watch_summary(totals).startswith("watched for 0:06, 4.0 s of it without samples\n")
 
 
 @pytest.mark.parametrize("disks", [[], [None], [HIGH] * 3])
@@ -158,10 +156,10 @@ def test_what_ceased_is_in_the_summary() -> None:
     busy = Finding("busy", "it is busy", since=2.0, until=5.0)
     totals.found(5.0, busy)
     totals.ceased("busy", 2.0, 26.0)
-    assert "finding 0:02-0:26, ceased after 24 s in all: it is busy" in watch_summary(totals)
+    assert "finding 0:02-0:26, ended after 24 s in total: it is busy" in watch_summary(totals)
     totals.found(40.0, Finding("busy", "it is busy", since=37.0, until=40.0))
     lines = " ".join(watch_summary(totals).split())
-    assert "0:02-0:40, said 2 times, ceased after 24 s in all, then held again: it is" in lines
+    assert "0:02-0:40, reported 2 times, ended after 24 s in total, then came back: it is" in lines
     totals.ceased("busy", 37.0, 41.0)
     lines = " ".join(watch_summary(totals).split())
-    assert "0:02-0:41, said 2 times, ceased 2 times after 28 s in all: it is" in lines
+    assert "0:02-0:41, reported 2 times, ended 2 times after 28 s in total: it is" in lines

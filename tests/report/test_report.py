@@ -163,10 +163,10 @@ def test_a_finding_that_ceased_says_so(path: Path) -> None:
         return events.FindingEnded(until + 10, "busy", "it is busy", since, until)
 
     told = [busy(2.0), over(2.0, 12.0), busy(30.0), over(30.0, 34.0), busy(60.0)]
-    words = ["", " (ceased at 0:12, held for 10 s)",
-             " (ceased at 0:12, held for 10 s, then again)",
-             " (ceased 2 times, the last at 0:34, held for 14 s in all)",
-             " (ceased 2 times, the last at 0:34, held for 14 s in all, then again)"]  # fmt: skip
+    words = ["", " (ended at 0:12, after 10 s)",
+             " (ended at 0:12, after 10 s, then again)",
+             " (ended 2 times, the last at 0:34, after 14 s in total)",
+             " (ended 2 times, the last at 0:34, after 14 s in total, then again)"]  # fmt: skip
     for count, end in enumerate(words, 1):
         path.unlink(missing_ok=True)
         one = made.tape(path)

@@ -129,11 +129,11 @@ HOST = "In a container or with a read-only /sys: run iopstui on the host."
     ("name", "number", "kind", "says", "hint"),
     [
         ("rq_affinity", errno.EINVAL, UsageError,
-         "The kernel refuses rq_affinity=9 for vda: Invalid argument. It takes 0, 1, 2.", ""),
+         "The kernel refuses rq_affinity=9 for vda: Invalid argument. Allowed: 0, 1, 2.", ""),
         ("nr_requests", errno.EINVAL, UsageError,
          "The kernel refuses nr_requests=9 for vda: Invalid argument.", ""),
         ("rq_affinity", errno.EIO, UsageError,
-         "The kernel refuses rq_affinity=9 for vda: Input/output error. It takes 0, 1, 2.", ""),
+         "The kernel refuses rq_affinity=9 for vda: Input/output error. Allowed: 0, 1, 2.", ""),
         ("irq/34", errno.EINVAL, UsageError,
          "The kernel refuses irq/34=9 for vda: Invalid argument.", ""),
         ("rq_affinity", errno.EROFS, Missing, "Cannot write {}: Read-only file system.", HOST),
@@ -226,7 +226,7 @@ def test_a_partition_has_its_disk_s_queue(tree: Tree, kernel: list[Kernel]) -> N
 
 def test_a_setting_of_a_disk_that_is_gone(tree: Tree, disk: BlockDevice) -> None:
     (tree.roots.sys / "block/vda").unlink()
-    with pytest.raises(UsageError, match="vda has disappeared from the kernel any more"):
+    with pytest.raises(UsageError, match="The kernel has no device vda any more"):
         Tunables(tree.roots).set(disk, "rq_affinity", "2")
 
 

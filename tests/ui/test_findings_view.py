@@ -121,7 +121,7 @@ async def test_nothing_jumps_when_a_finding_comes_and_f_lists_all() -> None:
             assert before == {w.id: w.box for w in app.screen.canvas.lines}
             await pilot.press("f")
             await settle(pilot)
-            assert isinstance(app.screen, LiveRows) and shows(app, "holds now")
+            assert isinstance(app.screen, LiveRows) and shows(app, "active now")
             fake.sink(FindingReported(fake.second, DEPTH))
             await settle(pilot)
             assert "iodepth=16 is not reached" in screen_text(app)
@@ -165,13 +165,13 @@ def test_one_that_ceased_says_so_behind_those_that_hold() -> None:
     over = FindingEnded(46.0, ONE_CPU.rule, ONE_CPU.text, 12.0, 36.0)
     found = state(FindingReported(14.0, ONE_CPU), over)
     found.t = 47.0
-    assert "(ceased at 0:36, held for 24 s): CPU 1 runs" in text(found)
+    assert "(ended at 0:36, after 24 s): CPU 1 runs" in text(found)
     # there is nothing left to be mended, neither in the line nor in the list
     for shown in (text(found), text(found, height=1), listed(found)):
         assert "CPU 1 runs" in shown and "rq_affinity" not in shown and "key" not in shown
     found.apply(FindingReported(47.0, DEPTH))
     assert "iodepth=16" in text(found) and "ceased" not in text(found)
-    assert "0:14  no job  ceased at 0:36, held for 24 s" in listed(found)
+    assert "0:14  no job  ended at 0:36, after 24 s" in listed(found)
     found.apply(FindingReported(48.0, ONE_CPU))
     assert "rq_affinity" in listed(found)
     assert [bool(one.ceased) for one in found.current_findings()] == [False, False, True]

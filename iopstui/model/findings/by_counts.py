@@ -156,7 +156,7 @@ def _device_does_less(
     if evidence.unseen:
         return Finding(
             "disagree",
-            f"{head}: the rest is where no block device counts it ({'; '.join(evidence.unseen)})",
+            f"{head}: no block device counts the rest ({'; '.join(evidence.unseen)})",
         )
     them = "them" if len(evidence.devices) > 1 else "it"
     return Finding(

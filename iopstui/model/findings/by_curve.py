@@ -55,7 +55,7 @@ def saturated(evidence: Evidence) -> Finding | None:
         "saturated",
         f"depth {then.shape.depth} → {now.depth}: IOPS {units.number(then.iops)} → "
         f"{units.number(iops)}, latency {units.latency(then.lat_ns)} → "
-        f"{units.latency(latency)}; more only wait (Little's law: N = X·R = "
+        f"{units.latency(latency)}; the additional I/Os only wait (Little's law: N = X·R = "
         f"{units.number(iops)}/s × {units.latency(latency)} = {inside:.1f})",
         f"depth {then.shape.depth} did the same at a lower latency",
         "[",
@@ -93,15 +93,15 @@ def _held(then: SteadyRun, now: SteadyRun) -> Finding | None:
             return None
         what = f"depth {then.shape.depth} → {now.shape.depth}"
         words = f"stays at {figure} ({units.size(now.bytes_s)}/s)"
-        advice = "twice the block size tells a limit of IOPS from one of bandwidth"
+        advice = "repeat with twice the block size: is it IOPS or bandwidth that is limited?"
         test = _other_size(now)
     elif not one_size and deeper == 1 and now.shape.block_size and then.shape.block_size:
         sizes = f"bs {sized(then.shape.block_size)} → {sized(now.shape.block_size)}"
-        what, advice, test = sizes, "compare with what was ordered", ()
+        what, advice, test = sizes, "compare with the limits of your volume or instance", ()
         if e.same(then.bytes_s, now.bytes_s) and not e.same(then.iops, now.iops):
-            words = f"stays at {units.size(now.bytes_s)}/s: it is the bandwidth that is limited"
+            words = f"stays at {units.size(now.bytes_s)}/s: the limit is in bandwidth, not IOPS"
         elif e.same(then.iops, now.iops) and not e.same(then.bytes_s, now.bytes_s):
-            words = f"stays at {figure}: it is the IOPS that are limited, not the bandwidth"
+            words = f"stays at {figure}: the limit is in IOPS, not bandwidth"
         else:
             return None
     else:
@@ -109,7 +109,8 @@ def _held(then: SteadyRun, now: SteadyRun) -> Finding | None:
     return Finding(
         "cap",
         f"{what}: {words}, latency {units.latency(then.lat_ns)} → "
-        f"{units.latency(now.lat_ns)}, with idle CPUs: a limit, the disk's own or one that was set",
+        f"{units.latency(now.lat_ns)}, with idle CPUs: a limit is reached, the disk's own or a "
+        "configured one",
         advice, test=test,
     )  # fmt: skip
 

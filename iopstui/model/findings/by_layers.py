@@ -161,6 +161,6 @@ def write_back(evidence: Evidence) -> Finding | None:
         "write-back",
         f"{fmean(ios):.1f} buffered writes wait, without using the CPU, while "
         f"{e.names_words(evidence.devices)} writes back {units.size(theirs.bytes_s)}/s at full "
-        "utilisation: the page cache takes no more dirty pages than that",
+        "utilisation: the limit of dirty pages is reached",
         "try direct=1 to measure the device; vm.dirty_bytes sets when writers wait",
     )

@@ -364,11 +364,11 @@ def seconds_words(finding: Finding) -> str:
 
 
 def ceased_words(since: float, until: float, why: str = "") -> str:
-    """When its cause ceased, and how long it held: "ceased at 0:36, held for 24 s". One that later
+    """When its cause ended, and how long it lasted: "ended at 0:36, after 24 s". One that later
     seconds contradict is "withdrawn: vda counts its I/Os all the same"."""
     if why:
         return f"withdrawn: {why}"
-    return f"ceased at {units.clock(until)}, held for {units.duration(until - since)}"
+    return f"ended at {units.clock(until)}, after {units.duration(until - since)}"
 
 
 def names_words(devices: Sequence[BlockDevice], most: int = 4) -> str:

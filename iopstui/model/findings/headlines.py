@@ -11,8 +11,8 @@ LONGEST = 60
 
 HEADLINES: Mapping[str, tuple[str, str]] = {
     "above": (WARNING, "I/Os wait above the device"),
-    "answer": (INFO, "The test run has decided it"),
-    "array": (CRITICAL, "The array is not whole, or busy with itself"),
+    "answer": (INFO, "Result of the test run"),
+    "array": (CRITICAL, "The array is degraded or resyncing"),
     "background": (WARNING, "The device was not idle before this run"),
     "burst": (WARNING, "IOPS fell at an unchanged load"),
     "busy": (WARNING, "Other I/O keeps the device's queue full"),

@@ -187,8 +187,8 @@ class _HostNames:
         while self._owners.setdefault(found, index) != index:
             found, number = f"{name}#{number}", number + 1
         if found != name:
-            self._say(f"{name} is in several files, so it is {found} in the {index + 1}th; "
-                      "--label names it")  # fmt: skip
+            self._say(f"{name} is in several files; in file {index + 1} it is named {found}. "
+                      "To name it yourself: --label")  # fmt: skip
         self._names[index, name] = found
         return found
 

@@ -37,7 +37,7 @@ def columns() -> Iterator[Column]:
     """Of a row; ``host`` is empty in those of all together."""
     yield Column("t", unit="s", meaning="since the first second in which a host is counted")
     yield Column("run", WHOLE, meaning="number of the run; null where the recording says of none")
-    yield Column("host", WORDS, meaning='"" in a row of all Counted hosts')
+    yield Column("host", WORDS, meaning='"" in rows that sum all counted hosts')
     yield from head_columns()
     yield from figure_columns()
     # percents are not added up

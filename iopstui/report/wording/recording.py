@@ -89,7 +89,7 @@ def _foreign_facts(story: Story) -> Iterator[tuple[str, str]]:
     if any(versions):
         yield "fio", ", ".join(map(printable, versions))
     yield from ((f"disk {printable(name)}, fio's count", told) for name, told in story.disks)
-    yield from (("not in it", printable(line)) for line in story.lacks)
+    yield from (("not in the file", printable(line)) for line in story.lacks)
 
 
 def _cpus(topology: Topology) -> str:
@@ -358,10 +358,10 @@ def _over(found: FindingReported, ends: FindingEnds | None) -> str:
     if ends is None:
         return ""
     times = f" {ends.times} times, the last" if ends.times > 1 else ""
-    in_all = " in all" if ends.times > 1 else ""
+    in_all = " in total" if ends.times > 1 else ""
     again = ", then again" if (found.finding.since or 0.0) > ends.until else ""
     held = units.duration(ends.held_s)
-    return f" (ceased{times} at {units.clock(ends.until)}, held for {held}{in_all}{again})"
+    return f" (ended{times} at {units.clock(ends.until)}, after {held}{in_all}{again})"
 
 
 def happened(story: Story) -> Iterator[str]:

@@ -235,7 +235,7 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     headline = printable(headline_of(entry.finding))
     title = Line(width, charset).add(f" {sign} ", style).add(headline, BOLD).done()
     head = Line(width, charset).add(f" {when}", DIM).add(run, DIM)
-    head.add("  holds now" if holds and not entry.ceased else "", FINDING)
+    head.add("  active now" if holds and not entry.ceased else "", FINDING)
     head.add(f"  {entry.ceased}" if entry.ceased else "")
     finding = _now(entry)
     seconds = seconds_words(finding)

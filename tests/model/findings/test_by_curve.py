@@ -79,11 +79,11 @@ def test_another_block_size_tells_bandwidth_from_iops() -> None:
     wide = flat(500, earlier=(small,), block_size=8192)
     large = [replace(f, fio=fio(500, size=8192, lat_ns=32 / 500 * 1e9)) for f in wide.frames]
     found = fired(cap(replace(wide, frames=tuple(large))))
-    assert "bs 4k → 8k" in found.text and "bandwidth that is limited" in found.text
+    assert "bs 4k → 8k" in found.text and "the limit is in bandwidth" in found.text
     assert found.test == ()
     same = flat(1_000, earlier=(small,), block_size=8192)
     large = [replace(f, fio=fio(1_000, size=8192, lat_ns=32e6)) for f in same.frames]
-    assert "IOPS that are limited" in fired(cap(replace(same, frames=tuple(large)))).text
+    assert "the limit is in IOPS" in fired(cap(replace(same, frames=tuple(large)))).text
 
 
 @given(st.floats(100, 1e6), st.floats(100, 1e6), st.floats(1e4, 1e9), st.integers(1, 256))

@@ -41,4 +41,4 @@ def test_more_iops_than_a_cap_or_a_saturated_queue_allowed() -> None:
 
 def test_it_is_withdrawn_in_words() -> None:
     assert ceased_words(1.0, 5.0, "IOPS are back") == "withdrawn: IOPS are back"
-    assert "held for" in ceased_words(1.0, 5.0)
+    assert "ended at" in ceased_words(1.0, 5.0)
