@@ -10,8 +10,9 @@ from iopstui.cli.options import add_format
 
 EPILOG = """\
 FILE is a recording or JSON lines (`run --format jsonl`, `fleet --record`, or `merge` itself).
-Without FILE, JSON lines of all hosts are read from standard input, e.g.:
-  clush -w node[01-40] iopstui run --job randread-4k --format jsonl | iopstui merge
+Without FILE, JSON lines of all hosts are read from standard input (lines that srun or mpirun cut
+are joined again), e.g.:
+  srun -l -N40 iopstui run DIR --job randread-4k --format jsonl | iopstui merge
 
 Rows are seconds of the wall clock. Counts and histograms are added, so percentiles are those of all
 I/Os of all hosts. A host without data in a second is missing from it; it never counts as 0.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +18,7 @@ from iopstui.output.fleet.sinks import totals_sink
 from iopstui.output.replay import checking_figures
 
 LABEL = "stdin"
+LATE_S = 3.0
 
 
 def merge_files(
@@ -35,9 +37,12 @@ def merge_files(
     paths = [path for path, _ in named]
     once = Deduplicator()
     with checking_figures(paths):
+        held = None
         for labelled in _rows(named, labels, once):
             _feed(merger, *labelled)
-            for second in merger.closed(early=not files):
+            if held is None and not files:
+                held = _arrives_late(*labelled)
+            for second in () if held else merger.closed(early=not files):
                 sink.second(second)
     for second in merger.finish():
         sink.second(second)
@@ -89,6 +94,19 @@ def _feed(merger: Merger, name: str, row: dict[str, object]) -> None:
         if name not in _broken:
             _broken.add(name)
             say(f"{name}: skipping rows such as this one: {error}")
+
+
+def _arrives_late(name: str, row: dict[str, object]) -> bool | None:
+    """Whether a stream brings lines long after they were written (`clush -L` sorts them by host):
+    seconds then stay open until its end. ``None``: this row does not show it."""
+    wall = row.get("wall_ms")
+    if row.get("event") not in ("frame", "total") or not isinstance(wall, int | float):
+        return None
+    behind_s = time.time() - wall / 1000
+    if behind_s <= LATE_S:
+        return False
+    say(f"{name}: its first second arrives {behind_s:.0f} s late, so all rows are shown at the end")
+    return True
 
 
 def _tell(merger: Merger) -> None:

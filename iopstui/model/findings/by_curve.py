@@ -24,7 +24,8 @@ from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
 
-FLAT = 0.03
+FLAT = 0.06
+"""Standard deviation of five seconds over their mean; 500 IOPS of a token bucket vary by 4 %."""
 STEP = 0.75
 # standard deviations of the seconds on either side
 CLEAR = 4.0

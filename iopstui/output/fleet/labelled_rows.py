@@ -1,8 +1,7 @@
 """Labelled rows from files and streams, in time order: the input of a merger.
 
 A file is one of our recordings, or JSON lines of `run --format jsonl`, of `merge` itself, or of
-whatever launched many of them; what stands before a line's first brace (`srun -l`, `clush`) is left
-out.
+whatever launched many of them (labelled_lines).
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from iopstui.fleet.deduplication import Deduplicator
 from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.orders import LATEST_MS
 from iopstui.fleet.merging.sums import Object
+from iopstui.output.fleet.labelled_lines import LabelledLines
 from iopstui.output.jsonl import event_object, session_object
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording
@@ -30,22 +30,48 @@ Say = Callable[[str], None]
 
 
 def line_rows(stream: BinaryIO, label: str, say: Say) -> Iterator[Labelled]:
-    """The objects of JSON lines, each with its host's name, ``label`` where it has none. What is
-    none is told once for each label, and left out."""
+    """The objects of JSON lines, each with its host's name, ``label`` where it has none. Lines that
+    are none are reported once for each of their launcher's labels, and left out."""
+    lines, hosts = LabelledLines(), _TaskNames(say)
     told: set[str] = set()
     while line := stream.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             _skip(stream)
-            row = None
+            lines.unreadable.setdefault("", 1)
         else:
-            row = parsed(line)
-        if row is None:
-            if line.strip() and label not in told:
-                told.add(label)
-                say(f"{label}: skipping lines that are not JSON objects")
-            continue
-        host = row.get("host")
-        yield (printable(host) if isinstance(host, str) else "") or label, row
+            for task, row in lines.feed(line):
+                host = row.get("host")
+                name = (printable(host) if isinstance(host, str) else "") or label
+                yield hosts.name(name, task), row
+        _report(lines, label, told, say)
+    lines.end()
+    _report(lines, label, told, say)
+
+
+def _report(lines: LabelledLines, label: str, told: set[str], say: Say) -> None:
+    for task in lines.unreadable.keys() - told:
+        told.add(task)
+        say(f"{task or label}: skipping lines that are not JSON objects")
+
+
+class _TaskNames:
+    """Names the hosts of a launcher's tasks: tasks on hosts of one name are told apart by their
+    labels."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._owners: dict[str, str] = {}
+        self._told = False
+
+    def name(self, host: str, task: str) -> str:
+        """The name for a task's rows: its host's, or "host#label" for all tasks but the first."""
+        if self._owners.setdefault(host, task) == task:
+            return host
+        found = f"{host}#{task}"
+        if not self._told:
+            self._told = True
+            self._say(f"Several tasks run on hosts named {host}: the second is {found}, and so on.")
+        return found
 
 
 def parsed(line: bytes) -> Object | None:

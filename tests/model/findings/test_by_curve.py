@@ -56,7 +56,7 @@ def test_two_depths_with_the_same_iops_show_a_limit() -> None:
         flat(earlier=()),
         flat(4_000),
         flat(1_100),
-        flat(wobble=0.06),
+        flat(wobble=0.09),
         flat(busy=95.0),
         flat(job=99.0),
         flat(inside=16),

@@ -1,0 +1,110 @@
+"""Reassemble lines that a launcher labelled, split and mixed, and tell its tasks apart.
+
+`srun -l`, `pdsh`, `clush` and `kubectl logs --prefix` put a label before each line. srun also cuts
+lines after 1,024 bytes and labels each piece; mpirun --tag-output passes on blocks of 4,096 bytes,
+so its tags stand in mid-line, and pieces of several tasks follow each other.
+"""
+
+from __future__ import annotations
+
+import re
+from codecs import BOM_UTF8
+from collections.abc import Iterator
+
+from iopstui.fleet.hosts.json_objects import object_of
+from iopstui.fleet.merging.sums import Object
+from iopstui.text import printable
+
+LONGEST_LABEL = 256
+"""Bytes; longer text before a line's first brace is no label."""
+MOST_LABELS = 50_000
+LONGEST_ROW = 16 << 20
+_BEGIN = b'{"event":'
+_TAG = re.compile(rb"\[(?:\d+,\d+\]<std(?:out|err)>:|[^\[\]\s]+@\d+,\d+\]<std(?:out|err)>: )")
+"""Of mpirun: [job,rank]<stdout>: in any column; from version 5 on [name@job,rank] and a space."""
+_RANK = re.compile(r"(\d+)\]<std")
+
+
+class LabelledLines:
+    """The JSON objects in lines of many labelled tasks. ``unreadable`` counts what was left out, by
+    label."""
+
+    def __init__(self) -> None:
+        self.unreadable: dict[str, int] = {}
+        self._pending: dict[bytes, bytes] = {}
+        self._lengths: set[int] = set()
+
+    def feed(self, line: bytes) -> Iterator[tuple[str, Object]]:
+        """The objects that this line completes, each with its label ("": none)."""
+        for label, piece in self._pieces(line.removeprefix(BOM_UTF8)):
+            row = self._joined(label, piece)
+            if row is not None:
+                yield label_name(label), row
+
+    def end(self) -> None:
+        """The input is over: what is still incomplete is unreadable."""
+        for label, begun in self._pending.items():
+            if begun:
+                self._leave_out(label)
+
+    def _pieces(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
+        tags = list(_TAG.finditer(line)) if line.startswith(b"[") else []
+        if not tags or tags[0].start() > 0:
+            yield self._divided(line)
+            return
+        ends = [*(tag.start() for tag in tags[1:]), len(line)]
+        for tag, end in zip(tags, ends, strict=True):
+            yield self._learned(tag.group()), line[tag.end() : end]
+
+    def _divided(self, line: bytes) -> tuple[bytes, bytes]:
+        """Label and content of a line."""
+        for length in self._lengths:
+            if line[:length] in self._pending:
+                return line[:length], line[length:]
+        start = line.find(_BEGIN)
+        if not 0 < start <= LONGEST_LABEL or b'"' in line[:start]:
+            return b"", line
+        return self._learned(line[:start]), line[start:]
+
+    def _learned(self, label: bytes) -> bytes:
+        if label not in self._pending:
+            if len(self._pending) >= MOST_LABELS:
+                return b""
+            self._pending[label] = b""
+            self._lengths.add(len(label))
+        return label
+
+    def _joined(self, label: bytes, piece: bytes) -> Object | None:
+        """The object that this piece completes; ``None``: none, or not yet."""
+        begun = self._pending.get(label, b"")
+        if begun and piece.startswith(_BEGIN):
+            self._leave_out(label)
+            begun = b""
+        whole = begun + piece
+        row = _object(whole)
+        if row is None and label and (begun or piece.startswith(b"{")) and len(whole) < LONGEST_ROW:
+            self._pending[label] = whole.rstrip(b"\r\n")
+            return None
+        if label:
+            self._pending[label] = b""
+        if row is None and whole.strip():
+            self._leave_out(label)
+        return row
+
+    def _leave_out(self, label: bytes) -> None:
+        name = label_name(label)
+        self.unreadable[name] = self.unreadable.get(name, 0) + 1
+
+
+def label_name(label: bytes) -> str:
+    """What a label names: "3" of "3: " and of "[1,3]<stdout>:", "pod/a" of "[pod/a] "."""
+    text = printable(label.decode("utf-8", "replace")).strip()
+    rank = _RANK.search(text)
+    return rank.group(1) if rank else text.rstrip(":").strip("[]() ")
+
+
+def _object(line: bytes) -> Object | None:
+    if not line.rstrip().endswith(b"}"):
+        return None
+    start = line.find(b"{")
+    return object_of(line[start:])
