@@ -78,7 +78,7 @@ def test_fio_s_main_process_killed_is_a_failed_run(here: Path) -> None:
     assert rows[-1]["event"] in ("step_finished", "ended")
     finished = next(row for row in rows if row["event"] == "step_finished")
     assert finished["summary"]["final"] is False, "it is fio's last report, and not its final one"
-    assert "fio's last report before it was killed" in err and "not checked. fio was" in err
+    assert "fio's last report before it was killed" in err and "Not verified: fio was" in err
     assert list(here.iterdir()) == []
 
 
