@@ -14,19 +14,19 @@ EXIT_MISSING = 5
 EXIT_INTERRUPTED = 130
 
 EXIT_MEANINGS = {
-    EXIT_OK: "done, or called off because the reader of standard output had enough (`| head`); "
-    "a `watch` without `--for` that a signal has ended, too",
-    EXIT_JOB_FAILED: "the job failed, and fio's error is shown (of a sweep one of its runs; the "
-    "others are measured); or iopstui itself failed",
+    EXIT_OK: "done; or the reader of standard output closed it (`| head`); or a signal ended a "
+    "`watch` without `--for`",
+    EXIT_JOB_FAILED: "the job failed (fio's error is shown), or one run of a sweep (the others are "
+    "measured), or iopstui itself",
     EXIT_USAGE: "wrong command line, job file or target",
     EXIT_REFUSED: "refused, because data could be lost",
-    EXIT_VERDICT: "a figure is not what `--expect` asks for, or a run with `--until-steady` was "
+    EXIT_VERDICT: "an expectation (`--expect`) was not met, or a run with `--until-steady` was "
     "never steady",
-    EXIT_MISSING: "something needed is missing: fio, a Python package, a right, "
-    "/proc; or a limit (`ulimit`) is used up",
-    EXIT_INTERRUPTED: "interrupted by a signal (whichever), by the end of the terminal, or with "
-    "`--expect` by a closed pipe; a summary is still printed. `q` and Ctrl-C typed into a screen "
-    "are no interruption",
+    EXIT_MISSING: "something needed is missing: fio, a Python package, a permission, /proc; or a "
+    "limit (`ulimit`) was reached",
+    EXIT_INTERRUPTED: "interrupted: by any signal, by a closed terminal, or with `--expect` by a "
+    "closed pipe; a summary is still printed. `q` and Ctrl-C on a screen do not "
+    "count as interruption",
 }
 """For docs/reference/exit-codes.md; the help of a command says the same in fewer words."""
 

@@ -233,7 +233,7 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
         import difflib
 
         near = difflib.get_close_matches(entry.key.lower(), KEYS, n=1, cutoff=0.5)
-        advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(KEYS)}"
+        advice = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(KEYS)}"
         raise ValueError(f"{entry.key!r} is not a key; {advice}")
     if entry.value is None:
         raise ValueError(f"{entry.key}: {entry.problem}" if entry.key else entry.problem)

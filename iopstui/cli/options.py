@@ -19,7 +19,7 @@ MOST_ROUNDS = 25
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
 nothing (a scratch file in the current directory). With several TARGETs of one kind every job uses
-all of them, as fio does with filename=A:B. A block device is read only unless --destroy-data
+all of them, as fio does with filename=A:B. A block device is only read unless --destroy-data
 repeats its path (for each device that is written); a device in use is never written.
 
 exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety,
@@ -38,8 +38,8 @@ def _add_write_options(command: argparse.ArgumentParser) -> None:
                          help="stop before more than this is written in total, e.g. 200g; "
                               "includes scratch files")  # fmt: skip
     command.add_argument("--no-fence", action="store_true",
-                         help="run your own writing job file even if the kernel cannot restrict "
-                              "fio to its files; see iopstui doctor")  # fmt: skip
+                         help="run your own job file that writes, even if the kernel cannot "
+                              "restrict fio to its files; see iopstui doctor")  # fmt: skip
 
 
 def _add_own_cpu_options(command: argparse.ArgumentParser) -> None:
@@ -160,9 +160,9 @@ def probe_parts(arguments: argparse.Namespace) -> tuple[str, ...]:
 def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
     """Add the expectations of a run. ``with_expectations`` reads them."""
     command.add_argument("--expect", action="append", default=[], metavar="FIGURE>=VALUE",
-                         help="PASS or FAIL by any figure that `iopstui fields` lists: "
-                              "iops>=5000, read.clat.p99<=2ms, util<=90%%; JOB:iops>=5000 "
-                              "checks one of several jobs; may be repeated")  # fmt: skip
+                         help="PASS or FAIL for a figure (`iopstui fields` lists all): iops>=5000, "
+                              "read.clat.p99<=2ms, util<=90%%; JOB:iops>=5000 checks one of "
+                              "several jobs; may be repeated")  # fmt: skip
     if baseline:
         command.add_argument("--baseline", metavar="FILE",
                              help="earlier result that --expect 'iops>=95%%' compares with: a "

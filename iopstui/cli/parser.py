@@ -77,7 +77,7 @@ class Parser(argparse.ArgumentParser):
 
     def surplus(self, words: Sequence[str]) -> NoReturn:
         """``words`` are more than the command takes."""
-        self._leave(f"{' '.join(words)!r} is more than {self.prog} takes", "")
+        self._leave(f"unexpected argument {' '.join(words)!r}", "")
 
     def no_command(self, word: str, names: Sequence[str]) -> NoReturn:
         """There is no command called ``word``."""

@@ -71,7 +71,8 @@ def repeats(text: str) -> int:
     """The number of runs of each variant."""
     if not text.isdecimal() or not 2 <= int(text) <= 1000:
         raise ArgumentTypeError(
-            f"{text!r} is not a number from 2 to 1000 (one run of each says nothing about chance)"
+            f"{text!r} is not a number from 2 to 1000 (with one run of each, a difference may be "
+            "chance)"
         )
     return int(text)
 

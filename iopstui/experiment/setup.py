@@ -171,7 +171,7 @@ def job_lines(setup: ExperimentSetup) -> Iterator[str]:
         yield f"job {printable(job)}: {printable(title)}"
     if setup.plan.seed is not None:
         what = "order within each repeat" if setup.plan.variants else "order of the points"
-        yield f"{what}: by chance; --seed {setup.plan.seed} repeats it"
+        yield f"{what}: random; --seed {setup.plan.seed} repeats it"
     if setup.plan.variants:
         yield planned_sensitivity(setup.plan, setup.spread)
 

@@ -46,7 +46,7 @@ def set_up(options: ExperimentOptions, say: Say) -> ExperimentSetup:
     conditions = _conditions(run)
     looked = sum(1 for _ in distinct(plan))
     if looked >= MANY:
-        say(f"asking fio about {looked} of {counted(plan.points, 'point')} first; nothing runs yet")
+        say(f"checking {looked} of {counted(plan.points, 'point')} with fio; nothing runs yet")
     return previewed_setup(plan, target, job_target, devices, conditions, fio, Roots())
 
 

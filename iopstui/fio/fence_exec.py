@@ -436,7 +436,7 @@ def parsed(text: str) -> Spec:
         elif name in ("kind", "fsize") and name not in spec:
             spec[name] = int(value) if name == "fsize" else value
         else:
-            raise ValueError(f"no fence is told by {line!r}")
+            raise ValueError(f"{line!r} does not describe a fence")
     if spec.get("kind") not in (LANDLOCK, NAMESPACE, NONE):
         raise ValueError(f"there is no such fence: {spec.get('kind')!r}")
     return spec

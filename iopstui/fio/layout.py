@@ -104,6 +104,6 @@ OFFLOAD_STALLED = (
     "with io_submit_mode=offload here; use --set io_submit_mode=inline"
 )
 SILENT = (
-    f"for {IDLE_S:.0f} s fio has given no figures and hardly worked; a job that waits long "
-    "(thinktime, startdelay) does that, and one that hangs: Ctrl-C ends it"
+    f"no figures from fio for {IDLE_S:.0f} s, and hardly any CPU use. The job either waits "
+    "(thinktime, startdelay) or hangs; Ctrl-C ends it"
 )

@@ -73,7 +73,7 @@ def _refuse(name: str, value: str, said: str, meaning: str) -> None:
     # "rwmixread: max value out of range: 170 (100 max)"
     why = error_line(lines).removeprefix(f"{name}: ")
     raise UsageError(
-        f"fio does not take {name}={value}" + (f": {why}." if why else "."),
+        f"fio does not accept {name}={value}" + (f": {why}." if why else "."),
         f"Did you mean {' or '.join(near)}?" if near
         else f"Allowed: {', '.join(values)}" if values
         else f"{name}: {meaning}" if meaning else "",

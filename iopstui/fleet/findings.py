@@ -115,10 +115,10 @@ def spread_too_large(evidence: FleetEvidence) -> Finding | None:
         return None
     return Finding(
         "start spread",
-        f"fio was started {f.latency(spread * 1e6)} apart on {hosts} hosts (their clocks are known "
-        f"to within {f.latency(error * 1e6)}): their first and last seconds can't be compared, and "
-        "what each does in its own first second hits the others at another one",
-        "look at what starts slowly: a file to lay out, a busy host, a slow connection",
+        f"the hosts did not start together: fio started up to {f.latency(spread * 1e6)} apart on "
+        f"{hosts} hosts (clock error at most {f.latency(error * 1e6)}). Do not compare their first "
+        "and last seconds, because not all of them ran then",
+        "find what starts slowly: a file to lay out, a busy host, a slow connection",
     )
 
 
@@ -145,10 +145,10 @@ def common_limit(evidence: FleetEvidence) -> Finding | None:
             continue
         return Finding(
             "common limit",
-            f"a limit in common: the sum of {len(shares)} hosts is flat at "
-            f"{_rate(figure, fmean(sums))} (±{100 * _cv(sums):.1f} %) while each one's share moves "
-            f"by ±{100 * moves:.0f} %; what one gains the others lose, and each has done more in "
-            "single seconds, so it is what they share (array, network, volume), not theirs",
+            f"the hosts share a limit: the sum of {len(shares)} hosts is flat at "
+            f"{_rate(figure, fmean(sums))} (±{100 * _cv(sums):.1f} %) while each host's part "
+            f"varies by ±{100 * moves:.0f} %. What one gains, the others lose, and each has done "
+            "more in single seconds: the limit is in what they share (array, network, volume)",
             "fewer hosts should give the same sum",
         )
     return None
@@ -173,10 +173,11 @@ def own_limit(evidence: FleetEvidence) -> Finding | None:
     name = min(flat, key=lambda one: means[one])
     return Finding(
         "own limit",
-        f"{_names(flat)}: a limit of {_its(flat)} own (a volume's or cgroup's cap, a slower link): "
-        f"a steady {f.number(means[name])} IOPS (±{100 * _cv(evidence.iops(name)):.1f} %) while "
-        f"the others do about {f.number(middle)} and vary, so it is not load that others make",
-        "compare its limits and its volume's class with those of another host",
+        f"{_names(flat)} {_has(flat)} own limit: a steady {f.number(means[name])} IOPS "
+        f"(±{100 * _cv(evidence.iops(name)):.1f} %) while the others do about {f.number(middle)} "
+        "and vary. So the others' load is not the cause; it may be a volume's or cgroup's cap, or "
+        "a slower link",
+        "compare its limits and volume class with those of another host",
     )
 
 
@@ -194,11 +195,12 @@ def one_path(evidence: FleetEvidence) -> Finding | None:
     middle = _middle(evidence, IOPS, (one, other))
     return Finding(
         "one path",
-        f"{printable(one)} and {printable(other)} share a path (a switch's port, a controller, a "
-        f"node): {f.number(fmean(a))} and {f.number(fmean(b))} IOPS where the others do "
-        f"{f.number(middle)}, and what one gains the other loses (correlation {r:.2f}); together "
-        f"they are steady at {f.number(fmean(both))} (±{100 * _cv(both):.1f} %)",
-        "run one of the two alone: it should do what the others do",
+        f"{printable(one)} and {printable(other)} share a path: {f.number(fmean(a))} and "
+        f"{f.number(fmean(b))} IOPS, where the others do {f.number(middle)}. What one gains, the "
+        f"other loses (correlation {r:.2f}), and together they are steady at "
+        f"{f.number(fmean(both))} (±{100 * _cv(both):.1f} %). The path may be a switch port, a "
+        "controller or a node",
+        "run one of the two alone: it should then do as much as the others",
     )
 
 
@@ -220,7 +222,7 @@ def straggler(evidence: FleetEvidence) -> Finding | None:
     return Finding(
         "straggler",
         f"straggler {_names([name, *(one for one in left if one != name)])}: "
-        f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in all of {ENOUGH} s, "
+        f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in each of {ENOUGH} s, "
         f"where the others have {f.number(usual)} and {f.latency(middle)}; "
         + _why(evidence, name, low),
         "Enter shows the host",
@@ -232,15 +234,15 @@ def _why(evidence: FleetEvidence, name: str, low: Sequence[str]) -> str:
     waits = evidence.means(AWAIT)
     others = [value for host, value in waits.items() if host not in low]
     if name not in waits or not others or not median(others):
-        return "its device's times are not known"
+        return "its device's latency is unknown"
     own, usual = waits[name], median(others)
     if own >= SLOW * usual:
         utils = evidence.means(UTIL)
         full = f" at util {utils[name]:.0f} %" if name in utils else ""
         return (f"its device is slower, too ({f.latency(own)}{full}, the others' "
-                f"{f.latency(usual)}): the disk, or what is behind it")  # fmt: skip
-    return (f"its device answers as fast as theirs ({f.latency(own)}, {f.latency(usual)}), so it "
-            "is the host above it: CPU, memory, another program")  # fmt: skip
+                f"{f.latency(usual)}): the cause is the disk or what is behind it")  # fmt: skip
+    return (f"its device answers as fast as theirs ({f.latency(own)}, {f.latency(usual)}), so the "
+            "cause is above the device: CPU, memory or another program")  # fmt: skip
 
 
 def slow_device(evidence: FleetEvidence) -> Finding | None:
@@ -261,9 +263,9 @@ def slow_device(evidence: FleetEvidence) -> Finding | None:
         return None
     return Finding(
         "slow device",
-        f"{printable(name)}: requests take {f.latency(busy[name])} where those of the others take "
-        f"{f.latency(middle)}, though it has no more of them ({f.number(rates[name])}/s, the "
-        f"others {f.number(load)}/s): its disk or what is behind it, not its load",
+        f"{printable(name)} has a slow disk: a request takes {f.latency(busy[name])}, the others' "
+        f"{f.latency(middle)}, though it has no more load ({f.number(rates[name])}/s, the others "
+        f"{f.number(load)}/s). The cause is the disk or what is behind it",
         "Enter shows the host",
     )
 
@@ -281,10 +283,10 @@ def all_flat(evidence: FleetEvidence) -> Finding | None:
         return None
     return Finding(
         "all flat",
-        f"all {len(values)} hosts do the same {f.number(fmean(values))} IOPS and stand still: "
-        "either each has that limit (a volume's cap), or one that they share is divided fairly; "
-        "these seconds can't tell which",
-        "run half of the hosts: do they do more each, the limit is a shared one",
+        f"all {len(values)} hosts do the same steady {f.number(fmean(values))} IOPS: either each "
+        "has its own limit (a volume's cap), or a shared limit is divided evenly. These seconds "
+        "cannot show which",
+        "run half of the hosts: if each then does more, the limit is shared",
     )
 
 
@@ -370,5 +372,5 @@ def _names(names: Sequence[str]) -> str:
     return f"{told} and {more} more" if more > 0 else told
 
 
-def _its(names: Sequence[str]) -> str:
-    return "its" if len(names) == 1 else "their"
+def _has(names: Sequence[str]) -> str:
+    return "has its" if len(names) == 1 else "have their"

@@ -425,7 +425,7 @@ class Fleet:
         if member.state == ARMED and (member.told_s or 0.0) > START_WITHIN_S:
             # it answers, so it would be waited for without an end
             member.stop()
-            member.give_up(f"it did not start within {START_WITHIN_S:g} s of the order")
+            member.give_up(f"it did not start within {START_WITHIN_S:g} s of the start signal")
         if member.state == OVER and member.error:
             if member.lost:
                 self._merger.lose(member.name)

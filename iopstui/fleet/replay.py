@@ -42,7 +42,7 @@ FED = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
 LEAST_S, MOST_S = 0.01, 3600.0
 """A second's length can't be another one."""
-NO_MORE = "the recording has no more of it"
+NO_MORE = "the recording ends here for this host"
 LONGEST_PAUSE_S = 5.0
 """Of a recording in which nobody says anything is not waited for."""
 
@@ -108,7 +108,7 @@ class FleetReplay:
         self._first_s, self._last_s = walls
         twice = sum(once.repeated.values())
         if twice:
-            self._unsaid = f"{counted(twice, 'second')} of hosts are duplicate; each is played once"
+            self._unsaid = f"{counted(twice, 'duplicate second')} of hosts; each is played once"
 
     # -- where it is: what ReplayKeys ask for
 

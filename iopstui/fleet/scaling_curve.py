@@ -84,7 +84,7 @@ def counts_of(text: str, hosts: int) -> list[int]:
             raise UsageError(
                 f"--axis hosts={value}: there {'is' if hosts == 1 else 'are'} "
                 f"{counted(hosts, 'host')}.",
-                f"A point has 1 to {hosts} of them: --axis hosts={usual_counts(hosts)}",
+                f"A point can have 1 to {hosts} hosts: --axis hosts={usual_counts(hosts)}",
             )
         found.append(int(value))
     return found

@@ -44,7 +44,7 @@ def jobs_table(jobs: Sequence[ShippedJob], width: int) -> str:
             lines += ["", printable(above)]
         head = f"{name:<{first}}  {'yes' if job.writes else 'no':<6}  "
         lines += _wrapped(job.title, width, head, indent)
-    lines += ["", "One explained: iopstui jobs NAME    Run it: iopstui run [TARGET] --job NAME"]
+    lines += ["", "Explain one: iopstui jobs NAME    Run one: iopstui run [TARGET] --job NAME"]
     return "\n".join(lines)
 
 
@@ -69,7 +69,7 @@ def explain(job: ShippedJob, width: int) -> str:
     lines += ["", *(f"    {line}".rstrip() for line in _options(job.text)), ""]
     lines += [f"Run it:   iopstui run [TARGET] --job {job.name} [--set OPTION=VALUE]"]
     if job.run:
-        lines += ["", "As in its document, in one command (DEV stands for the device):", ""]
+        lines += ["", "The documented measurement in one command (DEV is your device):", ""]
         lines += _command(printable(job.run), width)
     return "\n".join(lines)
 

@@ -96,8 +96,8 @@ def _last(rows: Sequence[Verdict]) -> str:
     failed = sum(1 for row in rows if row.result == FAIL)
     passed = sum(1 for row in rows if row.result == PASS)
     open_ = len(rows) - failed - passed
-    words = f"{passed} passed, {failed} failed, {open_} cannot be told"
-    return f"{'PASS' if met(rows) else 'FAIL' if failed else 'NOT TOLD'}: {words}."
+    words = f"{passed} passed, {failed} failed, {open_} undecided"
+    return f"{'PASS' if met(rows) else 'FAIL' if failed else 'UNDECIDED'}: {words}."
 
 
 def promise_json(found: Promised, rows: Sequence[Verdict], titles: Sequence[str]) -> dict[str, Any]:

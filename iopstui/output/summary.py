@@ -64,34 +64,33 @@ def interruption(summary: Mapping[str, Any]) -> str:
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     """Do the frames agree with fio's count, by counters that they are not made of?"""
     found = certificate(summary, frames)
-    ios, moved = counted(frames.ios, "I/O"), f"{frames.bytes} bytes"
-    hold = f"{counted(frames.frames, 'frame')} {'holds' if frames.frames == 1 else 'hold'}"
-    held = f"{hold} {ios}, {moved}: "
+    ios, moved = _ios(frames.ios), f"{frames.bytes:,} bytes"
+    intervals = counted(frames.frames, "interval")
     if not found.final:
-        return held + (
-            "not checked. fio was killed before its final count; its last report had "
-            f"{counted(found.ios, 'I/O')} issued, some still in flight."
-        )
+        return _unverified(intervals, ios, moved,
+            "fio was killed before its final count; its last report had "
+            f"{_ios(found.ios)} issued, some still in flight")  # fmt: skip
     if not found.counted:
-        return held + (
-            "not checked. fio reports the number of I/Os only at its end, and block sizes vary."
-        )
+        return _unverified(intervals, ios, moved,
+            "fio reports the number of I/Os only at its end, and block sizes vary")  # fmt: skip
     if found.verdict == UNCHECKED:
-        return held + (
-            "not checked. fio does not report completed I/Os here. The frames count "
-            "submissions, and there is no other counter to compare with."
-        )
+        return _unverified(intervals, ios, moved,
+            "fio does not report completed I/Os here, and submissions have no other counter to "
+            "compare with")  # fmt: skip
     if found.verdict == EXACT:
+        adds = "the interval adds" if frames.frames == 1 else f"the {intervals} add"
         if found.bytes is not None:
-            return held + "exactly fio's count."
+            return f"Verified: {adds} up to fio's own totals ({ios}, {moved})."
         why = "block sizes vary" if found.sizes_kept else "the recording has no block size"
         if not found.stated_bytes:
             why = "these I/Os move no data"
-        return f"{hold} {ios}: exactly fio's count. Their {moved} are not checked: {why}."
-    said = f"fio counted {counted(found.ios, 'I/O')}"
+        return (f"Verified: {adds} up to fio's own total ({ios}). Their {moved} are not checked: "
+                f"{why}.")  # fmt: skip
+    said = f"fio counted {_ios(found.ios)}"
     if found.bytes is not None:
-        said += f", {found.bytes} bytes"
-    words = f"{held}{said} ({found.more_ios:+d}, {found.more_bytes:+d})."
+        said += f", {found.bytes:,} bytes"
+    words = (f"Different: {intervals} with {ios}, {moved}; {said} ({found.more_ios:+,d}, "
+             f"{found.more_bytes:+,d}).")  # fmt: skip
     if found.ramp:
         words += f" The difference {RAMP_WORDS}."
     if found.failed:
@@ -99,6 +98,14 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     if not found.own_mean:
         words += " fio's own mean IOPS do not match its count either."
     return words
+
+
+def _ios(number: int) -> str:
+    return f"{number:,} I/O" if number == 1 else f"{number:,} I/Os"
+
+
+def _unverified(intervals: str, ios: str, moved: str, why: str) -> str:
+    return f"Not verified: {why} ({intervals} with {ios}, {moved})."
 
 
 def probe_text(total: ProbeTotal) -> str:

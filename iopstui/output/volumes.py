@@ -49,8 +49,8 @@ def volumes_table(catalog: Catalog, width: int) -> str:
             lines += ["", printable(catalog.titles.get(above, above))]
         words = f"{one.title}: {summary(one)}"
         lines += _wrapped(words, width, f"{one.id:<{first}}  ", " " * (first + 2))
-    lines += ["", "One explained: iopstui volumes NAME [--size 500g]",
-              "Is it delivered?  iopstui promise [TARGET] --volume NAME"]  # fmt: skip
+    lines += ["", "Explain one: iopstui volumes NAME [--size 500g]",
+              "Test one:    iopstui promise [TARGET] --volume NAME"]  # fmt: skip
     return "\n".join(lines)
 
 

@@ -179,7 +179,7 @@ def _fence(roots: Roots) -> Check:
     if kind == NAMESPACE:
         return Check("fence", OK, "namespaces: everything else is read-only for fio (no "
                                   "Landlock: it needs Linux 5.13, lsm=landlock,...)")  # fmt: skip
-    return Check("fence", LACKS, "no Landlock, no namespaces: your own writing job files are "
+    return Check("fence", LACKS, "no Landlock, no namespaces: your own job files that write are "
                                  "refused without --no-fence",
                  "Linux 5.13 or newer with lsm=landlock,...; or: sudo iopstui ...")  # fmt: skip
 

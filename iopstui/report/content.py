@@ -77,7 +77,7 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
 def _folded(story: Story, blocks: Sequence[Block]) -> Sequence[Block]:
     """The many runs of an experiment are folded, so that they don't hide the rest."""
     count = len(story.runs)
-    return blocks if count <= MOST_OPEN else [Folded(f"Each of the {count} runs", blocks)]
+    return blocks if count <= MOST_OPEN else [Folded(f"All {count} runs, one by one", blocks)]
 
 
 def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterator[Block]:

@@ -148,7 +148,7 @@ def ending(one: Experiment) -> str:
     finished, total = one.finished, one.plan.points
     what = f"{one.plan.unit}s"
     if finished is None:
-        return f"the recording ends before it: {len(one.points)} of {total} {what}"
+        return f"the recording ends early: {len(one.points)} of {total} {what}"
     if finished.error:
         return f"failed after {len(one.points)} of {total} {what}: {printable(finished.error)}"
     if finished.interrupted or (len(one.points) + finished.failed < total and not finished.enough):

@@ -171,7 +171,7 @@ class WriteGuard:
         against = list(job_rules.objections(facts.options))
         for name in self._job.files:
             if self._removes and self._job.scratch is None and os.path.lexists(name):
-                against.append(f"unlink= removes {name} at the end, and it exists")
+                against.append(f"unlink= would delete {name} at the end, which exists already")
             if self._outside(name):
                 against.append(f"it names {name}, which is not in its scratch directory")
         if against:

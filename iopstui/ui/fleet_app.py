@@ -258,7 +258,7 @@ class FleetApp(IopstuiApp):
         if line is None or self.host is not None:
             return
         if line.session is None:
-            self.port.say("info", f"{name} has said nothing yet")
+            self.port.say("info", f"no data from {name} yet")
             return
         second = self.scene.second
         interval = second.interval_s if second is not None else 1.0

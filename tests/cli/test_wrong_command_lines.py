@@ -46,7 +46,7 @@ def told(capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
         ("run --job", "--job has no value", "it takes one: --job JOB"),
         ("run --size -1m", "--size has no value: '-1m' begins with -", "--size=-1m"),
         ("run --job --size 1g", "--job has no value: '--size' begins", "--job=--size"),
-        ("jobs x y", "'y' is more than iopstui jobs takes", "usage"),
+        ("jobs x y", "unexpected argument 'y'", "usage"),
         ("rnu --job x", "there is no command 'rnu'", "did you mean iopstui run?"),
         ("zzzz", "there is no command 'zzzz'", "usage"),
         ("/dev/sda", "'/dev/sda' is not a command", "iopstui live /dev/sda"),

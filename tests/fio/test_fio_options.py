@@ -14,7 +14,7 @@ NAMES = dict.fromkeys(("iodepth", "iodepth_batch", "iodepth_low", "numjobs"), ""
     [
         ("iodepht=32", "libaio", "no option iodepht. Did you mean iodepth"),
         ("filename=/dev/vda", "", "conflicts with the target"),
-        ("rw=randred", "", "does not take rw=randred. Did you mean randread"),
+        ("rw=randred", "", "does not accept rw=randred. Did you mean randread"),
         ("rw=7", "", "Allowed: read, write"),
         ("rwmixread=170", "", "out of range: 170"),
         ("exec_prerun=ls", "", "runs a command"),

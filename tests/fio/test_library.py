@@ -76,7 +76,7 @@ def test_one_command_does_what_the_document_s_script_does() -> None:
     essd = BY_NAME["essd-1m-iops"]
     command = "--job essd-1m-iops --bind queues --knob rq_affinity=2 --destroy-data DEV"
     assert essd.run == f"iopstui run DEV {command}"
-    shown = explain(essd, 80).partition("the device):\n\n")[2]
+    shown = explain(essd, 80).partition("your device):\n\n")[2]
     assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(essd.run), "as it is copied"
     top = parser()
     for job in BY_NAME.values():

@@ -66,7 +66,7 @@ def test_one_that_is_ready_and_never_starts_is_given_up(monkeypatch: pytest.Monk
     monkeypatch.setattr(fleets, "START_WITHIN_S", 3)
     ran = Ran("good[1-2],deaf")
     assert ran.lost == ["deaf"]
-    assert ran.fleet.members["deaf"].error == "it did not start within 3 s of the order"
+    assert ran.fleet.members["deaf"].error == "it did not start within 3 s of the start signal"
     assert any(words.startswith("deaf: is lost: it did not start") for words in ran.said)
     found = certified(ran.merger)
     # the word of the one that was stopped, that it did nothing, may come or not
@@ -113,7 +113,7 @@ def test_an_abort_in_the_middle_of_a_curve_ends_it(
     assert [row["event"] for row in rows] == ["scale_point", "scaling"]
     assert rows[0]["hosts"] == 1 and rows[0]["iops"] == 100 and rows[0]["met"] is True
     assert "all hosts are stopped: --abort iops>150 for 2s" in said.err
-    assert "hosts=2: does not count: the job finished on 1 of 2" in said.err
+    assert "hosts=2: not counted: the job finished on 1 of 2" in said.err
     assert "hosts=3" not in said.err
     kept = [json.loads(line) for line in record.read_text().splitlines()]
     assert [(row["code"], row["how"]) for row in kept if row["event"] == "fleet_over"] == [

@@ -79,7 +79,7 @@ def test_a_full_disk_is_told_on_the_screen_at_once(tmp_path: Path) -> None:
     recorder.on_trouble = told.append
     assert recorder._file is not None
     recorder._file._give_up(OSError(errno.ENOSPC, "No space left on device"))
-    assert told and "the run goes on" in told[0]
+    assert told and "The run continues" in told[0]
     recorder.close()
     assert len(told) == 1
 

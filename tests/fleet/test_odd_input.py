@@ -176,7 +176,7 @@ def test_a_record_that_can_t_be_written_any_more_ends_and_is_said(
             record.write("y" * 4000 * lines + "\n")
         record.close()
     (words,) = told
-    assert "No space left on device; the run goes on" in words
+    assert "No space left on device. The run continues" in words
     with pytest.raises(UsageError, match="No such file or directory"):
         RecordFile(tmp_path / "none" / "record", told.append)
 

@@ -180,7 +180,7 @@ def test_a_point_has_the_first_hosts_and_one_that_is_lost_is_no_point(
     recorder.close()
     (point,) = over.measured
     assert (point.hosts, point.iops, [*point.each]) == (1, 100, ["good1"])
-    assert over.notes == {1: "does not count: the job finished on 1 of 2: die1 (its connection has"
+    assert over.notes == {1: "not counted: the job finished on 1 of 2: die1 (its connection has"
                              " ended)"}  # fmt: skip
     assert over.words[1].split()[:2] == ["1", "100"]
     kept = record.read_text()

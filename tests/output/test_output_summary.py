@@ -112,8 +112,8 @@ def test_the_text_has_fio_figures_and_says_whether_the_frames_add_up(name: str) 
     assert held.own_mean
     expected = UNCHECKED if name in ONLY_SUBMISSIONS else DIFFERS if name in OFF else EXACT
     assert held.verdict == expected
-    assert ("exactly fio's count" in text) is (expected == EXACT)
-    assert ("not checked. fio " in " ".join(lines)) is (expected == UNCHECKED)
+    assert ("up to fio's own total" in text) is (expected == EXACT)
+    assert ("Not verified: fio " in " ".join(lines)) is (expected == UNCHECKED)
     if name in OFF:
         assert held.more_ios == OFF[name]
         assert held.ramp is (OFF[name] > 0)
@@ -132,8 +132,8 @@ def test_a_difference_is_said_in_figures() -> None:
     text = reconciliation(summary, short)
     read = summary["rows"][0]["directions"]["read"]
     assert read["total_ios"] > short.ios
-    assert f"({short.ios - read['total_ios']}, {short.bytes - read['io_bytes']})" in text
-    assert "exactly" not in text
+    assert f"({short.ios - read['total_ios']:,}, {short.bytes - read['io_bytes']:,})" in text
+    assert "Verified" not in text
 
 
 def test_what_a_killed_fio_said_last_certifies_nothing() -> None:
@@ -143,7 +143,7 @@ def test_what_a_killed_fio_said_last_certifies_nothing() -> None:
     assert (found.verdict, found.final) == (UNCHECKED, False)
     text = " ".join(summary_text(killed, total(name)).split())
     assert "fio's last report before it was killed (" in text and "final figures" not in text
-    assert "not checked. fio was killed before its final count; its last report had" in text
+    assert "Not verified: fio was killed before its final count; its last report had" in text
     assert "fio was killed" in interruption(killed) and "until then" in interruption({"rows": []})
     # recordings of versions before say nothing of it
     del killed["final"]
@@ -222,7 +222,7 @@ def test_bytes_of_several_sizes_are_said_not_to_be_checked() -> None:
     for frame in frames("3.42-a-randread-grp", job):
         counted.add(frame.fio)
     text = reconciliation(fio_summary(statuses("3.42-a-randread-grp", job)[-1]), counted)
-    assert "I/Os: exactly fio's count." in text
+    assert "up to fio's own total (" in text
     assert text.endswith("bytes are not checked: block sizes vary.")
 
 
@@ -338,9 +338,9 @@ def test_one_is_no_plural(monkeypatch: pytest.MonkeyPatch) -> None:
     summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
     one = FramesTotal()
     one.add(frames("3.42-a-randread-grp")[0].fio)
-    assert reconciliation(summary, one).startswith(f"1 frame holds {one.ios} I/Os, ")
+    assert reconciliation(summary, one).startswith(f"Different: 1 interval with {one.ios:,} I/Os, ")
     monkeypatch.setattr(FramesTotal, "ios", 1)
-    assert reconciliation(summary, one).startswith("1 frame holds 1 I/O, ")
+    assert reconciliation(summary, one).startswith("Different: 1 interval with 1 I/O, ")
 
 
 @pytest.mark.parametrize(("missed", "said"), [(0, None), (1, "0.01 %"), (42, "0.42 %")])

@@ -70,10 +70,10 @@ def test_it_says_what_all_did_and_who_was_missing(tmp_path: Path) -> None:
     path = recorded(tmp_path)
     assert is_fleet(path)
     text = rendered([path], "md")
-    assert "fio was executed within 4.5 ms on 2 hosts (4.0 ms apart" in text
+    assert "fio started within 4.5 ms on 2 hosts (4.0 ms by" in text
     assert "in 3 of 4 rows of 1 s all hosts" in text
     assert "2 hosts: 1 finished; 1 failed: b." in text
-    assert "exactly fio's count on 1 of 2; different on b." in text
+    assert "Verified on 1 of 2; different on b." in text
     slowest, other = [line for line in text.splitlines() if line.startswith(("| a |", "| b |"))]
     # the slowest host first, with what it said; it is not in one second
     assert slowest.startswith("| b | failed: fio: /dev/sdb: EIO |") and "| 1 | differs |" in slowest
@@ -183,7 +183,7 @@ def test_what_is_not_in_a_table_is_said_beside_it(
     for out in ("x.csv", "x.parquet"):
         assert report([str(path)], str(tmp_path / out)) == 0
         told = capsys.readouterr().err
-        assert "left out: 1 line that iopstui does not write" in told and "not read: lines" in told
+        assert "left out: 1 line that iopstui did not write" in told and "not read: lines" in told
         assert "no end seen: b" in told
         assert report([str(path)], str(tmp_path / out), redact=True) == 0
         assert "no end seen: host 2" in capsys.readouterr().err
@@ -335,7 +335,7 @@ def test_several_runs_are_told_one_by_one(tmp_path: Path) -> None:
         ["| 2", "/srv/secret.fio", "2/2", "200", "not seen |"],
     ]  # fmt: skip
     # not from the first run to the second
-    assert "fio was executed within 4001.0 ms on 2 hosts (4000.0 ms apart" in text
+    assert "fio started within 4001.0 ms on 2 hosts (4000.0 ms by" in text
     whole = json.loads(rendered([path], "json"))
     check(whole, "document.fleet_report")
     found = whole["runs"]
@@ -396,7 +396,7 @@ def test_who_adds_up_the_rows_is_told_what_is_not_in_them(
     path = recorded(tmp_path, last)
     together = [row for row in csv_rows(path) if not row["host"]]
     assert sum(float(row["fio.total.ios"] or 0) for row in together) == 550
-    assert "not in the rows: 7 I/Os" in capsys.readouterr().err
+    assert "7 I/Os are not in the rows" in capsys.readouterr().err
     found = json.loads(rendered([path], "json"))
     assert found["fio"]["total"]["ios"] == 557
 

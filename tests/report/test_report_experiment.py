@@ -268,7 +268,7 @@ def test_an_interrupted_one_says_what_is_missing(path: Path) -> None:
         assert "interrupted: 1 of 6 runs measured" in text and "not enough" in text
     other = path.with_name("killed.iops")
     write(other, SWEEP, sweep()[:2], whole=False).stop()
-    assert "the recording ends before it: 2 of 3 points" in rendered([other], "md")
+    assert "the recording ends early: 2 of 3 points" in rendered([other], "md")
     none = path.with_name("none.iops")
     one = made.tape(none)
     one.event(events.ExperimentStarted(0.0, plan))

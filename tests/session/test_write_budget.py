@@ -53,12 +53,21 @@ def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
     ("arguments", "words"),
     [
         ((0, False, 9.0, None), "writes at most: nothing"),
-        ((MIB, False, 9.0, None), "writes at most: 1 MiB of new files, the jobs only read"),
+        ((MIB, False, 9.0, None), "writes at most: 1 MiB of scratch files, the jobs only read"),
         ((MIB, True, 9.0, 1 << 30), "writes at most: 1 GiB (--write-budget), with 1 MiB of"),
-        ((0, True, 90.0, None), "no limit is set: at 1 GB/s 83.8 GiB in 1:30"),
-        ((0, True, None, None), "no limit is set (--write-budget 200g sets one)"),
-        ((0, True, 9.0, None, MIB), "writes at most: 1 MiB, as the job says"),
-        ((MIB, True, 9.0, 3 * MIB, MIB), "1 MiB of new files and 1 MiB, as the job says"),
+        (
+            (0, True, 90.0, None),
+            "writes: for 1:30 minutes at full speed (83.8 GiB at 1 GB/s), no limit set",
+        ),
+        (
+            (0, True, None, None),
+            "writes: at full speed, no limit set (--write-budget 200g sets one)",
+        ),
+        ((0, True, 9.0, None, MIB), "writes at most: 1 MiB (the job's own limit)"),
+        (
+            (MIB, True, 9.0, 3 * MIB, MIB),
+            "1 MiB of scratch files, then 1 MiB (the job's own limit)",
+        ),
         ((MIB, True, 9.0, 3 * MIB, 3 * MIB), "writes at most: 3 MiB (--write-budget), with 1 MiB"),
     ],
 )
@@ -86,7 +95,7 @@ def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:
     assert budget.beyond(1 << 50) == "", "nothing was said"
     text = "[a]\nrw=write\nbs=4k\nsize=1m\nfilename=x\n"
     job = Prepared("a", "", text, JobFacts((SectionFiles("a", ("x",)),), True), (), Path("/none"))
-    assert budget.foresee(job, 0, {}) == "writes at most: 1 MiB, as the job says"
+    assert budget.foresee(job, 0, {}) == "writes at most: 1 MiB (the job's own limit)"
     assert budget.beyond(MIB + 4096) == ""
     limited = WriteBudget(4 * MIB)
     limited.foresee(job, 0, {})
@@ -101,5 +110,5 @@ def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:
     less = WriteBudget(2 * MIB - 1)
     less.foresee(job, 0, {})
     less.end(MIB)
-    assert less.look(1.0, 4096) == "" and "going on could pass" in less.look(1.3, MIB - 4096)
+    assert less.look(1.0, 4096) == "" and "continuing could exceed" in less.look(1.3, MIB - 4096)
     assert "stopped after writing 1.01 MiB" in budget.beyond(MIB + 8192)

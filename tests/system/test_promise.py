@@ -99,7 +99,7 @@ def test_a_file_is_only_read_unless_it_is_named_twice(home: Path) -> None:
     file.write_bytes(os.urandom(1 << 20))
     before = file.read_bytes()
     found = promise(home, str(file), "--volume", "mine/slow", "--settle", "0", "--measure", "1")
-    assert found.returncode == 0 and "2 cannot be told" in found.stdout, found.stderr
+    assert found.returncode == 0 and "2 undecided" in found.stdout, found.stderr
     assert f"--destroy-data {file}" in found.stdout
     assert file.read_bytes() == before
     refused = promise(home, str(file), "--volume", "mine/slow", "--destroy-data", "/dev/null")

@@ -104,7 +104,7 @@ def test_what_a_job_says_of_itself_is_not_exceeded(here: Path) -> None:
     assert done.returncode == 0, done.stderr
     end = next(row for row in events(done.stdout) if row["event"] == "step_finished")
     written = end["summary"]["total"]["write"]["io_bytes"]
-    said = re.search(r"at most: [0-9.]+ MiB of new files and ([0-9.]+) MiB, as", done.stderr)
+    said = re.search(r"at most: [0-9.]+ MiB of scratch files, then ([0-9.]+) MiB \(", done.stderr)
     assert said is not None, done.stderr
     assert 0.75 * float(said[1]) * MIB < written <= float(said[1]) * MIB
 

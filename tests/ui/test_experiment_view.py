@@ -207,7 +207,7 @@ async def test_mistakes_are_said_in_the_form_and_begin_nothing() -> None:
         type_in(screen, axis="iodepth=1,two")
         await pilot.press("enter")
         await settled(pilot)
-        assert "takes a whole number from 1 on, not 'two'" in words(screen)
+        assert "takes a whole number of 1 or more, not 'two'" in words(screen)
         background.refusal = Refused("/dev/x is mounted.", "Unmount it: umount /x")
         type_in(screen, axis="iodepth=1,2")
         await pilot.press("enter")

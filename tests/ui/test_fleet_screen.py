@@ -360,7 +360,7 @@ async def test_what_is_in_a_recording_twice_is_played_once() -> None:
     said = [one for one in told[1] if isinstance(one, FleetMessage)]
     frames = sum(row["event"] == "frame" for _, row in rows)
     assert [one.text for one in said] == [
-        f"{frames} seconds of hosts are duplicate; each is played once"
+        f"{frames} duplicate seconds of hosts; each is played once"
     ]
     assert [one for one in told[1] if one not in said] == told[0]
 
@@ -385,7 +385,7 @@ async def test_a_setting_of_all_hosts_disks_is_changed_after_a_question_that_nam
         await pilot.press("enter", "down", "enter")
         await until(pilot, lambda: "nomerges 0 → 1 on 2 hosts?" in words_of(app))
         text = words_of(app)
-        assert "node02  sda: 0 → 1" in text and "already on: node03" in text
+        assert "node02  sda: 0 → 1" in text and "Already 1 on: node03" in text
         assert "node04: it is not connected" in text
         await pilot.press("n")
         await settle(pilot)

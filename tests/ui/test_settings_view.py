@@ -121,7 +121,7 @@ async def test_all_settings_are_explained_and_turned() -> None:
 
 def test_each_value_of_a_tunable_is_explained_in_its_own_line() -> None:
     found = _meaning(TUNABLES["rq_affinity"].meaning)
-    assert [words[:2] for _, words in found] == ["wh", "0 ", "1 ", "2 "]
+    assert [words[:2] for _, words in found] == ["CP", "0 ", "1 ", "2 "]
     assert _meaning(TUNABLES["nomerges"].meaning)[-1] == ("", "2 none")
     for name in ("iostats", "nr_requests"):
         assert _meaning(TUNABLES[name].meaning) == [("Meaning", TUNABLES[name].meaning)]

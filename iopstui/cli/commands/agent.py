@@ -7,9 +7,9 @@ import argparse
 from iopstui.cli.command import Command
 
 EPILOG = """\
-`iopstui fleet` starts this on each host; you never need to. It listens on no port and leaves no
-process. When the one who started it says nothing for 5 s, fio is stopped, and settings and files
-are put back.
+`iopstui fleet` starts this on each host; you never need to. It opens no port and leaves no process
+behind. If it hears nothing from `iopstui fleet` for 5 s, it stops fio, restores settings and
+removes files.
 """
 
 

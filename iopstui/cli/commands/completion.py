@@ -13,10 +13,10 @@ WORDS = "words"
 """What the scripts themselves ask for: the words so far on standard input, a line each."""
 EPILOG = """\
 bash: put this into ~/.bashrc                 eval "$(iopstui completion bash)"
-zsh: into ~/.zshrc, behind compinit           eval "$(iopstui completion zsh)"
+zsh: into ~/.zshrc, after compinit            eval "$(iopstui completion zsh)"
 fish: into ~/.config/fish/config.fish         iopstui completion fish | source
 
-Where iopstui was installed as a package the shell finds the script by itself.
+If iopstui was installed as a package, the shell finds the script by itself.
 """
 
 

@@ -9,14 +9,14 @@ from iopstui.cli.command import Command
 from iopstui.cli.options import add_expect, add_interval, add_theme, refuse_theme
 
 EPILOG = """\
-HOSTS: node[01-40], user@host:port, several of them with commas, ^FILE, @GROUP (of ClusterShell's,
-with it also sets less other ones: '@db!db3'), or slurm: the nodes of Slurm's allocation. Other
-hosts are reached through the system's ssh, as its configuration says; no password is asked for.
+HOSTS: node[01-40] or user@host:port, separated by commas; ^FILE; with ClusterShell also @GROUP and
+sets without others, such as '@db!db3'; slurm: the nodes of Slurm's allocation. Others are reached by
+the system's ssh with its own configuration; it never asks for a password.
 Each host needs python3 (3.10) and fio (3.1); iopstui is copied there if it is missing.
 
-TARGET and all options of the job are those of `iopstui run`, for every host alike. A device is only
-written with --destroy-data HOST:PATH for each host, PATH in /dev/disk/by-id; each host refuses what
-it would refuse by itself, and no host starts unless all are ready. Without --job all watch.
+TARGET and all options of the job are those of `iopstui run` and apply to every host. A device is
+only written with --destroy-data HOST:PATH for each host, PATH in /dev/disk/by-id. Each host makes
+its own safety checks, and no host starts unless all are ready. Without --job all hosts watch.
 
 exit codes: 0 done, 1 a host failed or was lost, 2 usage or bad input, 3 refused for safety,
 4 an expectation was not met, 5 something needed is missing, 130 interrupted
@@ -62,8 +62,8 @@ def _add_start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-hosts", type=int, metavar="N",
                         help="start as soon as N hosts are ready (default: all)")  # fmt: skip
     parser.add_argument("--connect-timeout", type=values.span, default=60.0, metavar="TIME",
-                        help="how long a host may take to be reached, or its launcher to get out "
-                        "of a queue (default: 60s)")  # fmt: skip
+                        help="how long to wait for a host to connect, including its launcher's "
+                             "queue (default: 60s)")  # fmt: skip
     parser.add_argument("--on-loss", choices=("go-on", "stop"), default="go-on",
                         help="whether the others continue when a host is lost (default: "
                              "go-on)")  # fmt: skip
@@ -102,8 +102,8 @@ def _add_job_options(parser: argparse.ArgumentParser) -> None:
                         help="bind each fio job to a CPU of a different hardware "
                              "queue")  # fmt: skip
     parser.add_argument("--no-fence", action="store_true",
-                        help="run your own writing job file even if the kernel cannot restrict "
-                             "fio to its files")  # fmt: skip
+                        help="run your own job file that writes, even if the kernel cannot "
+                             "restrict fio to its files")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,13 +9,13 @@ from iopstui.cli.command import Command
 from iopstui.cli.options import add_format
 
 EPILOG = """\
-FILE is a recording or JSON lines (`run --format jsonl`, `fleet --record`, or `merge` itself);
-without any, JSON lines of all hosts are read from standard input, as whatever launched them
-brings them (lines that srun or mpirun cut are joined again), e.g.:
-srun -l -N40 iopstui run DIR --job randread-4k --format jsonl | iopstui merge
+FILE is a recording or JSON lines (`run --format jsonl`, `fleet --record`, or `merge` itself).
+Without FILE, JSON lines of all hosts are read from standard input (lines that srun or mpirun cut
+are joined again), e.g.:
+  srun -l -N40 iopstui run DIR --job randread-4k --format jsonl | iopstui merge
 
-Seconds are those of the wall clocks. Counts and histograms add, so percentiles are those of all
-I/Os of all hosts. A host that has nothing in a second is missing there, never 0.
+Rows are seconds of the wall clock. Counts and histograms are added, so percentiles are those of all
+I/Os of all hosts. A host without data in a second is missing from it; it never counts as 0.
 """
 
 

@@ -10,8 +10,9 @@ from iopstui.cli.terminal import require_for_runs
 from iopstui.cli.volume_options import add_bought
 
 EPILOG = """\
-TARGET is the volume's block device (read only unless --destroy-data repeats it), or a directory or
-nothing (a scratch file is made there and removed). iopstui volumes lists the classes.
+TARGET is the volume's block device (only read unless --destroy-data repeats it), or a directory
+(default: the current one), in which a scratch file is made and removed. iopstui volumes lists the
+classes.
 
 exit codes: 0 met, 1 a job failed, 2 usage or bad input, 3 refused for safety, 4 not met (a figure
 failed, or none could be shown to pass), 5 something needed is missing, 130 interrupted
@@ -42,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--measure", type=values.measure, default=10.0, metavar="SECONDS",
                         help="measured time of each figure (default: 10)")  # fmt: skip
     parser.add_argument("--tolerance", type=values.share, metavar="PERCENT",
-                        help="how far a figure may be missed (default: what the provider calls "
-                             "delivered, else 2%%)")  # fmt: skip
+                        help="allowed shortfall of a figure (default: the provider's own, else "
+                             "2%%)")  # fmt: skip
     parser.add_argument(
         "--record",
         type=values.new_file,
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="record all measurements in FILE, which must not exist",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="show what would be run and written, and end"
+        "--dry-run", action="store_true", help="show what would run and be written, and exit"
     )
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
 

@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="OUT",
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip
     parser.add_argument("--format", choices=tuple(FORMATS),
-                        help="format, if OUT's suffix does not say it")  # fmt: skip
+                        help="format (default: by OUT's suffix)")  # fmt: skip
     parser.add_argument("--redact", action="store_true",
                         help="remove host name, paths, serial numbers, process and "
                              "device-mapper names")  # fmt: skip

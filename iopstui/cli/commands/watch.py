@@ -11,18 +11,18 @@ from iopstui.cli.terminal import require_for_runs
 from iopstui.errors import UsageError
 
 EPILOG = """\
-TARGET is a block device, or a file or directory, which stands for the disk it is on; without
-TARGET all disks that have done I/O are watched. Nothing is written, and fio is not needed.
+TARGET is a block device; a file or directory means the disk it is on. Without TARGET all disks that
+have done I/O are watched. Nothing is written, and fio is not needed.
 
 FIGURE is one of `iopstui fields`, as for --expect: r/s, w/s, rMB/s, r_await, w_await, aqu-sz,
-util, pressure.some ...; of several disks their sum, vdb.r_await of one. It fires when the figure
-has been beyond VALUE in all samples of TIME (a sample without the figure is not beyond it), and
-again after it was not. With --record only the time around each firing is recorded: in FILE,
-FILE-2, FILE-3 ...
+util, pressure.some ...; for several disks it is their sum, vdb.r_await is one disk's. A trigger
+fires when the figure was beyond VALUE in every sample of TIME (a sample without the figure is not
+beyond). It can fire again after a sample that is not beyond VALUE. With --record only the time
+around each event is recorded, in FILE, FILE-2, FILE-3 ...
 
-exit codes: 0 watched for the time asked for, ended by a signal where none was asked for, or the
-reader of the output is gone; 1 failed, 2 usage or bad input, 5 something needed is missing,
-130 interrupted before its time
+exit codes: 0 done (--for is over; or without --for a signal ended it; or the reader of the output
+closed it), 1 failed, 2 usage or bad input, 5 something needed is missing, 130 interrupted before
+--for was over
 """
 
 

@@ -58,8 +58,8 @@ def taken(
     began = sum(one.executed_ns is not None for one in fleet.members.values())
     done = certified(merger).finished
     if done < max(began, least) or fleet.stopped:
-        return None, [f"does not count: the job finished on {done} of {hosts}"]
-    said = [] if done == hosts else [f"{done} took part, so it is a point of {done}"]
+        return None, [f"not counted: the job finished on {done} of {hosts}"]
+    said = [] if done == hosts else [f"only {done} took part, so this is the point for {done}"]
     return scale_point(done, merger, met), said
 
 

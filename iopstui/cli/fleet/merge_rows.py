@@ -119,5 +119,6 @@ def _tell(merger: Merger) -> None:
                 "clock is used from then on")  # fmt: skip
     for name, count in merger.late.items():
         say(
-            f"{name}: {count} of its seconds came too late for their rows; they count in the totals"
+            f"{name}: {count} of its seconds came too late for their rows and count only in the "
+            "totals"
         )

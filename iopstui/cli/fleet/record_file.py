@@ -80,5 +80,5 @@ class RecordFile:
         self._tell(error)
 
     def _tell(self, error: OSError) -> None:
-        self._say(f"{printable(str(self._path))} ends before the run does: {error.strerror}; the "
-                  "run goes on, and what was written stays")  # fmt: skip
+        self._say(f"the recording {printable(str(self._path))} has stopped: {error.strerror}. The "
+                  "run continues, and what was written is kept")  # fmt: skip

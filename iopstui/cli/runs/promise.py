@@ -73,8 +73,8 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     size = device.size / GIB if device is not None and known_size and device.size else None
     found = promised_by(arguments, catalog, volume, size)
     if arguments.size is None and size is not None:
-        say(f"size: {size:,.4g} GiB, that of {printable(device.path if device else '')}; --size "
-            "sets another")  # fmt: skip
+        say(f"size: {size:,.4g} GiB, from {printable(device.path if device else '')}; --size sets "
+            "another")  # fmt: skip
     return set_up(
         found,
         PromiseOptions(

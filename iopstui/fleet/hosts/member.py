@@ -241,7 +241,7 @@ class Member:
     def _refuse_garbage(self, weight: int = 1) -> None:
         self.broken += weight
         if self.broken >= MOST_BROKEN and self.state != OVER:
-            self.fail("it sends something that is not an agent's answer", code=EXIT_JOB_FAILED)
+            self.fail("it sent something that is not an agent's answer", code=EXIT_JOB_FAILED)
             self.link.kill()
 
     def _cut(self) -> None:

@@ -312,7 +312,7 @@ def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
     done = sum(part.ios for part in device.parts.values())
     share = whole(found.get("missed"), MILLI)
     if share > 100 * MILLI:
-        raise MalformedRow("more was missed than there was")
+        raise MalformedRow("it missed more requests than there were")
     # of nothing but completions without a beginning nobody says how many they were
     left = 100 * MILLI - share
     device.counts["missed"] = round(done * share / left) if left else 1

@@ -194,7 +194,7 @@ def _queue_notes(hctxs: tuple[Hctx, ...]) -> tuple[str, ...]:
     if len(cpus) == len(set(cpus)):
         return ()
     # which queue has which type is only in debugfs
-    return ("its queues overlap: some are for polling, reads or writes alone",)
+    return ("its queues overlap: some are only for polling, reads or writes",)
 
 
 def _irqs(

@@ -28,8 +28,9 @@ class Tunable:
 TUNABLES: Mapping[str, Tunable] = {
     tunable.name: tunable
     for tunable in (
-        Tunable("rq_affinity", "where a completion runs: 0 where the interrupt came, 1 on the "
-                "submitter's cache domain, 2 on the submitting CPU itself", ("0", "1", "2")),
+        Tunable("rq_affinity", "CPU that completes a request: 0 the CPU of the interrupt, 1 one "
+                               "that shares a cache with the submitter, 2 the "
+                               "submitter", ("0", "1", "2")),
         Tunable("scheduler", "the I/O scheduler of every hardware queue"),
         Tunable("nomerges", "0 tries all merges, 1 only simple ones, 2 none", ("0", "1", "2")),
         Tunable("nr_requests", "requests each queue may hold (at least 4)", minimum=4),
@@ -147,7 +148,7 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
     if len(online) == 1:
         return "there is only one CPU"
     if device.kernel.threaded_irqs:
-        return "its interrupts are threads here (threadirqs), and then the kernel moves nothing"
+        return "its interrupts run as threads (threadirqs), so the kernel does not move completions"
     usable = set(online) or {cpu for hctx in device.hctxs for cpu in hctx.cpus}
     crowded = [h for h in device.hctxs if len(set(h.cpus) & usable) > 1]
     if crowded or len(device.hctxs) == 1:

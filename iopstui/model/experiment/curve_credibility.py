@@ -30,9 +30,9 @@ def doubt(points: Sequence[Point], names: Sequence[str]) -> str:
     low, after = points[place], max(point.iops for point in points[place + 1 :])
     before = max(point.iops for point in points[:place])
     return (
-        f"IOPS fall at {names[place]} ({number(before)}, {number(low.iops)}, then "
-        f"{number(after)} again), by more than {_noise(low)}: something else changed meanwhile; "
-        + ("measure again" if low.runs > 1 else "--repeats 3 tells")
+        f"IOPS fall at {names[place]} ({number(before)}, {number(low.iops)}, then {number(after)} "
+        f"again), by more than {_noise(low)}: something else changed in between; "
+        + ("measure again" if low.runs > 1 else "check with --repeats 3")
     )
 
 

@@ -241,7 +241,7 @@ def check_name(name: str, label: str) -> None:
 def check_value(name: str, value: str, label: str) -> None:
     """UsageError for a value that is certainly wrong (fio and the kernel judge the rest)."""
     if name in _COUNTS and not (value.isdecimal() and int(value) > 0):
-        raise UsageError(f"{label}: {name} takes a whole number from 1 on, not {value!r}.")
+        raise UsageError(f"{label}: {name} takes a whole number of 1 or more, not {value!r}.")
     if name == "bind" and value not in ("queues", "none"):
         raise UsageError(f"{label}: bind is queues or none, not {value!r}.")
     known = TUNABLES.get(name)
@@ -251,7 +251,7 @@ def check_value(name: str, value: str, label: str) -> None:
         number = value.removeprefix("-")
         if not number.isdecimal() or int(value) < known.minimum:
             raise UsageError(
-                f"{label}: {name} takes a number from {known.minimum} on, not {value!r}."
+                f"{label}: {name} takes a number of {known.minimum} or more, not {value!r}."
             )
     if kind_of(name) == OPTION:
         checked_override(f"{name}={value}")

@@ -359,7 +359,7 @@ def little(point: Point, asked: int | None, paced: bool, synchronous: bool = Fal
         return LittlesLaw(asked, seen, True)
     of = "kernel latency (fio measured none)" if point.latency_of == "await" else point.latency_of
     if seen > asked:
-        why = f"more than were asked for: the latency, {of}, is not of these I/Os alone"
+        why = f"more than requested: the latency, {of}, includes other I/Os"
     elif paced:
         why = "the job paces itself (rate or thinktime), so its queue is not full"
     elif point.latency_of == "await":

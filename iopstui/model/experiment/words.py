@@ -134,7 +134,7 @@ def _within(plan: Plan, primary: FigureComparison | None) -> str:
     if found.shown:
         return (
             f"; {plan.figure} would differ by {interval.format('to')} if this were the only "
-            "variant, but of several one may by chance: more repeats can settle it"
+            "variant; with several, one may differ by chance. More repeats can decide"
         )
     return f"; in {plan.figure} it lies between {interval.format('and')}"
 
@@ -160,8 +160,8 @@ def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
     changes."""
     differing = [s for s in shifts if s.shown and abs(s.load[1] - s.load[0]) >= 1]
     for words, others, more in (
-        ("pays", "pay too", True),
-        ("is relieved", "are relieved too", False),
+        ("does more", "do more, too", True),
+        ("does less", "do less, too", False),
     ):
         those = [shift for shift in differing if (shift.load[1] > shift.load[0]) is more]
         for shift in those[:NAMED]:
@@ -217,8 +217,8 @@ def _payer_unknown(tested: Sequence[FigureComparison], shifts: Sequence[CpuShift
         f"CPU {s.cpu} {s.load[0]:.0f} → {s.load[1]:.0f} %" for s in shifts[:CPUS_SHOWN]
     )
     yield (
-        "cannot tell which CPU pays for it: no load differs by more than its noise from run "
-        f"to run ({loads}); cpus_allowed in the job keeps it on the same CPUs"
+        "cannot tell which CPU does more work: no load differs by more than its noise from run to "
+        f"run ({loads}); cpus_allowed in the job keeps it on the same CPUs"
     )
 
 

@@ -17,19 +17,19 @@ def answer(question: Finding, then: SteadyRun, now: SteadyRun) -> Finding:
     verdict = _VERDICTS.get(question.rule, _faster)
     return Finding(
         "answer",
-        f"{question.rule}, decided by {question.options}: IOPS {units.number(then.iops)} → "
+        f"{question.rule}, tested with {question.options}: IOPS {units.number(then.iops)} → "
         f"{units.number(now.iops)}, {units.size(then.bytes_s)}/s → {units.size(now.bytes_s)}/s, "
         f"latency {units.latency(then.lat_ns)} → {units.latency(now.lat_ns)}: {verdict(then, now)}",
-        "one run each: a comparison says how sure that is",
+        "one run each; a comparison (c) tests whether it is chance",
         "c",
     )
 
 
 def _limited(then: SteadyRun, now: SteadyRun) -> str:
     if same(then.iops, now.iops):
-        return "the IOPS are what is limited"
+        return "the limit is in IOPS"
     if same(then.bytes_s, now.bytes_s):
-        return "the bandwidth is what is limited"
+        return "the limit is in bandwidth"
     return "neither stayed the same, so no fixed limit is shown"
 
 
@@ -43,7 +43,7 @@ def _faster(then: SteadyRun, now: SteadyRun) -> str:
     noise = 2 * max(then.spread or 0.0, now.spread or 0.0, SAME / 2)
     change = now.iops / then.iops - 1 if then.iops else 0.0
     if abs(change) <= noise:
-        return "no difference beyond what the seconds vary"
+        return "no difference larger than the variation from second to second"
     return f"{'more' if change > 0 else 'fewer'} IOPS by {100 * abs(change):.0f} %"
 
 

@@ -30,7 +30,7 @@ SECONDS_APART = 4
 # engines that do no I/O
 NO_DEVICE = ("null", "cpuio")
 
-WHO = "find out who does it: u on the live screen, iotop, or pidstat -d 1"
+WHO = "find the program: u on the live screen, iotop, or pidstat -d 1"
 
 
 def no_iostats(evidence: Evidence) -> Finding | None:
@@ -206,8 +206,8 @@ def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
     return Finding(
         "busy",
         f"{device.name}: {name}_await {units.latency(await_ms * 1e6)} at aqu-sz {aqu:.0f}, device "
-        f"util {util:.0f} %, {units.number(each_s)} {name}/s: I/O that is no job's here keeps its "
-        "queue full (another program's, or the write-back of one that is over)",
+        f"util {util:.0f} %, {units.number(each_s)} {name}/s: I/O that is not the job's keeps its "
+        "queue full (another program, or write-back of an earlier one)",
         WHO,
         "u",
     )

@@ -50,9 +50,9 @@ def steal(evidence: Evidence) -> Finding | None:
     where = " on which a job runs" if frames[0].fio else ""
     return Finding(
         "steal",
-        f"the hypervisor takes {most:.0f} % of CPU {cpu}{where} for others (steal): latency holds "
-        "waiting that is not the disk's",
-        "the host has more guests than CPUs, or this guest a CPU limit: ask who runs it",
+        f"the hypervisor takes {most:.0f} % of CPU {cpu}{where} for others (steal): latency "
+        "includes waiting for a CPU, not only the disk",
+        "the host is overcommitted, or this guest has a CPU limit: ask its operator",
     )
 
 
@@ -86,11 +86,11 @@ def _spread(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> tuple[str, s
     if None not in reasons or None in affinities:
         return f"rq_affinity can't move it: {cannot}" if cannot else "", ""
     if affinities == {2}:
-        return "rq_affinity is 2 already: have it served by another CPU", ""
+        return "rq_affinity is 2 already: move the interrupt to another CPU", ""
     now = ", ".join(sorted(map(str, affinities)))
     return (
-        f"try rq_affinity 2 (now {now}): each completion goes to the CPU that submitted it, which "
-        "moves work and may or may not give IOPS",
+        f"try rq_affinity 2 (now {now}): each I/O completes on the CPU that submitted it. That "
+        "moves the work; more IOPS are not certain",
         "a",
     )
 
@@ -181,7 +181,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
             return Finding(
                 "irq-moved",
                 f"interrupt {vector.irq} ({vector.name}) of {device.name} moved from CPU {old} to "
-                f"CPU {new} during the run: seconds before and after are not the same experiment",
+                f"CPU {new} during the run: do not compare the seconds before with those after",
                 "if it was not you: stop irqbalance while you measure",
                 since=e.began(frames[0]),
             )

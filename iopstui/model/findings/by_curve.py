@@ -57,7 +57,7 @@ def saturated(evidence: Evidence) -> Finding | None:
         f"{units.number(iops)}, latency {units.latency(then.lat_ns)} → "
         f"{units.latency(latency)}; the additional I/Os only wait (Little's law: N = X·R = "
         f"{units.number(iops)}/s × {units.latency(latency)} = {inside:.1f})",
-        f"depth {then.shape.depth} did the same at a lower latency",
+        f"depth {then.shape.depth} had about the same IOPS at a lower latency",
         "[",
     )
 
@@ -145,9 +145,10 @@ def burst(evidence: Evidence) -> Finding | None:
     return Finding(
         "burst",
         f"at an unchanged load IOPS fell from {units.number(was)} to {units.number(now)} at "
-        f"{units.clock(after[0].t)} and stay there ({len(after)} s): it may be a burst credit that "
-        "is used up, or a cache that is full",
-        "let it rest as long as it ran, then run it again: fast at first means a credit or a cache",
+        f"{units.clock(after[0].t)} and have stayed there for {len(after)} s: a burst credit may "
+        "be used up, or a cache full",
+        "leave the disk idle as long as it ran, then repeat: fast at first means a credit or a "
+        "cache",
         since=e.began(before[0]),
     )
 

@@ -24,8 +24,8 @@ def hot(evidence: Evidence) -> Finding | None:
             continue
         return Finding(
             "hot",
-            f"{name} is at {heat.now:.0f} °C, its limit is {heat.limit:.0f} °C: it may slow itself "
-            "down",
+            f"{name} is at {heat.now:.0f} °C, its limit is {heat.limit:.0f} °C: it may throttle "
+            "itself",
             "cool it, then run again and compare",
         )
     return None
@@ -46,7 +46,7 @@ def slow_link(evidence: Evidence) -> Finding | None:
                 f"{device.name}'s PCIe link runs at x{link.width} {link.speed:g} GT/s of "
                 f"x{link.width_most} {link.speed_most:g} GT/s, about {units.size(carries)}/s, and "
                 f"{units.size(figures.bytes_s)}/s go through it: the link may be the limit",
-                "look at the slot and the cable: lspci -vv (LnkSta against LnkCap)",
+                "check the slot and the cable: lspci -vv (LnkSta against LnkCap)",
             )
     return None
 
@@ -125,8 +125,8 @@ def array(evidence: Evidence) -> Finding | None:
         doing = f"{md.action} under way" if md.action not in QUIET else ""
         return Finding(
             "array",
-            f"{name}: {' and '.join(filter(None, (missing, doing)))}: its figures are those of an "
-            "array that is not whole, or shares its disks with that work",
+            f"{name}: {' and '.join(filter(None, (missing, doing)))}: its figures are those of a "
+            "degraded array, or of disks that also do that work",
             "see /proc/mdstat; measure again when it is done",
         )
     return None

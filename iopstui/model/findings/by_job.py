@@ -48,7 +48,7 @@ def job_saturated(evidence: Evidence) -> Finding | None:
     return Finding(
         "job-cpu",
         f"{who} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at {units.number(each)} "
-        "IOPS a job: the CPU is the limit before the disk is",
+        "IOPS per job: the CPU is the limit, not the disk",
         "try more jobs (numjobs) or a cheaper engine (ioengine=io_uring)",
         "}",
     )
@@ -163,7 +163,7 @@ def sync_cost(evidence: Evidence) -> Finding | None:
         "flush",
         f"{units.number(theirs.f_s)} flushes a second of {names}'s write cache{because}, "
         f"{units.latency(each * 1e6)} each (f_await): a synced write waits for "
-        f"{'them' if several else 'one'}, and they count among w/s",
+        f"{'them' if several else 'one'}, and w/s counts them, too",
         "sync more writes at once (fsync=32), or use a disk whose cache survives a loss of power",
     )
 
@@ -191,7 +191,7 @@ def below_physical_block(evidence: Evidence) -> Finding | None:
             return Finding(
                 "misaligned",
                 f"the job writes {size} B at a time, {device.name}'s physical block is {block} B: "
-                "the disk may have to read, change and write a whole block for each",
+                "the disk may have to read, modify and write a whole block for each",
                 f"compare with bs={sized(block)}",
                 test=(("bs", sized(block)),),
             )
@@ -199,7 +199,7 @@ def below_physical_block(evidence: Evidence) -> Finding | None:
             return Finding(
                 "misaligned",
                 f"the job's writes begin at multiples of {shape.aligned} B, {device.name}'s "
-                f"physical block is {block} B: each may lie across two blocks",
+                f"physical block is {block} B: each may cross a block boundary",
                 f"an offset and blockalign of a multiple of {sized(block)}",
             )
         away = e.state_of(device, evidence).misaligned
@@ -262,8 +262,7 @@ def scheduler_cost(evidence: Evidence) -> Finding | None:
             return Finding(
                 "scheduler",
                 f"{device.name} has {len(device.hctxs)} hardware queues and the scheduler "
-                f"{queue.scheduler}, and there is no CPU time left: a part of it may go into the "
-                "scheduler",
+                f"{queue.scheduler}, and no CPU time is left: the scheduler may use a part of it",
                 "try scheduler none",
                 "s",
             )

@@ -160,7 +160,7 @@ def neighbour(evidence: Evidence) -> Finding | None:
     name, others, all_of_them, held, moved = found
     fits = _fitting(processes or (), moved)
     who = (
-        "no process's I/O fits that"
+        "no process does that much I/O"
         if fits is None
         else (
             f"it may be {fits.comm} (PID {fits.pid}: {units.size(fits.read_s)}/s read, "
@@ -170,7 +170,7 @@ def neighbour(evidence: Evidence) -> Finding | None:
     return Finding(
         "neighbour",
         f"{units.number(others)} of {units.number(all_of_them)} I/Os a second on {name} are not "
-        f"this job's, and {held:.1f} of them are there at a time: {who}",
+        f"this job's; {held:.1f} of them are in flight on average: {who}",
         "stop that program while you measure" if fits else e_who(),
         "" if fits else "u",
     )
@@ -178,7 +178,7 @@ def neighbour(evidence: Evidence) -> Finding | None:
 
 def e_who() -> str:
     """How to find out who it is."""
-    return "find out who does it: u on the live screen, iotop, or pidstat -d 1"
+    return "find the program: u on the live screen, iotop, or pidstat -d 1"
 
 
 def suspects_neighbour(evidence: Evidence) -> bool:

@@ -124,13 +124,13 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
     costed = [name for name, state in evidence.now.devices.items() if state.costed]
     if costed:
         return (
-            f": iocost is at work on {', '.join(costed)} (io.cost.qos), and may make this cgroup "
+            f": iocost is active on {', '.join(costed)} (io.cost.qos) and may make this cgroup "
             "wait",
             COST_ADVICE,
         )
     return (
         ": it may be a file system's lock or journal, or a limit that can't be seen from here",
-        "compare with the same job on the device itself, reading",
+        "compare with the same job, only reading, on the device itself",
     )
 
 
@@ -241,8 +241,8 @@ def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding
         return None
     return Finding(
         "tags",
-        f"{device.name} takes {depth} at once (device/queue_depth), and {aqu:.1f} are in its queue "
-        f"(aqu-sz): {aqu - depth:.1f} wait in the kernel for the disk to take them",
+        f"{device.name} accepts {depth} requests at once (device/queue_depth), and {aqu:.1f} are "
+        f"in its queue (aqu-sz): {aqu - depth:.1f} wait in the kernel",
         f"raise /sys/block/{device.name}/device/queue_depth if the disk can, or use a smaller "
         "depth",
     )

@@ -26,7 +26,7 @@ def _counts(finding: Finding, evidence: Evidence) -> str:
         figures = e.device_figures(e.window(evidence)[-1:], [device], 1)
         off = device.queue is not None and device.queue.iostats is False
         if off and figures is not None and figures.ios_s > 0:
-            return f"{device.name} counts its I/Os all the same"
+            return f"{device.name} does count its I/Os"
     return ""
 
 

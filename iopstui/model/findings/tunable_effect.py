@@ -75,7 +75,7 @@ def tunable_effect(
     return Finding(
         "moved",
         text + _iops(before, after),
-        "one change is not a comparison: change it back, then again",
+        "one change proves little: change it back, then again",
     )
 
 
@@ -111,7 +111,7 @@ def _completions(
     can tell which are theirs."""
     found = [_softirqs(frames, devices) for frames in (before, after)]
     if None in found:
-        return "BLOCK softirqs are mostly other disks', so nothing is known of them"
+        return "most BLOCK softirqs are other disks', so this disk's cannot be counted"
     then, now = (one or {} for one in found)
     return _where("BLOCK softirqs", then, now)
 

@@ -98,7 +98,7 @@ FACTS: Mapping[str, Figure] = {
     "device.cpus_per_queue": Figure("1", "CPUs that share a hardware queue"),
     "device.rotational": Figure("", "whether it reports that it rotates"),
     "device.scheduler": Figure("", "its I/O scheduler"),
-    "device.other_scheduler": Figure("", "another one that it has"),
+    "device.other_scheduler": Figure("", "another scheduler that it has"),
     "device.nomerges": Figure("0", "0: merging is on"),
     "device.nr_requests": Figure("0", "requests that each queue can hold"),
     "device.max_request": Figure("b", "largest request (max_sectors_kb)"),

@@ -189,7 +189,7 @@ def _disk_fields() -> Iterator[Field]:
 def _of_all(key: str, meaning: str) -> str:
     """A disk field's meaning for the sum of the devices that the jobs work on."""
     if key == "util":
-        return "of the one device that the jobs work on; null of several: shares don't add up"
+        return "of the one device that the jobs work on; null for several, as shares don't add up"
     how = ""
     if key.endswith("_await"):
         how = ": their waiting over their requests"
@@ -256,8 +256,8 @@ def _probe_fields() -> Iterator[Field]:
         ("sequential", "%", "of the requests, issued where the one before on this disk ended "
          "(part sizes)"),
         ("missed", "%", "of the completions, not matched with their beginning, or not seen at all"),
-        ("skipped", "", "events, of any disk, at which another probe ran on that CPU: at most so "
-         "many requests are not counted"),
+        ("skipped", "", "events, of any disk, at which another probe ran on that CPU: at most this "
+                        "many requests were not counted"),
         ("lost", "", "events that the kernel could not pass on"),
         ("full", "", "maps that had no room left: figures are too low"),
         ("busy", "% of a CPU", "used for reading its counters"),

@@ -46,7 +46,7 @@ def request_way(frame: Frame) -> RequestPath | None:
     if lat is None:
         why = "the job measures no latency"
     elif not why and lat < waiting + device:
-        why = "the job's seconds and the kernel's differ too much for it"
+        why = "the job's interval and the kernel's differ too much"
     rest = None if why or lat is None else lat - waiting - device
     return RequestPath(waiting, device, lat, total.slat_ns, total.clat_ns, rest, why)
 

@@ -324,7 +324,7 @@ def _all(said: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
 
 def _words(name: str, before: str | None, now: str | None) -> str:
     if now is None:
-        return f"{name} no more"
+        return f"{name} unset"
     return f"{name} {now}" if before is None else f"{name} {before} → {now}"
 
 

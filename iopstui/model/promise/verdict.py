@@ -115,7 +115,7 @@ def _baseline(check: Check, found: Measured, tolerance: float) -> Verdict:
     if found.rate >= check.promised * (1 - tolerance):
         return replace(row, binding=_reached(found.rate, check.limits, tolerance))
     if goal < check.promised and found.rate >= goal * (1 - tolerance):
-        why = "the instance allows no more, and delivers that"
+        why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
     return _missed(row, check, found, goal * (1 - tolerance))
 
@@ -126,11 +126,11 @@ def _missed(row: Verdict, check: Check, found: Measured, required: float) -> Ver
         return replace(row, result=CANT_TELL, why=why)
     other = other_limit(check, found)
     if other:
-        return replace(row, result=CANT_TELL, binding=other, why="not the volume is the limit here")
+        return replace(row, result=CANT_TELL, binding=other, why="the volume is not the limit here")
     if found.seconds < FEWEST_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
-    return replace(row, result=FAIL, binding="the volume", why="the queue was full, and nothing "
-                   "on this machine was")  # fmt: skip
+    why = "the queue was full, and nothing on this machine was the limit"
+    return replace(row, result=FAIL, binding="the volume", why=why)
 
 
 def other_limit(check: Check, found: Measured) -> str:
@@ -160,12 +160,12 @@ def _burst(check: Check, found: Measured, tolerance: float, base: Verdict) -> Ve
     if base.result != PASS:
         return replace(row, result=base.result, binding=base.binding, why=base.why)
     if tightest.rate < promised and found.rate >= tightest.rate * (1 - tolerance):
-        why = "the instance allows no more, and delivers that"
+        why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
     other = other_limit(check, found)
     why = "the credits may have been used up before this test"
     return replace(row, result=CANT_TELL, binding=other, why=why if not other else
-                   "not the volume is the limit here")  # fmt: skip
+                   "the volume is not the limit here")  # fmt: skip
 
 
 def _latency(check: Check, found: Measured, tolerance: float) -> Verdict:

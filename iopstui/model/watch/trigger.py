@@ -80,14 +80,14 @@ def parse_trigger(
     name, op, value, span = match.groups()
     seconds = parse_span(span)
     if seconds is None:
-        raise UsageError(f"{asked}: {span!r} is no time.", "For example: for 3s, for 2m, for 1h")
+        raise UsageError(f"{asked}: {span!r} is not a time.", "For example: for 3s, for 2m, for 1h")
     field, limit = figure_and_value(asked, name, value, tree, opened)
     if field.path[0] == "fio":
         raise UsageError(f"{asked}: {field.id} is fio's figure, and no job runs in a watch.",
                          "The disk's own: r/s, w/s, rMB/s, r_await, w_await, aqu-sz, util ...",
                          )  # fmt: skip
     if field.path[0] == DEVICE and not probed:
-        raise UsageError(f"{asked}: {field.id} is counted by the probe alone.", "Add --probe.")
+        raise UsageError(f"{asked}: only the probe counts {field.id}.", "Add --probe.")
     return Trigger(" ".join(text.split()), field.path, field.unit, op, limit, seconds)
 
 

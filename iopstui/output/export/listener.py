@@ -111,7 +111,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, body: bool) -> None:
         host = self.headers.get("Host", LOOPBACK).rpartition(":")
         if (host[0] or host[2]) not in LOCAL:
-            self._send(403, TEXT_TYPE, "only on this machine\n", body)
+            self._send(403, TEXT_TYPE, "served only on this machine\n", body)
         elif self.path.partition("?")[0] != PATH:
             self._send(404, TEXT_TYPE, f"the metrics are at {PATH}\n", body)
         elif self._wants_text():

@@ -61,7 +61,7 @@ COUNTERS = {
     "disk_read_time_seconds": "total time of all read requests, queueing included",
     "disk_write_time_seconds": "total time of all write requests, queueing included",
     "disk_io_time_seconds": "time with at least one request in flight",
-    "disk_io_time_weighted_seconds": "the same, times the requests in flight",
+    "disk_io_time_weighted_seconds": "time with requests in flight, times their number",
 }
 HISTOGRAMS = {
     "fio_latency_seconds": "fio's latencies: clat from submission to completion, lat with "
@@ -69,11 +69,11 @@ HISTOGRAMS = {
     "device_latency_seconds": "requests from issue to completion, counted in the kernel (--probe)",
 }
 GAUGES = {
-    "fio_percentile_seconds": "of fio's latencies in the newest interval",
+    "fio_percentile_seconds": "percentiles of fio's latencies in the newest interval",
     "fio_progress_ratio": "progress of the run, as reported by fio",
     "fio_failed_rows": "rows of fio's report that have an error",
     "disk_in_flight": "requests in flight at the end of the newest interval",
-    "throttled_ratio": "of the time, a cgroup's CPU limit stopped iopstui and fio",
+    "throttled_ratio": "share of the time in which a cgroup's CPU limit stopped iopstui and fio",
 }
 
 

@@ -34,9 +34,9 @@ def like(name: str, field: str, type_: str = FIGURE) -> Column:
 
 def head_columns() -> Iterator[Column]:
     """When a second was, and who is in it."""
-    yield Column("wall_ms", unit="ms", meaning="the second's beginning, since 1970")
+    yield Column("wall_ms", unit="ms", meaning="start of the second, since 1970")
     yield Column("utc", TIME, meaning="the same as date and time (UTC)")
-    yield Column("interval_s", unit="s", meaning="the second's length")
+    yield Column("interval_s", unit="s", meaning="length of the second")
     yield Column("expected", WHOLE, meaning="hosts that take part in it")
     yield Column("counted", WHOLE, meaning="hosts that were measured for the whole second")
     yield Column("missing", WORDS, meaning="hosts without data for this second")

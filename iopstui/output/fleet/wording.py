@@ -52,8 +52,8 @@ def ends(second: MergedSecond) -> bool:
 def executed_text(within: float, wrong: float, who: str) -> str:
     """Largest difference between the hosts' start times (ms), by their clocks, with its error."""
     most = math.ceil((within + wrong) * 10) / 10
-    return (f"fio was executed within {most:.1f} ms on {who} ({within:.1f} ms apart by their "
-            f"clocks, give or take {wrong:.2f} ms)")  # fmt: skip
+    return (f"fio started within {most:.1f} ms on {who} ({within:.1f} ms by their clocks, which "
+            f"may be off by {wrong:.2f} ms)")  # fmt: skip
 
 
 def ending(found: MergeCertificate) -> Iterator[str]:
@@ -61,7 +61,7 @@ def ending(found: MergeCertificate) -> Iterator[str]:
     words = [f"{counted(found.hosts, 'host')}: {found.finished} finished"]
     for names, how in (
         (found.failed, "failed"), (found.interrupted, "interrupted"),
-        (found.lost, "lost (no end was seen)"),
+        (found.lost, "lost (their end was not seen)"),
     ):  # fmt: skip
         if names:
             words.append(f"{len(names)} {how}: {first_names(names)}")
@@ -71,12 +71,12 @@ def ending(found: MergeCertificate) -> Iterator[str]:
 
 
 def _certificate(found: MergeCertificate) -> str:
-    held = f"Frames: {found.ios} I/Os, {found.bytes} bytes: "
+    held = f"{found.ios:,} I/Os, {found.bytes:,} bytes"
     if found.exact == found.hosts:
         if found.fio_bytes is None:
-            return held + "the I/Os are exactly the sum of fio's counts on all of them."
-        return held + "exactly the sum of fio's counts on all of them."
-    words = f"exactly fio's count on {found.exact} of {found.hosts}"
+            held = f"{found.ios:,} I/Os"
+        return f"Verified: the intervals of all hosts add up to fio's own totals ({held})."
+    words = f"Verified on {found.exact} of {found.hosts}"
     if found.differs:
         words += f"; different on {first_names(found.differs)}"
         if found.ramp:
@@ -84,7 +84,7 @@ def _certificate(found: MergeCertificate) -> str:
             words += f" (the difference{where} {RAMP_WORDS})"
     if found.unchecked:
         words += f"; not checked on {first_names(found.unchecked)}"
-    return f"{held}{words}."
+    return f"{words}. In all: {held}."
 
 
 def _device_rows(whole: HostSums, found: MergeCertificate) -> Iterator[str]:

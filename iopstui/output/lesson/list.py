@@ -44,14 +44,14 @@ def list_figures() -> Iterator[str]:
     yield "figures of a run, as RUN.NAME (deep.iops):"
     yield from _meanings(RUN)
     yield from flowed(
-        "what fio's JSON report says of its first row (deep.fio.read.clat_ns.stddev) and of its "
+        "anything in fio's JSON report about its first job row (deep.fio.read.clat_ns.stddev) or "
         "first disk (deep.fio.disk.read_ios)", f"  {'fio.PATH':<23} ", " " * 26,
     )  # fmt: skip
     yield ""
     yield "facts of the target and this machine:"
     yield from _meanings(FACTS)
     yield ""
-    yield "forms, as {FORMULA :FORM}; without one a figure is shown in its own:"
+    yield "formats, as {FORMULA :FORM}; by default a figure has its own format:"
     yield from (f"  {form:<4} {meaning}" for form, meaning in FORMS.items())
 
 

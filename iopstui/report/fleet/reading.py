@@ -70,7 +70,7 @@ class Reading:
         if self.repeated:
             yield "counted once", f"{counted(self.repeated, 'second')} of hosts that are duplicate"
         if self.broken:
-            yield "left out", f"{counted(self.broken, 'line')} that iopstui does not write"
+            yield "left out", f"{counted(self.broken, 'line')} that iopstui did not write"
         if self._unread:
             yield "not read", "lines that are not JSON objects, or cut off"
 
@@ -101,7 +101,7 @@ class Reading:
         yield from merger.finish()
         if not (merger.merged or any(host.frames for host in merger.hosts.values())):
             broken = counted(self.broken, "line")
-            none = f" ({broken} that iopstui does not write)" if self.broken else ""
+            none = f" ({broken} that iopstui did not write)" if self.broken else ""
             raise UsageError(
                 f"{printable(str(self.path))} has JSON lines of iopstui, but no frames{none}.",
                 "To record hosts: iopstui fleet HOSTS --job JOB --record FILE",

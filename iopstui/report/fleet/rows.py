@@ -36,7 +36,7 @@ Cells = list[Any]
 def columns() -> Iterator[Column]:
     """Of a row; ``host`` is empty in those of all together."""
     yield Column("t", unit="s", meaning="since the first second in which a host is counted")
-    yield Column("run", WHOLE, meaning="number of the run; null where the recording says of none")
+    yield Column("run", WHOLE, meaning="run number; null if the recording has none")
     yield Column("host", WORDS, meaning='"" in rows that sum all counted hosts')
     yield from head_columns()
     yield from figure_columns()
@@ -73,8 +73,8 @@ class _Rows:
         lost = [self._name(host) for host in certified(reading.merger).lost]
         if self._left:
             # who adds up the rows has less than fio
-            print(f"iopstui: not in the rows: {self._left} I/Os of seconds that a host has "
-                  "measured only a part of", file=sys.stderr)  # fmt: skip
+            print(f"iopstui: {self._left} I/Os are not in the rows, because a host measured only a "
+                  "part of their second", file=sys.stderr)  # fmt: skip
         for title, words in (
             *reading.left_out(),
             *([("no end seen", first_names(lost))] if lost else ()),

@@ -168,8 +168,8 @@ STRETCHES = "Means between marks: of fio, or of the device (d) without a job."
 
 WAITS = "Where the I/Os wait"
 WAITS_MEAN = (
-    "Mean number of I/Os at each place; a device's are in it and in none below it. The places add "
-    "up to the I/Os in flight (fio's IOPS times its latency)."
+    "Mean number of I/Os at each place. A device's row counts the I/Os in it and in none below it. "
+    "The places add up to the I/Os in flight (fio's IOPS times its latency)."
 )
 
 

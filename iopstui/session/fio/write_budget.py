@@ -60,8 +60,8 @@ class WriteBudget:
         if self._bound is None or counted <= self._bound.most:
             return ""
         return (
-            f"stopped after writing {size(counted)}: its size=, loops= and rate= announced at "
-            f"most {size(self._bound.most)}"
+            f"stopped after writing {size(counted)}: its size=, loops= and rate= allow at most "
+            f"{size(self._bound.most)}"
         )
 
     def why_not(self, layout_bytes: int) -> str:
@@ -104,7 +104,7 @@ class WriteBudget:
         if bound is not None and bound.most and self._ends_before(bound):
             return ""
         self.over = True
-        why = "going on could pass" if self.used + self._run < self.most else "it has reached"
+        why = "continuing could exceed" if self.used + self._run < self.most else "it has reached"
         return (
             f"ended after {size(self.used + self._run)} written: {why} the write budget of "
             f"{size(self.most)} (--write-budget)"
@@ -153,18 +153,20 @@ def at_most(
     """How much will be written at most, in words: ``scratch`` bytes of scratch files, and what
     jobs that write do in ``seconds`` (``None``: not known), ``bound`` bytes at most (``None``: they
     go on as long as there is time)."""
-    files = f"{size(scratch)} of new files" if scratch else ""
+    files = f"{size(scratch)} of scratch files" if scratch else ""
+    first = f"{files}, then " if files else ""
     if not writes:
         return f"writes at most: {files + ', the jobs only read' if files else 'nothing'}"
     if bound is not None and (most is None or bound + scratch <= most):
-        return f"writes at most: {files + ' and ' if files else ''}{size(bound)}, as the job says"
+        return f"writes at most: {first}{size(bound)} (the job's own limit)"
     if most is not None:
-        return f"writes at most: {size(most)} (--write-budget){', with ' + files if files else ''}"
-    told = "" if seconds is None else f": at 1 GB/s {size(round(seconds * EXAMPLE))} in "
-    told += "" if seconds is None else duration(seconds)
+        with_files = f", with {files}" if files else ""
+        return f"writes at most: {size(most)} (--write-budget){with_files}"
+    if seconds is None:
+        return f"writes: {first}at full speed, no limit set (--write-budget 200g sets one)"
     return (
-        f"writes at most: {files + ' and ' if files else ''}what the device takes, no limit is "
-        f"set{told} (--write-budget 200g sets one)"
+        f"writes: {first}for {duration(seconds)} at full speed ({size(round(seconds * EXAMPLE))} "
+        "at 1 GB/s), no limit set (--write-budget 200g sets one)"
     )
 
 

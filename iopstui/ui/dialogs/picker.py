@@ -87,11 +87,11 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
     ]
     letters_filter = False
     about = (
-        "The disks, the busiest first. Enter watches the one under the cursor, or all that are"
-        " marked with space. A click on a column's title sorts by it, and so do < and >; R turns"
-        " the order round. p shows partitions, / filters by words. Tab goes to the recent"
-        " recordings, where Enter plays one. Jobs that write are refused on a disk in use; a"
-        " scratch file is safe anywhere."
+        "The disks, the busiest first. Enter watches the one under the cursor, or all that are "
+        "marked with space. A click on a column's title sorts by it, and so do < and >; R reverses "
+        "the order. p shows partitions, / filters by words. Tab goes to the recent recordings, "
+        "where Enter plays one. Jobs that write are refused on a disk in use; a scratch file is "
+        "safe anywhere."
     )
 
     def __init__(

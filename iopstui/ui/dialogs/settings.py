@@ -180,7 +180,7 @@ class Settings(TypeToFilter, Modal[None]):
         text = Text().append(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style=BOLD)
         was = self._was(knob)
         rows = [("Was", f"{was} when this session began to change it (z)")] if was else []
-        rows += [*_meaning(knob.meaning), ("Takes", knob.takes)]
+        rows += [*_meaning(knob.meaning), ("Allowed", knob.takes)]
         rows += [(name, value) for name, value in knob.each]
         for label, words in rows:
             text.append(f"{clean(label)}: " if label else "  ", style=KEY)
@@ -216,7 +216,7 @@ class Settings(TypeToFilter, Modal[None]):
             screen: Choice | Prompt = Choice(knob.name, knob.values, knob.now, self.charset)
         else:
             screen = Prompt(
-                f"{knob.name} (now {knob.now})", f"Takes {knob.takes}.", knob.now,
+                f"{knob.name} (now {knob.now})", f"Allowed: {knob.takes}.", knob.now,
                 lambda value: checked_value(knob.name, value), self.charset,
             )  # fmt: skip
         self.app.push_screen(screen, lambda value: self._take(knob.name, value))

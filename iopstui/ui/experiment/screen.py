@@ -136,7 +136,7 @@ class ExperimentScreen(CanvasScreen):
             panel.place(places[name])
         if tiny:
             least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
-            words = f"This terminal is too small: {least} or more. The experiment goes on."
+            words = f"This terminal is too small (at least {least}). The experiment continues."
             self.small.show(pad(wrap(width, self._charset, words, None), height, width))
         self.paint()
 

@@ -100,7 +100,7 @@ class CurvePage(CanvasScreen):
         self.small.place(Box(0, 0, width, height) if tiny else HIDDEN)
         if tiny:
             least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
-            said = f"This terminal is too small: {least} or more. The sweep continues."
+            said = f"This terminal is too small (at least {least}). The sweep continues."
             self.small.show(pad(wrap(width, self._charset, said, None), height, width))
 
     def paint(self) -> None:

@@ -169,5 +169,5 @@ def _kernel(frame: Frame | None, width: int, charset: Charset) -> list[Row]:
     if disk is None:
         return [message(width, charset, "no device's figures yet")]
     table = Table(KERNEL, 7, width, charset)
-    words = "sums of all hosts; awaits are means of all requests, util that of the hosts"
+    words = "sums of all hosts; await: mean of all requests, util: mean of all hosts"
     return [table.header(), table.row("all", disk), message(width, charset, words)]

@@ -72,9 +72,9 @@ class Question(Modal[bool]):
                 made.append(self.charset.text(f" → {printable(turn.value)}"))
             made.append("\n")
         if turn.same:
-            made.append(f"\n  It is {turn.value} already on: {', '.join(turn.same)}\n")
+            made.append(f"\n  Already {turn.value} on: {', '.join(turn.same)}\n")
         if turn.out:
-            made.append("\n  Left out, nothing is changed there:\n", style=WARNING)
+            made.append("\n  Left out (nothing is changed there):\n", style=WARNING)
         for host, why in turn.out:
             made.append(self.charset.text(f"  {printable(host)}: {printable(why)}\n"))
         made.append(f"\n  {RESTORED}\n", style=DIM)
@@ -91,7 +91,7 @@ def title(turn: HostTunableChange) -> str:
 def nobody(turn: HostTunableChange) -> str:
     """Why there is nothing to ask."""
     if not turn.out:
-        return f"{turn.name} is {turn.value} on all hosts already"
+        return f"{turn.name} is already {turn.value} on all hosts"
     return f"no host can set {turn.name} to {turn.value}: {some_reasons(turn.out)}"
 
 

@@ -119,7 +119,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
         digits = typed.isascii() and typed.isdecimal() and len(typed) <= len(str(MOST_SECONDS))
         if not digits or not 1 <= int(typed) <= MOST_SECONDS:
             raise UsageError(
-                f"seconds: {typed!r} is no whole number from 1 to {MOST_SECONDS}.", "Such as: 60"
+                f"seconds: {typed!r} is not a whole number from 1 to {MOST_SECONDS}.", "Such as: 60"
             )
         return int(typed)
 
@@ -132,7 +132,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
         most = max(counts)
         names = self._hosts[:most]
         who = ", ".join(names[:4]) + (f" ... {names[-1]}" if most > 4 else "")
-        text = Text(self._clean(f"{said}\nThe first ones of: {who}\n"))
+        text = Text(self._clean(f"{said}\nHosts in this order: {who}\n"))
         if len(set(counts)) < LEAST_POINTS:
             text.append(f"{FEW}\n", style=WARNING)
         if self._stops:

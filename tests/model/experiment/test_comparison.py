@@ -130,7 +130,7 @@ def test_where_completions_went_and_who_pays() -> None:
     shifts = cpu_shifts(*found)
     assert {s.cpu: s.shown for s in shifts} == {0: True, 1: True}
     text = words(found)
-    assert "CPU 1 pays with B" in text and "CPU 0 is relieved with B" in text
+    assert "CPU 1 does more with B" in text and "CPU 0 does less with B" in text
     assert "completions move from A to B: CPU 0 89 → 21 %, CPU 1 11 → 79 %" in text
 
 
@@ -150,7 +150,8 @@ def test_a_cost_that_no_one_cpu_pays_is_said() -> None:
         found[1][n] = replace(one, busy={0: 170 - found[0][n].busy[0], 1: 90.0})
     text = words(found, 6)
     assert (
-        "cannot tell which CPU pays for it: no load differs by more than its noise from run to run"
+        "cannot tell which CPU does more work: no load differs by more than its noise from run to "
+        "run"
         in text
         and "CPU 1 85 → 90 %" in text
     )
@@ -165,10 +166,10 @@ def test_payers_are_named_before_the_relieved_and_the_rest_counted() -> None:
         for cpu, (a, b) in loads.items()
     ]
     assert list(moved(shifts, "A", "B")) == [
-        "CPU 0 pays with B: its load goes from 50 to 90 %",
-        "CPU 1 pays with B: its load goes from 50 to 80 %",
-        "2 more (CPU 2, 3) pay too with B, by less",
-        "CPU 4 is relieved with B: its load goes from 90 to 10 %",
+        "CPU 0 does more with B: its load goes from 50 to 90 %",
+        "CPU 1 does more with B: its load goes from 50 to 80 %",
+        "2 more (CPU 2, 3) do more, too with B, by less",
+        "CPU 4 does less with B: its load goes from 90 to 10 %",
     ]
 
 
@@ -189,7 +190,7 @@ def test_an_interval_that_only_the_correction_overrules_says_so() -> None:
     text = words([first, second, third])
     assert "no difference" in text
     assert "IOPS would differ by -2" in text
-    assert "of several one may by chance" in text
+    assert "with several, one may differ by chance" in text
 
 
 def test_a_difference_in_secondary_figures_alone() -> None:

@@ -62,8 +62,8 @@ def test_lists(text: str, values: str | None) -> None:
         ("iodepth=", "no values"),
         ("iodepth=,", "empty value"),
         ("iodepth=1,,2", "empty value"),
-        ("iodepth=banana", "takes a whole number from 1 on"),
-        ("iodepth=0", "takes a whole number from 1 on"),
+        ("iodepth=banana", "takes a whole number of 1 or more"),
+        ("iodepth=0", "takes a whole number of 1 or more"),
         ("iodepth=1..x", "not a number"),
         ("iodepth=..8", "not a number"),
         ("iodepth=8..1", "does not reach"),
@@ -80,9 +80,9 @@ def test_lists(text: str, values: str | None) -> None:
         ("stonewall=0,1", "at once"),
         ("job=a,b", "not an axis"),
         ("rq_affinity=3", "takes"),
-        ("nr_requests=1,2", "from 4"),
-        ("nr_requests=many", "from 4"),
-        ("wbt_lat_usec=-2", "from -1"),
+        ("nr_requests=1,2", "number of 4 or more"),
+        ("nr_requests=many", "number of 4 or more"),
+        ("wbt_lat_usec=-2", "number of -1 or more"),
         ("bind=cpus", "queues or none"),
     ],
 )
@@ -198,7 +198,7 @@ def test_variants(text: str, settings: list[tuple[str, str, str]]) -> None:
         ("bs=4k,blocksize=8k", "twice"),
         ("runtime=5", "settle"),
         ("rq_affinity=9", "takes"),
-        ("iodepth=many", "takes a whole number from 1 on"),
+        ("iodepth=many", "takes a whole number of 1 or more"),
     ],
 )
 def test_what_is_no_variant(text: str, words: str) -> None:

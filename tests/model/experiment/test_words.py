@@ -67,8 +67,8 @@ TELLING = "IOPS +12.3 % (+8.0 to +16.8)"
          "+3.0 % (95 % confidence)"),
         ([figure("IOPS", 0.02, 0.01, 0.03, HIDDEN), unknown("p99")], False,
          "no difference that 5 runs of each can detect; IOPS would differ by +1.0 to +3.0 % "
-         "(95 % confidence) if this were the only variant, but of several one may by chance: "
-         "more repeats can settle it"),
+         "(95 % confidence) if this were the only variant; with several, one may differ by chance. "
+         "More repeats can decide"),
         ([unknown("IOPS")], True,
          "completions run elsewhere, but no difference in IOPS, latency or CPU time that 5 "
          "runs of each can detect"),
@@ -103,15 +103,15 @@ def test_who_pays_and_who_is_relieved() -> None:
         shift(6, (10.0, 90.0), shown=False), shift(7, (10.0, 11.0)),
     ]  # fmt: skip
     assert list(moved(shifts, "A", "B")) == [
-        "CPU 0 pays with B: its load goes from 10 to 50 %",
-        "CPU 1 pays with B: its load goes from 10 to 40 %",
-        "3 more (CPU 2, 3, 7) pay too with B, by less",
-        "CPU 4 is relieved with B: its load goes from 50 to 10 %",
+        "CPU 0 does more with B: its load goes from 10 to 50 %",
+        "CPU 1 does more with B: its load goes from 10 to 40 %",
+        "3 more (CPU 2, 3, 7) do more, too with B, by less",
+        "CPU 4 does less with B: its load goes from 50 to 10 %",
     ]
     relieved = [shift(cpu, (50.0, 10.0)) for cpu in range(3)]
-    assert list(moved(relieved, "A", "C"))[-1] == "1 more (CPU 2) are relieved too with C, by less"
+    assert list(moved(relieved, "A", "C"))[-1] == "1 more (CPU 2) do less, too with C, by less"
     assert list(moved(shifts[:2], "A", "B"))[1:] == [
-        "CPU 1 pays with B: its load goes from 10 to 40 %"
+        "CPU 1 does more with B: its load goes from 10 to 40 %"
     ]
 
 

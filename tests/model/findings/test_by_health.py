@@ -23,7 +23,7 @@ def ailing(state: DeviceState, before: DeviceState | None = None, r_s: float = 0
 
 def test_a_disk_at_its_limit_may_slow_down() -> None:
     found = fired(by_health.hot(ailing(DeviceState(temperature=Temperature(84.2, 84.0, 89.0)))))
-    assert "vda is at 84 °C, its limit is 84 °C: it may slow itself down" in found.text
+    assert "vda is at 84 °C, its limit is 84 °C: it may throttle itself" in found.text
 
 
 @pytest.mark.parametrize("heat", [None, Temperature(70.0, 84.0), Temperature(99.0), Temperature(

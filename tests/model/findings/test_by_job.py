@@ -182,8 +182,8 @@ SMALL = SteadyRun(SYNCS, 1_000, 1e6, 4_096_000, 0.01)
 @pytest.mark.parametrize(
     ("rule", "now", "words"),
     [
-        ("cap", replace(SMALL, iops=1_010, bytes_s=8_200_000), "IOPS are what is limited"),
-        ("cap", replace(SMALL, iops=500), "bandwidth is what is limited"),
+        ("cap", replace(SMALL, iops=1_010, bytes_s=8_200_000), "the limit is in IOPS"),
+        ("cap", replace(SMALL, iops=500), "the limit is in bandwidth"),
         ("cap", replace(SMALL, iops=800, bytes_s=6_000_000), "no fixed limit"),
         ("misaligned", replace(SMALL, lat_ns=0.5e6), "yes, whole blocks"),
         ("misaligned", replace(SMALL, lat_ns=0.9e6), "no, whole blocks"),
@@ -194,7 +194,7 @@ SMALL = SteadyRun(SYNCS, 1_000, 1e6, 4_096_000, 0.01)
 )
 def test_the_deciding_run_answers(rule: str, now: SteadyRun, words: str) -> None:
     found = answer(Finding(rule, "...", test=(("bs", "8k"),)), SMALL, now)
-    assert found.rule == "answer" and words in found.text and "by bs=8k" in found.text
+    assert found.rule == "answer" and words in found.text and "with bs=8k" in found.text
 
 
 def test_a_finding_says_its_seconds() -> None:

@@ -172,7 +172,7 @@ def test_another_program_on_the_lower_disk_is_named() -> None:
 
 def test_until_it_is_named_it_waits_a_while() -> None:
     assert neighbour(shared(count=3)) is None and suspects_neighbour(shared(count=3))
-    assert "no process's I/O fits" in fired(neighbour(shared(count=10))).text
+    assert "no process does that much I/O" in fired(neighbour(shared(count=10))).text
 
 
 @pytest.mark.parametrize(

@@ -150,8 +150,7 @@ def test_iocost_makes_the_group_wait() -> None:
 def test_iocost_may_make_it_wait_where_its_count_is_not_told() -> None:
     states = {"vda": DeviceState(costed=True)}
     assert (
-        "iocost is at work on vda (io.cost.qos), and may"
-        in fired(above(waiting(states=states))).text
+        "iocost is active on vda (io.cost.qos) and may" in fired(above(waiting(states=states))).text
     )
 
 
@@ -243,7 +242,10 @@ def test_one_queue_that_is_full() -> None:
 def test_a_scsi_disk_takes_no_more_than_its_queue_depth() -> None:
     states = {"vda": DeviceState(queue_depth=4)}
     found = fired(tags(waiting(inside=32.0, aqu=30.0, states=states)))
-    assert "vda takes 4 at once (device/queue_depth), and 30.0 are in its queue" in found.text
+    assert (
+        "vda accepts 4 requests at once (device/queue_depth), and 30.0 are in its queue"
+        in found.text
+    )
     assert "26.0 wait" in found.text
     assert tags(waiting(inside=4.0, aqu=4.0, states=states)) is None
 

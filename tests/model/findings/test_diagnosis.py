@@ -163,7 +163,7 @@ def test_rq_affinity_is_not_offered_where_it_cannot_matter() -> None:
 def test_a_busy_job_is_the_limit() -> None:
     frames = tuple(seconds(3, interval=fio(50_000), jobs=((0, 99.0), (1, 20.0))))
     found = fired(d.job_saturated(Evidence(frames, shape=LIBAIO)))
-    assert "job 0 is busy 99 %" in found.text and "25.0k IOPS a job" in found.text
+    assert "job 0 is busy 99 %" in found.text and "25.0k IOPS per job" in found.text
 
 
 def test_a_job_that_polls_is_always_busy_and_that_says_nothing() -> None:

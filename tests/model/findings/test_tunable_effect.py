@@ -65,7 +65,7 @@ def test_softirqs_of_other_disks_are_not_told_as_this_one_s() -> None:
     """3,000/s of them at 1,000 I/Os/s: most are another disk's."""
     before = some([1_000] * 3, block={3: 3_000.0})
     said = text(before, some([1_000] * 3, 20.0, block={0: 3_000.0}))
-    assert "mostly other disks'" in said and "moved" not in said
+    assert "most BLOCK softirqs are other disks'" in said and "moved" not in said
     said = text(some([1_000] * 3, block={3: 1_000.0}), some([1_000] * 3, 20.0, block={0: 1e3}))
     assert "100 % of the BLOCK softirqs moved" in said
 

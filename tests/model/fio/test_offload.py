@@ -50,6 +50,6 @@ def test_where_sizes_vary_the_rate_is_unknown_not_zero() -> None:
     summary = fio_summary(documents[-1])
     assert certificate(summary, total).verdict == UNCHECKED
     assert (
-        "not checked. fio reports the number of I/Os only at its end, and block sizes vary"
+        "Not verified: fio reports the number of I/Os only at its end, and block sizes vary"
         in reconciliation(summary, total)
     )

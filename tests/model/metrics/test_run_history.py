@@ -187,7 +187,7 @@ def test_options_that_no_title_has_are_told_too() -> None:
     assert history.rows[1].changed == ("iodepth 8 → 16", "direct 1 → 0", "bind queues")
     without = {name: value for name, value in options().items() if name != "rate_iops"}
     play(history, 3, 1.0, 16, options={**without, "direct": "0"})
-    assert history.rows[2].changed == ("rate_iops no more", "bind no more")
+    assert history.rows[2].changed == ("rate_iops unset", "bind unset")
     # an older recording has no options: what it does not say is no difference
     play(history, 4, 1.0, 32)
     assert history.rows[3].changed == ("iodepth 16 → 32",)

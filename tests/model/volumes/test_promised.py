@@ -143,7 +143,7 @@ def test_large_ios_are_bound_by_throughput() -> None:
 @pytest.mark.parametrize(
     ("name", "size", "words"),
     [("aliyun/essd-pl1", None, "depend on the size"), ("aliyun/essd-pl2", 100, "smaller than 461"),
-     ("aws/gp2", 20000, "larger than 16,384"), ("aws/io2", 100, "were bought")],
+     ("aws/gp2", 20000, "larger than 16,384"), ("aws/io2", 100, "only the IOPS that you buy")],
 )  # fmt: skip
 def test_what_a_class_does_not_offer(name: str, size: float | None, words: str) -> None:
     with pytest.raises(UsageError, match=words):
