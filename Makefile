@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long monitoring fuzz mutants lint format lock clean report-look docs site pictures release
+.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long monitoring engines fuzz mutants lint format lock clean report-look docs site pictures release
 
 help:
 	@echo 'make run     install what is missing, then watch a safe job on a scratch file here'
@@ -14,6 +14,7 @@ help:
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; creates its own devices)'
 	@echo 'make faults-long  the long fault tests: many cycles, all of fio'"'"'s examples'
 	@echo 'make monitoring  feed the exports to real Prometheus, node_exporter and InfluxDB'
+	@echo 'make engines  run fleets with real Slurm, and merge what srun, mpirun, clush and pdsh bring (root)'
 	@echo 'make fuzz    fuzz the parsers for a minute (needs atheris)'
 	@echo 'make mutants  mutation test: check that tests notice random changes (needs mutmut)'
 	@echo 'make lint    run the checks without the tests'
@@ -75,6 +76,11 @@ monitoring:
 	@.ci/setup test
 	@.ci/monitoring .monitoring
 	IOPSTUI_MONITORING=.monitoring/usr/bin .venv/bin/python -m pytest tests/monitoring
+
+# needs apt install slurm-wlm munge openmpi-bin clustershell pdsh; starts a Slurm of its own
+engines:
+	@.ci/setup test
+	IOPSTUI_ENGINES=1 .venv/bin/python -m pytest tests/engines
 
 # atheris is not in the lock: .venv/bin/pip install atheris
 fuzz:

@@ -10,8 +10,8 @@ from iopstui.cli.options import add_expect, add_interval, add_theme, refuse_them
 
 EPILOG = """\
 HOSTS: node[01-40] or user@host:port, separated by commas; ^FILE; with ClusterShell also @GROUP and
-sets without others, such as '@db!db3'. They are reached by the system's ssh with its own
-configuration; it never asks for a password.
+sets without others, such as '@db!db3'; slurm: the nodes of Slurm's allocation. Others are reached
+by the system's ssh with its own configuration; it never asks for a password.
 Each host needs python3 (3.10) and fio (3.1); iopstui is copied there if it is missing.
 
 TARGET and all options of the job are those of `iopstui run` and apply to every host. A device is
@@ -81,7 +81,10 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
                              "password)")  # fmt: skip
     parser.add_argument("--launcher", metavar="COMMAND", default="",
                         help="command prefix to use instead of ssh; {host} is the host's name, "
-                             "e.g. 'kubectl exec -i {host} -- sh -c'")  # fmt: skip
+                             "e.g. 'kubectl exec -i {host} -- sh -c'; slurm: srun")  # fmt: skip
+    parser.add_argument("--allocate", metavar="OPTIONS",
+                        help="let Slurm allocate the hosts for this run; options of salloc, e.g. "
+                             "'-N 4 --partition fast'")  # fmt: skip
 
 
 def _add_job_options(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import os
 import resource
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from iopstui.errors import (
 )
 from iopstui.fleet.fleet import Fleet, FleetCallbacks
 from iopstui.fleet.hosts.nodes import Node, nodes_of
+from iopstui.fleet.hosts.slurm import SLURM, slurm_hosts
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, wanted
 from iopstui.fleet.merging.merger import Merger
 from iopstui.format import put
@@ -34,6 +36,19 @@ YOUNG_OF_HOST = 500
 
 def run_fleet(arguments: argparse.Namespace) -> int:
     """The exit code."""
+    if SLURM not in (arguments.hosts, arguments.launcher):
+        if arguments.allocate is not None:
+            raise UsageError("--allocate is for Slurm.", "For example: iopstui fleet slurm DIR "
+                             "--allocate '-N 4' --job JOB")  # fmt: skip
+        return _run_on(arguments)
+    if arguments.launcher not in ("", SLURM):
+        raise UsageError(f"HOSTS {SLURM} and --launcher {arguments.launcher!r} exclude each other.")
+    with slurm_hosts(arguments.hosts, arguments.allocate, os.environ, say) as found:
+        arguments.hosts, arguments.launcher = found.nodes, found.launcher
+        return _run_on(arguments)
+
+
+def _run_on(arguments: argparse.Namespace) -> int:
     nodes = nodes_of(arguments.hosts)
     orders = AgentOrders(arguments, nodes)
     expected = [wanted(text, parse_tolerance(arguments.tolerance)) for text in arguments.expect]

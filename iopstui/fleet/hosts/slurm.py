@@ -1,0 +1,213 @@
+"""Hosts of a Slurm allocation: the one around this process, or one that is made and released here.
+
+Each host gets a step of its own (`srun --overlap -N1 -n1 -w HOST`), so that the end of one srun
+ends one host. An allocation of ours is held by `salloc ... cat`: when this process ends, however it
+does, cat's input ends, and salloc releases the nodes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from iopstui.errors import Missing, UsageError
+from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.text import printable
+
+SLURM = "slurm"
+"""As HOSTS: all nodes of the allocation. As --launcher: srun, in an allocation."""
+ASK_EVERY_S = 5.0
+RELEASE_WITHIN_S = 10.0
+QUEUE_WITHIN_S = 10.0
+_JOB = re.compile(r"job(?: allocation)? (\d+)")
+_HOLD = 'echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null'
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmHosts:
+    """Nodes to use (a set such as n[1-4]) and the launcher's words, with {host} in them."""
+
+    nodes: str
+    launcher: str
+
+
+@contextlib.contextmanager
+def slurm_hosts(
+    hosts: str, options: str | None, environment: Mapping[str, str], say: Callable[[str], None]
+) -> Iterator[SlurmHosts]:
+    """The hosts of an allocation, which is released at the end if it was made here. ``hosts``: node
+    names or SLURM; ``options``: of salloc. UsageError where there is no allocation to use, Missing
+    without Slurm's commands."""
+    job = environment.get("SLURM_JOB_ID")
+    if job:
+        yield _around(hosts, options, job, environment.get("SLURM_JOB_NODELIST", ""))
+        return
+    if hosts == SLURM and options is None:
+        raise UsageError(
+            "This is not inside a Slurm allocation.",
+            "Run it in sbatch or salloc, or let iopstui allocate nodes: --allocate '-N 4'",
+        )
+    allocation = _Allocation([*_words(options or ""), *_named(hosts)])
+    try:
+        yield SlurmHosts(allocation.wait(say), _launcher(allocation.job))
+    finally:
+        allocation.release()
+
+
+def _around(hosts: str, options: str | None, job: str, nodes: str) -> SlurmHosts:
+    if options is not None:
+        raise UsageError(f"--allocate: this is inside Slurm's allocation {printable(job)} already.",
+                         "Leave out --allocate to use its nodes.")  # fmt: skip
+    _need("srun")
+    if hosts == SLURM:
+        return SlurmHosts(nodes, _launcher(job))
+    there = {node.name for node in nodes_of(nodes)}
+    strange = [node.name for node in nodes_of(hosts) if node.name not in there]
+    if strange:
+        raise UsageError(
+            f"{', '.join(strange[:5])}{' ...' * (len(strange) > 5)}: not in Slurm's allocation "
+            f"{printable(job)} ({printable(nodes)}).",
+            f"For all of its nodes: iopstui fleet {SLURM}",
+        )
+    return SlurmHosts(hosts, _launcher(job))
+
+
+def _launcher(job: str) -> str:
+    return f"srun --jobid={job} --overlap --quiet -N1 -n1 -w {{host}} sh -c"
+
+
+def _words(options: str) -> list[str]:
+    try:
+        return shlex.split(options)
+    except ValueError as error:
+        raise UsageError(f"--allocate {options!r}: {error}.") from error
+
+
+def _named(hosts: str) -> list[str]:
+    """salloc's option for named nodes."""
+    if hosts == SLURM:
+        return []
+    names = [node.name for node in nodes_of(hosts)]
+    return [f"--nodes={len(names)}", f"--nodelist={','.join(names)}"]
+
+
+def _need(program: str) -> None:
+    if shutil.which(program) is None:
+        raise Missing(f"Slurm's command {program} is not installed here.",
+                      "Run iopstui on a login node, or install it: apt install "
+                      "slurm-client")  # fmt: skip
+
+
+class _Allocation:
+    """An allocation that ends with this process. ``job`` is its number, "" until it is known."""
+
+    def __init__(self, options: list[str]) -> None:
+        _need("salloc")
+        _need("srun")
+        # a salloc that still waits in the queue has no child that would notice our end
+        guarded = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+        self.job = ""
+        self._said = b""
+        self._process = subprocess.Popen(
+            [*guarded, "salloc", "--job-name=iopstui", *options, "sh", "-c", _HOLD],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            # Ctrl-C is for us: the hosts are told first
+            start_new_session=True,
+        )  # fmt: skip
+
+    def wait(self, say: Callable[[str], None]) -> str:
+        """The nodes, once they are granted. ``say`` is told what it waits for. UsageError if Slurm
+        refuses."""
+        told, asked = "", time.monotonic()
+        first = b""
+        while not first.endswith(b"\n"):
+            out, more = self._read(ASK_EVERY_S)
+            first += out
+            if not more:
+                raise self._refused()
+            if self.job and time.monotonic() - asked >= ASK_EVERY_S and not first:
+                asked = time.monotonic()
+                words = _place(self.job)
+                if words and words != told:
+                    told = words
+                    say(words)
+        self.job, _, nodes = first.decode("utf-8", "replace").strip().partition(" ")
+        say(f"Slurm allocation {self.job}: {nodes}")
+        return nodes
+
+    def _read(self, within_s: float) -> tuple[bytes, bool]:
+        """What salloc's command printed, and whether salloc still runs."""
+        process = self._process
+        assert process.stdout and process.stderr
+        ready, _, _ = select.select([process.stdout, process.stderr], [], [], within_s)
+        out = os.read(process.stdout.fileno(), 4096) if process.stdout in ready else b""
+        if process.stderr in ready:
+            said = os.read(process.stderr.fileno(), 4096)
+            self._said = (self._said + said)[-8192:]
+            match = _JOB.search(self._said.decode("utf-8", "replace"))
+            self.job = self.job or (match[1] if match else "")
+        return out, bool(out) or not ready or process.poll() is None
+
+    def _refused(self) -> UsageError:
+        said = self._said.decode("utf-8", "replace")
+        errors = [line.partition("error: ")[2] for line in said.splitlines() if "error: " in line]
+        why = printable((errors or [said.strip() or "salloc ended"])[-1])
+        return UsageError(f"Slurm gives no nodes: {why}",
+                          "Partitions and their nodes: sinfo")  # fmt: skip
+
+    def release(self) -> None:
+        """Give the nodes back; a job that still waits leaves the queue."""
+        process = self._process
+        assert process.stdin and process.stdout and process.stderr
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        if process.poll() is None and b"Granted" not in self._said:
+            process.terminate()
+        try:
+            process.wait(timeout=RELEASE_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=RELEASE_WITHIN_S)
+        process.stdout.close()
+        process.stderr.close()
+        if self.job and process.returncode < 0:
+            # killed, so it could not release the nodes
+            _cancel(self.job)
+
+
+def _cancel(job: str) -> None:
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(["scancel", "--quiet", job], capture_output=True, timeout=QUEUE_WITHIN_S,
+                       check=False)  # fmt: skip
+
+
+def _place(job: str) -> str:
+    """Why a job waits, and its place in its partition's queue; "" if Slurm does not say."""
+    try:
+        done = subprocess.run(
+            ["squeue", "--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i|%P|%r"],
+            capture_output=True, text=True, timeout=QUEUE_WITHIN_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return ""
+    rows = [line.split("|", 2) for line in done.stdout.splitlines() if line.count("|") >= 2]
+    return place_words(job, rows)
+
+
+def place_words(job: str, rows: list[list[str]]) -> str:
+    """Of squeue's pending jobs, the next to start first: number, partition, reason."""
+    own = next((row for row in rows if row[0] == job), None)
+    if own is None:
+        return ""
+    queue = [row[0] for row in rows if row[1] == own[1]]
+    return (f"Slurm job {job} waits ({printable(own[2])}): number {queue.index(job) + 1} of "
+            f"{len(queue)} in partition {printable(own[1])}")  # fmt: skip
