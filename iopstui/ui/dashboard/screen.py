@@ -14,6 +14,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
+from iopstui.ui.core.kept_layout import PANELS, SECONDS, KeptLayout
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
 from iopstui.ui.core.pace import OwnCost
@@ -35,7 +36,7 @@ from iopstui.ui.state.second_history import HistoryEntry
 LEAST_DOT_S = 0.05
 JOB_WIDTH = 90
 """Columns of the job where it stands in one line with the device."""
-ZOOMS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
+ZOOMS = tuple(float(seconds) for seconds in SECONDS)
 """Seconds per column of the charts."""
 
 
@@ -122,6 +123,8 @@ class Dashboard(CanvasScreen):
     q_does = "quit"
     zooms = True
     """Whether Enter gives the focused panel the whole screen."""
+    keeps_layout = True
+    """Whether the next start begins with its layout."""
     turns = True
     """Whether keys here run jobs and change settings of the disks."""
 
@@ -190,6 +193,21 @@ class Dashboard(CanvasScreen):
         self.overlay = Overlay(charset)
         self.more = MoreCharts(charset)
         self.charts += [*self.overlay.charts, *self.more.charts]
+
+    @property
+    def kept_layout(self) -> KeptLayout:
+        """What is kept for the next start; ``lay_out`` shows it again."""
+        return KeptLayout(
+            PANELS[self.tab], self.alone, self.heat_shown, self.percentiles_shown,
+            SECONDS[self._zoom],
+        )  # fmt: skip
+
+    def lay_out(self, kept: KeptLayout) -> None:
+        """Begin as an earlier one was left. Before it is shown."""
+        self.tab, self.alone = PANELS.index(kept.panel), kept.zoomed
+        self.heat_shown, self.percentiles_shown = kept.heat_map, kept.percentiles
+        self._zoom = SECONDS.index(kept.seconds)
+        self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
 
     @property
     def frozen_at(self) -> float | None:

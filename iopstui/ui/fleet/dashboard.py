@@ -52,7 +52,7 @@ KERNEL: tuple[Column[DiskRates], ...] = (
 class FleetDashboard(TypeToFilter, Dashboard):
     """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
 
-    zooms = False
+    zooms = keeps_layout = False
     about = (
         "Many hosts: their totals, and a row (or a line of the map) for each. Type to filter them: "
         "part of a name, or node[01-10]; press / first if the letter is a key. Up and down select "
