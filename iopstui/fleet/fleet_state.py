@@ -180,7 +180,7 @@ class FleetState:
         self.first: int | None = None
         self.medians = {name: FigureHistory() for name in (IOPS, WAIT, UTIL)}
         # by the seconds that are not over
-        self._open: dict[int, list[tuple[Any, ...]]] = {}
+        self._open: dict[int, list[HostSecond]] = {}
         self.sums = {name: FigureHistory() for name in (IOPS, BW)}
         self.running = self.watching = self.between = False
         self.unwatched = ""
@@ -350,15 +350,14 @@ class FleetState:
         here = self._open.pop(second, [])
         for late in [number for number in self._open if number < second]:
             del self._open[late]
-        names, _, _, rates, _, waits, _, utils = zip(*here, strict=True) if here else ((),) * 8
-        iops, wait = _middle(rates), _middle(waits)
+        iops, wait = _middle(one.iops for one in here), _middle(one.wait_ns for one in here)
         self.medians[IOPS].put(second, iops)
         self.medians[WAIT].put(second, wait)
-        self.medians[UTIL].put(second, _middle(utils))
+        self.medians[UTIL].put(second, _middle(one.util for one in here))
         hosts = self.hosts
-        for name, rate, waited in zip(names, rates, waits, strict=True):
-            line = hosts[name]
-            now = max(ratio_log(rate, iops), ratio_log(waited, wait))
+        for one in here:
+            line = hosts[one.name]
+            now = max(ratio_log(one.iops, iops), ratio_log(one.wait_ns, wait))
             line.odd += ODD_SHARE * (now - line.odd)
 
 

@@ -17,6 +17,7 @@ from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.report.fleet.page import ROWS, fleet_report, put_fleet
 from iopstui.report.formats import DEFAULT, FORMATS, Format, called, or_list
+from iopstui.report.report_options import PLAIN, ReportOptions
 from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable
 
@@ -24,10 +25,9 @@ LONG = 10_000
 
 
 def report(
-    names: Sequence[str], out: str | None, kind: str | None = None, redact: bool = False
+    names: Sequence[str], out: str | None, kind: str | None = None, options: ReportOptions = PLAIN
 ) -> int:
-    """Write the report of recordings and results of fio to ``out``, or to standard output;
-    ``redact``: without what says whose machine it is of (redact.py)."""
+    """Write the report of recordings and results of fio to ``out``, or to standard output."""
     kind = kind or kind_of(out)
     paths = [recording_path(name) for name in names]
     if out is not None and out != "-":
@@ -41,15 +41,15 @@ def report(
     if out is None or out == "-":
         if not by_rows:
             encoding = sys.stdout.encoding or "utf-8"
-            content = rendered(paths, kind, redact)
+            content = rendered(paths, kind, options)
             sys.stdout.write(content.encode(encoding, "replace").decode(encoding))
         else:
-            put(paths, kind, redact, sys.stdout.buffer)
+            put(paths, kind, options, sys.stdout.buffer)
         return EXIT_OK
     if by_rows:
-        write_whole(Path(out), lambda file: put(paths, kind, redact, file))
+        write_whole(Path(out), lambda file: put(paths, kind, options, file))
     else:
-        encoded = rendered(paths, kind, redact).encode()
+        encoded = rendered(paths, kind, options).encode()
         write_whole(Path(out), lambda file: file.write(encoded))
     print(f"iopstui: {printable(out)} written", file=sys.stderr)
     return EXIT_OK
@@ -118,26 +118,26 @@ def kind_of(out: str | None) -> str:
     )
 
 
-def rendered(paths: Sequence[Path], kind: str, redact: bool = False) -> str:
+def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = PLAIN) -> str:
     """The report's text. Raises UsageError if a file is neither a recording nor a result of fio, or
     one that can't be."""
     if any(map(is_fleet, paths)):
-        return fleet_report(paths, kind, redact)
+        return fleet_report(paths, kind, options)
     found, chosen = _chosen(paths, kind)
     assert chosen.render is not None, kind
     with credible(found):
-        return chosen.render(found, redact)
+        return chosen.render(found, options)
 
 
-def put(paths: Sequence[Path], kind: str, redact: bool, out: BinaryIO) -> None:
+def put(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
     """Write a report piece by piece; errors as of ``rendered``."""
     if any(map(is_fleet, paths)):
-        put_fleet(paths, kind, redact, out)
+        put_fleet(paths, kind, options, out)
         return
     found, chosen = _chosen(paths, kind)
     assert chosen.stream is not None, kind
     with credible(found):
-        chosen.stream(found, redact, out)
+        chosen.stream(found, options, out)
 
 
 def _chosen(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:

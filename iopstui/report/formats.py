@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from iopstui.report.report_options import ReportOptions
+
 if TYPE_CHECKING:
     from iopstui.report.sources import Source
 
@@ -15,48 +17,48 @@ MOST = 26
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """``render`` makes the text of at most ``most`` sources (sources.py), redacted (redact.py) if
-    it is told to; what is no text is written by ``stream`` instead. ``suffixes`` of a file's name
-    ask for it, the first is the usual one."""
+    """``render`` makes the text of at most ``most`` sources (sources.py) with the report's options;
+    what is no text is written by ``stream`` instead. ``suffixes`` of a file's name ask for it, the
+    first is the usual one."""
 
     name: str
     suffixes: tuple[str, ...]
-    render: Callable[[Sequence[Source], bool], str] | None
+    render: Callable[[Sequence[Source], ReportOptions], str] | None
     most: int = MOST
-    stream: Callable[[Sequence[Source], bool, BinaryIO], None] | None = None
+    stream: Callable[[Sequence[Source], ReportOptions, BinaryIO], None] | None = None
 
 
-def _html(found: Sequence[Source], redact: bool) -> str:
+def _html(found: Sequence[Source], options: ReportOptions) -> str:
     from iopstui.report.page import html_page
     from iopstui.report.stories import stories
 
-    return html_page(stories(found, redact))
+    return html_page(stories(found, options))
 
 
-def _markdown(found: Sequence[Source], redact: bool) -> str:
+def _markdown(found: Sequence[Source], options: ReportOptions) -> str:
     from iopstui.report.page import markdown
     from iopstui.report.stories import stories
 
-    return markdown(stories(found, redact))
+    return markdown(stories(found, options))
 
 
-def _csv(found: Sequence[Source], redact: bool) -> str:
+def _csv(found: Sequence[Source], options: ReportOptions) -> str:
     from iopstui.report.table import csv_text
 
-    return csv_text(found[0], redact)
+    return csv_text(found[0], options.redact)
 
 
-def _json(found: Sequence[Source], redact: bool) -> str:
+def _json(found: Sequence[Source], options: ReportOptions) -> str:
     from iopstui.report.data import json_text
     from iopstui.report.stories import stories
 
-    return json_text(stories(found, redact))
+    return json_text(stories(found, options))
 
 
-def _parquet(found: Sequence[Source], redact: bool, out: BinaryIO) -> None:
+def _parquet(found: Sequence[Source], options: ReportOptions, out: BinaryIO) -> None:
     from iopstui.report.parquet import put_parquet
 
-    put_parquet(found[0], redact, out)
+    put_parquet(found[0], options.redact, out)
 
 
 FORMATS = {

@@ -25,6 +25,7 @@ from iopstui.report.files import put, rendered, report
 from iopstui.report.fleet.reading import interval_of
 from iopstui.report.fleet.story import FleetHeat, gather_fleet
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
+from iopstui.report.report_options import PLAIN, ReportOptions
 
 START_MS = 1_800_000_000_000.0
 SLOW, FAST = bucket_key(9_000_000), bucket_key(100_000)
@@ -96,7 +97,7 @@ def test_the_figures_are_those_of_the_summed_bins(tmp_path: Path) -> None:
 
 
 def csv_rows(path: Path, redact: bool = False) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(rendered([path], "csv", redact))))
+    return list(csv.DictReader(io.StringIO(rendered([path], "csv", ReportOptions(redact)))))
 
 
 def test_a_table_has_a_row_for_all_and_one_for_each_host(tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ def test_parquet_has_the_cells_of_the_csv(
 ) -> None:
     monkeypatch.setattr("iopstui.output.parquet.ROWS", rows_at_once)
     path, out = two_runs(tmp_path), io.BytesIO()
-    put([path], "parquet", False, out)
+    put([path], "parquet", PLAIN, out)
     found, expected = pyarrow.parquet.read_table(out), csv_rows(path)
     assert found.column_names == list(expected[0]) and len(found) == len(expected) > 10
     for name in found.column_names:
@@ -153,7 +154,7 @@ def test_parquet_has_the_cells_of_the_csv(
         "double", "int64", "string", "timestamp[ms, tz=UTC]"
     }  # fmt: skip
     assert found.schema.metadata[b"iopstui.file"] == b"runs.jsonl"
-    put([path], "parquet", True, hidden := io.BytesIO())
+    put([path], "parquet", ReportOptions(True), hidden := io.BytesIO())
     bare = pyarrow.parquet.read_table(hidden)
     assert {*bare["host"].to_pylist()} == {"", "host 1", "host 2"}
     assert bare.schema.metadata[b"iopstui.file"] == b"redacted"
@@ -185,7 +186,7 @@ def test_what_is_not_in_a_table_is_said_beside_it(
         told = capsys.readouterr().err
         assert "left out: 1 line that iopstui did not write" in told and "not read: lines" in told
         assert "no end seen: b" in told
-        assert report([str(path)], str(tmp_path / out), redact=True) == 0
+        assert report([str(path)], str(tmp_path / out), options=ReportOptions(redact=True)) == 0
         assert "no end seen: host 2" in capsys.readouterr().err
     assert "not read" in rendered([path], "md")
     path.write_text(text + text)
@@ -218,7 +219,7 @@ class Full(io.BytesIO):
 def test_a_full_disk_ends_a_table_and_closes_nothing(kind: str, tmp_path: Path) -> None:
     out = Full()
     with pytest.raises(OSError, match="No space left"):
-        put([recorded(tmp_path)], kind, False, out)
+        put([recorded(tmp_path)], kind, PLAIN, out)
     assert not out.closed
 
 
@@ -302,7 +303,7 @@ def test_redacted_it_names_no_host(kind: str, tmp_path: Path) -> None:
     rows = [frame("secret-7", n, 10, FAST) for n in range(3)]
     path = recorded(tmp_path, *rows, finished("secret-7", 30, "/srv/secret is gone"))
     assert "secret" in rendered([path], "md")
-    text = rendered([path], kind, redact=True)
+    text = rendered([path], kind, ReportOptions(redact=True))
     assert "secret" not in text and "/dev/sdb" not in text and path.name not in text
 
 
@@ -342,7 +343,7 @@ def test_several_runs_are_told_one_by_one(tmp_path: Path) -> None:
     assert [run["fio"]["read"]["ios"] for run in found] == [300, 600]
     assert "<h2>Runs</h2>" in rendered([path], "html")
     for kind in ("md", "html", "json"):
-        hidden = rendered([path], kind, redact=True)
+        hidden = rendered([path], kind, ReportOptions(redact=True))
         assert "secret" not in hidden and "FAIL" not in hidden
 
 

@@ -18,6 +18,7 @@ from iopstui.preflight.targets import choose_targets
 from iopstui.recording import foreign
 from iopstui.report.files import rendered
 from iopstui.report.formats import TEXTS
+from iopstui.report.report_options import ReportOptions
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,7 +114,7 @@ def test_several_beside_a_recording_share_scales_and_times(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_redacted_it_says_no_path(kind: str) -> None:
-    text = rendered([LOGS / "avg.json", LOGS / "avg_bw.1.log"], kind, redact=True)
+    text = rendered([LOGS / "avg.json", LOGS / "avg_bw.1.log"], kind, ReportOptions(redact=True))
     assert "/srv/" not in text and "avg" not in text.replace("avg_msec", "")
 
 

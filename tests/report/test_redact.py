@@ -25,6 +25,7 @@ from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.files import rendered, report
 from iopstui.report.formats import FORMATS, TEXTS
 from iopstui.report.redact import WORD, Redactor
+from iopstui.report.report_options import PLAIN, ReportOptions
 
 HOST = "build-17.example"
 TOP, OTHER = "/srv/customers/acme/db file", "/srv/customers/umbrella"
@@ -99,7 +100,7 @@ def _said() -> list[object]:
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_nothing_private_is_in_any_format(kind: str, path: Path) -> None:
-    text = rendered([path], kind, redact=True)
+    text = rendered([path], kind, ReportOptions(redact=True))
     for form_of_it in (text, html.unescape(text), text.replace("\\", "")):
         assert [secret for secret in SECRETS if secret in form_of_it] == []
     assert kind == "csv" or WORD in text
@@ -107,12 +108,14 @@ def test_nothing_private_is_in_any_format(kind: str, path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind, one in FORMATS.items() if one.most > 1])
 def test_two_recordings_are_both_redacted(kind: str, path: Path) -> None:
-    text = rendered([path, path], kind, redact=True)
+    text = rendered([path, path], kind, ReportOptions(redact=True))
     assert [secret for secret in SECRETS if secret in html.unescape(text)] == []
 
 
 def test_the_figures_and_what_is_public_stay(path: Path) -> None:
-    whole, bare = (json.loads(rendered([path], "json", redact)) for redact in (False, True))
+    whole, bare = (
+        json.loads(rendered([path], "json", ReportOptions(redact))) for redact in (False, True)
+    )
     (whole,), (bare,) = whole["recordings"], bare["recordings"]
     assert bare["series"] == whole["series"] and bare["runs"][0]["bins"] == whole["runs"][0]["bins"]
     assert bare["runs"][0]["summary"]["total"] == whole["runs"][0]["summary"]["total"]
@@ -122,16 +125,16 @@ def test_the_figures_and_what_is_public_stay(path: Path) -> None:
     assert bare["changes"] == whole["changes"]
     assert bare["marks"][0]["text"] == f"{WORD} restarted on {WORD}"
     assert "rw=randread" in bare["runs"][0]["job_file"]
-    assert rendered([path], "csv", True) == rendered([path], "csv", False)
+    assert rendered([path], "csv", ReportOptions(True)) == rendered([path], "csv", PLAIN)
 
 
 def test_a_page_says_that_it_is_redacted(path: Path) -> None:
-    text = rendered([path], "md", redact=True)
+    text = rendered([path], "md", ReportOptions(redact=True))
     assert f"| host | {WORD}, Linux" in text and f"| target | {WORD} (ext4 on dm-0" in text
 
 
 def test_the_command_line_takes_it(path: Path, tmp_path: Path) -> None:
-    assert report([str(path)], str(tmp_path / "a.md"), redact=True) == 0
+    assert report([str(path)], str(tmp_path / "a.md"), options=ReportOptions(redact=True)) == 0
     assert HOST not in (tmp_path / "a.md").read_text()
 
 

@@ -26,8 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the report."""
     from iopstui.report.files import report
+    from iopstui.report.report_options import ReportOptions
 
-    return report(arguments.file, arguments.output, arguments.format, arguments.redact)
+    options = ReportOptions(redact=arguments.redact)
+    return report(arguments.file, arguments.output, arguments.format, options)
 
 
 COMMAND = Command(

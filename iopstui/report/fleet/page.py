@@ -19,23 +19,24 @@ from iopstui.report.fleet.rows import put_csv, put_parquet
 from iopstui.report.fleet.story import FleetStory, gather_fleet
 from iopstui.report.markup import Block, Charts, Folded, Heading, Pairs, Table, Text, html
 from iopstui.report.page import html_of, markdown_of
+from iopstui.report.report_options import ReportOptions
 
 SCHEMA = 1
 MOST_HOSTS = 200
 
 
-def fleet_report(paths: Sequence[Path], kind: str, redact: bool) -> str:
+def fleet_report(paths: Sequence[Path], kind: str, options: ReportOptions) -> str:
     """The report's text; errors as of ``put_fleet``."""
     if kind in ROWS:
         out = io.BytesIO()
-        put_fleet(paths, kind, redact, out)
+        put_fleet(paths, kind, options, out)
         return out.getvalue().decode()
-    return _RENDER[kind](gather_fleet(_one(paths), redact))
+    return _RENDER[kind](gather_fleet(_one(paths), options.redact))
 
 
-def put_fleet(paths: Sequence[Path], kind: str, redact: bool, out: BinaryIO) -> None:
+def put_fleet(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
     """Write one of ROWS. UsageError for several files, or one without frames."""
-    ROWS[kind](_one(paths), redact, out)
+    ROWS[kind](_one(paths), options.redact, out)
 
 
 def _one(paths: Sequence[Path]) -> Path:
