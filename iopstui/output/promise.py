@@ -14,7 +14,7 @@ from iopstui.model.volumes.promised import Promised
 from iopstui.model.volumes.volume import IOPS
 from iopstui.output.status_line import ProgressShare, StatusLine
 from iopstui.output.volumes import volume_json
-from iopstui.text import tied, printable, untied
+from iopstui.text import printable, tied, untied
 
 HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LIMIT")
 
