@@ -24,7 +24,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.samples import RawSample
-from iopstui.recording.lead_buffer import DeltaBase, LeadBuffer
+from iopstui.recording.lead_buffer import DeltaBase, LeadBuffer, UnderWay
 from iopstui.recording.parts import JobRun, RecordedDevices, RecordingEnd
 from iopstui.text import printable
 
@@ -187,17 +187,13 @@ def _create(path: Path) -> int:
         ) from error
 
 
-_EXPERIMENT = (events.ExperimentStarted, events.PointStarted, events.PointFinished,
-               events.PointFailed)  # fmt: skip
-
-
 class RecordingBuffer:
     """The recorder's place in a session: it always learns what happens, recording or not, so that a
     recording can begin in the middle of a run or an experiment. From any thread.
 
     ``topology`` is asked once for each recording, in the recorder's thread; ``own_files`` says
-    whether the jobs name their files themselves. A recording that is started begins with the last
-    ``keep_s`` seconds.
+    whether the jobs name their files themselves. The last ``keep_s`` seconds are kept, so that a
+    recording can begin with them.
     """
 
     def __init__(
@@ -228,9 +224,8 @@ class RecordingBuffer:
         self._lead = DeltaBase()
         self._kept = LeadBuffer(keep_s) if keep_s else None
         self._batch: list[Chunk] | None = None
-        self._run: dict[type, Any] = {}
+        self._under_way = UnderWay()
         self._early: list[events.Event] = []
-        self._experiment: list[events.Event] = []
         self._last_t = 0.0
         self._has_run = False
         self.kept: Path | None = None
@@ -242,28 +237,41 @@ class RecordingBuffer:
         recorder = self._recorder or self._waiting
         return recorder.path if recorder is not None else None
 
-    def start(self, recorder: Recorder) -> None:
-        """Start recording, with the sample that the next one is subtracted from."""
+    def start(self, recorder: Recorder, with_kept: bool = True) -> None:
+        """Start recording, with the sample that the next one is subtracted from; ``with_kept``:
+        with the seconds that are kept of the time before, too."""
         with self._lock:
             self.stop()
-            lead = (self._kept.lead if self._kept else self._lead).samples()
-            kept = list(self._kept.items) if self._kept else []
+            buffer = self._kept if with_kept else None
+            lead = (buffer.lead if buffer else self._lead).samples()
+            kept = buffer.items if buffer else []
+            under_way = buffer.under_way if buffer else self._under_way
             first = next((one for one in (*lead, *kept) if isinstance(one, RawSample)), None)
             if first is None:
                 self._waiting = recorder
                 return
             batch: list[Chunk] = []
             self._batch = batch
-            self._begin(recorder, first)
+            self._begin(recorder, first, buffer.devices if buffer else None)
             for raw in lead:
                 self._put_sample(raw, shown=False)
-            for value in (*self._experiment, *self._run.values()):
-                if not any(value is item for item in kept):
-                    self._put_other(value)
+            for value in under_way.before(kept):
+                self._put_other(value)
             for item in kept:
                 self._put_kept(item)
             self._batch = None
             recorder.put_all(batch)
+
+    def save_kept(self, recorder: Recorder) -> float | None:
+        """Write the seconds that are kept, and close the file; how many they are. Of nothing
+        (``None``) there is no file. Raises UsageError if they can't be written."""
+        with self._lock:
+            self.start(recorder)
+            seconds, close = self._last_t, self.part()
+        close()
+        if recorder.problem:
+            raise UsageError(f"The recording has stopped: {recorder.problem}.")
+        return seconds if recorder.samples else None
 
     def _put_kept(self, item: Any) -> None:
         if isinstance(item, RawSample):
@@ -295,6 +303,8 @@ class RecordingBuffer:
         with self._lock:
             if self._first_ns is None:
                 self._first_ns = raw.arrived_ns
+                if self._kept is not None:
+                    self._kept.devices = self._facts()
             self._lead.add(raw)
             waiting, self._waiting = self._waiting, None
             if waiting is not None:
@@ -310,35 +320,24 @@ class RecordingBuffer:
         if isinstance(event, events.FrameReady):
             return
         with self._lock:
+            self._under_way.add(event)
             if isinstance(event, events.StepStarted):
-                self._run[type(event)] = event
                 self._has_run = True
             elif isinstance(event, events.StepFinished):
-                self._run = {}
                 self._lead.forget_run()
-            self._follow_experiment(event)
             if self._waiting is not None:
                 self._early.append(event)
             self._keep(event)
             self._put_other(event)
             if isinstance(event, events.TunableChanged):
-                self._put_other(self._facts())
-
-    def _follow_experiment(self, event: events.Event) -> None:
-        """Keep what a recording that begins later needs of an experiment: all points so far."""
-        if isinstance(event, events.ExperimentStarted):
-            self._experiment = []
-        if isinstance(event, _EXPERIMENT):
-            if self._experiment and isinstance(self._experiment[-1], events.PointStarted):
-                self._experiment.pop()
-            self._experiment.append(event)
-        elif isinstance(event, events.ExperimentFinished):
-            self._experiment = []
+                devices = self._facts()
+                self._keep(devices)
+                self._put_other(devices)
 
     def job(self, job: JobRun) -> None:
         """The job that is about to start."""
         with self._lock:
-            self._run = {JobRun: job}
+            self._under_way.add(job)
             self._keep(job)
             self._put_other(job)
 
@@ -367,7 +366,9 @@ class RecordingBuffer:
         if self._kept is not None:
             self._kept.add(item)
 
-    def _begin(self, recorder: Recorder, first: RawSample) -> None:
+    def _begin(
+        self, recorder: Recorder, first: RawSample, devices: RecordedDevices | None = None
+    ) -> None:
         from iopstui.recording import layout as form
         from iopstui.recording.recent import remember_recording
 
@@ -389,7 +390,7 @@ class RecordingBuffer:
             own_files=self._own_files,
         )
         self._put(form.HEADER, 0.0, lambda: self._head(header))
-        self._put_other(self._facts())
+        self._put_other(devices or self._facts())
 
     def _head(self, header: form.Header) -> dict[str, Any]:
         """In the recorder's thread: of many CPUs the topology takes a while."""

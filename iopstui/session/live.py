@@ -284,8 +284,15 @@ class LiveSession:
         self._command(lambda: self._start_recording(recorder))
 
     def begin_recording(self, path: Path) -> None:
-        """The same in the caller's thread: a slow disk holds up nobody else. Raises UsageError."""
-        self._start_recording(Recorder(path))
+        """The same in the caller's thread: a slow disk holds up nobody else. Begins with the last
+        ``keep_s`` seconds. Raises UsageError."""
+        self._start_recording(Recorder(path), with_kept=True)
+
+    def save_kept(self, path: Path) -> float | None:
+        """Write the last seconds that are kept (``keep_s``) to a recording, in the caller's thread,
+        while nothing is recorded; how many there are, ``None`` (and no file): nothing was measured
+        yet. Raises UsageError."""
+        return self._context.tape.save_kept(Recorder(path))
 
     def end_recording(self) -> None:
         """As ``stop_recording``, in the caller's thread."""
@@ -407,9 +414,9 @@ class LiveSession:
         if self._wake_read in ready:
             os.read(self._wake_read, 4096)
 
-    def _start_recording(self, recorder: Recorder) -> None:
+    def _start_recording(self, recorder: Recorder, with_kept: bool = False) -> None:
         context = self._context
-        context.tape.start(recorder)
+        context.tape.start(recorder, with_kept)
         # past the tape: nothing that was measured
         name = printable(str(recorder.path))
         words = f"recording to {name} (others watch it with: iopstui replay {name} --follow)"

@@ -11,8 +11,9 @@ from iopstui.session.fio.write_budget import WriteBudget
 @dataclass(frozen=True, slots=True)
 class SamplingOptions:
     """``idle_frames`` False: frames only while a job runs (headless). ``soon``: the first frame
-    covers a shorter interval, for somebody who waits at a screen. ``keep_s``: a recording that is
-    started later begins with these last seconds. ``probe``: parts of the kernel probe to count.
+    covers a shorter interval, for somebody who waits at a screen. ``keep_s``: so many of the last
+    seconds are kept, for a recording that is made later. ``probe``: parts of the kernel probe to
+    count.
     """
 
     interval_s: float = 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from iopstui.ui.draw.theme import change, names_for, plain_name
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.timer import Timer
 
+    from iopstui.recording.replay import ReplaySession
     from iopstui.session.live import LiveSession
     from iopstui.ui.core.messages import Controller
     from iopstui.ui.dashboard.screen import Dashboard
@@ -51,6 +53,11 @@ class Port:
     def live(self) -> LiveSession | None:
         """The session, if it measures."""
         return None if self._replay else cast("LiveSession | None", self.session)
+
+    @property
+    def played(self) -> Path | None:
+        """The recording that is played, if one is."""
+        return cast("ReplaySession", self.session).path if self._replay and self.session else None
 
     # -- which session
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from iopstui.ui.core.messages import Controller
 
 MOST_RUNS = 20
+KEEP_S = 600.0
+"""What a report shows of a session that is not recorded."""
 MOST_RECENT = 8
 
 
@@ -170,7 +172,7 @@ class _Sessions:
         expected = self._expectations(target)
         if self._made:
             options = replace(options, record=None)
-        one = new_session(options, target, job_target, devices, expected)
+        one = new_session(options, target, job_target, devices, expected, keep_s=KEEP_S)
         if self._made and self._made[-1].recorded is not None:
             _go_on(one, self._made[-1].recorded, self._recorded)
         if self._export is not None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import experiment_fakes as lab
 import pytest
 import recordings as made
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui import events
+from iopstui.errors import UsageError
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
@@ -168,7 +170,7 @@ def test_however_often_is_sampled_there_is_a_limit(monkeypatch: pytest.MonkeyPat
     kept = LeadBuffer(1e6)
     for raw in QUIET:
         kept.add(raw)
-    assert list(kept.items) == QUIET[-7:]
+    assert kept.items == QUIET[-7:]
 
 
 def test_a_lead_has_the_last_sample_with_what_not_every_sample_has() -> None:
@@ -177,3 +179,90 @@ def test_a_lead_has_the_last_sample_with_what_not_every_sample_has() -> None:
     for raw in (QUIET[0], *bare):
         lead.add(raw)
     assert lead.samples() == [QUIET[0], bare[1]]
+
+
+def test_a_recording_from_now_on_has_nothing_of_what_is_kept(tmp_path: Path) -> None:
+    one = tape(100)
+    for raw in QUIET[:5]:
+        one.sample(raw)
+    one.start(Recorder(tmp_path / "a"), with_kept=False)
+    one.sample(QUIET[5])
+    one.stop()
+    assert [s.raw for s in made.read(tmp_path / "a")[0] if s.shown] == [QUIET[5]]
+
+
+def test_what_is_kept_is_saved_in_a_whole_recording(tmp_path: Path) -> None:
+    one = tape(10)
+    assert one.save_kept(Recorder(tmp_path / "none")) is None
+    assert not (tmp_path / "none").exists()
+    for raw in QUIET[:30]:
+        one.sample(raw)
+    assert one.save_kept(Recorder(tmp_path / "a")) == pytest.approx(11.0)
+    assert one.path is None
+    samples, others, damage = made.read(tmp_path / "a")
+    assert [s.raw for s in samples if s.shown] == QUIET[19:30] and damage == ""
+    assert isinstance(others[-1].value, form.RecordingEnd)
+
+
+def test_what_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
+    one = tape(10)
+    one.sample(QUIET[0])
+    recorder = Recorder(tmp_path / "a")
+    recorder.problem = "the disk is full"
+    with pytest.raises(UsageError, match="the disk is full"):
+        one.save_kept(recorder)
+
+
+def test_a_run_that_began_before_and_ended_since_has_its_beginning(tmp_path: Path) -> None:
+    one, taken = tape(5), made.long_run(40, made.RUN)
+    before, after = made.others(made.RUN)
+    made.tell(one, [taken[0], *before, *taken[1:30], *after, *taken[30:33]])
+    one.save_kept(Recorder(tmp_path / "a"))
+    values = [other.value for other in made.read(tmp_path / "a")[1]]
+    begun = [value for value in values if isinstance(value, form.JobRun | events.StepStarted)]
+    assert begun == before[:2]
+    assert sum(isinstance(value, events.StepFinished) for value in values) == 1
+    # and once the run's end is older, too, nothing of it is left
+    made.tell(one, taken[33:])
+    one.save_kept(Recorder(tmp_path / "b"))
+    later = [other.value for other in made.read(tmp_path / "b")[1]]
+    assert [type(value) for value in later] == [form.RecordedDevices, form.RecordingEnd]
+
+
+def points(one: RecordingBuffer, path: Path) -> list[type]:
+    one.save_kept(Recorder(path))
+    kinds = (events.ExperimentStarted, events.PointFinished, events.ExperimentFinished)
+    return [type(o.value) for o in made.read(path)[1] if isinstance(o.value, kinds)]
+
+
+def test_a_sweep_is_in_it_with_all_points_until_something_else_is_run(tmp_path: Path) -> None:
+    one, taken = tape(5), iter(made.long_run(60, made.RUN))
+    whole = [events.ExperimentStarted, *[events.PointFinished] * 2, events.ExperimentFinished]
+
+    def happen(*what: object) -> None:
+        made.tell(one, [*what, *(next(taken) for _ in range(10))])
+
+    happen(*lab.told(lab.SWEEP, 2))
+    assert points(one, tmp_path / "a") == whole[:-1]
+    happen(events.ExperimentFinished(20.0, 2, 2, False, ""))
+    happen()
+    assert points(one, tmp_path / "b") == whole
+    happen(made.others(made.RUN)[0][0])
+    assert points(one, tmp_path / "c") == []
+
+
+def test_the_devices_are_those_of_its_beginning(tmp_path: Path) -> None:
+    now = made.VDA
+    one = RecordingBuffer(made.TARGET, lambda: {"vda": now}, 1.0, True, keep_s=5)
+    for n, raw in enumerate(QUIET[:30]):
+        if n == 27:
+            now = replace(made.VDA, model="changed")
+            one.event(events.TunableChanged(n, "vda", "rq_affinity", "1", "2"))
+        one.sample(raw)
+    one.save_kept(Recorder(tmp_path / "a"))
+    found = [
+        o.value.devices[0].model
+        for o in made.read(tmp_path / "a")[1]
+        if isinstance(o.value, form.RecordedDevices)
+    ]
+    assert found == [made.VDA.model, "changed"]

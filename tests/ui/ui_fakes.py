@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -194,6 +195,8 @@ class FakeController:
     title: str = "randrw 4k QD 32 × 2 jobs"
     recording: Path | None = None
     probe: tuple[str, ...] = ()
+    kept: Path | None = None
+    """A recording of what was measured before."""
     slow: bool = False
     """A run that is asked for begins when the test says so."""
 
@@ -233,6 +236,16 @@ class FakeController:
 
     def progress(self, done: int, total: int) -> None:
         self.sink(LayoutProgress(self.second, self.step, "creating the scratch file", done, total))
+
+    def stop_recording(self) -> None:
+        self.calls.append(("stop recording",))
+        self.recording = None
+
+    def save_kept(self, path: Path) -> float | None:
+        if self.kept is None:
+            return None
+        shutil.copy(self.kept, path)
+        return 43.0
 
     def switch_probe(self, parts: Sequence[str]) -> None:
         self.calls.append(("probe", tuple(parts)))

@@ -220,8 +220,8 @@ class ExperimentScreen(CanvasScreen):
     def _hints(self) -> list[KeyHint]:
         hints = [KeyHint("Esc", "dashboard"), *self._own_hints()]
         panes = KeyHint("tab", "next pane" if not self._large else "one pane at a time")
-        return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("m", "mark"),
-                KeyHint("e", "messages")]  # fmt: skip
+        return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("H", "report"),
+                KeyHint("m", "mark"), KeyHint("e", "messages")]  # fmt: skip
 
     # -- keys
 

@@ -1,4 +1,4 @@
-"""Keys R and H: record what is measured from now on, and write a report of it."""
+"""Keys R and H: record what is measured from now on, and write a report."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import iopstui
+from iopstui import format as f
 from iopstui.errors import IopstuiError
+from iopstui.recording.writer import next_free
 from iopstui.text import printable
 from iopstui.ui.actions import (
     BOTH_SCREENS,
@@ -18,6 +21,7 @@ from iopstui.ui.actions import (
     LESSON,
     OVER_EXPERIMENT,
     QUIET_FROM,
+    REPLAY,
     RUNNING,
     Action,
     Footer,
@@ -26,7 +30,11 @@ from iopstui.ui.actions import (
 from iopstui.ui.core.key import Key
 from iopstui.ui.port import Port
 
-NOTHING_RECORDED = "Nothing recorded yet. R starts a recording, H then writes the report."
+if TYPE_CHECKING:
+    from iopstui.session.live import LiveSession
+
+NOTHING_YET = "Nothing measured yet: no report."
+NAME = "iopstui-%Y%m%d-%H%M%S.iops"
 
 
 class RecordKeys(Part):
@@ -34,8 +42,8 @@ class RecordKeys(Part):
 
     def __init__(self, port: Port) -> None:
         super().__init__(port)
-        # the newest recording of this screen
-        self._newest: Path | None = None
+        # a recording that has ended, and of which there is no report yet
+        self._ended: Path | None = None
 
     @property
     def recording(self) -> bool:
@@ -50,27 +58,50 @@ class RecordKeys(Part):
             return
         # a notice of the session follows, and the footer's keys with it
         if session.recording is not None:
-            self._newest = session.recording
+            self._ended = session.recording
             session.stop_recording()
             return
         try:
-            session.record(Path.cwd() / time.strftime("iopstui-%Y%m%d-%H%M%S.iops"))
+            session.record(Path.cwd() / time.strftime(NAME))
         except IopstuiError as error:
-            self.port.say("error", f"{error.message} {error.hint}".strip())
+            self._say_error(error)
 
     def report(self) -> None:
-        """Write an HTML report of what was recorded, beside the recording."""
-        session = self.port.live
-        recording = (session.recording if session is not None else None) or self._newest
-        if recording is None:
-            self.port.say("info", NOTHING_RECORDED)
+        """Write an HTML report: of the recording that is made or played; else of the one that has
+        just ended, or of the last minutes."""
+        port, session = self.port, self.port.live
+        if port.played is not None:
+            output = _free(Path.cwd() / f"{port.played.stem}.html")
+            work = self._write_report(port.played, output)
+        elif session is None:
             return
-        self.port.say("info", "Writing the report ...")
-        self.port.work(self._write_report(recording), "report")
+        elif (recording := session.recording or self._ended) is not None:
+            self._ended = None
+            work = self._write_report(recording, recording.with_suffix(".html"))
+        else:
+            work = self._report_last(session)
+        port.say("info", "Writing the report ...")
+        port.work(work, "report")
 
-    async def _write_report(self, recording: Path) -> None:
+    async def _report_last(self, session: LiveSession) -> None:
+        """Of what is kept in memory. It is saved first: that is what the report is made from."""
+        recording = Path.cwd() / time.strftime(NAME)
+        try:
+            seconds = await asyncio.to_thread(session.save_kept, recording)
+        except IopstuiError as error:
+            self._say_error(error)
+            return
+        if seconds is None:
+            self.port.say("info", NOTHING_YET)
+            return
+        what = f" of the last {f.clock(seconds)}"
+        await self._write_report(recording, recording.with_suffix(".html"), what)
+
+    def _say_error(self, error: IopstuiError) -> None:
+        self.port.say("error", f"{error.message} {error.hint}".strip())
+
+    async def _write_report(self, recording: Path, output: Path, what: str = "") -> None:
         """In a process of its own: a long recording takes a while, and measuring goes on."""
-        output = recording.with_suffix(".html")
         # the very same program, wherever it was started from
         environment = {**os.environ, "PYTHONPATH": str(Path(iopstui.__file__).parent.parent)}
         try:
@@ -87,7 +118,7 @@ class RecordKeys(Part):
             words = " ".join(said.decode(errors="replace").split()).removeprefix("iopstui: ")
             self.port.say("error", printable(f"Cannot write the report. {words}"))
         else:
-            self.port.say("info", printable(f"Report: {output}"))
+            self.port.say("info", printable(f"Report{what}: {output}"))
 
     ACTIONS = (
         Action(
@@ -107,8 +138,15 @@ class RecordKeys(Part):
         ),
         Action(
             "report", (Key("H", "H"),), report, title="HTML report",
-            note="of the recording, next to it",
-            help="write an HTML report of what R recorded, next to the recording", place=85,
-            where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS, measures=True,
+            note="of the recording, or of the last 10 minutes",
+            help="write an HTML report: of the recording that is made or replayed, else of the "
+                 "last 10 minutes", place=85,
+            footer=(Footer("report", {IDLE: 905, RUNNING: 905, REPLAY: 905}),),
+            where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
         ),
     )  # fmt: skip
+
+
+def _free(path: Path) -> Path:
+    """``path``, or what it is called with a number where that is a file already."""
+    return next_free(path) if os.path.lexists(path) else path
