@@ -6,6 +6,8 @@ import re
 
 # between a figure and its unit
 _TIE = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))")
+# between an option and its value, which are copied together
+_OPTION = re.compile(r"(--[a-z][a-z-]*) (?=[\d/'])")
 TIED = "\N{NO-BREAK SPACE}"
 
 
@@ -23,7 +25,7 @@ def printable(text: str) -> str:
 
 def tied(text: str) -> str:
     """``text`` with ``TIED`` in place of the spaces where no line should end."""
-    return _TIE.sub(TIED, text)
+    return _OPTION.sub(rf"\1{TIED}", _TIE.sub(TIED, text))
 
 
 def untied(text: str) -> str:

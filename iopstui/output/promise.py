@@ -14,7 +14,7 @@ from iopstui.model.volumes.promised import Promised
 from iopstui.model.volumes.volume import IOPS
 from iopstui.output.status_line import ProgressShare, StatusLine
 from iopstui.output.volumes import volume_json
-from iopstui.text import TIED, printable, untied
+from iopstui.text import printable, tied, untied
 
 HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LIMIT")
 
@@ -58,10 +58,10 @@ def promise_text(
     if notes:
         lines.append("")
     for title, why in notes:
-        # an option and its value are copied together
-        text = printable(f"{title}: {why}.").replace("--destroy-data ", f"--destroy-data{TIED}")
-        wrapped = textwrap.wrap(text, max(width, 40), subsequent_indent="  ",
-                                break_on_hyphens=False, break_long_words=False)  # fmt: skip
+        wrapped = textwrap.wrap(
+            tied(printable(f"{title}: {why}.")), max(width, 40), subsequent_indent="  ",
+            break_on_hyphens=False, break_long_words=False,
+        )  # fmt: skip
         lines += map(untied, wrapped)
     warmup = found.volume.warmup
     if warmup is not None and any(row.result == FAIL for row in rows):

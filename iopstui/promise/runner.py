@@ -162,6 +162,7 @@ class _Collector:
         self._rates: list[float] = []
         self._latencies: list[float] = []
         self._rules: set[str] = set()
+        self._measured_s = 0.0
 
     def add(self, event: FrameReady, active: set[str]) -> None:
         """Count one frame, and the findings that hold in it."""
@@ -170,6 +171,7 @@ class _Collector:
         if not self._settling.over(frame) or frame.fio is None or not frame.fio.seconds:
             return
         self._rules |= active
+        self._measured_s += frame.fio.seconds
         self._rates.append(frame.fio.total.ios / frame.fio.seconds)
         total = frame.fio.total
         latency = total.lat_ns if total.lat_ns is not None else total.clat_ns
@@ -189,7 +191,7 @@ class _Collector:
             point.iops, max(0.0, low + shift), high + shift, point.latency_ns,
             fast if self._latencies else None, slow if self._latencies else None, depth,
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
-            len(self._rates),
+            self._measured_s,
         )  # fmt: skip
 
 

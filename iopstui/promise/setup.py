@@ -52,7 +52,7 @@ class PromiseOptions:
     write_budget: int | None = None
     no_fence: bool = False
     settle: float = 2.0
-    measure: float = 10.0
+    measure: float = 30.0
     tolerance: float | None = None
     record: str | None = None
 

@@ -125,7 +125,7 @@ def _runs(story: Story) -> Iterator[Block]:
     for run in story.runs:
         yield from _run(run)
     if not story.foreign:
-        yield Text("Device figures and latencies of each run, from all its frames:")
+        yield Text("Device figures and latencies of each run, from all its intervals:")
         yield Table(words.DEVICE_HEAD, [*words.device_rows(story.header.target, story.runs)])
         return
     for run in story.runs:

@@ -17,9 +17,11 @@ from iopstui.ui.lesson.rows import flow
         ("89.5 µs, 2 ms; 64 KiB", 3),
         ("CPU 3, 4 CPUs, 5 steps, 2 sections", 0),
         ("14.9k IOPS", 0),
+        ("measure longer (--measure 120); --destroy-data /dev/vdb", 2),
+        ("--record writes a file", 0),
     ],
 )
-def test_a_figure_and_its_unit_are_tied(text: str, ties: int) -> None:
+def test_figures_and_units_options_and_values_are_tied(text: str, ties: int) -> None:
     assert tied(text).count("\N{NO-BREAK SPACE}") == ties
     assert untied(tied(text)) == text
 

@@ -319,12 +319,12 @@ def test_a_file_system_in_memory_has_no_device(tree: Tree, tmp_path: Path) -> No
     tree.proc("self/mountinfo", "2 1 0:25 / / rw - tmpfs tmpfs rw\n")
     found = resolve_target(str(tmp_path), tmp_path, tree.roots, read_devices(tree.roots))
     assert found.device is None and found.tree == ()
-    assert found.no_device == "tmpfs keeps files in memory: no block device"
+    assert found.no_device == "tmpfs keeps files in memory, not on a block device"
 
 
-_AWAY = "{} files are on another machine: no local block device"
-_MEMORY = "{} keeps files in memory: no block device"
-_OWN = "{} spreads files over disks of its own: no single block device"
+_AWAY = "{} files are on another machine, not on a local block device"
+_MEMORY = "{} keeps files in memory, not on a block device"
+_OWN = "{} spreads files over disks of its own, not on a single block device"
 
 
 @pytest.mark.parametrize(
@@ -333,8 +333,8 @@ _OWN = "{} spreads files over disks of its own: no single block device"
         ("nfs nfs4 cifs smb3 ceph 9p virtiofs afs lustre", _AWAY),
         ("tmpfs ramfs devtmpfs hugetlbfs", _MEMORY),
         ("zfs bcachefs", _OWN),
-        ("fuse fuse.sshfs fuseblk", "{} is served by a program: no block device"),
-        ("overlay", "{} stacks other file systems: the disk below is not visible from here"),
+        ("fuse fuse.sshfs fuseblk", "{} is served by a program, not by a block device"),
+        ("overlay", "{} stacks other file systems, and the disk below is not visible from here"),
         ("novel", "the {} file system shows no block device"),
     ],
 )

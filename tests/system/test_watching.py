@@ -76,7 +76,7 @@ def test_it_ends_when_the_time_is_over_and_says_what_it_came_to(here: Path) -> N
     assert out.splitlines()[0].split()[:4] == ["UTC", "time", "disk", "r/s"]
     assert "\nwatched for 0:01, " in out and max(map(len, out.splitlines())) <= 80
     first, *more = err.splitlines()
-    assert first == "iopstui: watching none: all disks that have done I/O"
+    assert first == "iopstui: watching all disks that have done I/O: none"
     # a busy machine gives it something to say
     assert all("] finding " in line for line in more)
 

@@ -378,7 +378,7 @@ async def test_a_target_without_block_device_says_so() -> None:
     app = make(fakes.FakeController(target=fakes.ON_TMPFS))
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        assert shows(app, "tmpfs has no block device: no disk figures.")
+        assert shows(app, "No disk figures: tmpfs has no block device.")
         assert shows(app, "no block device to compare with")
 
 

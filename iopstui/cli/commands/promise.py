@@ -40,8 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "512m, or the whole device)")  # fmt: skip
     parser.add_argument("--settle", type=values.settle, default=2.0, metavar="SECONDS",
                         help="time before each measurement (default: 2)")  # fmt: skip
-    parser.add_argument("--measure", type=values.measure, default=10.0, metavar="SECONDS",
-                        help="measured time of each figure (default: 10)")  # fmt: skip
+    parser.add_argument("--measure", type=values.measure, default=30.0, metavar="SECONDS",
+                        help="measured time of each figure (default: 30, the least for a "
+                             "FAIL)")  # fmt: skip
     parser.add_argument("--tolerance", type=values.share, metavar="PERCENT",
                         help="allowed shortfall of a figure (default: the provider's own, else "
                              "2%%)")  # fmt: skip

@@ -106,7 +106,7 @@ def _made(options: RunOptions, how: WatchOptions) -> tuple[LiveSession, Watch]:
     keep_s = how.before_s if parts else 0.0
     session = new_session(options, target, target, devices, keep_s=keep_s, soon=False)
     if not options.targets:
-        say(f"watching {', '.join(target.on)}: all disks that have done I/O")
+        say(f"watching all disks that have done I/O: {', '.join(target.on)}")
     return session, Watch(target, options.interval_s, triggers, parts)
 
 

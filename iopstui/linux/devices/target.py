@@ -218,15 +218,15 @@ def why_no_device(entry: MountEntry | None) -> str:
         return "its mount is not visible"
     kind = printable(entry.fstype)
     if kind in _IN_MEMORY:
-        return f"{kind} keeps files in memory: no block device"
+        return f"{kind} keeps files in memory, not on a block device"
     if kind in _REMOTE:
-        return f"{kind} files are on another machine: no local block device"
+        return f"{kind} files are on another machine, not on a local block device"
     if kind == "overlay":
-        return "overlay stacks other file systems: the disk below is not visible from here"
+        return "overlay stacks other file systems, and the disk below is not visible from here"
     if kind in ("zfs", "bcachefs"):
-        return f"{kind} spreads files over disks of its own: no single block device"
+        return f"{kind} spreads files over disks of its own, not on a single block device"
     if kind.startswith("fuse"):
-        return f"{kind} is served by a program: no block device"
+        return f"{kind} is served by a program, not by a block device"
     return f"the {kind} file system shows no block device"
 
 

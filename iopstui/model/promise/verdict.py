@@ -6,15 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from iopstui.model.experiment.baseline import spread
 from iopstui.model.metrics.statistics import t_quantile
 from iopstui.model.promise.checks import LATENCY, Check, Depth
 from iopstui.model.volumes.promised import Limit
 
 PASS, FAIL, CANT_TELL = "PASS", "FAIL", "can't tell"
 BATCHES = 5
-FEWEST_SECONDS = 8
-"""With shorter batches the interval is too narrow: neighbouring seconds are alike."""
-TOO_SHORT = f"a FAIL needs at least {FEWEST_SECONDS} measured seconds (--measure 10)"
+FEWEST_SECONDS = 30.0
+"""With less the interval is too narrow: neighbouring seconds are alike (docs/statistics.md)."""
+TOO_SHORT = f"a FAIL needs at least {FEWEST_SECONDS:g} measured seconds (--measure 30)"
+LONGER = "the interval includes what was promised; measure longer (--measure 120)"
 CPU_FULL = 0.9
 UNQUEUED = 1.5
 """Up to this multiple of the latency of a single I/O nothing has queued."""
@@ -45,7 +47,7 @@ class Measured:
     machine_cpu: float | None = None
     rules: frozenset[str] = frozenset()
     single_ns: float | None = None
-    seconds: int = FEWEST_SECONDS
+    seconds: float = FEWEST_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +67,17 @@ class Verdict:
 
 
 def interval(rates: Sequence[float]) -> tuple[float, float, float]:
-    """Mean and 95 % interval of rates that follow each other: seconds depend on each other, so
-    means of five stretches are compared (batch means)."""
+    """Mean and 95 % interval of rates that follow each other: of the means of five equal stretches,
+    widened by their correlation."""
     mean = sum(rates) / len(rates) if rates else 0.0
     per = len(rates) // BATCHES
     if per < 1:
         return mean, 0.0, math.inf
     used = rates[len(rates) - per * BATCHES :]
-    means = [sum(used[n * per : (n + 1) * per]) / per for n in range(BATCHES)]
-    middle = sum(means) / BATCHES
-    deviation = math.sqrt(sum((one - middle) ** 2 for one in means) / (BATCHES - 1))
-    half = t_quantile(0.975, BATCHES - 1) * deviation / math.sqrt(BATCHES)
+    found = spread([sum(used[n * per : (n + 1) * per]) / per for n in range(BATCHES)])
+    if found is None:
+        return mean, 0.0, math.inf
+    half = t_quantile(0.975, found.freedom) * found.error * mean
     return mean, max(0.0, mean - half), mean + half
 
 
@@ -122,12 +124,11 @@ def _baseline(check: Check, found: Measured, tolerance: float) -> Verdict:
 
 def _missed(row: Verdict, check: Check, found: Measured, required: float) -> Verdict:
     if found.high >= required:
-        why = "the interval includes what was promised; measure longer (--measure 60)"
-        return replace(row, result=CANT_TELL, why=why)
+        return replace(row, result=CANT_TELL, why=LONGER)
     other = other_limit(check, found)
     if other:
         return replace(row, result=CANT_TELL, binding=other, why="the volume is not the limit here")
-    if found.seconds < FEWEST_SECONDS:
+    if round(found.seconds) < FEWEST_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
     why = "the queue was full, and nothing on this machine was the limit"
     return replace(row, result=FAIL, binding="the volume", why=why)
@@ -177,9 +178,8 @@ def _latency(check: Check, found: Measured, tolerance: float) -> Verdict:
     if mean <= limit:
         return row
     if low is None or low <= limit:
-        why = "the interval includes what was promised; measure longer (--measure 60)"
-        return replace(row, result=CANT_TELL, why=why)
-    if found.seconds < FEWEST_SECONDS:
+        return replace(row, result=CANT_TELL, why=LONGER)
+    if round(found.seconds) < FEWEST_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
     return replace(row, result=FAIL, binding="latency of the volume")
 

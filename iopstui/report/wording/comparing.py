@@ -14,7 +14,7 @@ from iopstui.text import printable
 Row = tuple[str, ...]
 
 NO_PROOF = (
-    "Single runs cannot prove a difference: it may be chance or drift. `iopstui compare` "
+    "Single runs cannot prove a difference: it may be chance or drift. iopstui compare "
     "repeats both settings in turn and tests the difference."
 )
 
@@ -48,7 +48,7 @@ def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:
     rows: list[Row] = [
         ("recording", *(printable(story.path.name) for story in stories), *empty),
         ("job", *(printable(run.title) if run else units.MISSING for run in longest), *empty),
-        ("over", *(f"{run.seconds:.1f} s" if run else "" for run in longest), *empty),
+        ("measured for", *(f"{run.seconds:.1f} s" if run else "" for run in longest), *empty),
     ]
     values = [_compared(run) if run else {} for run in longest]
     for name, unit in _COMPARED.items():

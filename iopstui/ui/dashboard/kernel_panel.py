@@ -91,7 +91,7 @@ def _label(layer: Layer) -> str:
 def _body(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
     if not target.on:
         why = printable(target.no_device) or "this target has no block device"
-        return wrap(width, charset, f"{why}: no disk figures.", None)
+        return wrap(width, charset, f"No disk figures: {why}.", None)
     frame = state.frame
     if frame is None or frame.seconds is None:
         return [message(width, charset, "first sample; rates need two")]

@@ -77,7 +77,7 @@ def rows(
     disks = mapped_disks(target.tree, devices)
     if not disks:
         why = printable(target.no_device) or "this target has no block device"
-        return wrap(width, charset, f"{why}: no queues.", None)
+        return wrap(width, charset, f"No queues: {why}.", None)
     found: list[Row] = []
     for one in queue_map(disks, state.frame, topology):
         found += [*_section(one, width, charset), message(width, charset, "")]

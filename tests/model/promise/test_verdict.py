@@ -16,6 +16,7 @@ from iopstui.model.promise.checks import LATENCY, Check, checks
 from iopstui.model.promise.verdict import (
     CANT_TELL,
     FAIL,
+    FEWEST_SECONDS,
     PASS,
     Measured,
     interval,
@@ -45,7 +46,7 @@ def test_a_short_run_fails_nobody() -> None:
     latency = checks(promised(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
     for check, found in ((PLAIN, at(4000)), (latency, at(4000, latency_ns=9e9, latency_low=8e9))):
         assert one(check, found)[0] == FAIL
-        assert one(check, replace(found, seconds=7))[0] == CANT_TELL
+        assert one(check, replace(found, seconds=29.4))[0] == CANT_TELL
 
 
 def one(check: Check, found: Measured, tolerance: float = SOFT) -> tuple[str, str]:
@@ -134,6 +135,22 @@ def test_a_shallow_queue_is_seen() -> None:
     assert not too_shallow(PLAIN, at(4000, latency_ns=3e6))
 
 
+@pytest.mark.parametrize("alike, most", [(0.0, 0.025), (0.3, 0.025), (0.6, 0.03)])
+def test_steady_volumes_seldom_fail_though_neighbouring_seconds_are_alike(
+    alike: float, most: float
+) -> None:
+    # nominal: 2.5 % of the intervals are below; FEWEST_SECONDS and BATCHES are chosen for this
+    rng, runs = random.Random(7), 3000
+    below = 0
+    for _ in range(runs):
+        now, rates = rng.gauss(0, 1), []
+        for _ in range(round(FEWEST_SECONDS)):
+            rates.append(5000 + 500 * now)
+            now = alike * now + (1 - alike * alike) ** 0.5 * rng.gauss(0, 1)
+        below += interval(rates)[2] < 5000
+    assert below / runs <= most
+
+
 @given(st.floats(1, 1e6), st.floats(0, 0.5), st.sampled_from(["cap", "busy", "job-cpu", ""]),
        st.floats(0, 1))  # fmt: skip
 def test_what_reaches_the_promise_never_fails(
@@ -164,7 +181,7 @@ def test_the_interval_holds_the_mean_as_often_as_it_says() -> None:
         rates = [chance.gauss(1000, 50) for _ in range(20)]
         _, low, high = interval(rates)
         held += low <= 1000 <= high
-    assert 925 <= held <= 975
+    assert 940 <= held <= 990
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=5, max_size=60))
