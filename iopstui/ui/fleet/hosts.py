@@ -329,9 +329,9 @@ def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostSt
 def order_words(order: str, fio: bool) -> str:
     """What an order is called."""
     return {
-        NAME: "by name", WORST: "slowest, then oddest", IOPS: "least IOPS first",
+        NAME: "by name", WORST: "slowest, then outliers", IOPS: "least IOPS first",
         WAIT: f"highest {'p99' if fio else 'await'} first", UTIL: "highest util first",
-        ODD: "oddest first",
+        ODD: "outliers first",
     }[order]  # fmt: skip
 
 

@@ -154,7 +154,8 @@ class FleetKeys(Part):
         ),
         Action(
             "order_hosts", (Key("o", "o"),), order, title="Hosts: another order",
-            help="hosts by name, the slowest and oddest, by IOPS, p99, util, oddness", place=40,
+            help="order of the hosts: name, slowest then outliers, IOPS, p99, util, "
+                 "outliers", place=40,
             footer=(Footer("order", {IDLE: 26, RUNNING: 26, REPLAY: 26},
                            when=lambda keys: not keys.on_host),),
         ),
