@@ -43,6 +43,15 @@ def _theme(text: str) -> str:
     return _one_of(text, values.THEMES + values.MORE_THEMES)
 
 
+def _layout(text: str) -> str:
+    from iopstui.ui.core.kept_layout import parse_layout
+
+    try:
+        return str(parse_layout(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def _truth(text: str) -> bool:
     return text == "True"
 
@@ -87,6 +96,7 @@ KEYS: Mapping[str, Key] = {
     "size": Key(str, _size, RUNS, "512m in all"),
     "nice": Key(int, values.nice, RUNS, "0"),
     "format": Key(str, _format, ("run", "sweep", "compare"), values.EXPERIMENT_FORMATS[0]),
+    "layout": Key(str, _layout, ("live", "replay"), "all panels"),
 }
 COMMANDS = {command for key in KEYS.values() for command in key.commands}
 

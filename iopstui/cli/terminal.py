@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import sys
@@ -32,7 +33,7 @@ def require_terminal(
         )
 
 
-def require_for_screen(mouse: bool = True) -> None:
+def require_for_screen(arguments: argparse.Namespace) -> None:
     """Raises Missing if a package that the screen needs is not installed. What is chosen on the
     screen is kept in the configuration file."""
     from iopstui.linux.process.packages import FOR_THE_SCREEN, require
@@ -41,7 +42,8 @@ def require_for_screen(mouse: bool = True) -> None:
     from iopstui.cli.config import remember
     from iopstui.ui.core.preferences import PREFERENCES
 
-    PREFERENCES.remember, PREFERENCES.mouse = remember, mouse
+    PREFERENCES.remember, PREFERENCES.mouse = remember, arguments.mouse
+    PREFERENCES.layout = getattr(arguments, "layout", "")
 
 
 def require_for_runs() -> None:

@@ -23,9 +23,10 @@ from iopstui.model.metrics.mark_intervals import MarkInterval
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.safety.signals import stopping
 from iopstui.text import printable
-from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, REPLAY, Actions
+from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, LESSON, REPLAY, Actions
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.driver import PatientDriver
+from iopstui.ui.core.kept_layout import parse_layout
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.keys_in_order import KeysInOrder
 from iopstui.ui.core.messages import (
@@ -179,6 +180,17 @@ class IopstuiApp(KeysInOrder):
         else:
             self.port.say("info", f"{key}: {value} (saved in the configuration)")
 
+    def _keep_layout(self) -> None:
+        """The dashboard is left: the next one begins like that."""
+        dashboard = self.dashboard
+        if dashboard is None or not dashboard.keeps_layout or self.actions.mode == LESSON:
+            return
+        layout = str(dashboard.kept_layout)
+        if layout != PREFERENCES.layout:
+            PREFERENCES.layout = layout
+            with contextlib.suppress(OSError):
+                PREFERENCES.remember("layout", layout)
+
     # -- start and end
 
     def on_mount(self) -> None:
@@ -203,6 +215,8 @@ class IopstuiApp(KeysInOrder):
         state = LiveState(session.target.opened)
         dashboard = self.make_dashboard(session, state)
         dashboard.turns = not self._replayed
+        if dashboard.keeps_layout:
+            dashboard.lay_out(parse_layout(PREFERENCES.layout))
         self._sessions.append((session.target, state))
         self.experiments.forget()
         self.port.begin(session, state, dashboard)
@@ -249,6 +263,7 @@ class IopstuiApp(KeysInOrder):
 
     def _close(self) -> None:
         """Close the session to make way for another."""
+        self._keep_layout()
         self.port.close_session()
         self._take_last()
         self.lessons.forget()
@@ -295,6 +310,7 @@ class IopstuiApp(KeysInOrder):
         if self._leaving:
             return
         self._leaving = True
+        self._keep_layout()
         session, why = self.controller, self._why()
         if session is not None:
             if session.running:

@@ -49,8 +49,10 @@ def test_what_is_set_is_the_default_and_the_command_line_wins(file: Path) -> Non
 
 
 def test_every_key_is_an_option_of_its_commands() -> None:
+    # the screen alone writes its layout
+    assert str(KEYS["layout"].check("cpus")) == "cpus"
     for name, key in KEYS.items():
-        for command in key.commands:
+        for command in key.commands if name != "layout" else ():
             below = parser()._subparsers._group_actions[0].choices[command]  # type: ignore[union-attr,index]
             options = below._option_string_actions
             assert f"--{name}" in options or f"--no-{name}" in options
@@ -129,6 +131,14 @@ def test_the_mouse_is_on_unless_the_file_or_the_command_line_says_no(file: Path)
     assert arguments("live").mouse and not arguments("live", "--no-mouse").mouse
     file.write_text("mouse = false\n")
     assert not arguments("live").mouse and not arguments("replay", "demo").mouse
+
+
+def test_the_layout_is_checked_and_given_to_the_screen(file: Path) -> None:
+    file.write_text('layout = "10s zoomed latency"\n')
+    assert arguments("live").layout == "latency zoomed 10s"
+    file.write_text('layout = "latency big"\n')
+    [sentence] = read_config().sentences()
+    assert "layout: 'big' is not one of iops, " in sentence
 
 
 def test_what_is_remembered_stands_in_the_file(file: Path) -> None:

@@ -221,6 +221,64 @@ async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
     assert runs.closed and app.return_code == 0
 
 
+def listed(app: FleetApp) -> list[str]:
+    """The hosts as they stand, one below the other."""
+    rows = (line.strip("│ ").split() for line in screen_text(app).splitlines())
+    return [row[0] for row in rows if row and row[0][4:].isdigit()]
+
+
+async def click(pilot: Pilot[int], words: str, times: int = 1) -> None:
+    """On the first of the words on the screen that stands in a row with "state" or is a host."""
+    app = pilot.app
+    rows = screen_text(app).splitlines()  # type: ignore[arg-type]
+    y = next(y for y, row in enumerate(rows) if "state" in row and "util%" in row)
+    y = y if words in rows[y] else next(n for n in range(y, len(rows)) if words in rows[n])
+    await pilot.click(offset=(rows[y].index(words) + 1, y), times=times)
+    await settle(pilot)
+
+
+@pytest.mark.parametrize("size", [(120, 36), (80, 24)])
+async def test_hosts_are_sorted_by_the_column_that_is_clicked(size: tuple[int, int]) -> None:
+    app, runs = made(four())
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        runs.play(25)
+        await settle(pilot)
+        assert listed(app) == ["node01", "node02", "node03", "node04"]
+        await click(pilot, "p99")
+        assert shows(app, "o: highest p99 first") and listed(app)[0] == "node03"
+        await click(pilot, "p99")
+        # of node02 nothing is known any more: last from both ends
+        assert shows(app, "o: lowest p99 first")
+        assert listed(app)[2] == "node03"
+        await click(pilot, "host")
+        await click(pilot, "host")
+        assert listed(app) == ["node04", "node03", "node02", "node01"]
+        await click(pilot, "state")
+        assert shows(app, "o: worst state first") and listed(app)[0] == "node02"
+        await click(pilot, "node04", times=2)
+        await until(pilot, lambda: runs.details == [("node04", True)])
+
+
+async def test_o_and_capital_o_sort_by_every_column_from_both_ends() -> None:
+    app, runs = made(four())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        runs.play(25)
+        await settle(pilot)
+        seen = []
+        for _ in range(9):
+            await pilot.press("o")
+            seen.append(app.board.hosts.order if app.board else "")
+        assert seen == ["worst", "iops", "bw", "wait", "await", "util", "state", "odd", "name"]
+        await pilot.press("o", "o")
+        assert shows(app, "o: least IOPS first") and listed(app)[0] == "node03"
+        await pilot.press("O")
+        assert shows(app, "o: most IOPS first") and listed(app)[2] == "node03"
+        await pilot.press("o")
+        assert shows(app, "o: least MiB/s first")
+
+
 def with_probe(rows: list[tuple[str, Object]]) -> list[tuple[str, Object]]:
     """All but the first host's have the device's own latencies, of a bucket at 250 µs."""
     none: Object = {"ios": 0, "bins": {}}

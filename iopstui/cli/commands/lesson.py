@@ -90,7 +90,7 @@ def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...
 
         answers = parse_answers(arguments.answers, lesson)
         return play_plain(lesson, options, answers, asks=not arguments.answers)
-    require_for_screen(arguments.mouse)
+    require_for_screen(arguments)
     from iopstui.fio.inspect import find_fio
     from iopstui.ui.start import run_screen
 

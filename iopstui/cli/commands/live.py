@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the screen until the user leaves it."""
     require_terminal()
-    require_for_screen(arguments.mouse)
+    require_for_screen(arguments)
     from iopstui.cli.runs.exporting import exported
     from iopstui.ui.start import run_screen
 

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         return replay_headless(arguments.file, arguments.format)
     require_terminal("iopstui replay FILE --format table|jsonl|csv")
-    require_for_screen(arguments.mouse)
+    require_for_screen(arguments)
     from iopstui.ui.replay import run_replay
 
     return run_replay(arguments.file, arguments.speed, arguments.theme)
@@ -61,7 +61,7 @@ def _fleet(arguments: argparse.Namespace) -> int:
             f"iopstui merge {printable(arguments.file)} --format {arguments.format}",
         )
     require_terminal(f"iopstui merge {printable(arguments.file)}")
-    require_for_screen(arguments.mouse)
+    require_for_screen(arguments)
     from iopstui.cli.fleet.screen import show_recording
 
     return show_recording(Path(arguments.file), arguments.speed, arguments.theme)

@@ -204,7 +204,7 @@ def show_fleet(
     least: int,
 ) -> int:
     """The screen, until it is left; the exit code."""
-    require_for_screen(arguments.mouse)
+    require_for_screen(arguments)
     # what can't be so is said before there is a screen
     counts = host_counts(arguments, len(nodes)) if arguments.axis else []
     AgentOrders(arguments, nodes)

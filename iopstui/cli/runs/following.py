@@ -49,7 +49,7 @@ def _play(path: Path, arguments: argparse.Namespace, ended: Callable[[], bool]) 
         wait_for_first_sample(path, say, ended)
         return replay_headless(str(path), arguments.format, _Patience(ended))
     require_terminal(WITHOUT_SCREEN)
-    require_for_screen(arguments.mouse)
+    require_for_screen(arguments)
     from iopstui.ui.replay import show_session
 
     wait_for_first_sample(path, say, ended)

@@ -11,6 +11,8 @@ class Preferences:
     def __init__(self) -> None:
         self.mouse = True
         """Whether the mouse is used."""
+        self.layout = ""
+        """The dashboard's layout (kept_layout.py) as the configuration has it."""
         self.trying = False
         """True while a choice is only shown, and not to be kept."""
         self.remember: Callable[[str, str | bool], object] = lambda key, value: None

@@ -208,7 +208,7 @@ class Table(Generic[T]):
         self._label = label + extra
         self._columns = [(column, column.width + extra) for column in kept]
         self.titles = {column.title for column in kept}
-        self._headers: dict[str, Row] = {}
+        self._headers: dict[tuple[str, str], Row] = {}
 
     @property
     def columns(self) -> Sequence[tuple[Column[T], int]]:
@@ -220,18 +220,26 @@ class Table(Generic[T]):
         """Cells that label and columns take."""
         return self._label + sum(width for _, width in self._columns)
 
-    def header(self, label: str = "") -> Row:
-        """The column titles."""
-        found = self._headers.get(label)
+    def header(self, label: str = "", strong: str = "") -> Row:
+        """The column titles; ``strong`` is the one that the rows are sorted by."""
+        found = self._headers.get((label, strong))
         if found is None:
-            found = self._headers[label] = self._header(label)
+            found = self._headers[label, strong] = self._header(label, strong)
         return found
 
-    def _header(self, label: str) -> Row:
-        line = Line(self._width, self._charset).add(fit(label, self._label), DIM)
+    def _header(self, label: str, strong: str) -> Row:
+        line = Line(self._width, self._charset)
+        line.add(fit(label, self._label), BOLD if strong and label == strong else DIM)
         for column, width in self._columns:
-            line.add(column.title.rjust(width), DIM)
+            line.add(column.title.rjust(width), BOLD if column.title == strong else DIM)
         return line.done()
+
+    def spans(self, label: str) -> list[tuple[int, int, str]]:
+        """(begin, end, title) of the label and of each column that is shown."""
+        found = [(0, self._label, label)]
+        for column, width in self._columns:
+            found.append((found[-1][1], found[-1][1] + width, column.title))
+        return found
 
     def row(self, label: str, item: T, dim: bool = False, label_style: Style | None = BOLD) -> Row:
         """One row of values, each right-aligned in its column."""

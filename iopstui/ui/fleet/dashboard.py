@@ -19,11 +19,12 @@ from iopstui.fleet.fleet_state import (
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
-from iopstui.ui.dashboard import fio_panel, runs_view
+from iopstui.ui.core.messages import KeyClicked
+from iopstui.ui.dashboard import fio_panel, mouse, runs_view
 from iopstui.ui.dashboard.panels import Panel, PanelData
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.type_to_filter import TypeToFilter
-from iopstui.ui.draw import layout
+from iopstui.ui.draw import frame, layout
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Row, Table, message, pad, rule
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, ERROR, WARNING, Charset
@@ -52,11 +53,11 @@ KERNEL: tuple[Column[DiskRates], ...] = (
 class FleetDashboard(TypeToFilter, Dashboard):
     """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
 
-    zooms = False
+    zooms = keeps_layout = False
     about = (
         "Many hosts: their totals, and a row (or a line of the map) for each. Type to filter them: "
         "part of a name, or node[01-10]; press / first if the letter is a key. Up and down select "
-        "a host, Enter opens it, o changes the order, k switches map and rows."
+        "a host, Enter opens it, o and O change the order, k switches map and rows."
     )
 
     def __init__(
@@ -130,6 +131,28 @@ class FleetDashboard(TypeToFilter, Dashboard):
         frame = scene.state.frame
         second = self.scene.number if frame is None or self.frozen_at is None else frame.seq
         return self.hosts.rows(self.scene, second, width, height)
+
+    def _panel_clicked(self, x: int, y: int, chain: int) -> None:
+        """On a column's title: sort by it, again: from the other end. On a host: the cursor there,
+        twice: open it."""
+        plan, hosts, fio = self._plan, self.hosts, not self.fleet.watching
+        box = self.panels["cpus"].box
+        if plan is not None and mouse.inside(box, x, y):
+            column, row = x - box.x - (frame.SIDES // 2 if plan.framed else 0), y - box.y
+            order = hosts.title_at(column, row, fio)
+            if order is not None:
+                if order == hosts.shown_order:
+                    hosts.turn_round(fio)
+                else:
+                    hosts.sort_by(order, fio)
+                self.paint(even_if_frozen=True)
+                return
+            if hosts.select_at(column, row):
+                self.paint(even_if_frozen=True)
+                if chain == 2:
+                    self.post_message(KeyClicked("Enter"))
+                return
+        super()._panel_clicked(x, y, chain)
 
     def _fio_rows(self, scene: PanelData, width: int, height: int) -> Sequence[Row]:
         if not self.fleet.watching:

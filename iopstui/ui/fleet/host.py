@@ -161,7 +161,7 @@ class HostDashboard(Dashboard):
 
     about = "One host of the fleet. Esc returns to all hosts."
     q_does = "back"
-    turns = False
+    turns = keeps_layout = False
 
     def __init__(self, view: HostView, charset: Charset) -> None:
         panes = tuple(

@@ -14,6 +14,7 @@ from iopstui.fleet.fleet_state import (
     CONNECTS,
     DONE,
     FAILED,
+    FIGURES,
     IOPS,
     LATE,
     LOST,
@@ -38,8 +39,13 @@ from iopstui.ui.fleet.host_map import HostMap
 
 FEW = 20
 """So many hosts have a row each, even if not all of them are seen at once."""
-NAME, WORST, ODD = "name", "worst", "odd"
-ORDERS = (NAME, WORST, IOPS, WAIT, UTIL, ODD)
+NAME, WORST, STATE, ODD = "name", "worst", "state", "odd"
+ORDERS = (NAME, WORST, IOPS, BW, WAIT, AWAIT, UTIL, STATE, ODD)
+TITLES = {
+    "host": NAME, "IOPS": IOPS, "MiB/s": BW, "p99": WAIT, "await": AWAIT, "util%": UTIL,
+    "state": STATE,
+}  # fmt: skip
+"""The order that a column's title stands for."""
 LEAST_NAME, MOST_NAME = 8, 30
 MINUTE = 60
 LEAST_LINE = 12
@@ -69,11 +75,15 @@ def _word(name: str, word: str) -> bool:
 
 
 class HostsView:
-    """What is shown of the hosts, and how: ``order``, the ``words`` that were typed, the
-    ``cursor``, and whether it is a map (``None``: as many as there are decide)."""
+    """What is shown of the hosts, and how: ``order`` (``reverse``: from its other end), the
+    ``words`` that were typed, the ``cursor``, and whether it is a map (``None``: as many as there
+    are decide)."""
 
     def __init__(self, charset: Charset) -> None:
         self.order = NAME
+        self.reverse = False
+        self.shown_order = NAME
+        """Beside a map hosts by name would be of no use: those that matter are first."""
         self.words = ""
         self.cursor = 0
         self.mapped: bool | None = None
@@ -85,6 +95,9 @@ class HostsView:
         self._chosen: tuple[object, list[HostState]] = (None, [])
         self._of: dict[str, HostState] = {}
         self._top = 0
+        self._titles: list[tuple[int, int, str]] = []
+        self._titles_at = (0, 0)
+        """The column and row in the panel at which the list begins."""
 
     @property
     def under_cursor(self) -> HostState | None:
@@ -92,10 +105,38 @@ class HostsView:
         return self._listed[self.cursor] if self.cursor < len(self._listed) else None
 
     def next_order(self, fio: bool) -> str:
-        """Another order; its words."""
-        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        """Another order; its words. Without a job there is no other await."""
+        orders = [one for one in ORDERS if fio or one != AWAIT]
+        return self.sort_by(orders[(orders.index(self.order) + 1) % len(orders)], fio)
+
+    def sort_by(self, order: str, fio: bool) -> str:
+        """This order, from its usual end; its words."""
+        self.order, self.reverse = order, False
         self.begin_at_the_top()
-        return order_words(self.order, fio)
+        return order_words(order, fio)
+
+    def turn_round(self, fio: bool) -> str:
+        """The same order from its other end; its words."""
+        self.reverse = not self.reverse and self.order != WORST
+        self.begin_at_the_top()
+        return order_words(self.order, fio, self.reverse)
+
+    def title_at(self, x: int, y: int, fio: bool) -> str | None:
+        """The order that the column title in this cell of the panel stands for."""
+        left, top = self._titles_at
+        title = next((name for at, end, name in self._titles if at <= x - left < end), None)
+        if y != top or title is None:
+            return None
+        return WAIT if title == "await" and not fio else TITLES[title]
+
+    def select_at(self, x: int, y: int) -> bool:
+        """The cursor to the host in this cell of the panel; False if none is there."""
+        left, top = self._titles_at
+        at = self._top + y - top - 1
+        if x < left or y <= top or at >= len(self._listed):
+            return False
+        self.move(at - self.cursor)
+        return True
 
     def begin_at_the_top(self) -> None:
         """The cursor on whichever is first."""
@@ -108,9 +149,9 @@ class HostsView:
 
     def _in_order(self, lines: list[HostState], order: str, second: int) -> list[HostState]:
         """Anew only every few seconds, so that a row can be read."""
-        key = (id(lines), len(lines), order)
+        key = (id(lines), len(lines), order, self.reverse)
         if self._sorted[0] != key or not 0 <= second - self._sorted[1] < STANDS_S:
-            self._sorted = (key, second, ordered_by(lines, order, second))
+            self._sorted = (key, second, ordered_by(lines, order, second, self.reverse))
         return self._sorted[2]
 
     def is_map(self, hosts: int, room: int) -> bool:
@@ -130,12 +171,14 @@ class HostsView:
         """The panel, as of this second."""
         lines = self.chosen(scene)
         mapped = self.is_map(len(lines), height - 2)
+        self.shown_order = WORST if mapped and self.order == NAME else self.order
         title = self._title(scene, lines, mapped, width)
         if not lines:
             words = "no host has all of these words" if self.words else "no host yet"
             return pad([title, message(width, self._charset, words)], height, width)
         if not mapped:
             listed = self._in_order(lines, self.order, second)
+            self._titles_at = (0, 1)
             body = self._list(scene, listed, second, width, height - 1)
             return pad([title, *body], height, width)
         return pad([title, *self._both(scene, lines, second, width, height - 1)], height, width)
@@ -146,8 +189,7 @@ class HostsView:
         every = len(scene.hosts)
         count = f"{len(lines)} of {every}" if len(lines) < every else f"{every}"
         pieces: list[Piece] = [("hosts", BOLD), (f" {count}", None)]
-        order = WORST if mapped and self.order == NAME else self.order
-        right = f"o: {order_words(order, not scene.watching)}"
+        right = f"o: {order_words(self.shown_order, not scene.watching, self.reverse)}"
         if self.words:
             pieces.append((f"  filter: {self.words}", WARNING))
         if scene.between and scene.seen:
@@ -185,7 +227,12 @@ class HostsView:
         spare = width - table.used if line else 0
         seen = lines[self._top : self._top + room]
         top = scale_of(seen, second) if line else 0.0
-        head = Line(width, self._charset).extend(_cut(table.header("host"), table.used))
+        self._titles = table.spans("host")
+        # between two runs the wait is p99's, as during them
+        fio = not scene.watching or scene.between
+        strong = next((t for t, one in TITLES.items() if one == self.shown_order), "")
+        strong = "await" if self.shown_order == WAIT and not fio else strong
+        head = Line(width, self._charset).extend(_cut(table.header("host", strong), table.used))
         if spare >= LEAST_LINE:
             second_s = scene.second.interval_s if scene.second is not None else 1.0
             span = "minute" if second_s == 1 else f"{MINUTE} samples"
@@ -251,10 +298,10 @@ class HostsView:
         self, scene: FleetState, lines: list[HostState], second: int, width: int, height: int
     ) -> list[Row]:
         """The map, and beside or below it who matters."""
-        order = WORST if self.order == NAME else self.order
-        listed = self._in_order(lines, order, second)
+        listed = self._in_order(lines, self.shown_order, second)
         measure = self._measure
         if width >= 2 * LIST_WIDTH:
+            self._titles_at = (width - LIST_WIDTH, 1)
             beside = self._list(scene, listed, second, LIST_WIDTH, height, line=False)
             left = self._map.rows(scene, lines, measure, second, width - LIST_WIDTH - 1, height)
             blank: Row = ((" " * LIST_WIDTH, None),)
@@ -262,6 +309,7 @@ class HostsView:
             return [(*one, (" ", None), *other) for one, other in zip(left, beside, strict=False)]
         below = max(3, min(7, height // 2))
         found = self._map.rows(scene, lines, measure, second, width, height - below)
+        self._titles_at = (0, 1 + len(found))
         return [*found, *self._list(scene, listed, second, width, below)]
 
 
@@ -304,13 +352,29 @@ def small_line(
     return text
 
 
-def ordered_by(lines: Sequence[HostState], order: str, second: int) -> list[HostState]:
-    """In this order; "worst" are those that matter first, then the others, which are by name."""
+def ordered_by(
+    lines: Sequence[HostState], order: str, second: int, reverse: bool = False
+) -> list[HostState]:
+    """In this order; "worst" are those that matter first, then the others, which are by name.
+    ``reverse``: from the other end; hosts without the figure stay last."""
+    if order == STATE:
+        return sorted(lines, key=lambda one: (_severity(one), one.key), reverse=reverse)
     if order != WORST:
-        return sort_hosts(lines, order, second)
+        found = sort_hosts(lines, order, second)
+        if not reverse:
+            return found
+        figure = order in FIGURES
+        known = [one for one in found if not figure or one.now(order, second) is not None]
+        return [*reversed(known), *found[len(known) :]]
     first = worst(lines, second)
     names = {one.name for one in first}
     return [*first, *(one for one in lines if one.name not in names)]
+
+
+def _severity(one: HostState) -> int:
+    """Of its state: 0 is the worst."""
+    states = [state for state, style in STYLES.items() if style is not DIM]
+    return states.index(one.state) if one.state in states else len(states)
 
 
 def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostState]:
@@ -326,13 +390,22 @@ def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostSt
     return list(found.values())
 
 
-def order_words(order: str, fio: bool) -> str:
+def order_words(order: str, fio: bool, reverse: bool = False) -> str:
     """What an order is called."""
-    return {
-        NAME: "by name", WORST: "slowest, then outliers", IOPS: "least IOPS first",
-        WAIT: f"highest {'p99' if fio else 'await'} first", UTIL: "highest util first",
-        ODD: "outliers first",
-    }[order]  # fmt: skip
+    if order == WORST:
+        return "slowest, then outliers"
+    wait = "p99" if fio else "await"
+    usual, other = {
+        NAME: ("by name", "by name, last first"),
+        IOPS: ("least IOPS first", "most IOPS first"),
+        BW: ("least MiB/s first", "most MiB/s first"),
+        WAIT: (f"highest {wait} first", f"lowest {wait} first"),
+        AWAIT: ("highest await first", "lowest await first"),
+        UTIL: ("highest util first", "lowest util first"),
+        STATE: ("worst state first", "worst state last"),
+        ODD: ("outliers first", "outliers last"),
+    }[order]
+    return other if reverse else usual
 
 
 def scale_of(lines: Sequence[HostState], second: int) -> float:

@@ -89,6 +89,14 @@ class FleetKeys(Part):
             self.port.say("info", f"hosts: {words}")
             board.paint(even_if_frozen=True)
 
+    def turn_round(self) -> None:
+        """The same order from its other end."""
+        board = self._board()
+        if board is not None and not self.on_host:
+            words = board.hosts.turn_round(not self._watching())
+            self.port.say("info", f"hosts: {words}")
+            board.paint(even_if_frozen=True)
+
     def settings(self) -> None:
         """The tunables of all hosts' disks; each change is asked for."""
         if self.on_host:
@@ -154,10 +162,14 @@ class FleetKeys(Part):
         ),
         Action(
             "order_hosts", (Key("o", "o"),), order, title="Hosts: another order",
-            help="order of the hosts: name, slowest then outliers, IOPS, p99, util, "
-                 "outliers", place=40,
+            help="order of the hosts: name, slowest then outliers, each column, outliers. A click "
+                 "on a column's title sorts by it, a second click reverses", place=40,
             footer=(Footer("order", {IDLE: 26, RUNNING: 26, REPLAY: 26},
                            when=lambda keys: not keys.on_host),),
+        ),
+        Action(
+            "turn_order", (Key("O", "O"),), turn_round, title="Hosts: order from the other end",
+            help="reverse the order of the hosts", place=45,
         ),
         Action(
             "turn_map", (Key("k", "k"),), turn_map, title="Hosts: map or rows",

@@ -1,0 +1,51 @@
+"""The dashboard's layout as it is kept in the configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PANELS = ("iops", "latency", "numbers", "cpus", "runs", "completions")
+"""As the keys 1 to 6 choose them."""
+SECONDS = (1, 2, 5, 10, 30, 60, 300, 900)
+"""Those that a column of a chart can show."""
+ZOOMED, HEAT_MAP, PERCENTILES = "zoomed", "heat-map", "percentiles"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLayout:
+    """``panel`` is the open one on a small screen; ``zoomed``: it has the whole screen on a large
+    one, too. ``seconds`` are those of a chart's column. As text: the words of what is not as usual,
+    e.g. "latency zoomed heat-map 10s"."""
+
+    panel: str = PANELS[0]
+    zoomed: bool = False
+    heat_map: bool = False
+    percentiles: bool = False
+    seconds: int = SECONDS[0]
+
+    def __str__(self) -> str:
+        words = (
+            self.panel if self.panel != PANELS[0] or self.zoomed else "",
+            ZOOMED if self.zoomed else "",
+            HEAT_MAP if self.heat_map else "",
+            PERCENTILES if self.percentiles else "",
+            f"{self.seconds}s" if self.seconds != SECONDS[0] else "",
+        )
+        return " ".join(word for word in words if word)
+
+
+def parse_layout(text: str) -> KeptLayout:
+    """The layout of such words, in any order. Raises ValueError for another word."""
+    words = text.split()
+    lengths = {f"{seconds}s": seconds for seconds in SECONDS}
+    known = (*PANELS, ZOOMED, HEAT_MAP, PERCENTILES, *lengths)
+    wrong = next((word for word in words if word not in known), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong!r} is not one of {', '.join(known)}")
+    return KeptLayout(
+        next((word for word in words if word in PANELS), PANELS[0]),
+        ZOOMED in words,
+        HEAT_MAP in words,
+        PERCENTILES in words,
+        next((lengths[word] for word in words if word in lengths), SECONDS[0]),
+    )

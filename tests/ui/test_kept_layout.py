@@ -1,0 +1,99 @@
+"""The layout that is kept for the next start."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_app import make, running, settle
+
+from iopstui.ui.core.kept_layout import PANELS, SECONDS, KeptLayout, parse_layout
+from iopstui.ui.core.preferences import PREFERENCES
+from iopstui.ui.dashboard import panels
+from iopstui.ui.dashboard.screen import Dashboard
+
+Kept = list[tuple[str, str | bool]]
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    found: Kept = []
+    monkeypatch.setattr(PREFERENCES, "layout", "")
+    monkeypatch.setattr(PREFERENCES, "remember", lambda key, value: found.append((key, value)))
+    return found
+
+
+@given(
+    st.builds(
+        KeptLayout, st.sampled_from(PANELS), st.booleans(), st.booleans(), st.booleans(),
+        st.sampled_from(SECONDS),
+    )
+)  # fmt: skip
+def test_its_words_are_the_same_layout(layout: KeptLayout) -> None:
+    assert parse_layout(str(layout)) == layout
+
+
+def test_another_word_is_refused() -> None:
+    assert str(KeptLayout()) == ""
+    with pytest.raises(ValueError, match="'latencies' is not one of iops, latency"):
+        parse_layout("latencies zoomed")
+    assert len(panels.tabs()) == len(PANELS)
+
+
+async def test_what_was_left_is_there_at_the_next_start(kept: Kept) -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        await running(app, pilot)
+        await pilot.press("h", "p", "minus", "2", "2")
+        await settle(pilot)
+        assert app.dashboard is not None and app.dashboard.alone
+        assert kept == []
+        await pilot.press("q")
+    assert kept == [("layout", "latency zoomed heat-map percentiles 2s")]
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        await running(app, pilot)
+        board = app.dashboard
+        assert isinstance(board, Dashboard)
+        assert str(board.kept_layout) == kept[0][1]
+        assert board.panels["cpus"].shown is False and board.heats.fio.shown
+        await pilot.press("escape", "h", "p", "h", "plus", "1")
+        assert not board.alone
+        await pilot.press("q")
+    assert kept[1:] == [("layout", "percentiles")]
+
+
+async def test_a_layout_that_did_not_change_is_not_written(kept: Kept) -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        await running(app, pilot)
+        await pilot.press("2", "2", "0", "1", "q")
+    assert kept == []
+
+
+async def test_another_device_has_the_same_layout(kept: Kept) -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        await running(app, pilot)
+        await pilot.press("r", "h")
+        app._close()
+        await settle(pilot)
+        app.targets.begin(("/dev/nvme0n1",), False)
+        await settle(pilot)
+        assert app.dashboard is not None and app.dashboard.heat_shown
+    assert kept == [("layout", "heat-map")]
+
+
+async def test_a_configuration_that_cannot_be_written_stops_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(key: str, value: str | bool) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(PREFERENCES, "layout", "")
+    monkeypatch.setattr(PREFERENCES, "remember", refused)
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        await running(app, pilot)
+        await pilot.press("h", "q")
+    assert app.return_code == 0
