@@ -150,7 +150,7 @@ def test_processes_are_of_all_disks_unless_the_probe_tells() -> None:
     source.closed = 1
     text = told(state, source)
     assert "all disks together" in text and "Per-disk figures need the probe" in text
-    assert "fio (job)" in text and "1 process does not let this user look" in text
+    assert "fio (job)" in text and "1 process cannot be read by this user" in text
     assert "waited for I/O" in text and "no processes" in told(state, None)
 
 

@@ -145,6 +145,6 @@ def _table(
 def _words(source: ProcessIo, width: int, charset: Charset) -> list[Row]:
     words = ALL_DISKS
     if source.closed:
-        many = "es do" if source.closed > 1 else " does"
-        words += f" {source.closed} process{many} not let this user look."
+        many = "es" if source.closed > 1 else ""
+        words += f" {source.closed} process{many} cannot be read by this user."
     return wrap(width, charset, words)

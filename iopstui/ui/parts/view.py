@@ -255,7 +255,7 @@ class ViewKeys(Part):
             place=70,
             footer=(
                 Footer("freeze", {IDLE: 170, RUNNING: 170}, when=lambda view: not view.frozen),
-                Footer("go on", {IDLE: 6, RUNNING: 6}, when=lambda view: view.frozen),
+                Footer("continue", {IDLE: 6, RUNNING: 6}, when=lambda view: view.frozen),
             ),
         ),
         Action(
