@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iopstui import format as f
 from iopstui.model.metrics.history import History
 from iopstui.model.rates import DiskRates
@@ -40,13 +42,15 @@ class MoreCharts:
         return [new for one, at in pairs for new in one.place(at, framed)]
 
     def paint(
-        self, history: History, window: TimeWindow, disk: DiskRates | None, cursor: float | None
-    ) -> None:
-        """``disk`` is that of the second whose figures stand in the titles."""
+        self, history: History, window: TimeWindow, disk: DiskRates | None, cursor: float | None,
+        limits: Sequence[float] = (),
+    ) -> None:  # fmt: skip
+        """``disk`` is that of the second whose figures stand in the titles; ``limits`` are those
+        of a bought volume, in MiB/s."""
         queue, bandwidth = self.charts
         queue.paint(history, window, [f.number(disk.aqu_sz) if disk else ""], [], cursor)
         values = [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)] if disk else ["", ""]
-        bandwidth.paint(history, window, values, [], cursor)
+        bandwidth.paint(history, window, values, [], cursor, limits=limits)
 
 
 def _halves(box: Box) -> tuple[Box, Box]:

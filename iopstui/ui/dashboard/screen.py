@@ -156,7 +156,7 @@ class Dashboard(CanvasScreen):
         self._strip = strip
         # the same each second until a setting is changed
         self._what: Row = ()
-        self._what_of: tuple[int, Target, list[int], list[BlockDevice | None]] | None = None
+        self._what_of: tuple[int, Target, list[int], list[BlockDevice | None], str] | None = None
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
         self.span: tuple[float, float] | None = None
@@ -485,10 +485,11 @@ class Dashboard(CanvasScreen):
         target, devices = self.controller.target, self.controller.devices
         cpus = self._cpu_numbers()
         known = [devices.get(name or "") for name in (target.device, *target.on)]
-        of = (width, target, cpus, known)
+        volume = self.shown.volume.words if self.shown.volume is not None else ""
+        of = (width, target, cpus, known, volume)
         if of != self._what_of:
             self._what_of = of
-            self._what = bars.device_line(target, devices, width, self.charset, cpus)
+            self._what = bars.device_line(target, devices, width, self.charset, cpus, volume)
         return self._what
 
     def _frozen_frame(self) -> Frame | None:
@@ -555,6 +556,7 @@ class Dashboard(CanvasScreen):
             self._iops_note(),
             cursor,
             self._means(),
+            self.shown.volume.iops if self.shown.volume is not None else (),
         )
         self._latencies[self._latency_of].paint(
             self.shown.history, self.window, self._latency_labels(disk), self._latency_note(),
@@ -562,7 +564,10 @@ class Dashboard(CanvasScreen):
         )  # fmt: skip
         note = self._latency_note()
         self.heats.paint(self.shown, self.window, note, self.percentiles_shown, cursor)
-        self.more.paint(self.shown.history, self.window, disk, cursor)
+        self.more.paint(
+            self.shown.history, self.window, disk, cursor,
+            self.shown.volume.mib if self.shown.volume is not None else (),
+        )  # fmt: skip
 
     def index_of(self, name: str) -> int:
         """The tab of a panel, by its name."""
