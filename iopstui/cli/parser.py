@@ -30,6 +30,26 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         named.setdefault("width", width() - 2)
         super().__init__(prog, **named)
 
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Paragraphs in this width; lines that are aligned with blanks stay as they are."""
+        import textwrap
+
+        paragraphs = [""]
+        for line in text.strip("\n").split("\n"):
+            joins = paragraphs[-1] and line and not _aligned(paragraphs[-1]) and not _aligned(line)
+            if joins:
+                paragraphs[-1] += f" {line}"
+            else:
+                paragraphs.append(line)
+        return "\n".join(
+            one if _aligned(one) else textwrap.fill(one, width, break_on_hyphens=False)
+            for one in paragraphs[1:]
+        )
+
+
+def _aligned(line: str) -> bool:
+    return line.startswith(" ") or "   " in line
+
 
 class Parser(argparse.ArgumentParser):
     """As argparse's; where it complains it says more."""

@@ -40,7 +40,7 @@ FIGURES = (IOPS, BW, WAIT, AWAIT, UTIL)
 CONNECTS, READY, RUNS, LATE, LOST, FAILED, DONE = (
     "connects", "ready", "runs", "late", "lost", "failed", "done"
 )  # fmt: skip
-OUT, STOPPED, WATCHED, RESTS = "no part", "stopped", "watched", "rests"
+OUT, STOPPED, WATCHED, RESTS = "left out", "stopped", "watched", "idle"
 MISSING, PARTLY = "missing", "partly"
 ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
 """Of these nothing comes now."""

@@ -127,7 +127,7 @@ def set_up(promised: Promised, options: PromiseOptions) -> PromiseSetup:
     left = {} if may_write else {one: why for one in every if one.writes}
     todo = tuple(one for one in every if one not in left)
     if not todo:
-        raise UsageError(f"Nothing of {promised.volume.id} can be tested by reading alone.",
+        raise UsageError(f"No figure of {promised.volume.id} can be tested by only reading.",
                          f"Add --destroy-data {printable(target.path)}.")  # fmt: skip
     setup = PromiseSetup(promised, options, target, job_target, devices, todo, left, fio)
     _preflight(setup)

@@ -81,8 +81,8 @@ def scratch_sizes(
     largest = spread * max((largest_block(job) for job in jobs), default=4096)
     if share < max(SMALLEST // shares, largest):
         raise UsageError(
-            f"This file system has only {_mib(room)} MiB to use (5 % of it stays free), too "
-            "little for a scratch file.",
+            f"Only {_mib(room)} MiB of this file system may be used (5 % stays free), too little "
+            "for a scratch file.",
             "Choose a directory on another disk: iopstui run DIRECTORY ...",
         )
     return [_share(job, min(share, most or share), largest, spread) for job in jobs]

@@ -131,11 +131,12 @@ PANELS: tuple[Section, ...] = (
                     "requests; util%: of its device, – if it has several"),
             ("state", "connects, ready, runs, late (silent for 2.5 s), missing (no figures for "
                       "this second), partly (less than 80 % of it), lost (connection ended), "
-                      "failed, done, stopped, no part (never became ready)"),
+                      "failed, done, stopped, idle (between two runs), left out (never became "
+                      "ready)"),
             ("last minute", "its IOPS, on one scale for all hosts"),
             ("p99 / median", "in the map: the darker, the farther the worst host of the row is "
                              "from the median of all hosts in that second; ?: not measured"),
-            ("slowest, then oddest", "lost hosts, the highest p99, then the farthest from the "
+            ("slowest, then outliers", "lost hosts, the highest p99, then the farthest from the "
                                      "median in IOPS or p99 over the last seconds"),
             ("started within", "time between the first and the last start of fio, by one clock"),
         ),

@@ -185,3 +185,15 @@ def test_the_version_is_told_without_a_command(
     monkeypatch.setattr(program, "commands", lambda word: pytest.fail("commands are loaded"))
     assert program.main(["--version"]) == 0
     assert capsys.readouterr().out == f"iopstui {__version__}\n"
+
+
+@pytest.mark.parametrize("name", [one.name for one in commands()])
+def test_its_help_fits_a_narrow_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    choices = next(
+        action.choices
+        for action in parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+    )
+    lines = choices[name].format_help().split("\n")
+    assert [line for line in lines if len(line) > 80] == []

@@ -53,7 +53,7 @@ def _command(
     about = (one.description or "").rstrip(".")
     usage = re.sub(r"\s+", " ", one.format_usage().removeprefix("usage: ")).strip()
     actions = [action for action in one._actions if action.help != argparse.SUPPRESS]
-    notes = [".nf", *map(_text, one.epilog.strip().split("\n")), ".fi"] if one.epilog else []
+    notes = [*_notes(one.epilog)] if one.epilog else []
     return [
         f'.TH IOPSTUI\\-{name.upper()} 1 "" iopstui "User Commands"',
         *_section("NAME", [f"iopstui\\-{name} \\- {_text(about[0].lower() + about[1:])}"]),
@@ -63,6 +63,17 @@ def _command(
         *_section("SEE ALSO", [", ".join(["iopstui(1)", *(f"iopstui\\-{other}(1)"
                                                          for other in known if other != name)])]),
     ]  # fmt: skip
+
+
+def _notes(text: str) -> Iterator[str]:
+    """Its paragraphs; lines that are aligned with blanks stay as they are."""
+    for line in text.strip().split("\n"):
+        if not line:
+            yield ".PP"
+        elif line.startswith(" ") or "   " in line:
+            yield from (".nf", _text(line), ".fi")
+        else:
+            yield _text(line)
 
 
 def _option(action: argparse.Action) -> tuple[str, str]:

@@ -31,7 +31,16 @@ def test_no_line_is_a_request_by_accident() -> None:
     for page in manual().values():
         for line in page.splitlines():
             if line.startswith((".", "'")):
-                assert line.split()[0] in (".SH", ".TH", ".TP", ".B", ".nf", ".fi", '.\\"'), line
+                assert line.split()[0] in (
+                    ".SH",
+                    ".PP",
+                    ".TH",
+                    ".TP",
+                    ".B",
+                    ".nf",
+                    ".fi",
+                    '.\\"',
+                ), line
 
 
 def test_groff_has_nothing_to_complain_of(root: Path) -> None:

@@ -138,7 +138,7 @@ def test_less_than_4_mib_is_no_place_for_a_scratch_file(room: int, enough: bool)
     if enough:
         assert sizes("[a]\n", one_file(), room=room) == [room]
         return
-    with pytest.raises(UsageError, match=rf"has only {room >> 20} MiB to use"):
+    with pytest.raises(UsageError, match=rf"Only {room >> 20} MiB of this file system"):
         sizes("[a]\n", one_file(), room=room)
 
 

@@ -253,7 +253,7 @@ async def test_freezing_stops_the_picture_not_the_data() -> None:
         fake.tick(5)
         await settle(pilot)
         assert app.dashboard.panels["fio"].text() == before
-        assert shows(app, "FROZEN at 0:03") and shows(app, "space go on")
+        assert shows(app, "FROZEN at 0:03") and shows(app, "space continue")
         assert len(app.state.history) == 8
         await pilot.press("space")
         await settle(pilot)

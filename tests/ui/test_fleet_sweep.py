@@ -63,7 +63,7 @@ async def test_the_form_begins_one_and_its_page_fills_up() -> None:
         # it goes on without its page, and nothing disturbs it
         await pilot.press("escape", "right_square_bracket", "K")
         await until(pilot, lambda: shows(app, "is running; x stops it"))
-        assert runs.asked == 0 and shows(app, "show the sweep") and shows(app, "rests")
+        assert runs.asked == 0 and shows(app, "show the sweep") and shows(app, "idle")
         await pilot.press("r")
         assert runs.stops == 1
         await pilot.press("w")

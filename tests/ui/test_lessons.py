@@ -312,7 +312,7 @@ async def test_a_long_page_is_read_before_enter_goes_on() -> None:
         await ready(app, pilot)
         assert shows(app, "Enter Read on") and not shows(app, "word399")
         for _ in range(6):
-            if shows(app, "Enter Go on"):
+            if shows(app, "Enter Continue"):
                 break
             await press(pilot, "enter")
             assert shows(app, "page 1 of 6")
@@ -386,7 +386,7 @@ async def test_an_answer_can_be_clicked_and_so_can_the_keys() -> None:
     app, _, shelf = make(begin=lesson())
     async with app.run_test(size=SMALL) as pilot:
         await ready(app, pilot)
-        await click(pilot, "Enter Go on")
+        await click(pilot, "Enter Continue")
         assert shows(app, "page 2 of 6")
         await click(pilot, "b) the deep one")
         assert shows(app, "[x] b) the deep one") and shelf.begun[0].answers == {"guess": "b"}

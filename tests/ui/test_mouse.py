@@ -10,11 +10,12 @@ from test_app import WIDE, make, running, screen_text, settle, shows
 from textual.events import Key, MouseDown, MouseScrollDown, MouseUp
 from textual.pilot import Pilot
 
+from iopstui import format as f
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.driver import PatientDriver
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.terminal_input import TerminalInput
-from iopstui.ui.dashboard import bars, mouse
+from iopstui.ui.dashboard import bars, mouse, screen
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.chart import AXIS_WIDTH
 from iopstui.ui.draw.layout import Box
@@ -75,6 +76,75 @@ async def test_a_click_on_a_chart_shows_that_second_in_all_panels() -> None:
         await pilot.press("escape")
         await settle(pilot)
         assert board(app).frozen_at is None
+
+
+def border(app: IopstuiApp, words: str) -> str:
+    """The row with these words."""
+    return screen_text(app).split("\n")[where(app, words)[1]]
+
+
+@pytest.mark.parametrize("size", [WIDE, SMALL, (250, 70)])
+async def test_the_values_of_the_second_under_the_mouse_are_shown(size: tuple[int, int]) -> None:
+    app = make()
+    async with app.run_test(size=size) as pilot:
+        fake = await running(app, pilot, 20)
+        chart = board(app).charts[0]
+        left, y = chart.axis.box.x + AXIS_WIDTH, chart.axis.box.y + 3
+        newest = border(app, "IOPS" if size != SMALL else "── IOPS")
+        await pilot.hover(offset=(left + 9, y))
+        await settle(pilot)
+        assert board(app).pointed == 10.0 and board(app).frozen_at is None
+        top = border(app, "at 0:10")
+        frame = board(app).state.moments.at(10.0).frame
+        disk = frame.together(board(app).state.devices)
+        assert f.number(disk.ios_s) in top and f.number(frame.fio.total.iops) in top
+        if size != SMALL:
+            p99 = f.latency(frame.fio.total.percentiles["p99"], "")
+            assert f"p99 {p99:>6}" in top
+            assert screen_text(app).count("at 0:10") == (4 if size[1] > 50 else 2)
+        if size[1] > 50:
+            assert f"aqu-sz {f.number(disk.aqu_sz):>6}" in screen_text(app)
+        fake.tick(1)
+        await settle(pilot)
+        assert "at 0:10" in screen_text(app)
+        # nothing was measured there
+        await pilot.hover(offset=(left + 40, y))
+        await settle(pilot)
+        assert board(app).pointed is None and "at 0:" not in screen_text(app)
+        await pilot.hover(offset=(left + 9, y))
+        await pilot.hover(offset=(5, 0))
+        await settle(pilot)
+        assert "at 0:" not in screen_text(app) and newest != top
+
+
+async def test_the_heat_map_has_the_percentiles_of_the_second_under_the_mouse() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot, 20)
+        await pilot.press("h")
+        await settle(pilot)
+        chart = board(app).heats.fio
+        assert shows(app, "share of I/Os")
+        at = (chart.axis.box.x + AXIS_WIDTH + 4, chart.axis.box.y + 3)
+        await pilot.hover(offset=at)
+        await settle(pilot)
+        frame = board(app).state.moments.at(5.0).frame
+        p99 = f.latency(frame.fio.total.percentiles["p99"], "")
+        assert f"p99 {p99:>6}" in border(app, "2 Latency") and not shows(app, "share of I/Os")
+
+
+async def test_a_mouse_that_was_left_on_a_chart_gives_the_newest_values_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(screen, "POINTS_S", 0.01)
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await running(app, pilot, 20)
+        chart = board(app).charts[0]
+        await pilot.hover(offset=(chart.axis.box.x + AXIS_WIDTH + 9, chart.axis.box.y + 3))
+        while board(app).pointed is not None:
+            await pilot.pause(0.01)
+        assert "at 0:10" not in screen_text(app)
 
 
 async def test_a_drag_over_a_chart_shows_that_span_until_escape() -> None:

@@ -9,7 +9,7 @@ import pytest
 import ui_fakes as fakes
 from rich.cells import cell_len
 from session_frames import whole_frames
-from test_app import WIDE, make, running, settle, shows
+from test_app import WIDE, make, running, screen_text, settle, shows
 
 from iopstui.events import FrameReady, Notice
 from iopstui.linux.counters.cgroup_io import CgroupIo, CgroupRates
@@ -18,7 +18,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.probe import LATENCY, OWN, PARTS
 from iopstui.ui.dashboard import processes_view
-from iopstui.ui.dashboard.probe_view import rows
+from iopstui.ui.dashboard.probe_view import rows, task_rows
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -150,8 +150,63 @@ def test_processes_are_of_all_disks_unless_the_probe_tells() -> None:
     source.closed = 1
     text = told(state, source)
     assert "all disks together" in text and "Per-disk figures need the probe" in text
-    assert "fio (job)" in text and "1 process does not let this user look" in text
+    assert "fio (job)" in text and "1 process cannot be read by this user" in text
     assert "waited for I/O" in text and "no processes" in told(state, None)
+
+
+async def test_processes_are_sorted_by_any_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [
+        ProcessRates(30, "postgres", 1 << 20, 9 << 20), ProcessRates(7, "dd", 3 << 20, 0.0),
+        ProcessRates(100, "fio", 2 << 20, 1 << 20),
+    ]  # fmt: skip
+    monkeypatch.setattr(ProcessIo, "rates", lambda self: found)
+    app = make()
+
+    def order() -> list[str]:
+        text = screen_text(app)
+        return sorted(("postgres ", "dd ", "fio "), key=lambda name: text.rindex(name))
+
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("u")
+        await settle(pilot)
+        assert shows(app, "busiest first") and order() == ["postgres ", "dd ", "fio "]
+        await pilot.press("greater_than_sign", "greater_than_sign")
+        assert shows(app, "sorted by pid") and order() == ["dd ", "postgres ", "fio "]
+        x, y = next(
+            (row.index("read MiB/s"), y)
+            for y, row in enumerate(screen_text(app).splitlines())
+            if "read MiB/s" in row and "pid" in row
+        )
+        await pilot.click(offset=(x + 2, y))
+        assert shows(app, "sorted by read MiB/s") and order() == ["dd ", "fio ", "postgres "]
+        await pilot.press("less_than_sign", "less_than_sign", "less_than_sign")
+        assert shows(app, "busiest first")
+        await pilot.press("less_than_sign")
+        assert shows(app, "sorted by written MiB/s") and order() == ["postgres ", "fio ", "dd "]
+
+
+def test_tasks_are_sorted_by_any_column() -> None:
+    state = probed()
+    assert state.probed is not None and state.probed.probe is not None
+    one = state.probed.probe.tasks[0]
+    tasks = (
+        replace(one, pid=2, comm="a", read_iops=9.0, write_iops=1.0, bw=10.0),
+        replace(one, pid=1, comm="c", read_iops=2.0, write_iops=8.0, bw=30.0),
+        replace(one, pid=3, comm="b", read_iops=3.0, write_iops=3.0, bw=20.0, p50_ns=1 << 40),
+    )
+    probe = replace(state.probed.probe, tasks=tasks)
+
+    def sorted_by(order: str) -> str:
+        found = task_rows(state, probe, 120, UTF8, order)
+        return "".join("".join(text for text, _ in row).split()[0] for row in found[2:5])
+
+    assert sorted_by("") == sorted_by("a column of another table") == "acb"
+    assert [sorted_by(order) for order in ("process", "pid", "read/s", "write/s", "MiB/s")] == [
+        "abc", "cab", "abc", "cba", "cba",
+    ]  # fmt: skip
+    assert sorted_by("p50")[0] == "b"
+    assert "p99" in processes_view.orders(state) and "p99" not in processes_view.orders(LiveState())
 
 
 def test_cgroups_are_of_the_disk_alone() -> None:

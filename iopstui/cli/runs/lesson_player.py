@@ -142,7 +142,7 @@ class LessonPlayer:
             self._pause("Enter runs it ")
             self._measure()
         else:
-            self._pause("Enter goes on ")
+            self._pause("Enter continues ")
         if not self._stopped:
             self._run.advance()
 

@@ -90,8 +90,8 @@ def io_errors(evidence: Evidence) -> Finding | None:
     return Finding(
         "io-errors",
         f"{lately} I/Os failed in the last {len(failed[-e.ENOUGH :])} s ({units.number(done)} "
-        f"completed), {sum(failed)} since {units.clock(e.began(frames[0]))}: the job goes on, and "
-        "IOPS and latency may count I/Os that moved no data",
+        f"completed), {sum(failed)} since {units.clock(e.began(frames[0]))}: the job continues, "
+        "and IOPS and latency may count I/Os that moved no data",
         "see the kernel's log: dmesg",
     )
 

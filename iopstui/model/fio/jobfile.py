@@ -282,7 +282,7 @@ def checked_override(text: str) -> tuple[str, str]:
     if two is not None:
         # fio takes the first word as the value and says nothing about the rest
         raise UsageError(
-            f"--set {text!r} holds more than one option.",
+            f"--set {text!r} has more than one option.",
             f"One at a time: --set {name}={value[: two.start()]}",
         )
     # a lesson's formula is filled in before fio sees it

@@ -163,7 +163,7 @@ def _ask(section: Section, name: str, head: Section) -> Page:
     for letter in letters:
         right = section.formula(f"right {letter}")
         if right is None:
-            section.fail(f"nothing says when answer {letter} is right",
+            section.fail(f"answer {letter} has no condition",
                          f"Add: right {letter} = a formula, or false")  # fmt: skip
         choices.append(Choice(letter=letter, text=section.template(letter), right=right))
     return QuestionPage(choices=tuple(choices), **_common(section, name))  # type: ignore[arg-type]
@@ -205,7 +205,8 @@ def _options(section: Section) -> Iterator[tuple[str, Template]]:
             section.fail(f"set: {line!r} is not OPTION=VALUE", "One fio option per line.")
         if option in ("runtime", "timeout", "time_based", "filename", "directory"):
             section.fail(
-                f"set: {option} can't be chosen", "seconds says how long, the target where."
+                f"set: {option} can't be chosen",
+                "The key seconds sets the length, the target the place.",
             )
         yield option, section.filled("set", value)
 

@@ -85,8 +85,8 @@ def _fio_fields() -> Iterator[Field]:
         ("usr_cpu", "usr", "% of a CPU", "user time of the jobs, summed"),
         ("sys_cpu", "sys", "% of a CPU", "system time of the jobs, summed"),
         ("ctx/s", "ctx/s", "1/s", "context switches of the jobs"),
-        ("elapsed_s", "elapsed", "s", "run so far, as fio says (rounded up)"),
-        ("eta_s", "eta", "s", "left, as fio says; null while fio does not know"),
+        ("elapsed_s", "elapsed", "s", "run so far, as reported by fio (rounded up)"),
+        ("eta_s", "eta", "s", "left, as reported by fio; null while fio does not know"),
         ("progress", "progress", "0..1", "elapsed / (elapsed + eta)"),
         ("errors", "errors", "", "rows of fio's report that have an error"),
     ):

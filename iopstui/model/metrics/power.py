@@ -30,7 +30,7 @@ def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CON
     probability beyond the test's limit. ValueError with fewer than two repeats.
     """
     if repeats < 2:
-        raise ValueError("a t-test takes two repeats")
+        raise ValueError("a t-test needs two repeats")
     if spread <= 0:
         return 1.0 if difference else alpha
     freedom = repeats - 1

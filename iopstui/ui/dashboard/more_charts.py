@@ -11,7 +11,8 @@ from iopstui.ui.draw import charts
 from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.layout import HIDDEN, Box
 from iopstui.ui.draw.lines import Lines
-from iopstui.ui.draw.style import DEVICE, P50, P99, Charset
+from iopstui.ui.draw.rows import Piece
+from iopstui.ui.draw.style import BOLD, DEVICE, P50, P99, Charset
 from iopstui.ui.state.live import QUEUE, READ_MIB, WRITE_MIB
 
 HEIGHT = 12
@@ -42,15 +43,24 @@ class MoreCharts:
         return [new for one, at in pairs for new in one.place(at, framed)]
 
     def paint(
-        self, history: History, window: TimeWindow, disk: DiskRates | None, cursor: float | None,
+        self,
+        history: History,
+        window: TimeWindow,
+        disk: DiskRates | None,
+        cursor: float | None,
+        pointed: float | None = None,
         limits: Sequence[float] = (),
-    ) -> None:  # fmt: skip
-        """``disk`` is that of the second whose figures stand in the titles; ``limits`` are those
-        of a bought volume, in MiB/s."""
-        queue, bandwidth = self.charts
-        queue.paint(history, window, [f.number(disk.aqu_sz) if disk else ""], [], cursor)
-        values = [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)] if disk else ["", ""]
-        bandwidth.paint(history, window, values, [], cursor, limits=limits)
+    ) -> None:
+        """``disk`` is that of the second whose figures stand in the titles, unless the mouse points
+        at another. ``limits`` are those of a bought volume, in MiB/s."""
+        newest, note = ([""], ["", ""]), list[Piece]()
+        if disk is not None:
+            newest = ([f.number(disk.aqu_sz)], [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)])
+        for chart, values, lines in zip(self.charts, newest, ((), limits), strict=True):
+            if pointed is not None:
+                values = chart.values_at(history, window, pointed)
+                note = [(f"at {f.clock(pointed)}", BOLD), ("  ", None)]
+            chart.paint(history, window, values, note, cursor, limits=lines)
 
 
 def _halves(box: Box) -> tuple[Box, Box]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from iopstui import format as f
 from iopstui.model.block.topology import Topology
@@ -51,6 +52,16 @@ TASKS: tuple[Column[TaskIo], ...] = (
     Column("p99", 9, lambda t: f.latency(t.p99_ns, "")),
     Column("cgroup", 30, lambda t: f.cut(printable(t.group) or f.MISSING, 29), drop=2),
 )
+TASK_ORDERS: Mapping[str, Callable[[TaskIo], Any]] = {
+    "process": lambda t: t.comm.lower(),
+    "pid": lambda t: t.pid,
+    "read/s": lambda t: -t.read_iops,
+    "write/s": lambda t: -t.write_iops,
+    "MiB/s": lambda t: -t.bw,
+    "p50": lambda t: -(t.p50_ns or 0),
+    "p99": lambda t: -(t.p99_ns or 0),
+}
+"""The sort key of each column's title: names from A on, the largest figure first."""
 
 
 def rows(
@@ -188,17 +199,26 @@ def _matrix(found: CompletionMatrix, width: int, charset: Charset) -> list[Row]:
 # -- processes and sizes
 
 
-def task_rows(state: LiveState, probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
-    """Processes by what they had each disk do."""
+def order_words(order: str) -> str:
+    """How the processes are sorted."""
+    return f"sorted by {order}" if order else "busiest first"
+
+
+def task_rows(
+    state: LiveState, probe: ProbeInterval, width: int, charset: Charset, order: str = ""
+) -> list[Row]:
+    """Processes by what they had each disk do; ``order`` of TASK_ORDERS, "": the busiest first."""
+    order = order if order in TASK_ORDERS else ""
     title = rule(
         width, charset, ("processes", BOLD), (", by the process that allocated the request", DIM),
-        right=(("busiest first", DIM),),
+        right=((order_words(order), DIM),),
     )  # fmt: skip
     if not probe.tasks:
         return [title, message(width, charset, "none in this second"), message(width, charset, "")]
     table = Table(TASKS, 18, width, charset)
-    found = [title, table.header("process")]
-    for task in probe.tasks[:MOST_TASKS]:
+    found = [title, table.header("process", order)]
+    tasks = sorted(probe.tasks, key=TASK_ORDERS[order]) if order else probe.tasks
+    for task in tasks[:MOST_TASKS]:
         found.append(table.row(process_label(state, task.comm, task.pid, 17), task))
     more = len(probe.tasks) - MOST_TASKS
     if more > 0:

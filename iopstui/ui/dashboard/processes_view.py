@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from iopstui import format as f
 from iopstui.linux.counters.cgroup_io import CgroupIo, CgroupRates
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
-from iopstui.model.metrics.probe import PROCESSES
-from iopstui.ui.dashboard.probe_view import process_label, task_rows
+from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
+from iopstui.ui.dashboard.probe_view import TASK_ORDERS, order_words, process_label, task_rows
 from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
@@ -21,6 +22,13 @@ COLUMNS: tuple[Column[ProcessRates], ...] = (
     Column("read MiB/s", 13, lambda p: f.mib(p.read_s), style=DEVICE),
     Column("written MiB/s", 15, lambda p: f.mib(p.write_s)),
 )
+ORDERS: Mapping[str, Callable[[ProcessRates], Any]] = {
+    "process": lambda p: p.comm.lower(),
+    "pid": lambda p: p.pid,
+    "read MiB/s": lambda p: -p.read_s,
+    "written MiB/s": lambda p: -p.write_s,
+}
+"""As TASK_ORDERS."""
 GROUPS: tuple[Column[CgroupRates], ...] = (
     Column("r/s", 8, lambda g: f.number(g.reads_s), style=DEVICE),
     Column("w/s", 8, lambda g: f.number(g.writes_s)),
@@ -37,6 +45,17 @@ ALL_DISKS = (
 )
 
 
+def orders(state: LiveState) -> Sequence[str]:
+    """The titles of the columns by which the processes can be sorted."""
+    return tuple(ORDERS if _probed(state) is None else TASK_ORDERS)
+
+
+def _probed(state: LiveState) -> ProbeInterval | None:
+    """What the probe counted, if it counts processes."""
+    probe = state.probed.probe if state.probed is not None else None
+    return probe if probe is not None and PROCESSES in probe.parts else None
+
+
 def rows(
     state: LiveState,
     source: ProcessIo | None,
@@ -44,31 +63,33 @@ def rows(
     charset: Charset,
     frozen: bool = False,
     groups: CgroupIo | None = None,
+    order: str = "",
 ) -> list[Row]:
     """By disk where the probe counts processes, else over all disks (``source`` ``None``: a
     recording, which has neither); then ``groups``, by disk. ``frozen``: ``state`` is that of an
-    earlier second."""
+    earlier second. ``order``: of ``orders``, "": the busiest first."""
     found = _pressure(state, width, charset)
-    probe = state.probed.probe if state.probed is not None else None
-    if probe is not None and PROCESSES in probe.parts:
-        found += task_rows(state, probe, width, charset)
+    probe = _probed(state)
+    if probe is not None:
+        found += task_rows(state, probe, width, charset, order)
         return [*found, *_by_group(groups, width, charset, frozen)]
     if source is None:
         return [*found, *wrap(width, charset, "This recording has no processes.", None)]
     rates = source.rates()
     found += _by_group(groups, width, charset, frozen)
-    found.append(_title("processes, all disks together", width, charset, frozen))
+    order = order if order in ORDERS else ""
+    found.append(_title("processes, all disks together", width, charset, frozen, order))
     if rates is None:
         return [*found, message(width, charset, FIRST)]
-    return [*found, *_table(state, rates, width, charset), *_words(source, width, charset)]
+    return [*found, *_table(state, rates, width, charset, order), *_words(source, width, charset)]
 
 
-def _title(words: str, width: int, charset: Charset, frozen: bool) -> Row:
+def _title(words: str, width: int, charset: Charset, frozen: bool, order: str = "") -> Row:
     return rule(
         width, charset, (words, BOLD),
         (": current ones, not those of the frozen second" if frozen else "",
          WARNING),
-        right=(("busiest first", DIM),),
+        right=((order_words(order), DIM),),
     )  # fmt: skip
 
 
@@ -108,13 +129,13 @@ def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
 
 
 def _table(
-    state: LiveState, rates: Sequence[ProcessRates], width: int, charset: Charset
+    state: LiveState, rates: Sequence[ProcessRates], width: int, charset: Charset, order: str
 ) -> list[Row]:
     if not rates:
         return [message(width, charset, "no process read or wrote in this second")]
     table = Table(COLUMNS, 24, width, charset)
-    found = [table.header("process")]
-    for one in rates[:MOST]:
+    found = [table.header("process", order)]
+    for one in (sorted(rates, key=ORDERS[order]) if order else rates)[:MOST]:
         found.append(table.row(process_label(state, one.comm, one.pid, 23), one))
     if len(rates) > MOST:
         found.append(message(width, charset, f"and {len(rates) - MOST} more"))
@@ -124,6 +145,6 @@ def _table(
 def _words(source: ProcessIo, width: int, charset: Charset) -> list[Row]:
     words = ALL_DISKS
     if source.closed:
-        many = "es do" if source.closed > 1 else " does"
-        words += f" {source.closed} process{many} not let this user look."
+        many = "es" if source.closed > 1 else ""
+        words += f" {source.closed} process{many} cannot be read by this user."
     return wrap(width, charset, words)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from textual import events
+from textual.timer import Timer
 
 from iopstui import format as f
 from iopstui.model.block.device import BlockDevice
@@ -29,11 +30,14 @@ from iopstui.ui.draw.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, Tim
 from iopstui.ui.draw.layout import HIDDEN, TABS, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
-from iopstui.ui.draw.style import DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.state.second_history import HistoryEntry
 
 LEAST_DOT_S = 0.05
+POINTS_S = 10.0
+"""So long the values under the mouse are shown after it has rested: it may just have been left
+there."""
 JOB_WIDTH = 90
 """Columns of the job where it stands in one line with the device."""
 ZOOMS = tuple(float(seconds) for seconds in SECONDS)
@@ -125,6 +129,9 @@ class Dashboard(CanvasScreen):
     """Whether Enter gives the focused panel the whole screen."""
     keeps_layout = True
     """Whether the next start begins with its layout."""
+    _pointed_at: float | None = None
+    """The moment under the mouse."""
+    _rests: Timer | None = None
     turns = True
     """Whether keys here run jobs and change settings of the disks."""
 
@@ -544,30 +551,80 @@ class Dashboard(CanvasScreen):
             self.window.follow(self.shown.history.end or 0.0, dots)
             if cursor is not None:
                 self.window.reach(cursor, dots)
+        pointed = self.pointed
+        cursor = cursor if pointed is None else pointed
         fio, frame = self.shown.fio_now, self.shown.frame
         disk = frame.together(self.shown.devices) if frame else None
-        self.charts[0].paint(
-            self.shown.history,
-            self.window,
-            [
-                f.number(disk.ios_s) if disk else "",
-                f.number(fio.total.iops) if fio else "",
-            ],
-            self._iops_note(),
-            cursor,
-            self._means(),
-            self.shown.volume.iops if self.shown.volume is not None else (),
-        )
-        self._latencies[self._latency_of].paint(
-            self.shown.history, self.window, self._latency_labels(disk), self._latency_note(),
-            cursor,
+        rates, latency = self.charts[0], self._latencies[self._latency_of]
+        bought = self.shown.volume
+        newest = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
+        rates.paint(
+            self.shown.history, self.window, self._values(rates, newest),
+            self._pointed_note(self._iops_note()), cursor, self._means(),
+            bought.iops if bought is not None else (),
         )  # fmt: skip
         note = self._latency_note()
+        latency.paint(
+            self.shown.history, self.window, self._values(latency, self._latency_labels(disk)),
+            self._pointed_note(note), cursor,
+        )  # fmt: skip
+        if pointed is not None and self.heat_shown:
+            note = self._pointed_note([]) + self._values_note(latency)
         self.heats.paint(self.shown, self.window, note, self.percentiles_shown, cursor)
         self.more.paint(
-            self.shown.history, self.window, disk, cursor,
-            self.shown.volume.mib if self.shown.volume is not None else (),
+            self.shown.history, self.window, disk, cursor, pointed,
+            bought.mib if bought is not None else (),
         )  # fmt: skip
+
+    # -- the values under the mouse
+
+    @property
+    def pointed(self) -> float | None:
+        """The moment that the mouse points at, if something was measured there."""
+        t, end = self._pointed_at, self.shown.history.end
+        return t if t is not None and end is not None and t <= end + self.window.dot_s else None
+
+    def _values(self, chart: Chart, newest: list[str]) -> list[str]:
+        t = self.pointed
+        return newest if t is None else chart.values_at(self.shown.history, self.window, t)
+
+    def _pointed_note(self, note: list[Piece]) -> list[Piece]:
+        t = self.pointed
+        return note if t is None else [(f"at {f.clock(t)}", BOLD), ("  ", None)]
+
+    def _values_note(self, chart: Chart) -> list[Piece]:
+        """For a heat map, which has no values in its title."""
+        found: list[Piece] = []
+        for curve, value in reversed(
+            [*zip(chart.spec.curves, self._values(chart, []), strict=True)]
+        ):
+            if value:
+                found += [(f"{curve.label} ", DIM), (f"{value:>6}  ", BOLD)]
+        return found
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Over a chart: show the values of that second, in all charts."""
+        chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
+        column = chart.column_at(event.screen_x, event.screen_y) if chart is not None else None
+        if column is None or self.overlay.on:
+            self._point_at(None)
+        else:
+            column_s = self.window.dot_s * self.charset.dots
+            self._point_at(self.window.start + (column + 1) * column_s)
+
+    def on_leave(self, event: events.Leave) -> None:
+        """The mouse points at nothing any more."""
+        self._point_at(None)
+
+    def _point_at(self, t: float | None) -> None:
+        if self._rests is not None:
+            self._rests.stop()
+            self._rests = None
+        if t is not None:
+            self._rests = self.set_timer(POINTS_S, lambda: self._point_at(None))
+        before, self._pointed_at = self._pointed_at, t
+        if t != before and self._plan is not None and self.is_current:
+            self._paint_charts()
 
     def index_of(self, name: str) -> int:
         """The tab of a panel, by its name."""

@@ -18,6 +18,7 @@ from iopstui.ui.draw.rows import Row, pad
 from iopstui.ui.draw.style import Charset
 
 Build = Callable[[int], "Sequence[Row]"]
+SORT: Hint = ("< >", "Sort", "screen.sort(1)")
 HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), FILTER, CLOSE)
 WHEEL_ROWS, LEAST_ROWS = 3, 3
 
@@ -33,14 +34,23 @@ class LiveRows(TypeToFilter, Modal[None]):
         Binding("pageup", "page(-1)", show=False),
         Binding("home", "scroll(-1000000)", show=False),
         Binding("end", "scroll(1000000)", show=False),
+        Binding("less_than_sign", "sort(-1)", show=False),
+        Binding("greater_than_sign", "sort(1)", show=False),
     ]
     size_class = "broad"
-    about = "A live list: up and down scroll, typing filters, Esc closes it."
 
     def __init__(
-        self, title: str, build: Build, charset: Charset, opened_by: Key | None = None
-    ) -> None:
-        super().__init__(title, charset, HINTS, opened_by)
+        self, title: str, build: Build, charset: Charset, opened_by: Key | None = None,
+        orders: Callable[[], Sequence[str]] = tuple,
+    ) -> None:  # fmt: skip
+        self._usual_hints = (HINTS[0], SORT, *HINTS[1:]) if orders() else HINTS
+        self.about = "A live list: up and down scroll, typing filters, Esc closes it."
+        if orders():
+            self.about += " < and > sort by another column, and so does a click on its title."
+        super().__init__(title, charset, self._usual_hints, opened_by)
+        self._orders = orders
+        self.order = ""
+        """The title of the column that the rows are sorted by; "": as they come."""
         self._build = build
         self._top = self._rows = self._wanted = 0
         self.body = Lines("page-body")
@@ -96,8 +106,30 @@ class LiveRows(TypeToFilter, Modal[None]):
 
     def narrow(self) -> None:
         """Show the rows that have all of the words."""
-        self.keys.show(HINTS, self.filtering)
+        self.keys.show(self._usual_hints, self.filtering)
         self.action_scroll(-1_000_000)
+
+    def action_sort(self, by: int) -> None:
+        """Sort by the next column or the one before, after the last one as the rows come."""
+        orders = ("", *self._orders())
+        at = orders.index(self.order) if self.order in orders else 0
+        self.order = orders[(at + by) % len(orders)]
+        self.paint()
+
+    def on_click(self, event: events.Click) -> None:
+        """On a column's title: sort by it."""
+        box = self.canvas.region
+        x, y = event.screen_x - box.x, event.screen_y - box.y
+        rows = self.rows(box.width)
+        if not box.contains(event.screen_x, event.screen_y) or self._top + y >= len(rows):
+            return
+        text = "".join(piece for piece, _ in rows[self._top + y])
+        titles = [one for one in self._orders() if one in text]
+        # of a row of figures none or one of them may be a part
+        if len(titles) == len(self._orders()) and titles:
+            at = {one: text.index(one) for one in titles}
+            self.order = next((o for o in titles if at[o] <= x < at[o] + len(o)), self.order)
+            self.paint()
 
     def action_scroll(self, by: int) -> None:
         """Scroll by so many rows."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from rich.cells import cell_len
 from rich.style import Style
 
-from iopstui.format import clock
+from iopstui.format import clock, latency, number
 from iopstui.model.metrics.history import History
 from iopstui.ui.draw import charts, frame
 from iopstui.ui.draw.flags import flags
@@ -167,6 +167,17 @@ class Chart:
         column = x - plot.x - AXIS_WIDTH
         inside = 0 <= column < self._columns and plot.y <= y < plot.y + plot.height
         return column if inside else None
+
+    def values_at(self, history: History, window: TimeWindow, t: float) -> list[str]:
+        """Each curve's value in the column of this moment, as its title has it; "": none."""
+        column_s = window.dot_s * self._charset.dots
+        begin = window.start + window.column(t, column_s) * column_s
+        found = (
+            history.window(curve.name, begin, column_s, 1, curve.how)[0]
+            for curve in self.spec.curves
+        )
+        words = (lambda value: latency(value, "")) if self.spec.log else number
+        return [words(value) if value is not None else "" for value in found]
 
     def rename(self, labels: Sequence[str]) -> None:
         """Call the curves so from now on."""

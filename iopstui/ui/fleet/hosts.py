@@ -393,7 +393,7 @@ def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostSt
 def order_words(order: str, fio: bool, reverse: bool = False) -> str:
     """What an order is called."""
     if order == WORST:
-        return "slowest, then oddest"
+        return "slowest, then outliers"
     wait = "p99" if fio else "await"
     usual, other = {
         NAME: ("by name", "by name, last first"),
@@ -403,7 +403,7 @@ def order_words(order: str, fio: bool, reverse: bool = False) -> str:
         AWAIT: ("highest await first", "lowest await first"),
         UTIL: ("highest util first", "lowest util first"),
         STATE: ("worst state first", "worst state last"),
-        ODD: ("oddest first", "oddest last"),
+        ODD: ("outliers first", "outliers last"),
     }[order]
     return other if reverse else usual
 

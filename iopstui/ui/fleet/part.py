@@ -162,14 +162,14 @@ class FleetKeys(Part):
         ),
         Action(
             "order_hosts", (Key("o", "o"),), order, title="Hosts: another order",
-            help="hosts by name, the slowest and oddest, by each column, by oddness; a click on a "
-                 "column's title sorts by it, too, a second one from the other end", place=40,
+            help="order of the hosts: name, slowest then outliers, each column, outliers. A click "
+                 "on a column's title sorts by it, a second click reverses", place=40,
             footer=(Footer("order", {IDLE: 26, RUNNING: 26, REPLAY: 26},
                            when=lambda keys: not keys.on_host),),
         ),
         Action(
             "turn_order", (Key("O", "O"),), turn_round, title="Hosts: order from the other end",
-            help="hosts from the other end of the order", place=45,
+            help="reverse the order of the hosts", place=45,
         ),
         Action(
             "turn_map", (Key("k", "k"),), turn_map, title="Hosts: map or rows",

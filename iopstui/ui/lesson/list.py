@@ -23,7 +23,7 @@ from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.rows import fit
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 
-BEGIN: Hint = ("Enter", "Begin", "screen.take")
+BEGIN: Hint = ("Enter", "Start", "screen.take")
 GO_ON: tuple[Hint, ...] = (("Enter", "Continue", "screen.take"), ("n", "Start over", "screen.anew"))
 READ: Hint = ("PgUp PgDn", "Scroll", "")
 NOTE, TITLE = 6, 76
@@ -151,7 +151,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
             ("Left", f"on {left[1]}" if left and left[0] == lesson.name else ""),
             ("Played", self._played.get(lesson.name, "")),
             ("Teaches", lesson.teaches),
-            ("Takes", f"about {lesson.minutes:g} min, {counted(len(lesson.runs), 'run')}, "
+            ("Duration", f"about {lesson.minutes:g} min, {counted(len(lesson.runs), 'run')}, "
              f"{lesson.seconds:.0f} s of fio"),
             ("Here", _possible(offer)),
             ("Sources", lesson.source),

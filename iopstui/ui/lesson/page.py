@@ -223,8 +223,8 @@ class LessonPage(Screen[None]):
         if playing.can_run:
             return "Start the run"
         if playing.can_repeat:
-            return "Go on without it"
-        return "Dashboard" if self.page.kind == END else "Go on"
+            return "Continue without it"
+        return "Dashboard" if self.page.kind == END else "Continue"
 
     # -- keys
 

@@ -399,7 +399,7 @@ class LessonKeys(Part):
         Action(
             "lesson_on", (Key("enter", "Enter", on_dashboard=True),), go_on,
             title="Continue the lesson", applies=lambda lessons: lessons.waits,
-            footer=(Footer("go on", {LESSON: 10}, when=lambda lessons: lessons.waits),),
+            footer=(Footer("continue", {LESSON: 10}, when=lambda lessons: lessons.waits),),
         ),
         Action(
             # pressed on the dashboard r does this too

@@ -77,7 +77,7 @@ class ReplayKeys(Part):
         session = self._session
         if session.at >= session.end and not session.growing:
             return "again"
-        return "go on" if session.paused else "pause"
+        return "continue" if session.paused else "pause"
 
     @property
     def where(self) -> str:

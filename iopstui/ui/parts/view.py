@@ -194,13 +194,16 @@ class ViewKeys(Part):
         port, charset, live = self.port, self.port.charset, self.port.live
         source = None if live is None else ProcessIo()
         groups = None if live is None else CgroupIo(live.target.on, Roots())
-        self._list(
+        from iopstui.ui.dialogs.live_rows import LiveRows
+
+        page = LiveRows(
             "Processes",
             lambda width: processes_view.rows(
-                port.shown, source, width, charset, self.frozen, groups
+                port.shown, source, width, charset, self.frozen, groups, page.order
             ),
-            pages.PROCESSES,
-        )
+            charset, pages.PROCESSES, lambda: processes_view.orders(port.shown),
+        )  # fmt: skip
+        port.push(page)
 
     def heat_map(self) -> None:
         """Show the heat map in place of the percentile lines, with the probe the device's and both
@@ -252,7 +255,7 @@ class ViewKeys(Part):
             place=70,
             footer=(
                 Footer("freeze", {IDLE: 170, RUNNING: 170}, when=lambda view: not view.frozen),
-                Footer("go on", {IDLE: 6, RUNNING: 6}, when=lambda view: view.frozen),
+                Footer("continue", {IDLE: 6, RUNNING: 6}, when=lambda view: view.frozen),
             ),
         ),
         Action(
@@ -322,7 +325,7 @@ class ViewKeys(Part):
             "processes", (pages.PROCESSES,), processes, title="Processes that use the disk",
             note="per disk with the probe, else all disks",
             help="processes by what they read and write (per disk and with latencies if the probe "
-                 "counts them, else over all disks), and cgroups per disk",
+                 "counts them, else over all disks), and cgroups per disk; < and > sort",
             place=206,
             footer=(Footer("who", {IDLE: 145}),),
         ),

@@ -117,12 +117,12 @@ def test_a_value_that_fio_would_read_as_another(value: str, why: str) -> None:
         ("include=x", "'include=x' is not a fio option", "See: fio --cmdhelp=all"),
         (
             "bs=4k rw=read",
-            "'bs=4k rw=read' holds more than one option",
+            "'bs=4k rw=read' has more than one option",
             "One at a time: --set bs=4k",
         ),
         (
             "bs=4k, rw=read",
-            "'bs=4k, rw=read' holds more than one option",
+            "'bs=4k, rw=read' has more than one option",
             "One at a time: --set bs=4k",
         ),
         ("bs=4k#", "'bs=4k#' is not accepted: fio cuts a value at # and ;", ""),

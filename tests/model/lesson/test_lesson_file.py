@@ -95,7 +95,7 @@ def test_a_whole_lesson() -> None:
         ("runs = one, deep", "runs = one, deeep", "no run 'deeep' before it"),
         ("figures = iops, latency", "figures = iops, latencies", "no run has a figure"),
         ("figures = iops, latency", "text = x", "'figures' is missing"),
-        ("right b = gain <= 1\n", "", "when answer b is right"),
+        ("right b = gain <= 1\n", "", "answer b has no condition"),
         ("b = no\nright b = gain <= 1\n", "", "a question needs the answers"),
         ("b = no\nright b", "c = no\nright c", "a question needs the answers"),
         ("right a = gain > 1", "right a = gain >", "not a formula"),
@@ -133,7 +133,7 @@ NO_JOB = (
 )
 KINDS = "A page begins with [KIND: NAME], KIND one of tell, ask, run, see, explain, report."
 WORD = "Use a word of a-z, 0-9 and _, e.g. [run: deep]."
-CHOSEN = "seconds says how long, the target where."
+CHOSEN = "The key seconds sets the length, the target the place."
 ANSWERS = "Add: a = first answer, right a = a formula that is true if it is right."
 
 
@@ -170,7 +170,7 @@ ANSWERS = "Add: a = first answer, right a = a formula that is true if it is righ
          "Add why = what to say where it can't be shown."),
         ("figures = iops, latency", "figures =", "[see: both]: 'figures' is missing.",
          "For example: figures = iops, latency, p99"),
-        ("right b = gain <= 1\n", "", "[ask: more]: nothing says when answer b is right.",
+        ("right b = gain <= 1\n", "", "[ask: more]: answer b has no condition.",
          "Add: right b = a formula, or false"),
         ("b = no\nright b = gain <= 1\n", "",
          "[ask: more]: a question needs the answers a, b ... in order.", ANSWERS),
