@@ -769,7 +769,7 @@ class Dashboard(CanvasScreen):
 
     def _iops_note(self) -> list[Piece]:
         if not self.controller.target.on:
-            return [("no block device to compare with  ", DIM)]
+            return [("no block device", DIM)]
         return []
 
     def _latency_note(self) -> list[Piece]:

@@ -338,7 +338,7 @@ class Chart:
                     shown += [(curve.sample, curve.style), (f" {curve.label} ", DIM)]
                 shown.append((f"{value:>6}", BOLD))
         if note:
-            shown = [*note, *shown]
+            shown = [*note, *([("  ", None), *shown] if shown else ())]
         title = self.spec.title[:1].upper() + self.spec.title[1:]
         return frame.top(
             self._box.width, self._charset, self.number, frame.words_of(title), shown, self.focused
