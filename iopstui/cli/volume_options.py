@@ -80,8 +80,9 @@ def add_volume(command: argparse.ArgumentParser) -> None:
                               "are shown, and findings name them")  # fmt: skip
 
 
-def bought(text: str) -> Promised:
-    """The figures of a volume in one word: "aws/gp3,size=500g,iops=6000". UsageError."""
+def bought(text: str, option: str = "--volume") -> Promised:
+    """The figures of a volume in one word, as ``option`` has it: "aws/gp3,size=500g,iops=6000".
+    UsageError."""
     from iopstui.catalog.library import read_catalog
 
     name, *words = text.split(",")
@@ -91,22 +92,22 @@ def bought(text: str) -> Promised:
         "cached": bool,
     }  # fmt: skip
     values: dict[str, object] = dict.fromkeys(readers) | {"cached": False}
-    for option, value in given.items():
-        if option not in readers or (option == "cached" and value):
-            raise UsageError(f"--volume {printable(text)!r}: {printable(option)!r} is not one of "
-                             f"its options.", "For example: --volume aws/gp3,size=500g,iops=6000 "
+    for key, value in given.items():
+        if key not in readers or (key == "cached" and value):
+            raise UsageError(f"{option} {printable(text)!r}: {printable(key)!r} is not one of "
+                             f"its options.", f"For example: {option} aws/gp3,size=500g,iops=6000 "
                              "(also throughput=, instance=, cached)")  # fmt: skip
         try:
-            values[option] = True if option == "cached" else readers[option](value)
+            values[key] = True if key == "cached" else readers[key](value)
         except ArgumentTypeError as error:
-            raise UsageError(f"--volume {printable(text)!r}: {error}.") from error
+            raise UsageError(f"{option} {printable(text)!r}: {error}.") from error
     if not name:
-        raise UsageError("--volume names no class.", "To list them: iopstui volumes")
+        raise UsageError(f"{option} names no class.", "To list them: iopstui volumes")
     catalog = read_catalog()
     volume = catalog.volume(name)
     if volume.needs_size and values["size"] is None:
         raise UsageError(f"The figures of {volume.id} depend on the size of the volume.",
-                         f"Name it: --volume {volume.id},size=500g")  # fmt: skip
+                         f"Name it: {option} {volume.id},size=500g")  # fmt: skip
     return promised_by(argparse.Namespace(**values), catalog, volume)
 
 
