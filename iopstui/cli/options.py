@@ -13,6 +13,7 @@ from iopstui.errors import UsageError
 if TYPE_CHECKING:
     from iopstui.model.experiment.options import ExperimentOptions, RunOptions
     from iopstui.model.experiment.plan import Plan
+    from iopstui.model.volumes.promised import Promised
 
 MOST_ROUNDS = 25
 
@@ -235,7 +236,16 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         metrics_port=getattr(arguments, "openmetrics_listen", None),
         junit=getattr(arguments, "junit", None),
         summary=getattr(arguments, "summary", None),
+        volume=_bought(arguments),
     )
+
+
+def _bought(arguments: argparse.Namespace) -> Promised | None:
+    if getattr(arguments, "volume", None) is None:
+        return None
+    from iopstui.cli.volume_options import bought
+
+    return bought(arguments.volume)
 
 
 def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> RunOptions:

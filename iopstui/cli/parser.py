@@ -47,6 +47,17 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         )
 
 
+def _missing(reason: str) -> str:
+    """In plain words what argparse calls required."""
+    one_of = reason.removeprefix("one of the arguments ").removesuffix(" is required")
+    if one_of.startswith("-") and one_of != reason:
+        return f"{' or '.join(one_of.split())} is missing"
+    all_of = reason.removeprefix("the following arguments are required: ")
+    if all_of == reason:
+        return reason
+    return f"{all_of} {'are' if ', ' in all_of else 'is'} missing"
+
+
 def _aligned(line: str) -> bool:
     return line.startswith(" ") or "   " in line
 
@@ -78,7 +89,7 @@ class Parser(argparse.ArgumentParser):
         reason = message.removeprefix("argument ")
         if reason.endswith(": expected one argument"):
             self._no_value(reason.partition(":")[0].split("/"))
-        self._leave(reason, _example(message))
+        self._leave(_missing(reason), _example(message))
 
     def _no_value(self, names: Sequence[str]) -> NoReturn:
         """Behind the option of these names there is nothing, or what looks like an option."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 from argparse import ArgumentTypeError
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from iopstui.errors import UsageError
+from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.catalog.library import Catalog
@@ -66,6 +70,45 @@ def add_bought(command: argparse.ArgumentParser) -> None:
     command.add_argument("--cached", action="store_true",
                          help="the volume uses the host's cache: the instance's cached limits "
                               "count")  # fmt: skip
+
+
+def add_volume(command: argparse.ArgumentParser) -> None:
+    """Add the bought volume whose limits are compared. ``bought`` reads it."""
+    command.add_argument("--volume", metavar="NAME[,OPTION=VALUE]",
+                         help="the volume that was bought, e.g. aws/gp2,size=500g (options: size, "
+                              "iops, throughput, instance, cached): its limits and burst credits "
+                              "are shown, and findings name them")  # fmt: skip
+
+
+def bought(text: str, option: str = "--volume") -> Promised:
+    """The figures of a volume in one word, as ``option`` has it: "aws/gp3,size=500g,iops=6000".
+    UsageError."""
+    from iopstui.catalog.library import read_catalog
+
+    name, *words = text.split(",")
+    given = dict(word.partition("=")[::2] for word in words)
+    readers: dict[str, Callable[[str], object]] = {
+        "size": gibibytes, "iops": iops, "throughput": bytes_per_second, "instance": str,
+        "cached": bool,
+    }  # fmt: skip
+    values: dict[str, object] = dict.fromkeys(readers) | {"cached": False}
+    for key, value in given.items():
+        if key not in readers or (key == "cached" and value):
+            raise UsageError(f"{option} {printable(text)!r}: {printable(key)!r} is not one of "
+                             f"its options.", f"For example: {option} aws/gp3,size=500g,iops=6000 "
+                             "(also throughput=, instance=, cached)")  # fmt: skip
+        try:
+            values[key] = True if key == "cached" else readers[key](value)
+        except ArgumentTypeError as error:
+            raise UsageError(f"{option} {printable(text)!r}: {error}.") from error
+    if not name:
+        raise UsageError(f"{option} names no class.", "To list them: iopstui volumes")
+    catalog = read_catalog()
+    volume = catalog.volume(name)
+    if volume.needs_size and values["size"] is None:
+        raise UsageError(f"The figures of {volume.id} depend on the size of the volume.",
+                         f"Name it: {option} {volume.id},size=500g")  # fmt: skip
+    return promised_by(argparse.Namespace(**values), catalog, volume)
 
 
 def promised_by(

@@ -160,8 +160,8 @@ def inspect(
     if not _reached_end(parsed.stdout):
         why = error_line((parsed.stdout + "\n" + parsed.stderr).split("\n"))
         # first the reason: a job file's path can be longer than the screen has room for
-        says = f"fio says: {why}. So it" if why else "fio does not say why. It"
-        raise UsageError(f"{says} does not accept {label}.")
+        reason = f": {why}" if why else ", but gives no reason"
+        raise UsageError(f"fio rejects the job{reason} ({label}).")
     found = opened_files(parsed.stdout)
     if not found:
         raise UsageError(f"{label} has no job section: nothing to run.",

@@ -36,7 +36,7 @@ def jobs_table(jobs: Sequence[ShippedJob], width: int) -> str:
     names = [printable(job.name) for job in jobs]
     first = max((len(name) for name in names), default=4)
     indent = " " * (first + 10)
-    lines = [f"{'JOB':<{first}}  {'WRITES':<6}  WHAT"]
+    lines = [f"{'JOB':<{first}}  {'WRITES':<6}  DESCRIPTION"]
     above = ""
     for name, job in zip(names, jobs, strict=True):
         if heading(job.source) != above:

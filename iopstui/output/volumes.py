@@ -41,7 +41,7 @@ def figure_text(kind: str, value: float | None) -> str:
 def volumes_table(catalog: Catalog, width: int) -> str:
     """Every class with its formulas, under its provider."""
     first = max((len(one.id) for one in catalog.classes.values()), default=5)
-    lines = [f"{'VOLUME':<{first}}  WHAT"]
+    lines = [f"{'VOLUME':<{first}}  DESCRIPTION"]
     above = ""
     for one in catalog.classes.values():
         if one.provider != above:

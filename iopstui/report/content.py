@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from iopstui import format as units
 from iopstui.report import experiment
@@ -27,6 +28,9 @@ from iopstui.report.story import Story
 from iopstui.report.wording import comparing, repeating
 from iopstui.report.wording import recording as words
 from iopstui.session.run_rows import MARK_COLUMNS, RUN_COLUMNS
+
+if TYPE_CHECKING:
+    from iopstui.model.volumes.promised import Promised
 
 MOST_SECONDS = 120
 MOST_OPEN = 3
@@ -57,6 +61,8 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     head, waits = words.wait_table(story)
     if waits:
         yield from (Heading(2, words.WAITS), Text(words.WAITS_MEAN), Table(head, waits))
+    if story.promised is not None:
+        yield from _promised(story, story.promised)
     yield from titled("Findings", words.findings(story))
     yield from titled("Outcomes", (line for run in story.runs for line in words.verdicts(run)))
     drawn = charts(story, scales) if scales is not None else ()
@@ -72,6 +78,17 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     yield from _folded(story, [block for run in story.runs for block in _repeat(story, run)])
     if scales is not None:
         yield _seconds(story)
+
+
+def _promised(story: Story, found: Promised) -> Iterator[Block]:
+    from iopstui.report.wording import promised
+
+    rows = [*promised.rows(story, found)]
+    yield Heading(2, promised.title(found))
+    if rows:
+        yield from (Table(promised.HEAD, rows, left=4), Text(promised.NOTE, "dim"))
+    else:
+        yield Text("No run did any I/O.")
 
 
 def _folded(story: Story, blocks: Sequence[Block]) -> Sequence[Block]:

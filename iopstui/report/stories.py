@@ -16,6 +16,8 @@ def stories(found: Sequence[Source], options: ReportOptions = PLAIN) -> list[Sto
         gather(one.path, options.redact) if one.recorded else gather_foreign(one, options.redact)
         for one in found
     ]
+    for story in told:
+        story.promised = options.against
     for story in told if len(told) > 1 else ():
         run = story.longest
         story.zero = run.begin or 0.0 if run is not None and not story.experiments else 0.0

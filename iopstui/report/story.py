@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.errors import UsageError
@@ -28,6 +29,9 @@ from iopstui.report.series import Series, append, empty, extend
 from iopstui.session.run_rows import add_mark_event, add_run_event
 from iopstui.text import printable
 
+if TYPE_CHECKING:
+    from iopstui.model.volumes.promised import Promised
+
 MOST_SAID = 200
 
 
@@ -47,7 +51,8 @@ class Story:
 
     ``foreign`` says of what it was made, if not of a recording, and ``lacks`` what that does not
     hold, ``disks`` fio's words of each disk; ``logged``: logs of fio gave its series. ``zero`` is
-    the second that charts beside others begin to count from."""
+    the second that charts beside others begin to count from, ``promised`` the bought volume whose
+    limits stand beside what was measured."""
 
     path: Path
     header: form.Header
@@ -75,6 +80,7 @@ class Story:
     disks: list[tuple[str, str]] = field(default_factory=list)
     logged: bool = False
     zero: float = 0.0
+    promised: Promised | None = None
 
     @property
     def longest(self) -> Run | None:

@@ -101,7 +101,12 @@ class LiveSession:
         )
         self._current = CurrentRun()
         self._sampling = Sampling(
-            context, self._current, self.interval_s, sampling.idle_frames, sampling.soon
+            context,
+            self._current,
+            self.interval_s,
+            sampling.idle_frames,
+            sampling.soon,
+            sampling.volume,
         )
         self._knobs = TunableChanges(context, self._sampling, knobs)
         self._runs = LazyRuns(

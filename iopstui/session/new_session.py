@@ -34,7 +34,9 @@ def new_session(
     """A new session, not started. ``tell_writes``: each run says first how much it may write.
     ``deadline_s``: as of ``RunPolicy``.
     UsageError for an invalid --record or --cpu; then no file is left."""
-    sampling = SamplingOptions(options.interval_s, idle_frames, soon, keep_s, options.probe)
+    sampling = SamplingOptions(
+        options.interval_s, idle_frames, soon, keep_s, options.probe, options.volume
+    )
     policy = RunPolicy(
         size=options.size,
         destroy_data=options.destroy_data,

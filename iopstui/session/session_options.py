@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from iopstui.session.fio.write_budget import WriteBudget
+
+if TYPE_CHECKING:
+    from iopstui.model.volumes.promised import Promised
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +17,7 @@ class SamplingOptions:
     """``idle_frames`` False: frames only while a job runs (headless). ``soon``: the first frame
     covers a shorter interval, for somebody who waits at a screen. ``keep_s``: so many of the last
     seconds are kept, for a recording that is made later. ``probe``: parts of the kernel probe to
-    count.
+    count. ``volume`` is what was bought, if the user says so: findings name its limits.
     """
 
     interval_s: float = 1.0
@@ -21,6 +25,7 @@ class SamplingOptions:
     soon: bool = True
     keep_s: float = 0.0
     probe: Sequence[str] = ()
+    volume: Promised | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from textual.await_complete import AwaitComplete
 
     from iopstui.ui.dashboard.screen import Dashboard
+    from iopstui.ui.state.volume import VolumeState
 
 # Live screens stand still; Textual reads this when it is imported elsewhere too.
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
@@ -108,7 +109,7 @@ class IopstuiApp(KeysInOrder):
         super().__init__(driver_class=PatientDriver, ansi_color=no_color)
         use_terminfo(self)
         prepare(self, look.theme)
-        self._first = first
+        self._first, self._bought = first, backend.volume
         self._sessions: list[tuple[Target, LiveState]] = []
         self._replayed = replay
         self._leaving = self.interrupted = False
@@ -210,9 +211,16 @@ class IopstuiApp(KeysInOrder):
         self.set_timer(0.2, _settle)
         self.targets.begin(self._first.targets, self._first.opens_picker)
 
+    def _volume(self) -> VolumeState | None:
+        if self._bought is None:
+            return None
+        from iopstui.ui.state.volume import VolumeState
+
+        return VolumeState(self._bought)
+
     def _opened(self, session: Controller) -> None:
         """Shows the dashboard of a session, which begins."""
-        state = LiveState(session.target.opened)
+        state = LiveState(session.target.opened, volume=self._volume())
         dashboard = self.make_dashboard(session, state)
         dashboard.turns = not self._replayed
         if dashboard.keeps_layout:

@@ -140,7 +140,7 @@ class _Sessions:
         while True:
             backend = Backend(
                 self.controller, _discover, shipped_jobs(), HotplugMonitor, DiskLoads(),
-                self.background, self.lessons, wanted.ask, _recent,
+                self.background, self.lessons, wanted.ask, _recent, options.volume,
             )  # fmt: skip
             code = run_app(backend, first, Appearance(None, theme, refresh_s), self.ran)
             name = wanted.taken()

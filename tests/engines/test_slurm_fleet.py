@@ -107,7 +107,7 @@ def test_the_example_script_succeeds_or_fails_as_expected(
     (["slurm", "--allocate", "-N 2 --constraint nonsense"], "Slurm gives no nodes: "),
     (["slurm", "--allocate", "-N 2 -p nowhere"], "Invalid partition name"),
     (["n[1-2]", "--allocate", "-N 2"], "--allocate is for Slurm"),
-    (["slurm", "--launcher", "rsh {host}"], "exclude each other"),
+    (["slurm", "--launcher", "rsh {host}"], "cannot be combined"),
     (["n77", "--launcher", "slurm"], "Slurm gives no nodes: "),
 ])  # fmt: skip
 def test_what_slurm_cannot_give_is_refused(

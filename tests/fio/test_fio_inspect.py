@@ -263,11 +263,11 @@ def test_how_fio_reads_a_job(monkeypatch: pytest.MonkeyPatch, writes: bool) -> N
     ("out", "said", "says"),
     [
         (PARSED, "fio: bad option foo=1.\nfio: file:init.c:1, func=x\n",
-         "fio says: bad option foo=1. So it"),
-        (PARSED + "no such engine found\nodd\n", "", "fio says: no such engine found. So it"),
-        (PARSED, "", "fio does not say why. It"),
+         "fio rejects the job: bad option foo=1 ("),
+        (PARSED + "no such engine found\nodd\n", "", "fio rejects the job: no such engine found ("),
+        (PARSED, "", "fio rejects the job, but gives no reason ("),
         (PARSED, "fio: file:init.c:12, error=Invalid argument\n",
-         "fio says: file:init.c:12, error=Invalid argument. So it"),
+         "fio rejects the job: file:init.c:12, error=Invalid argument ("),
     ],
 )  # fmt: skip
 def test_a_job_that_fio_does_not_accept(
@@ -276,7 +276,7 @@ def test_a_job_that_fio_does_not_accept(
     answering(monkeypatch, answer(""), answer(out, said))
     with pytest.raises(UsageError) as caught:
         fio_inspect.inspect(FIO, Path("/jobs/a.fio"), "the job")
-    assert caught.value.message == f"{says} does not accept the job."
+    assert caught.value.message == f"{says}the job)."
 
 
 def test_a_job_without_a_section(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_slurm_s_refusal_is_told(programs: Path) -> None:
 
 @pytest.mark.parametrize("hosts, options, around, says", [
     (SLURM, None, {}, "not inside a Slurm allocation"),
-    (SLURM, "-N 2", AROUND, "inside Slurm's allocation 7 already"),
+    (SLURM, "-N 2", AROUND, "already inside Slurm's allocation 7"),
     ("n[3-6]", None, AROUND, r"n5, n6: not in Slurm's allocation 7 \(n\[1-4\]\)"),
     (SLURM, "-N '2", {}, "No closing quotation"),
 ])  # fmt: skip

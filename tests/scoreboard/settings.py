@@ -90,6 +90,21 @@ def io_max(below: Recipe, limit: str = "", above: bool = False) -> Recipe:
     return make
 
 
+def bfq_weight(below: Recipe, weight: int) -> Recipe:
+    """The session is in a group with this io.bfq.weight; all others have 100."""
+
+    def make(bench: Bench) -> str:
+        path = below(bench)
+        group = group2(bench, "io")
+        if not (group / "io.bfq.weight").exists():
+            raise Absent("this kernel has no bfq")
+        (group / "io.bfq.weight").write_text(str(weight))
+        bench.groups.append(group)
+        return path
+
+    return make
+
+
 def set_limit(limit: str) -> Action:
     """Write a limit for the bench's disk: "riops=400" in io.max, "400" in a file of blkio."""
 

@@ -108,7 +108,7 @@ def test_the_list_and_a_lesson_looked_at(where: Path) -> None:
         (("../own.ini", "--answers", "b,a"), "has 2 answers, the lesson 1 question."),
         (("../own.ini", "--answers", "x"), "'x' is not an answer"),
         (("../bad.ini", "--check"), "[run: one]: a run needs a job"),
-        (("../odd.ini", "--check"), "Bad option <bz=64k>. So it does not accept [run: one]"),
+        (("../odd.ini", "--check"), "Bad option <bz=64k> ([run: one])"),
     ],
 )
 def test_mistakes(arguments: tuple[str, ...], words: str, where: Path) -> None:

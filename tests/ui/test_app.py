@@ -379,7 +379,7 @@ async def test_a_target_without_block_device_says_so() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
         assert shows(app, "No disk figures: tmpfs has no block device.")
-        assert shows(app, "no block device to compare with")
+        assert shows(app, "── no block device")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36), (160, 45), (200, 50)])

@@ -16,6 +16,7 @@ from iopstui.cli.options import (
     with_expectations,
 )
 from iopstui.cli.terminal import require_for_screen, require_terminal
+from iopstui.cli.volume_options import add_volume
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_expect(parser)
     add_exports(parser)
     add_run_options(parser)
+    add_volume(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

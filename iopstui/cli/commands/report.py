@@ -18,6 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip
     parser.add_argument("--format", choices=tuple(FORMATS),
                         help="format (default: by OUT's suffix)")  # fmt: skip
+    parser.add_argument("--against", metavar="NAME[,OPTION=VALUE]",
+                        help="compare with the limits of a bought volume, e.g. "
+                             "aws/gp3,size=500g (not in csv, json and parquet)")  # fmt: skip
     parser.add_argument("--redact", action="store_true",
                         help="remove host name, paths, serial numbers, process and "
                              "device-mapper names")  # fmt: skip
@@ -28,7 +31,12 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.report.files import report
     from iopstui.report.report_options import ReportOptions
 
-    options = ReportOptions(redact=arguments.redact)
+    against = None
+    if arguments.against is not None:
+        from iopstui.cli.volume_options import bought
+
+        against = bought(arguments.against, "--against")
+    options = ReportOptions(arguments.redact, against)
     return report(arguments.file, arguments.output, arguments.format, options)
 
 

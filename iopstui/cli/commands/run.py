@@ -19,6 +19,7 @@ from iopstui.cli.options import (
     with_expectations,
 )
 from iopstui.cli.terminal import require_for_runs
+from iopstui.cli.volume_options import add_volume
 from iopstui.errors import UsageError
 
 
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="prepare everything, then start fio when a line arrives on "
                              "standard input (to start several machines together)")  # fmt: skip
     add_run_options(parser)
+    add_volume(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -42,7 +42,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
                              "--allocate '-N 4' --job JOB")  # fmt: skip
         return _run_on(arguments)
     if arguments.launcher not in ("", SLURM):
-        raise UsageError(f"HOSTS {SLURM} and --launcher {arguments.launcher!r} exclude each other.")
+        raise UsageError(f"HOSTS {SLURM} and --launcher {arguments.launcher!r} cannot be combined.")
     with slurm_hosts(arguments.hosts, arguments.allocate, os.environ, say) as found:
         arguments.hosts, arguments.launcher = found.nodes, found.launcher
         return _run_on(arguments)

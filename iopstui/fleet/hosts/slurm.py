@@ -64,7 +64,7 @@ def slurm_hosts(
 
 def _around(hosts: str, options: str | None, job: str, nodes: str) -> SlurmHosts:
     if options is not None:
-        raise UsageError(f"--allocate: this is inside Slurm's allocation {printable(job)} already.",
+        raise UsageError(f"--allocate: this is already inside Slurm's allocation {printable(job)}.",
                          "Leave out --allocate to use its nodes.")  # fmt: skip
     _need("srun")
     if hosts == SLURM:

@@ -14,6 +14,7 @@ from iopstui.model.block.tunable import TunableRequest
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.plan import Plan
+    from iopstui.model.volumes.promised import Promised
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class RunOptions:
     """The loopback port they are served at; 0: any."""
     junit: str | None = None
     """Where the outcomes of ``expect`` are written as JUnit XML."""
+    volume: Promised | None = None
+    """What was bought (--volume): its limits are drawn, and findings name them."""
     summary: str | None = None
     """The file that a summary in Markdown is appended to."""
 

@@ -78,12 +78,16 @@ def cap(evidence: Evidence) -> Finding | None:
     now = SteadyRun(evidence.shape, e.fio_iops(frames), e.fio_latency(frames) or 0.0,
                  e.fio_bytes(frames), spread)  # fmt: skip
     for then in reversed(evidence.earlier):
-        if then.spread is not None and then.spread <= FLAT and (found := _held(then, now)):
+        if (
+            then.spread is not None
+            and then.spread <= FLAT
+            and (found := _held(then, now, evidence))
+        ):
             return replace(found, since=e.began(frames[0]))
     return None
 
 
-def _held(then: SteadyRun, now: SteadyRun) -> Finding | None:
+def _held(then: SteadyRun, now: SteadyRun, evidence: Evidence) -> Finding | None:
     deeper = now.shape.depth / then.shape.depth
     one_size = then.shape.block_size == now.shape.block_size
     figure = f"{units.number(now.iops)} IOPS"
@@ -106,13 +110,30 @@ def _held(then: SteadyRun, now: SteadyRun) -> Finding | None:
             return None
     else:
         return None
+    own = _limit_words(evidence, now)
     return Finding(
         "cap",
-        f"{what}: {words}, latency {units.latency(then.lat_ns)} → "
+        f"{what}: {words}{own}, latency {units.latency(then.lat_ns)} → "
         f"{units.latency(now.lat_ns)}, with idle CPUs: a limit is reached, the disk's own or a "
         "configured one",
         advice, test=test,
     )  # fmt: skip
+
+
+def _limit_words(evidence: Evidence, now: SteadyRun) -> str:
+    """Names the bought volume's limit that the figure stands at; "" if it stands at none."""
+    found, size = evidence.volume, now.shape.block_size
+    if found is None or not size:
+        return ""
+    from iopstui.model.volumes.gauge import fitting_limit
+
+    direction = "write" if now.shape.writes else "read"
+    limit = fitting_limit(found, direction, size, now.iops)
+    burst = limit is None and fitting_limit(found, direction, size, now.iops, burst=True)
+    if not limit and not burst:
+        return ""
+    name = f"{limit.name}" if limit else f"{burst.name} in a burst" if burst else ""
+    return f", which is what {found.volume.id} allows ({name})"
 
 
 def _other_size(now: SteadyRun) -> tuple[tuple[str, str], ...]:
@@ -142,15 +163,39 @@ def burst(evidence: Evidence) -> Finding | None:
         return None
     if limit_reached(after[-EACH_SIDE:], evidence) is not None:
         return None
+    credits = _credit_words(evidence, late)
     return Finding(
         "burst",
         f"at an unchanged load IOPS fell from {units.number(was)} to {units.number(now)} at "
-        f"{units.clock(after[0].t)} and have stayed there for {len(after)} s: a burst credit may "
-        "be used up, or a cache full",
-        "leave the disk idle as long as it ran, then repeat: fast at first means a credit or a "
-        "cache",
+        f"{units.clock(after[0].t)} and have stayed there for {len(after)} s: "
+        + (credits[0] if credits else "a burst credit may be used up, or a cache full"),
+        credits[1]
+        if credits
+        else "leave the disk idle as long as it ran, then repeat: fast at "
+        "first means a credit or a cache",
         since=e.began(before[0]),
     )
+
+
+def _credit_words(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] | None:
+    """What happened and what to do, if the rate fell to the baseline of a bucket of the bought
+    volume; ``None`` if not."""
+    found = evidence.volume
+    disks = [disk for f in late if (disk := f.together([d.name for d in evidence.devices]))]
+    if found is None or not disks:
+        return None
+    from iopstui.model.volumes.gauge import gauges
+
+    for one in gauges(found):
+        bucket, rates = one.bucket, [rate for d in disks if (rate := one.used(d)) is not None]
+        if bucket is None or not rates or not e.same(fmean(rates), bucket.refill):
+            continue
+        back = units.duration(bucket.refills_s() or 0.0)
+        return (
+            f"the {one.noun} of {found.volume.id} are used up, and its baseline is left",
+            f"leave it idle for {back} to fill them again, or buy a higher baseline",
+        )
+    return None
 
 
 def _step(frames: Sequence[Frame]) -> int | None:

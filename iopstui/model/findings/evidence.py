@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
+from typing import TYPE_CHECKING
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
@@ -27,6 +28,9 @@ from iopstui.model.metrics.frame import (
     WRONG_LATENCY,
     Frame,
 )
+
+if TYPE_CHECKING:
+    from iopstui.model.volumes.promised import Promised
 
 ENOUGH = 3
 LONG_ENOUGH = 10
@@ -95,6 +99,7 @@ class Evidence:
     be used. ``devices`` are those that the job works on, ``tree`` these and all below them,
     ``links`` what lies directly below each; ``unseen`` says what else the job works on, if that is
     on no block device. ``now`` are the conditions read last, ``then`` those at the run's beginning.
+    ``volume`` is what was bought, if the user says so.
     """
 
     frames: Sequence[Frame]
@@ -108,6 +113,7 @@ class Evidence:
     then: Conditions = NOT_READ
     tree: Sequence[BlockDevice] = ()
     links: Sequence[DeviceLinks] = ()
+    volume: Promised | None = None
 
     @cached_property
     def measured(self) -> list[Frame]:

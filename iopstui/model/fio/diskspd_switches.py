@@ -247,7 +247,7 @@ def _r(read: DiskspdCommand, switch: str, value: str) -> None:
         read.random = _number(switch, value[1:], 1, 100)
         return
     if read.stride is not None:
-        raise wrong(switch, "sequential (-s) and random I/O (-r) exclude each other.")
+        raise wrong(switch, "sequential (-s) and random I/O (-r) cannot be combined.")
     if read.align is not None:
         raise wrong(switch, "random I/O (-r) can be asked for once.")
     read.align = _size(read, switch, value) if value else read.block
@@ -274,7 +274,7 @@ def _distribution(
 
 def _s(read: DiskspdCommand, switch: str, value: str) -> None:
     if read.random == 100:
-        raise wrong(switch, "sequential (-s) and random I/O (-r) exclude each other.")
+        raise wrong(switch, "sequential (-s) and random I/O (-r) cannot be combined.")
     if read.random:
         raise wrong(switch, "-r says how random I/O is aligned, not -s.")
     if read.stride is not None:
@@ -399,22 +399,22 @@ def check(read: DiskspdCommand) -> None:
     """UsageError for switches that DISKSPD refuses together."""
     many = (read.total or 1) > 1 or read.threads > 1
     for clash, why in (
-        (read.unbound and read.cpus, "-n and -a exclude each other."),
-        (read.total and read.threads > 1, "-F and -t exclude each other."),
-        (read.rate and read.routines, "-g and -x exclude each other."),
+        (read.unbound and read.cpus, "-n and -a cannot be combined."),
+        (read.total and read.threads > 1, "-F and -t cannot be combined."),
+        (read.rate and read.routines, "-g and -x cannot be combined."),
         ((read.burst is None) != (read.pause is None), "-i and -j need each other."),
-        (read.total and read.depth_all and read.rate, "-g and -O exclude each other."),
-        (read.total and read.depth_all and read.pause, "-j and -O exclude each other."),
-        (read.total and read.depth_all and read.parallel, "-p and -O exclude each other."),
-        (read.random and read.separation, "-T and -r exclude each other."),
-        (read.random and read.interlocked, "-si and -r exclude each other."),
-        (read.random and read.parallel, "-p and -r exclude each other."),
+        (read.total and read.depth_all and read.rate, "-g and -O cannot be combined."),
+        (read.total and read.depth_all and read.pause, "-j and -O cannot be combined."),
+        (read.total and read.depth_all and read.parallel, "-p and -O cannot be combined."),
+        (read.random and read.separation, "-T and -r cannot be combined."),
+        (read.random and read.interlocked, "-si and -r cannot be combined."),
+        (read.random and read.parallel, "-p and -r cannot be combined."),
         (read.distribution and not read.random, "-rd needs -r or -rs: it is of random I/O."),
-        (read.interlocked and read.separation, "-si and -T exclude each other."),
-        (read.interlocked and read.parallel, "-si and -p exclude each other."),
+        (read.interlocked and read.separation, "-si and -T cannot be combined."),
+        (read.interlocked and read.parallel, "-si and -p cannot be combined."),
         (read.separation and not many, "-T needs several threads."),
-        (read.mapped and read.routines, "-Sm and -x exclude each other."),
-        (read.mapped and read.cache == "u", "-Sm and -Su or -Sh exclude each other."),
+        (read.mapped and read.routines, "-Sm and -x cannot be combined."),
+        (read.mapped and read.cache == "u", "-Sm and -Su or -Sh cannot be combined."),
         (read.flush and not read.mapped, "-N needs -Sm."),
         (read.buffer and read.buffer < read.block, "-Z: its buffer is smaller than a block."),
         (read.end is not None and read.end <= (read.base or 0), "-f must be beyond -B."),

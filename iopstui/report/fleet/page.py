@@ -31,6 +31,9 @@ def fleet_report(paths: Sequence[Path], kind: str, options: ReportOptions) -> st
         out = io.BytesIO()
         put_fleet(paths, kind, options, out)
         return out.getvalue().decode()
+    if options.against is not None:
+        raise UsageError("--against compares runs of one machine, and this is a fleet's recording.",
+                         "Leave out --against.")  # fmt: skip
     return _RENDER[kind](gather_fleet(_one(paths), options.redact))
 
 

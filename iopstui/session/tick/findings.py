@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
+from typing import TYPE_CHECKING
 
 from iopstui.linux.process.affinity import allowed
 from iopstui.model.block.device import BlockDevice
@@ -33,6 +34,9 @@ from iopstui.model.findings.rules import fired, told
 from iopstui.model.findings.tunable_effect import MANY, TunableChange, around, tunable_effect
 from iopstui.model.metrics.frame import FINAL, Frame
 
+if TYPE_CHECKING:
+    from iopstui.model.volumes.promised import Promised
+
 KEEP = 30
 REPEAT_S = 30.0
 # what a run leaves behind (its write-back, its file's removal) is not background I/O
@@ -47,12 +51,18 @@ class FindingTracker:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
     ``REPEAT_S`` seconds while it goes on (``over`` has those that ceased); and what moved, some
     seconds after a tunable was changed. Between runs the kernel's side alone is looked at.
-    ``unseen`` says what the jobs work on besides devices, ``links`` what lies below each device.
+    ``unseen`` says what the jobs work on besides devices, ``links`` what lies below each device,
+    ``volume`` what was bought.
     ``asks_for_processes``: it is worth reading which processes do I/O (Conditions.processes).
     """
 
-    def __init__(self, unseen: Sequence[str] = (), links: Sequence[DeviceLinks] = ()) -> None:
-        self._unseen, self._links = tuple(unseen), tuple(links)
+    def __init__(
+        self,
+        unseen: Sequence[str] = (),
+        links: Sequence[DeviceLinks] = (),
+        volume: Promised | None = None,
+    ) -> None:
+        self._unseen, self._links, self._volume = tuple(unseen), tuple(links), volume
         self.asks_for_processes = False
         self._frames: deque[Frame] = deque(maxlen=KEEP)
         self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
@@ -196,7 +206,7 @@ class FindingTracker:
         seen = set(looked_at[-1].cpus) if looked_at else set()
         return Evidence(looked_at, devices=tuple(devices), online=tuple(sorted(seen & allowed())),
                         now=self._now, then=self._then, tree=self._tree,
-                        links=self._links)  # fmt: skip
+                        links=self._links, volume=self._volume)  # fmt: skip
 
     def _in_a_run(self, devices: Sequence[BlockDevice]) -> Evidence:
         return replace(

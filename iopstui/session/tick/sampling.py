@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.events import LAYOUT
@@ -20,6 +21,9 @@ from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tick.own_cost import GuardTime, OwnCost
 from iopstui.session.tick.pinning import Pinning
 from iopstui.session.tick.probe import SessionProbe
+
+if TYPE_CHECKING:
+    from iopstui.model.volumes.promised import Promised
 
 LATE_AFTER = 1.5
 FIRST_S = 0.2
@@ -54,10 +58,11 @@ class Sampling:
         interval_s: float,
         idle_frames: bool,
         soon: bool = True,
+        volume: Promised | None = None,
     ) -> None:
         self.deadline_ns = 0
         unseen = [place.no_device for place in context.target.unseen]
-        self.findings = FindingTracker(unseen, context.target.links)
+        self.findings = FindingTracker(unseen, context.target.links, volume)
         self._context = context
         self._current = current
         self.interval_s = interval_s

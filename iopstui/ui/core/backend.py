@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments
     from iopstui.lesson.offers import Lessons
     from iopstui.model.lesson.pages import Lesson
+    from iopstui.model.volumes.promised import Promised
     from iopstui.recording.recent import RecentRecording
 
 MakeBackground = Callable[[Controller], "BackgroundExperiments"]
@@ -30,7 +31,7 @@ class Backend:
     ``make_controller`` takes the paths of the chosen devices (none: a scratch file in the current
     directory) and may raise ``IopstuiError``. ``loads`` returns what the disks do, for the home
     screen. ``play`` notes which recording to play next; ``None`` where none can be played.
-    ``recent`` reads those that were made last.
+    ``recent`` reads those that were made last. ``volume`` is what was bought (--volume).
     """
 
     make_controller: MakeController
@@ -42,6 +43,7 @@ class Backend:
     lessons: MakeLessons | None = None
     play: Play | None = None
     recent: Recent | None = None
+    volume: Promised | None = None
 
 
 @dataclass(frozen=True, slots=True)

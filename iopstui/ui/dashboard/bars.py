@@ -49,10 +49,13 @@ def device_line(
     width: int,
     charset: Charset,
     cpus: Sequence[int] = (),
+    volume: str = "",
 ) -> Row:
     """What is measured: the device's facts, as many as there is room for. ``cpus`` are those
-    online."""
+    online; ``volume`` is what was bought, and its credits."""
     line = Line(width, charset).add(" ")
+    if volume:
+        line.add(printable(volume), MARK).add("  ")
     if target.several:
         return _several(line, target, devices, cpus)
     device = devices.get(target.device) if target.device else None

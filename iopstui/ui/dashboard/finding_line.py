@@ -239,7 +239,7 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     head.add(f"  {entry.ceased}" if entry.ceased else "")
     finding = _now(entry)
     seconds = seconds_words(finding)
-    head.add(f"  of {seconds}" if seconds else "", DIM)
+    head.add(f"  seconds {seconds}" if seconds else "", DIM)
     body = wrap(width, charset, printable(finding.text), None)
     if _next(finding):
         body += _flowed(_next(finding), width, charset)

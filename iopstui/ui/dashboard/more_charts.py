@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iopstui import format as f
 from iopstui.model.metrics.history import History
 from iopstui.model.rates import DiskRates
@@ -47,17 +49,18 @@ class MoreCharts:
         disk: DiskRates | None,
         cursor: float | None,
         pointed: float | None = None,
+        limits: Sequence[float] = (),
     ) -> None:
         """``disk`` is that of the second whose figures stand in the titles, unless the mouse points
-        at another."""
+        at another. ``limits`` are those of a bought volume, in MiB/s."""
         newest, note = ([""], ["", ""]), list[Piece]()
         if disk is not None:
             newest = ([f.number(disk.aqu_sz)], [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)])
-        for chart, values in zip(self.charts, newest, strict=True):
+        for chart, values, lines in zip(self.charts, newest, ((), limits), strict=True):
             if pointed is not None:
                 values = chart.values_at(history, window, pointed)
                 note = [(f"at {f.clock(pointed)}", BOLD), ("  ", None)]
-            chart.paint(history, window, values, note, cursor)
+            chart.paint(history, window, values, note, cursor, limits=lines)
 
 
 def _halves(box: Box) -> tuple[Box, Box]:

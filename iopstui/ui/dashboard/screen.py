@@ -163,7 +163,7 @@ class Dashboard(CanvasScreen):
         self._strip = strip
         # the same each second until a setting is changed
         self._what: Row = ()
-        self._what_of: tuple[int, Target, list[int], list[BlockDevice | None]] | None = None
+        self._what_of: tuple[int, Target, list[int], list[BlockDevice | None], str] | None = None
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
         self.span: tuple[float, float] | None = None
@@ -492,10 +492,11 @@ class Dashboard(CanvasScreen):
         target, devices = self.controller.target, self.controller.devices
         cpus = self._cpu_numbers()
         known = [devices.get(name or "") for name in (target.device, *target.on)]
-        of = (width, target, cpus, known)
+        volume = self.shown.volume.words if self.shown.volume is not None else ""
+        of = (width, target, cpus, known, volume)
         if of != self._what_of:
             self._what_of = of
-            self._what = bars.device_line(target, devices, width, self.charset, cpus)
+            self._what = bars.device_line(target, devices, width, self.charset, cpus, volume)
         return self._what
 
     def _frozen_frame(self) -> Frame | None:
@@ -555,10 +556,12 @@ class Dashboard(CanvasScreen):
         fio, frame = self.shown.fio_now, self.shown.frame
         disk = frame.together(self.shown.devices) if frame else None
         rates, latency = self.charts[0], self._latencies[self._latency_of]
+        bought = self.shown.volume
         newest = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
         rates.paint(
             self.shown.history, self.window, self._values(rates, newest),
             self._pointed_note(self._iops_note()), cursor, self._means(),
+            bought.iops if bought is not None else (),
         )  # fmt: skip
         note = self._latency_note()
         latency.paint(
@@ -568,7 +571,10 @@ class Dashboard(CanvasScreen):
         if pointed is not None and self.heat_shown:
             note = self._pointed_note([]) + self._values_note(latency)
         self.heats.paint(self.shown, self.window, note, self.percentiles_shown, cursor)
-        self.more.paint(self.shown.history, self.window, disk, cursor, pointed)
+        self.more.paint(
+            self.shown.history, self.window, disk, cursor, pointed,
+            bought.mib if bought is not None else (),
+        )  # fmt: skip
 
     # -- the values under the mouse
 
@@ -763,7 +769,7 @@ class Dashboard(CanvasScreen):
 
     def _iops_note(self) -> list[Piece]:
         if not self.controller.target.on:
-            return [("no block device to compare with  ", DIM)]
+            return [("no block device", DIM)]
         return []
 
     def _latency_note(self) -> list[Piece]:

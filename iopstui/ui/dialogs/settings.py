@@ -32,7 +32,7 @@ HINTS: tuple[Hint, ...] = (
 RESTORED = "restored at the end"
 FIXED = "none can be changed here"
 UNEQUAL = "the disks had different values, so z cannot restore them; they are restored at the end"
-NONE = "These disks have no request queue, so they have no tunables."
+NONE = "No device with a request queue here, so there are no tunables."
 
 
 class Settings(TypeToFilter, Modal[None]):

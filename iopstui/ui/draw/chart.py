@@ -20,6 +20,8 @@ from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 AXIS_WIDTH = 8
 FLAG_ROWS, FLAGS_FROM = 2, 12
 """Rows for the words of marks, where a chart is at least so high; else one."""
+LIMIT_NEAR = 3.0
+"""A limit that is further above all values than this multiple would flatten them."""
 TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
 
 
@@ -199,10 +201,12 @@ class Chart:
         note: Sequence[Piece],
         cursor: float | None = None,
         means: Sequence[Mean] = (),
+        limits: Sequence[float] = (),
     ) -> None:
         """Shows the history's stretch ``window``; ``values`` are the newest, for the title.
         ``cursor`` is the moment that is looked at, if it is not the newest; ``means`` are drawn as
-        level lines, and said behind the words of the mark that they begin with."""
+        level lines, and said behind the words of the mark that they begin with; ``limits`` are
+        level lines over the whole time, where they are near what is drawn."""
         if not self.shown:
             return
         moved = self._window_start != window.start
@@ -210,6 +214,8 @@ class Chart:
         got = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
         data, since = [one for one, _ in got], min(first for _, first in got)
         known = [value for one in data for value in one if value is not None]
+        near = [one for one in limits if known and one <= LIMIT_NEAR * max(known)]
+        known += near
         make = charts.log_scale if self.spec.log else charts.linear_scale
         # the scale of an empty chart is no reason to keep it
         scale = make(known, self._scale, moved or not self._had_data)
@@ -221,6 +227,7 @@ class Chart:
         column_s = window.dot_s * self._charset.dots
         marks = self._marks_shown(history, window.start, column_s)
         levels = [self._level(mean, window, column_s, scale) for mean in means]
+        levels += [(0, self._columns, scale.row(one, self._rows)) for one in near]
         said = {int((mean.start - window.start) / column_s): mean.words for mean in means}
         self.title.show([self._title(values, note), *self._edged(self._flags(marks, said))])
         at = None if cursor is None else window.column(cursor, column_s)
@@ -331,7 +338,7 @@ class Chart:
                     shown += [(curve.sample, curve.style), (f" {curve.label} ", DIM)]
                 shown.append((f"{value:>6}", BOLD))
         if note:
-            shown = [*note, *shown]
+            shown = [*note, *([("  ", None), *shown] if shown else ())]
         title = self.spec.title[:1].upper() + self.spec.title[1:]
         return frame.top(
             self._box.width, self._charset, self.number, frame.words_of(title), shown, self.focused

@@ -168,7 +168,7 @@ class FleetKeys(Part):
                            when=lambda keys: not keys.on_host),),
         ),
         Action(
-            "turn_order", (Key("O", "O"),), turn_round, title="Hosts: order from the other end",
+            "turn_order", (Key("O", "O"),), turn_round, title="Hosts: reverse the order",
             help="reverse the order of the hosts", place=45,
         ),
         Action(

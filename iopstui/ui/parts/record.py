@@ -139,8 +139,8 @@ class RecordKeys(Part):
         Action(
             "report", (Key("H", "H"),), report, title="HTML report",
             note="of the recording, or of the last 10 minutes",
-            help="write an HTML report: of the recording that is made or replayed, else of the "
-                 "last 10 minutes", place=85,
+            help="write an HTML report of the current recording or replay, or of the last 10 "
+                 "minutes", place=85,
             footer=(Footer("report", {IDLE: 905, RUNNING: 905, REPLAY: 905}),),
             where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
         ),

@@ -275,7 +275,7 @@ class ViewKeys(Part):
         ),
         Action(
             "ends", (Key("home", "home", (0, -1e9)), Key("end", "end", (0, 1e9))), walk,
-            help="to the oldest kept second, to the second of the freeze", place=77,
+            help="to the start of the last five minutes, to the second of the freeze", place=77,
         ),
         Action(
             "zoom",

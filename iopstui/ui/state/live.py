@@ -48,6 +48,7 @@ from iopstui.ui.state.second_history import HistoryEntry, SecondHistory
 
 if TYPE_CHECKING:
     from iopstui.ui.state.experiment import ExperimentState
+    from iopstui.ui.state.volume import VolumeState
 
 FIO_IOPS, DEVICE_IOPS = "fio", "device"
 LATENCIES = ("p50", "p99", "p99.9")
@@ -118,6 +119,8 @@ class LiveState:
     ended: bool = False
     was: dict[str, dict[str, str]] = field(default_factory=dict)
     """What changed tunables had been at first, by name and disk."""
+    volume: VolumeState | None = None
+    """What was bought, and its credits; ``None``: not said."""
     moments: SecondHistory = field(default_factory=SecondHistory)
     """The last minutes, one by one."""
     _noticed: float = -1.0
@@ -356,6 +359,8 @@ class LiveState:
         self._there(frame)
         disk = frame.together(self.devices)
         if disk is not None:
+            if self.volume is not None:
+                self.volume.feed(disk)
             values[DEVICE_IOPS], values[QUEUE] = disk.ios_s, disk.aqu_sz
             for name, bytes_s in ((READ_MIB, disk.r_bytes_s), (WRITE_MIB, disk.w_bytes_s)):
                 values[name] = None if bytes_s is None else bytes_s / MIB

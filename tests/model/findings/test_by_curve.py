@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from evidence_frames import device, disk, fio, fired, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui.catalog.library import read_catalog
 from iopstui.model.findings.by_curve import CLEAR, EACH_SIDE, STEP, _step, burst, cap
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
 from iopstui.model.means import fmean, pstdev
+from iopstui.model.volumes.promised import promised
 
+CATALOG = read_catalog(Path("/nonexistent"))
 SHAPE = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True, block_size=4096)
 LIMIT = IoLimit("/work", "io.max", "riops", 1_000)
 EIGHT = SteadyRun(replace(SHAPE, iodepth=8), 1_000, 8e6, 4_096_000, 0.002)
@@ -74,6 +78,15 @@ def test_what_has_another_reason_is_no_limit(evidence: Evidence) -> None:
     assert cap(evidence) is None
 
 
+def test_a_limit_of_the_bought_volume_is_named() -> None:
+    bought = promised(CATALOG.volume("google/pd-standard"), 1333)
+    told = fired(cap(replace(flat(), volume=bought))).text
+    assert "stays at 1.00k IOPS (3.91 MiB/s), which is what google/pd-standard allows" in told
+    assert "(volume IOPS)" in told
+    other = promised(CATALOG.volume("aws/gp3"), 100)
+    assert "allows" not in fired(cap(replace(flat(), volume=other))).text
+
+
 def test_another_block_size_tells_bandwidth_from_iops() -> None:
     small = SteadyRun(SHAPE, 1_000, 32e6, 4_096_000, 0.002)
     wide = flat(500, earlier=(small,), block_size=8192)
@@ -114,6 +127,16 @@ def test_a_step_down_at_constant_load() -> None:
     found = fired(burst(stepped((8, 3_000), (6, 1_000))))
     assert "fell from 3.00k to 1.00k at 0:09" in found.text and "there for 6 s" in found.text
     assert "may be" in found.text and found.since == 0.0
+
+
+def test_used_up_credits_of_the_bought_volume_are_named() -> None:
+    bought = promised(CATALOG.volume("aws/gp2"), 100)
+    fallen = stepped((8, 3_000), (6, 300))
+    found = fired(burst(replace(fallen, volume=bought)))
+    assert "the I/O credits of aws/gp2 are used up, and its baseline is left" in found.text
+    assert "leave it idle for 5:00:00 hours to fill them again" in found.advice
+    higher = stepped((8, 3_000), (6, 1_000))
+    assert "may be" in fired(burst(replace(higher, volume=bought))).text
 
 
 def test_a_step_stands_out_of_what_the_seconds_vary() -> None:

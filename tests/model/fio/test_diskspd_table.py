@@ -121,7 +121,7 @@ REFUSED = [
     ("-B1M -B2M x", "can be given once"), ("-B0:1G -f1G x", "can be given once"),
     ("-f1G -f2G x", "can be given once"), ("-B1G: x", "a size such as"),
     ("-B1Gx x", "a size such as"), ("-c1G -B2G x", "beyond the file of -c"),
-    ("-r -s x", "exclude each other"), ("-s -r x", "exclude each other"),
+    ("-r -s x", "cannot be combined"), ("-s -r x", "cannot be combined"),
     ("-s4K -rs40 x", "-r says how"), ("-rs40 -s4K x", "-r says how"), ("-s -s x", "once"),
     ("-r -r4K x", "once"), ("-rs40 -rs50 x", "once"), ("-rs0 x", "from 1 to 100"),
     ("-rs x", "from 1 to 100"), ("-r0 x", "a size such as"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import loads
 from devices import delayed, disk, ext4, loop, null, scsi_debug
 from proofs import every, inside, outside, rate, scales, worked
 from scenario import HERE, LAB, Scenario
-from settings import dirty_bytes, queue, scsi_depth
+from settings import bfq_weight, dirty_bytes, queue, scsi_depth
 
 MS = 1_000_000
 FULL = frozenset({"above", "saturated"})
@@ -19,7 +20,7 @@ rw=randwrite
 bs=4k
 iodepth=4
 time_based=1
-runtime=10s
+runtime=14s
 """
 
 SCENARIOS = (
@@ -49,10 +50,15 @@ SCENARIOS = (
              {"layer": ("dm-",)}, runs=({"iodepth": "8"}, {"iodepth": "32"}), proof=scales),
     Scenario("starved-writes", LAB, "mq-deadline that lets writes wait behind many reads",
              queue(null(submit_queues=1, hw_queue_depth=4, completion_nsec=4 * MS),
-                   **{"scheduler": "mq-deadline", "nr_requests": 64, "iosched/writes_starved": 500,
+                   **{"scheduler": "mq-deadline", "nr_requests": 64, "iosched/writes_starved": 40,
                       "iosched/write_expire": 60_000}),
-             {"iodepth": 32}, {"starved": ("writes",)}, FULL | {"tags", "scheduler"}, seconds=10,
-             more=WRITER, proof=every(rate(0.5, "writes"), worked(50))),
+             {"iodepth": 32}, {"starved": ("writes",)}, FULL | {"tags", "scheduler"}, seconds=14,
+             more=WRITER, proof=every(rate(2, "writes"), worked(50))),
+    Scenario("bfq-weight", LAB, "bfq gives another program's group 100 times the job's weight",
+             bfq_weight(queue(null(submit_queues=1, hw_queue_depth=4, completion_nsec=4 * MS),
+                              scheduler="bfq"), 1),
+             {"iodepth": 8}, {"neighbour": ("fio (PID",)}, FULL | {"tags", "scheduler", "disagree"},
+             seconds=12, beside=(loads.fio(iodepth=32),), proof=rate(200, "reads")),
     Scenario("write-back", LAB, "buffered writes beyond vm.dirty_bytes on a slow disk",
              dirty_bytes(ext4(disk("VSLOW4Q")), 8 << 20),
              {"rw": "randwrite", "ioengine": "psync", "direct": 0, "numjobs": 2},

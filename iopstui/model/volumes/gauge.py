@@ -1,0 +1,132 @@
+"""A volume's limits and burst credits beside what its device does, second by second."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from iopstui.format import clock
+from iopstui.model.rates import DiskRates
+from iopstui.model.volumes.bucket import Bucket
+from iopstui.model.volumes.promised import (
+    INSTANCE_BW,
+    INSTANCE_IOPS,
+    VOLUME_BW,
+    VOLUME_IOPS,
+    Limit,
+    Promised,
+)
+from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT, WRITE
+
+ABOVE = 1.1
+"""From this multiple of the baseline on a second uses credits that can be told from noise."""
+NEAR = 0.05
+FALLS_FOR = 3
+"""Seconds at the baseline, with I/Os waiting, after which the credits were used up."""
+WAITS = 1.0
+SAME = 0.05
+
+
+@dataclass
+class VolumeGauge:
+    """Follows the credits of one kind (``kind``: IOPS or THROUGHPUT) of a promised volume.
+
+    How many there were at first cannot be seen, so ``level`` is what is left at most, until the
+    rate falls to the baseline: then it is ``known`` to have been 0.
+    """
+
+    promised: Promised
+    kind: str
+    level: float = 0.0
+    known: bool = False
+    rate: float | None = None
+    _recent: deque[bool] = field(default_factory=lambda: deque(maxlen=FALLS_FOR))
+    _was_above: bool = False
+
+    def __post_init__(self) -> None:
+        bucket = self.bucket
+        self.level = bucket.size if bucket is not None else 0.0
+
+    @property
+    def bucket(self) -> Bucket | None:
+        """The token bucket; ``None`` if the volume has none of this kind."""
+        return self.promised.bucket(self.kind)
+
+    @property
+    def noun(self) -> str:
+        """What the credits are called."""
+        return "I/O credits" if self.kind == IOPS else "throughput credits"
+
+    def feed(self, disk: DiskRates) -> None:
+        """Count one interval of the volume's device."""
+        bucket, used = self.bucket, self.used(disk)
+        self.rate = used
+        if bucket is None or used is None:
+            return
+        self.level = bucket.after(self.level, used, disk.seconds)
+        self._was_above |= used > ABOVE * bucket.refill
+        at_base = abs(used - bucket.refill) <= NEAR * bucket.refill
+        self._recent.append(at_base and (disk.aqu_sz or 0.0) >= WAITS)
+        if self._was_above and len(self._recent) == FALLS_FOR and all(self._recent):
+            self.level, self.known, self._was_above = 0.0, True, False
+
+    def used(self, disk: DiskRates) -> float | None:
+        """Credits that a second of this device takes: I/Os as the provider counts them, or bytes;
+        ``None`` if it is not counted."""
+        total = 0.0
+        size = self.promised.volume.io_size
+        for ios, bytes_s in ((disk.r_s, disk.r_bytes_s), (disk.w_s, disk.w_bytes_s)):
+            if ios is None or bytes_s is None:
+                return None
+            each = size.counted(round(bytes_s / ios)) if size is not None and ios else 1
+            total += bytes_s if self.kind == THROUGHPUT else ios * each
+        return total
+
+    def words(self) -> str:
+        """What is left, in a few words; "" where nothing can be said."""
+        bucket, rate = self.bucket, self.rate
+        if bucket is None or rate is None:
+            return ""
+        lasts = bucket.lasts_s(rate, self.level)
+        if rate > ABOVE * bucket.refill and lasts is not None:
+            return f"burst for {'' if self.known else '≤ '}{clock(lasts)} more"
+        # what is left at most is nothing
+        if self.level < bucket.refill:
+            return "burst credits used up"
+        back = bucket.refills_s(rate, self.level)
+        if not self.known or self.level >= bucket.size or not back:
+            return ""
+        return f"burst credits full in {clock(back)}"
+
+
+def gauges(found: Promised) -> tuple[VolumeGauge, ...]:
+    """One for each kind of credits that the volume has."""
+    return tuple(VolumeGauge(found, kind) for kind in (IOPS, THROUGHPUT) if found.bucket(kind))
+
+
+def rate_limits(found: Promised, kind: str, disk: DiskRates) -> list[float]:
+    """The limits to draw beside a device's IOPS or bytes/s: at the baseline, and in a burst if it
+    is higher. IOPS are those of I/Os as large as the device's."""
+    ios = (disk.r_s or 0.0) + (disk.w_s or 0.0)
+    moved = (disk.r_bytes_s or 0.0) + (disk.w_bytes_s or 0.0)
+    size = max(1, round(moved / ios)) if ios else found.volume.random_size
+    direction = WRITE if (disk.w_bytes_s or 0.0) > (disk.r_bytes_s or 0.0) else READ
+    names = (VOLUME_IOPS, INSTANCE_IOPS) if kind == IOPS else (VOLUME_BW, INSTANCE_BW)
+    drawn = []
+    for burst in (False, True):
+        each = [one.rate for one in found.limits(direction, size, burst) if one.name in names]
+        if each:
+            drawn.append(min(each) * (size if kind == THROUGHPUT else 1))
+    return sorted(set(drawn))
+
+
+def fitting_limit(
+    found: Promised, direction: str, block_size: int, rate: float, burst: bool = False
+) -> Limit | None:
+    """The limit that a flat rate of such I/Os stands at; ``None``: none is so near."""
+    near = [
+        one
+        for one in found.limits(direction, block_size, burst)
+        if abs(rate - one.rate) <= SAME * one.rate
+    ]
+    return min(near, key=lambda one: abs(rate - one.rate), default=None)

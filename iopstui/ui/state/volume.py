@@ -1,0 +1,34 @@
+"""The bought volume on the screen: the limits that charts draw, and what is left of its credits."""
+
+from __future__ import annotations
+
+from iopstui.model.rates import DiskRates
+from iopstui.model.volumes.gauge import gauges, rate_limits
+from iopstui.model.volumes.promised import Promised
+from iopstui.model.volumes.volume import IOPS, THROUGHPUT
+
+MIB = 1 << 20
+
+
+class VolumeState:
+    """``iops`` and ``mib`` are its limits, lowest first, for I/Os as large as the newest."""
+
+    def __init__(self, found: Promised) -> None:
+        self._promised = found
+        self._gauges = gauges(found)
+        self.iops: tuple[float, ...] = ()
+        self.mib: tuple[float, ...] = ()
+
+    def feed(self, disk: DiskRates) -> None:
+        """Take in the newest figures of its device."""
+        self.iops = tuple(rate_limits(self._promised, IOPS, disk))
+        found = rate_limits(self._promised, THROUGHPUT, disk)
+        self.mib = tuple(bytes_s / MIB for bytes_s in found)
+        for one in self._gauges:
+            one.feed(disk)
+
+    @property
+    def words(self) -> str:
+        """The class, and what its credits allow."""
+        said = [words for one in self._gauges if (words := one.words())]
+        return f"{self._promised.volume.name}{': ' if said else ''}{'; '.join(said)}"

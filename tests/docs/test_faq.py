@@ -1,0 +1,44 @@
+"""The messages that the FAQ explains are those of the program."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FAQ = (ROOT / "docs/guide/faq.md").read_text("utf-8")
+MESSAGES = re.findall(r"^\| `([^`]+)`", FAQ.partition("## Messages")[2], re.MULTILINE)
+
+
+@cache
+def _texts() -> str:
+    """All texts of the program, with a newline for each value in them."""
+    found = []
+    for path in (ROOT / "iopstui").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                parts = [part.value if isinstance(part, ast.Constant) else "\n"
+                         for part in node.values]  # fmt: skip
+                found.append("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append(node.value)
+    return "\n".join(found)
+
+
+def _without_a_value(message: str) -> set[str]:
+    """The message, also without its first or last word, which may be a name or a number."""
+    return {message, message.partition(" ")[2], message.rpartition(" ")[0]} - {""}
+
+
+def test_there_are_some() -> None:
+    assert len(MESSAGES) >= 7
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_the_program_says_it(message: str) -> None:
+    words = message.removesuffix(" in the flags")
+    assert any(part in _texts() for part in _without_a_value(words)), message
