@@ -95,6 +95,16 @@ def judge(check: Check, found: Measured, tolerance: float) -> tuple[Verdict, ...
     return base, _burst(check, found, tolerance, base)
 
 
+def judge_drained(
+    check: Check, full: Measured, found: Measured, tolerance: float
+) -> tuple[Verdict, ...]:
+    """The rows of a figure with a burst whose credits were used up in between: the burst by the
+    run that did it (``full``), the baseline by the run after it."""
+    base = _baseline(check, found, tolerance)
+    burst = _burst(check, full, tolerance, _baseline(check, full, tolerance))
+    return base, burst
+
+
 def untested(check: Check, why: str) -> tuple[Verdict, ...]:
     """Rows for figures that were not measured."""
     rows = [Verdict(check, False, check.promised, None, None, None, CANT_TELL, "", why)]
