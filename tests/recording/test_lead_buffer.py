@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import experiment_fakes as lab
 import pytest
 import recordings as made
 from hypothesis import given
@@ -13,6 +12,8 @@ from hypothesis import strategies as st
 
 from iopstui import events
 from iopstui.errors import UsageError
+from iopstui.model.experiment.plan import Plan, expand, parse_axis
+from iopstui.model.experiment.point import Point, little
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
@@ -229,6 +230,24 @@ def test_a_run_that_began_before_and_ended_since_has_its_beginning(tmp_path: Pat
     assert [type(value) for value in later] == [form.RecordedDevices, form.RecordingEnd]
 
 
+def sweep(points: int) -> list[events.Event]:
+    """A sweep of two points, up to its ``points``-th."""
+    plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),))
+    figures = Point(8.0, 80, 10.0, 40960.0, 10.0, 0.0, 1e5, "lat", 1e5, 2e5, 3e5)
+    found: list[events.Event] = [events.ExperimentStarted(0.0, plan)]
+    for n, step in enumerate(expand(plan)):
+        if n < points:
+            settings = tuple((one.name, one.value) for one in step.settings)
+            found += [
+                events.PointStarted(0.0, n, 2, step.label, 20.0),
+                events.PointFinished(
+                    0.0, n, 2, step.label, step.job, settings, step.variant, step.repeat, figures,
+                    little(figures, 1, paced=False),
+                ),
+            ]  # fmt: skip
+    return found
+
+
 def points(one: RecordingBuffer, path: Path) -> list[type]:
     one.save_kept(Recorder(path))
     kinds = (events.ExperimentStarted, events.PointFinished, events.ExperimentFinished)
@@ -242,7 +261,7 @@ def test_a_sweep_is_in_it_with_all_points_until_something_else_is_run(tmp_path: 
     def happen(*what: object) -> None:
         made.tell(one, [*what, *(next(taken) for _ in range(10))])
 
-    happen(*lab.told(lab.SWEEP, 2))
+    happen(*sweep(2))
     assert points(one, tmp_path / "a") == whole[:-1]
     happen(events.ExperimentFinished(20.0, 2, 2, False, ""))
     happen()
