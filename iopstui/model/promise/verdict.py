@@ -170,6 +170,8 @@ def _burst(check: Check, found: Measured, tolerance: float, base: Verdict) -> Ve
         return replace(row, binding=_reached(found.rate, check.burst_limits, tolerance))
     if base.result != PASS:
         return replace(row, result=base.result, binding=base.binding, why=base.why)
+    if found.rate > check.promised * (1 + tolerance) and found.high >= promised * (1 - tolerance):
+        return replace(row, result=CANT_TELL, why="the interval includes what was promised")
     if tightest.rate < promised and found.rate >= tightest.rate * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)

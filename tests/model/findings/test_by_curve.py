@@ -92,7 +92,10 @@ def test_two_volumes_that_are_flat_together_stand_at_the_instance_s_limit() -> N
     small = promised(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4"))
     evidence = flat(12_800, earlier=(replace(EIGHT, iops=12_800, lat_ns=8 / 12_800 * 1e9),))
     told = fired(cap(replace(evidence, volume=small, devices=both))).text
-    assert "which is what azure/Standard_D8ds_v4 allows to all volumes together (instance IOPS)" in told
+    assert (
+        "which is what azure/Standard_D8ds_v4 allows to all volumes together (instance IOPS)"
+        in told
+    )
     two = promised(CATALOG.volume("azure/p4"))
     evidence = flat(240, earlier=(replace(EIGHT, iops=240, lat_ns=8 / 240 * 1e9),))
     told = fired(cap(replace(evidence, volume=two, devices=both))).text

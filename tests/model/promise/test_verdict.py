@@ -110,6 +110,13 @@ def test_a_burst_whose_credits_were_used_up_in_between(
     assert "during a burst" not in rows[0].why
 
 
+def test_a_burst_whose_interval_includes_the_promise_is_not_told_to_be_used_up() -> None:
+    assert (
+        judge(BURST, at(3300, half=0.1), SOFT)[1].why == "the interval includes what was promised"
+    )
+    assert "credits" in judge(BURST, at(3300), SOFT)[1].why
+
+
 def test_a_baseline_is_not_claimed_during_a_burst() -> None:
     assert "during a burst" in judge(BURST, at(3500), SOFT)[0].why
     assert "credits" in judge(BURST, at(2300), SOFT)[1].why
