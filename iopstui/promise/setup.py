@@ -38,6 +38,8 @@ WHOLE = "100%"
 SINGLE_S = 3.0
 """How long single I/Os are measured, for the depth of what follows."""
 OVERHEAD_S = 2.5
+DRAIN_MORE_S = 10.0
+"""Longer than a full bucket lasts, so that it is empty for certain."""
 DEEPENINGS = 2
 """How often a queue that was too shallow is tried deeper."""
 
@@ -55,6 +57,8 @@ class PromiseOptions:
     measure: float = 30.0
     tolerance: float | None = None
     record: str | None = None
+    drain: bool = False
+    """Use up the burst credits first, so that the baseline is measured, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,24 @@ def run_seconds(setup: PromiseSetup) -> float:
     """About how long the whole test takes."""
     each = setup.options.settle + setup.options.measure + 1 + OVERHEAD_S
     singles = len(single_checks(setup)) * (SINGLE_S + 2 + OVERHEAD_S)
-    return len(setup.todo) * each + singles
+    drains = sum(seconds + OVERHEAD_S for seconds in drains_of(setup).values())
+    return len(setup.todo) * each + singles + drains
+
+
+def drains_of(setup: PromiseSetup) -> dict[Check, float]:
+    """The checks before which burst credits are used up (``--drain``), with the seconds that a full
+    bucket lasts: the first check of each bucket."""
+    found: dict[Check, float] = {}
+    kinds: set[str] = set()
+    for one in setup.todo if setup.options.drain else ():
+        bucket = setup.promised.bucket(one.kind) if one.kind != LATENCY else None
+        if bucket is None or one.burst is None or one.kind in kinds:
+            continue
+        lasts = bucket.lasts_s(one.aim * (one.block_size if one.kind == THROUGHPUT else 1))
+        if lasts is not None:
+            kinds.add(one.kind)
+            found[one] = lasts + DRAIN_MORE_S
+    return found
 
 
 def single_checks(setup: PromiseSetup) -> list[Check]:
@@ -167,6 +188,8 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
     yield f"{len(setup.todo)} figures, about {duration(run_seconds(setup))}:"
     for one in setup.todo:
         yield f"  {check_title(one)}: {options.measure:g} s"
+    for one, seconds in drains_of(setup).items():
+        yield f"  first {check_title(one)} until the credits are used up: {duration(seconds)}"
     for one, why in setup.left.items():
         yield f"  {check_title(one)}: not tested; {why}"
     yield from _writes(setup)
@@ -176,6 +199,7 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
         used = credits_used(setup.promised, setup.todo, kind, length)
         if bucket is not None and used:
             back = bucket.refills_s(level=max(0.0, bucket.size - used)) or 0.0
+            used = bucket.size if drains_of(setup) else min(used, bucket.size)
             yield (f"credits: uses up to {used:,.0f} of {bucket.size:,.0f} {unit}; full again "
                    f"after {duration(back)} without I/O")  # fmt: skip
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -211,16 +211,16 @@ class IopstuiApp(KeysInOrder):
         self.set_timer(0.2, _settle)
         self.targets.begin(self._first.targets, self._first.opens_picker)
 
-    def _volume(self) -> VolumeState | None:
+    def _volume(self, opened: Sequence[str]) -> VolumeState | None:
         if self._bought is None:
             return None
         from iopstui.ui.state.volume import VolumeState
 
-        return VolumeState(self._bought)
+        return VolumeState(self._bought, len(opened))
 
     def _opened(self, session: Controller) -> None:
         """Shows the dashboard of a session, which begins."""
-        state = LiveState(session.target.opened, volume=self._volume())
+        state = LiveState(session.target.opened, volume=self._volume(session.target.opened))
         dashboard = self.make_dashboard(session, state)
         dashboard.turns = not self._replayed
         if dashboard.keeps_layout:

@@ -22,6 +22,12 @@ throughput = { unit = "MB/s", base = 0.5, source = "doc" }
 [class.impossible]
 title = "Impossible"
 read_iops = { base = 900000000, source = "doc" }
+[class.bursty]
+title = "Bursty"
+read_iops = { base = 300, source = "doc" }
+[class.bursty.burst]
+iops = { base = 900, source = "doc" }
+credits = { unit = "I/Os", base = 600, source = "doc" }
 [class.sized]
 title = "Sized"
 size = { min = 100, max = 200, source = "doc" }
@@ -67,6 +73,18 @@ def test_a_dry_run_changes_nothing(home: Path) -> None:
     assert found.returncode == 0 and "4 figures, about" in found.stdout
     assert "random reads, 4 KiB: 30 s" in found.stdout
     assert os.listdir(home / "work") == []
+
+
+def test_drain_uses_up_a_full_bucket_before_the_baseline(home: Path) -> None:
+    words = ("--volume", "mine/bursty", "--drain")
+    plan = promise(home, *words, "--dry-run").stdout
+    # 600 credits last a second at 900 IOPS, and ten are added
+    assert "first random reads, 4 KiB until the credits are used up: 11 s" in plan
+    assert "credits: uses up to 600 of 600 I/O credits" in plan
+    found = promise(home, *words, *SHORT, "--json")
+    rows = json.loads(found.stdout)["rows"]
+    assert [(row["burst"], row["result"]) for row in rows] == [(False, "PASS"), (True, "PASS")]
+    assert "to use up the burst credits: 11 s" in found.stderr
 
 
 def test_without_a_class_nothing_is_measured(home: Path) -> None:

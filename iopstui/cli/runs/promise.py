@@ -80,7 +80,7 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
         PromiseOptions(
             targets, (arguments.destroy_data,) if arguments.destroy_data else (),
             arguments.file_size, arguments.write_budget, False, arguments.settle,
-            arguments.measure, arguments.tolerance, arguments.record,
+            arguments.measure, arguments.tolerance, arguments.record, arguments.drain,
         ),
     )  # fmt: skip
 

@@ -127,13 +127,17 @@ def _limit_words(evidence: Evidence, now: SteadyRun) -> str:
         return ""
     from iopstui.model.volumes.gauge import fitting_limit
 
-    direction = "write" if now.shape.writes else "read"
-    limit = fitting_limit(found, direction, size, now.iops)
-    burst = limit is None and fitting_limit(found, direction, size, now.iops, burst=True)
-    if not limit and not burst:
-        return ""
-    name = f"{limit.name}" if limit else f"{burst.name} in a burst" if burst else ""
-    return f", which is what {found.volume.id} allows ({name})"
+    direction, count = "write" if now.shape.writes else "read", max(1, len(evidence.devices))
+    for burst, more in ((False, ""), (True, " in a burst")):
+        limit = fitting_limit(found, direction, size, now.iops, burst, count)
+        if limit is not None and limit.name.startswith("instance") and found.instance is not None:
+            together = " to all volumes together" if count > 1 else ""
+            return f", which is what {found.instance.id} allows{together} ({limit.name}{more})"
+        if limit is not None:
+            each = f"{count} volumes of " if count > 1 else ""
+            return f", which is what {each}{found.volume.id} allow{'' if each else 's'} " + (
+                f"({limit.name}{more})")  # fmt: skip
+    return ""
 
 
 def _other_size(now: SteadyRun) -> tuple[tuple[str, str], ...]:

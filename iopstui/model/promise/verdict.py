@@ -95,6 +95,16 @@ def judge(check: Check, found: Measured, tolerance: float) -> tuple[Verdict, ...
     return base, _burst(check, found, tolerance, base)
 
 
+def judge_drained(
+    check: Check, full: Measured, found: Measured, tolerance: float
+) -> tuple[Verdict, ...]:
+    """The rows of a figure with a burst whose credits were used up in between: the burst by the
+    run that did it (``full``), the baseline by the run after it."""
+    base = _baseline(check, found, tolerance)
+    burst = _burst(check, full, tolerance, _baseline(check, full, tolerance))
+    return base, burst
+
+
 def untested(check: Check, why: str) -> tuple[Verdict, ...]:
     """Rows for figures that were not measured."""
     rows = [Verdict(check, False, check.promised, None, None, None, CANT_TELL, "", why)]
@@ -160,6 +170,8 @@ def _burst(check: Check, found: Measured, tolerance: float, base: Verdict) -> Ve
         return replace(row, binding=_reached(found.rate, check.burst_limits, tolerance))
     if base.result != PASS:
         return replace(row, result=base.result, binding=base.binding, why=base.why)
+    if found.rate > check.promised * (1 + tolerance) and found.high >= promised * (1 - tolerance):
+        return replace(row, result=CANT_TELL, why="the interval includes what was promised")
     if tightest.rate < promised and found.rate >= tightest.rate * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)

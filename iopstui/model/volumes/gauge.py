@@ -104,9 +104,9 @@ def gauges(found: Promised) -> tuple[VolumeGauge, ...]:
     return tuple(VolumeGauge(found, kind) for kind in (IOPS, THROUGHPUT) if found.bucket(kind))
 
 
-def rate_limits(found: Promised, kind: str, disk: DiskRates) -> list[float]:
-    """The limits to draw beside a device's IOPS or bytes/s: at the baseline, and in a burst if it
-    is higher. IOPS are those of I/Os as large as the device's."""
+def rate_limits(found: Promised, kind: str, disk: DiskRates, volumes: int = 1) -> list[float]:
+    """The limits to draw beside the IOPS or bytes/s of so many ``volumes`` together: at the
+    baseline, and in a burst if it is higher. IOPS are those of I/Os as large as the device's."""
     ios = (disk.r_s or 0.0) + (disk.w_s or 0.0)
     moved = (disk.r_bytes_s or 0.0) + (disk.w_bytes_s or 0.0)
     size = max(1, round(moved / ios)) if ios else found.volume.random_size
@@ -114,19 +114,28 @@ def rate_limits(found: Promised, kind: str, disk: DiskRates) -> list[float]:
     names = (VOLUME_IOPS, INSTANCE_IOPS) if kind == IOPS else (VOLUME_BW, INSTANCE_BW)
     drawn = []
     for burst in (False, True):
-        each = [one.rate for one in found.limits(direction, size, burst) if one.name in names]
+        limits = found.limits(direction, size, burst)
+        each = [_together(one, volumes) for one in limits if one.name in names]
         if each:
             drawn.append(min(each) * (size if kind == THROUGHPUT else 1))
     return sorted(set(drawn))
 
 
+def _together(limit: Limit, volumes: int) -> float:
+    """What so many volumes on one instance may do of it together."""
+    return limit.rate * (volumes if limit.name in (VOLUME_IOPS, VOLUME_BW) else 1)
+
+
 def fitting_limit(
-    found: Promised, direction: str, block_size: int, rate: float, burst: bool = False
+    found: Promised,
+    direction: str,
+    block_size: int,
+    rate: float,
+    burst: bool = False,
+    volumes: int = 1,
 ) -> Limit | None:
-    """The limit that a flat rate of such I/Os stands at; ``None``: none is so near."""
-    near = [
-        one
-        for one in found.limits(direction, block_size, burst)
-        if abs(rate - one.rate) <= SAME * one.rate
-    ]
-    return min(near, key=lambda one: abs(rate - one.rate), default=None)
+    """The limit that a flat rate of such I/Os stands at, on so many ``volumes`` together; ``None``:
+    none is so near."""
+    each = [(_together(one, volumes), one) for one in found.limits(direction, block_size, burst)]
+    near = [(abs(rate - most), one) for most, one in each if abs(rate - most) <= SAME * most]
+    return min(near, key=lambda pair: pair[0], default=(0.0, None))[1]

@@ -11,18 +11,19 @@ MIB = 1 << 20
 
 
 class VolumeState:
-    """``iops`` and ``mib`` are its limits, lowest first, for I/Os as large as the newest."""
+    """``iops`` and ``mib`` are the limits of so many ``volumes`` of one kind together, lowest
+    first, for I/Os as large as the newest. Credits are counted of a single one."""
 
-    def __init__(self, found: Promised) -> None:
-        self._promised = found
-        self._gauges = gauges(found)
+    def __init__(self, found: Promised, volumes: int = 1) -> None:
+        self._promised, self._volumes = found, max(1, volumes)
+        self._gauges = gauges(found) if volumes <= 1 else ()
         self.iops: tuple[float, ...] = ()
         self.mib: tuple[float, ...] = ()
 
     def feed(self, disk: DiskRates) -> None:
         """Take in the newest figures of its device."""
-        self.iops = tuple(rate_limits(self._promised, IOPS, disk))
-        found = rate_limits(self._promised, THROUGHPUT, disk)
+        self.iops = tuple(rate_limits(self._promised, IOPS, disk, self._volumes))
+        found = rate_limits(self._promised, THROUGHPUT, disk, self._volumes)
         self.mib = tuple(bytes_s / MIB for bytes_s in found)
         for one in self._gauges:
             one.feed(disk)

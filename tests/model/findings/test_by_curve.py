@@ -87,6 +87,21 @@ def test_a_limit_of_the_bought_volume_is_named() -> None:
     assert "allows" not in fired(cap(replace(flat(), volume=other))).text
 
 
+def test_two_volumes_that_are_flat_together_stand_at_the_instance_s_limit() -> None:
+    both = [device(), device("vdb")]
+    small = promised(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4"))
+    evidence = flat(12_800, earlier=(replace(EIGHT, iops=12_800, lat_ns=8 / 12_800 * 1e9),))
+    told = fired(cap(replace(evidence, volume=small, devices=both))).text
+    assert (
+        "which is what azure/Standard_D8ds_v4 allows to all volumes together (instance IOPS)"
+        in told
+    )
+    two = promised(CATALOG.volume("azure/p4"))
+    evidence = flat(240, earlier=(replace(EIGHT, iops=240, lat_ns=8 / 240 * 1e9),))
+    told = fired(cap(replace(evidence, volume=two, devices=both))).text
+    assert "which is what 2 volumes of azure/p4 allow (volume IOPS)" in told
+
+
 def test_another_block_size_tells_bandwidth_from_iops() -> None:
     small = SteadyRun(SHAPE, 1_000, 32e6, 4_096_000, 0.002)
     wide = flat(500, earlier=(small,), block_size=8192)

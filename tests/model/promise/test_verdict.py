@@ -21,6 +21,7 @@ from iopstui.model.promise.verdict import (
     Measured,
     interval,
     judge,
+    judge_drained,
     met,
     too_shallow,
     untested,
@@ -93,6 +94,27 @@ def test_a_promise_with_a_burst(rate: float, base: str, burst: str) -> None:
     rows = judge(BURST, at(rate), SOFT)
     assert [row.result for row in rows] == [base, burst]
     assert [row.promised for row in rows] == [2300, 3500]
+
+
+@pytest.mark.parametrize(
+    ("full", "after", "base", "burst"),
+    [(3500, 2300, PASS, PASS), (2300, 2300, PASS, CANT_TELL), (3500, 1500, FAIL, PASS),
+     (1500, 1500, FAIL, FAIL)],
+)  # fmt: skip
+def test_a_burst_whose_credits_were_used_up_in_between(
+    full: float, after: float, base: str, burst: str
+) -> None:
+    rows = judge_drained(BURST, at(full), at(after), SOFT)
+    assert [row.result for row in rows] == [base, burst]
+    assert [row.measured for row in rows] == [after, full]
+    assert "during a burst" not in rows[0].why
+
+
+def test_a_burst_whose_interval_includes_the_promise_is_not_told_to_be_used_up() -> None:
+    assert (
+        judge(BURST, at(3300, half=0.1), SOFT)[1].why == "the interval includes what was promised"
+    )
+    assert "credits" in judge(BURST, at(3300), SOFT)[1].why
 
 
 def test_a_baseline_is_not_claimed_during_a_burst() -> None:
