@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import recordings as made
 
 from iopstui.cli.fleet.agent import compact, lean
 from iopstui.events import Event, FindingReported, FrameReady, Mark, StepStarted
@@ -14,13 +15,13 @@ from iopstui.fleet.merging.frames import event_of, target_of
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.output.jsonl import event_object
-from iopstui.recording.reader import Recording, recording_path
+from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replay_events
 
 
 @pytest.fixture(scope="module")
 def demo() -> tuple[list[Event], tuple[str, ...]]:
-    with Recording(recording_path("demo")) as recording:
+    with Recording(made.EARLIER_DEMO) as recording:
         return list(replay_events(recording)), recording.header.target.opened
 
 

@@ -21,6 +21,8 @@ from iopstui.recording.reader import EventRecord, Recording, SampleRecord
 from iopstui.recording.writer import Recorder, RecordingBuffer
 
 RUN = "3.33-p-mixed"
+EARLIER_DEMO = Path(__file__).parents[1] / "fixtures" / "recordings" / "second-demo.iops"
+"""The demo of earlier versions: two runs, the second one with rq_affinity turned in it."""
 VDA = BlockDevice(
     "vda", "/dev/vda", 254, 0, "virtio-blk", 1 << 30, serial="SECRET-1",
     hctxs=(Hctx(0, (0, 1), 256, None),), irqs=(IrqVector(36, "virtio0-req.0", 0),),

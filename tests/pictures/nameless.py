@@ -18,11 +18,12 @@ from iopstui.recording.writer import Chunk, Recorder
 HOST = "demo"
 
 
-def copy(source: Path, out: Path) -> None:
-    """Every record of ``source`` in a new file ``out``, which anybody may read. Raises UsageError
-    if ``source`` is no recording or ``out`` exists; a damaged one is copied up to its damage."""
+def copy(source: Path, out: Path, kernel: str = "") -> None:
+    """Every record of ``source`` in a new file ``out``, which anybody may read; ``kernel`` is the
+    measured machine's, if ``source`` was put together on another. Raises UsageError if ``source``
+    is no recording or ``out`` exists; a damaged one is copied up to its damage."""
     with Recording(source) as recording:
-        release = recording.header.kernel.partition("-")[0]
+        release = (kernel or recording.header.kernel).partition("-")[0]
         header = dataclasses.replace(recording.header, host=HOST, kernel=release)
         head = {"layouts": form.all_layouts(), "header": encoder(form.Header)(header)}
         chunks: list[Chunk] = [(form.HEADER, 0.0, lambda: head), *map(_chunk, recording.records())]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import recordings as made
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,11 +16,11 @@ from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.recording import follow
 from iopstui.recording.follow import FollowSession, InputCopy, wait_for_first_sample
-from iopstui.recording.reader import Record, Recording, recording_path
+from iopstui.recording.reader import Record, Recording
 from iopstui.recording.replay import replay_events
 
 WAIT_S = 30.0
-DEMO = recording_path("demo")
+DEMO = made.EARLIER_DEMO
 WHOLE = DEMO.read_bytes()[: DEMO.stat().st_size * 2 // 3]
 
 

@@ -111,7 +111,7 @@ def test_each_run_of_the_demo_is_held_against_its_own_figures(
     kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The I/Os of the first run were added to those of the second: "(+439591, ...)"."""
-    replay_headless("demo", kind)
+    replay_headless(str(made.EARLIER_DEMO), kind)
     out, err = capsys.readouterr()
     words = out if kind == "table" else err
     assert "up to fio's own total (439,591 I/Os)" in words
@@ -122,7 +122,7 @@ def test_each_run_of_the_demo_is_held_against_its_own_figures(
 def test_as_a_table_several_runs_end_side_by_side(
     kind: str, path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    replay_headless("demo", kind)
+    replay_headless(str(made.EARLIER_DEMO), kind)
     out = capsys.readouterr().out
     assert ("iodepth 2 → 32" in out) == (kind == "table")
     if kind == "table":

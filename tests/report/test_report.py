@@ -459,12 +459,12 @@ def test_it_is_written_whole_or_not_at_all(
 
 def test_the_demo_has_a_report() -> None:
     body = words(page(recording_path("demo")))
-    assert "rq_affinity of vda: " in body and body.count("up to fio's own total") == 2
-    assert markdown([gather(recording_path("demo"))]).count("up to fio's own total") == 2
+    assert "rq_affinity of vdb: " in body and body.count("up to fio's own total") == 3
+    assert markdown([gather(recording_path("demo"))]).count("up to fio's own total") == 3
 
 
 def test_several_runs_stand_side_by_side() -> None:
-    demo = recording_path("demo")
+    demo = made.EARLIER_DEMO
     body = words(page(demo))
     assert report_words.SIDE_BY_SIDE in body and "iodepth 2 → 32, rq_affinity 2 → 1" in body
     assert body.index(report_words.SIDE_BY_SIDE) < body.index("Run 1: ")

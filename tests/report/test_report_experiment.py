@@ -27,7 +27,7 @@ from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant, parse_axis
 from iopstui.output.replay import replay_headless
 from iopstui.recording import layout as form
-from iopstui.recording.reader import Recording, recording_path
+from iopstui.recording.reader import Recording
 from iopstui.recording.replay import ReplaySession, replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.drawing.svg import Scale
@@ -187,12 +187,12 @@ def test_a_job_that_named_its_files_is_repeated_without_a_target(
 
 
 def test_what_an_older_recording_lacks_has_a_default(path: Path) -> None:
-    with Recording(recording_path("demo")) as demo:
+    with Recording(made.EARLIER_DEMO) as demo:
         fields = {name for names in demo._decode._layouts.values() for name in names}
         assert demo.header.target.device and len(list(demo.records())) > 40
-    # the demo is older than these: if it was made anew, this proves nothing any more
+    # it is older than these
     assert "own_files" not in fields and "topology" not in fields
-    session = ReplaySession(recording_path("demo"))
+    session = ReplaySession(made.EARLIER_DEMO)
     assert session.topology() == Topology() and session.header.own_files is None
     session.close()
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import recordings as made
 import ui_fakes as fakes
 from rich.console import Group
 from test_app import make, screen_text, settle, shows
 from textual.pilot import Pilot
 
 from iopstui.errors import UsageError
-from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.help_screen import HelpScreen
@@ -25,7 +25,7 @@ WIDE = (160, 45)
 
 
 def replay(charset: Charset = UTF8, paused: bool = False) -> ReplayApp:
-    session = ReplaySession(recording_path("demo"), 1000.0)
+    session = ReplaySession(made.EARLIER_DEMO, 1000.0)
     session.paused = paused
     return ReplayApp(session, charset)
 

@@ -81,15 +81,15 @@ async def test_a_replay_s_is_of_the_recording_and_overwrites_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "demo.html").write_text("mine")
+    (tmp_path / "second-demo.html").write_text("mine")
     app = replay()
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: shows(app, "end of the recording"))
         await pilot.press("H")
         await app.workers.wait_for_complete()
-        await until(pilot, lambda: shows(app, "demo-2.html"))
-    assert (tmp_path / "demo.html").read_text() == "mine"
-    assert "<html" in (tmp_path / "demo-2.html").read_text(encoding="utf-8")[:200].lower()
+        await until(pilot, lambda: shows(app, "second-demo-2.html"))
+    assert (tmp_path / "second-demo.html").read_text() == "mine"
+    assert "<html" in (tmp_path / "second-demo-2.html").read_text(encoding="utf-8")[:200].lower()
 
 
 async def test_over_an_experiment_the_report_is_written_too(
