@@ -86,7 +86,11 @@ def bought(text: str, option: str = "--volume") -> Promised:
     from iopstui.catalog.library import read_catalog
 
     name, *words = text.split(",")
-    given = dict(word.partition("=")[::2] for word in words)
+    pairs = [word.partition("=")[::2] for word in words]
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise UsageError(f"{option} {printable(text)!r}: an option is given twice.",
+                         "Give each one once.")  # fmt: skip
     readers: dict[str, Callable[[str], object]] = {
         "size": gibibytes, "iops": iops, "throughput": bytes_per_second, "instance": str,
         "cached": bool,
@@ -108,7 +112,12 @@ def bought(text: str, option: str = "--volume") -> Promised:
     if volume.needs_size and values["size"] is None:
         raise UsageError(f"The figures of {volume.id} depend on the size of the volume.",
                          f"Name it: {option} {volume.id},size=500g")  # fmt: skip
-    return promised_by(argparse.Namespace(**values), catalog, volume)
+    try:
+        return promised_by(argparse.Namespace(**values), catalog, volume)
+    except UsageError as error:
+        # its hint names options of other commands
+        raise UsageError(str(error), f"Correct the options of {option}: size=, iops=, "
+                         "throughput=, instance=, cached") from error  # fmt: skip
 
 
 def promised_by(

@@ -64,9 +64,11 @@ SOURCES: tuple[Source, ...] = (
         "pressure/io",
         parse_pressure,
         (
-            Figure("some", "%", "of the time, at least one task waited for I/O (of any disk)",
+            Figure("some", "%", "share of the time in which at least one task waited for I/O (of "
+                                "any disk)",
                    percent_of_time),
-            Figure("full", "%", "of the time, all tasks with work to do waited for I/O",
+            Figure("full", "%", "share of the time in which all tasks with work to do waited for "
+                                "I/O",
                    percent_of_time),
         ),
     ),
@@ -75,9 +77,11 @@ SOURCES: tuple[Source, ...] = (
         "pressure/memory",
         parse_pressure,
         (
-            Figure("some", "%", "of the time, at least one task waited for memory (reclaim, swap)",
+            Figure("some", "%", "share of the time in which at least one task waited for memory "
+                                "(reclaim, swap)",
                    percent_of_time),
-            Figure("full", "%", "of the time, all tasks with work to do waited for memory",
+            Figure("full", "%", "share of the time in which all tasks with work to do waited for "
+                                "memory",
                    percent_of_time),
         ),
     ),

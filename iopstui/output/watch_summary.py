@@ -46,7 +46,7 @@ def _disks(totals: WatchTotals) -> Iterator[str]:
         return
     groups = "".join(f"{name:^12}" for name in ("r/s", "w/s", "MiB/s"))
     yield f"{'':{NAME_WIDTH}}{groups} {'r_await':>7} {'w_await':>7} {'util':>4}".rstrip()
-    pairs = " ".join([f"{'mean':>5} {'most':>5}"] * 3)
+    pairs = " ".join([f"{'mean':>5} {'max':>5}"] * 3)
     yield f"{'disk':{NAME_WIDTH}} {pairs} {'mean':>7} {'mean':>7} {'mean':>4}"
     for name, disk in totals.disks.items():
         yield f"{units.cut(printable(name), NAME_WIDTH):{NAME_WIDTH}} {_cells(disk)}"

@@ -128,7 +128,7 @@ def test_the_summary_says_what_it_came_to() -> None:
     assert watch_summary(totals).splitlines() == [
         "watched for 0:03, no gaps",
         "                    r/s         w/s        MiB/s     r_await w_await util",
-        "disk              mean  most  mean  most  mean  most    mean    mean mean",
+        "disk              mean   max  mean   max  mean   max    mean    mean mean",
         "vda                200   300  50.0  50.0  0.98  1.37 3.50 ms 3.00 ms   65",
         "vda was not measured for 1.0 s of that time",
         "trigger util>99% for 1m: never fired",

@@ -64,7 +64,8 @@ def test_the_option_names_all_that_was_bought(text: str, iops: float) -> None:
     ("aws/gp2", "depend on the size"), ("aws/gp9,size=1g", "aws/gp9"),
     ("aws/gp2,size=x", "'x' is not a size"), ("aws/gp2,colour=red", "'colour' is not one of its"),
     ("aws/gp2,size", "not a size"), ("azure/p60,cached=yes", "'cached' is not one of its"),
-    ("azure/p60,instance=none", "none"), ("", "names no class"),
+    ("azure/p60,instance=none", "none"), ("aws/gp2,size=1g,size=2g", "given twice"),
+    ("azure/p60,throughput=5", "cannot be bought separately"), ("", "names no class"),
 ])  # fmt: skip
 def test_what_the_option_refuses(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):

@@ -44,8 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="measured time of each figure (default: 30, the least for a "
                              "FAIL)")  # fmt: skip
     parser.add_argument("--drain", action="store_true",
-                        help="use up the burst credits first, to measure the baseline, too; takes "
-                             "as long as a full burst lasts (--dry-run tells)")  # fmt: skip
+                        help="use up the burst credits first, so that the baseline is measured, "
+                             "too; takes as long as a full burst (--dry-run shows how "
+                             "long)")  # fmt: skip
     parser.add_argument("--tolerance", type=values.share, metavar="PERCENT",
                         help="allowed shortfall of a figure (default: the provider's own, else "
                              "2%%)")  # fmt: skip

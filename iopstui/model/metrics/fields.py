@@ -54,18 +54,23 @@ def _frame_fields() -> Iterator[Field]:
         ("host", "host", "", "machine that was measured"),
         ("seq", "seq", "", "number of the sample that ends this frame"),
         ("step", "step", "", "number of the fio run in this session, 0 without one"),
-        ("t", "time", "s", "since the session's first sample, monotonic clock"),
+        ("t", "time", "s", "time since the session's first sample, monotonic clock"),
         ("wall_ms", "clock", "ms", "wall clock at the tick, since 1970"),
         ("utc", "UTC", "", "the same as date and time (ISO 8601, UTC, to the millisecond)"),
         ("seconds", "seconds", "s", "interval of the kernel's rates, monotonic clock"),
-        ("fio_age_s", "fio age", "s", "since fio's last status arrived; grows while fio stalls"),
+        (
+            "fio_age_s",
+            "fio age",
+            "s",
+            "time since fio's last status arrived; grows while fio stalls",
+        ),
         ("skew_ms", "skew", "ms", "kernel's reading minus fio's time stamp"),
-        ("own_cpu", "own", "% of a CPU", "used by iopstui itself"),
+        ("own_cpu", "own", "% of a CPU", "CPU time of iopstui itself"),
         (
             "throttled",
             "throttled",
             "%",
-            "of the time, a cgroup's CPU limit stopped iopstui and fio",
+            "share of the time in which a cgroup's CPU limit stopped iopstui and fio",
         ),
     ):
         yield Field((name,), title, unit, FRAME, meaning)
@@ -85,15 +90,15 @@ def _fio_fields() -> Iterator[Field]:
         ("usr_cpu", "usr", "% of a CPU", "user time of the jobs, summed"),
         ("sys_cpu", "sys", "% of a CPU", "system time of the jobs, summed"),
         ("ctx/s", "ctx/s", "1/s", "context switches of the jobs"),
-        ("elapsed_s", "elapsed", "s", "run so far, as reported by fio (rounded up)"),
-        ("eta_s", "eta", "s", "left, as reported by fio; null while fio does not know"),
+        ("elapsed_s", "elapsed", "s", "elapsed run time, as reported by fio (rounded up)"),
+        ("eta_s", "eta", "s", "time left, as reported by fio; null while fio does not know"),
         ("progress", "progress", "0..1", "elapsed / (elapsed + eta)"),
         ("errors", "errors", "", "rows of fio's report that have an error"),
     ):
         yield Field(("fio", name), title, unit, FIO, meaning)
     yield Field(
         ("fio", "iodepth_level", ANY), "depth", "%", FIO,
-        "of the I/Os, submitted at this queue depth (estimated: fio prints rounded percentages)",
+        "share of I/Os submitted at this queue depth (estimated: fio prints rounded percentages)",
     )  # fmt: skip
     for direction in (*DIRECTIONS, TOTAL):
         yield from _direction_fields(direction)
@@ -250,12 +255,13 @@ def _source_fields() -> Iterator[Field]:
 def _probe_fields() -> Iterator[Field]:
     for name, unit, meaning in (
         ("seconds", "s", "interval of these rates, by the kernel's clock"),
-        ("age_s", "s", "before the frame's end that they were read"),
+        ("age_s", "s", "how long before the frame's end they were read"),
         ("requeues/s", "1/s", "requests that the driver returned, to be issued again"),
         ("merges/s", "1/s", "I/Os that were merged into requests (part sizes)"),
-        ("sequential", "%", "of the requests, issued where the one before on this disk ended "
-         "(part sizes)"),
-        ("missed", "%", "of the completions, not matched with their beginning, or not seen at all"),
+        ("sequential", "%", "share of requests that start where the one before on this disk ended "
+                            "(part sizes)"),
+        ("missed", "%", "share of completions whose start was not seen, or that were not seen at "
+                        "all"),
         ("skipped", "", "events, of any disk, at which another probe ran on that CPU: at most this "
                         "many requests were not counted"),
         ("lost", "", "events that the kernel could not pass on"),
@@ -318,7 +324,7 @@ def _job_fields() -> Iterator[Field]:
         ("pinned", "", "true if it may run on that CPU alone"),
         ("busy", "% of a CPU", "user and system time; null in its first interval"),
         ("pid", "", "number of its process, or of its thread"),
-        ("cpu_wait", "%", "of the interval, it was ready to run and had no CPU"),
+        ("cpu_wait", "%", "share of the interval in which it was ready to run and had no CPU"),
         ("nice", "", "its nice value (-20 to 19)"),
         ("policy", "", "its scheduling policy (0: SCHED_OTHER, 5: SCHED_IDLE)"),
         ("workers_wait", "%", "the same of its workers (io_uring's) added up; null if it has none"),

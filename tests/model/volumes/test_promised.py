@@ -76,13 +76,34 @@ def test_io1_throughput_follows_its_iops(iops: float, mib: float) -> None:
 @pytest.mark.parametrize(
     ("name", "size", "most"),
     [("aws/gp3", 32, 16000), ("aws/io1", 100, 5000), ("aws/io2", 256, 256000),
-     ("azure/premium-v2", 160, 80000), ("azure/ultra", 4, 1200), ("azure/ultra", 512, 153600)],
+     ("azure/premium-v2", 160, 80000), ("azure/ultra", 4, 4000), ("azure/ultra", 512, 400000)],
 )  # fmt: skip
 def test_what_can_be_bought_at_a_size(name: str, size: float, most: float) -> None:
     volume = CATALOG.volume(name)
     assert promised(volume, size, most).iops[READ] == most
     with pytest.raises(UsageError, match=f"At most {most:,.0f} IOPS"):
         promised(volume, size, most + 1)
+
+
+# "Ultra Disk size": GiB, IOPS cap, throughput cap (MB/s)
+@pytest.mark.parametrize(
+    ("size", "iops", "mb_s"), [(4, 4000, 1000), (16, 16000, 4000), (64, 64000, 10000),
+                               (1024, 400000, 10000)],
+)  # fmt: skip
+def test_ultra_disks_as_in_their_table(size: float, iops: float, mb_s: float) -> None:
+    found = promised(CATALOG.volume("azure/ultra"), size, iops, mb_s * 1e6)
+    assert (found.iops[READ], found.throughput[READ]) == (iops, mb_s * 1e6)
+    with pytest.raises(UsageError, match="can be bought"):
+        promised(CATALOG.volume("azure/ultra"), size, iops, mb_s * 1.01e6)
+
+
+# "Premium SSD v2 throughput": 3,000 IOPS allow 750 MB/s, 4,000 allow 1,000, 8,000 allow 2,000
+@pytest.mark.parametrize(("iops", "mb_s"), [(3000, 750), (4000, 1000), (8000, 2000)])
+def test_premium_v2_throughput_needs_its_iops(iops: float, mb_s: float) -> None:
+    volume = CATALOG.volume("azure/premium-v2")
+    assert promised(volume, 100, iops, mb_s * 1e6).throughput[WRITE] == mb_s * 1e6
+    with pytest.raises(UsageError, match="can be bought"):
+        promised(volume, 100, iops, mb_s * 1.01e6)
 
 
 def test_gp3_throughput_needs_its_iops() -> None:
