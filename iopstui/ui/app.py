@@ -36,7 +36,7 @@ from iopstui.ui.core.messages import (
     ViewChanged,
 )
 from iopstui.ui.core.preferences import PREFERENCES
-from iopstui.ui.core.textual_patches import apply_patches
+from iopstui.ui.core.textual_patches import apply_patches, clear_geometry_caches
 from iopstui.ui.draw.style import UTF8, charset_for
 from iopstui.ui.draw.theme import apply_roles, plain_name, prepare, use_terminfo, variables_for
 from iopstui.ui.feed import Feed
@@ -245,7 +245,7 @@ class IopstuiApp(KeysInOrder):
         made of. It refers to itself, and some megabytes would gather before Python looks."""
         if self._untidy:
             self._untidy = False
-            self.call_after_refresh(gc.collect)
+            self.call_after_refresh(_collect)
 
     def open_help(self) -> None:
         """Shows every key, panel and abbreviation, first what the screen shown is about."""
@@ -471,6 +471,11 @@ class IopstuiApp(KeysInOrder):
             return
         where = EXPERIMENT_SCREEN if screen is self.experiment_screen else DASHBOARD
         yield from (SystemCommand(*command) for command in self.actions.palette(where))
+
+
+def _collect() -> None:
+    clear_geometry_caches()
+    gc.collect()
 
 
 def _settle() -> None:

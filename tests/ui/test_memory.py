@@ -10,6 +10,7 @@ from test_app import WIDE, make, running, settle
 from textual._styles_cache import StylesCache
 from textual._xterm_parser import XTermParser
 from textual.events import Key
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -83,3 +84,16 @@ async def test_keys_that_come_in_one_packet_with_escape_are_not_kept() -> None:
                 await settle(pilot)
             counts.append(kept())
         assert counts[-1] == counts[-2]
+
+
+async def test_where_closed_pages_stood_is_forgotten() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        for number in range(500):
+            Region(number, 0, 1, 1).overlaps(Region(0, number, 2, 2))
+        await pilot.press("f", "escape")
+        await settle(pilot)
+        fake.tick(1)
+        await settle(pilot)
+        assert Region.overlaps.cache_info().currsize < 400

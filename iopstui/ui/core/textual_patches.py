@@ -20,6 +20,8 @@ from typing import Any, Literal
 from textual._styles_cache import StylesCache
 from textual.color import Color
 from textual.content import Content
+from textual.css.scalar import Scalar
+from textual.geometry import Region
 from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import OptionList
@@ -59,3 +61,13 @@ def _inner_outer(self: StylesCache, base: Color, background: Color) -> tuple[Sty
 @lru_cache(256)
 def _backgrounds(base: Color, background: Color) -> tuple[Style, Style]:
     return Style(background=base + background), Style(background=base)
+
+
+def clear_geometry_caches() -> None:
+    """Forget where the widgets of closed screens were. Textual remembers thousands of such
+    calculations, which took some megabytes after an hour of opening pages."""
+    for kind in (Region, Scalar):
+        for name in vars(kind):
+            clear = getattr(getattr(kind, name), "cache_clear", None)
+            if clear is not None:
+                clear()
