@@ -220,6 +220,16 @@ def test_the_log_scale_holds_all_values(values: list[float]) -> None:
     assert scale.high / scale.low >= 9.9
 
 
+@pytest.mark.parametrize("top", [1.0, 20.0, 60.0, 100.0, 150.0])
+def test_the_steps_of_a_linear_axis_are_equal(top: float) -> None:
+    scale = charts.linear_scale([top * 0.9], None, True)
+    for rows in range(3, 40):
+        labels = sorted(charts.ticks(scale, rows).values())
+        steps = {round(b - a, 6) for a, b in itertools.pairwise(labels)}
+        assert labels[0] == 0 and labels[-1] == scale.high and len(steps) == 1, (rows, labels)
+    assert len(labels) > 3
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 9, 30])
 @pytest.mark.parametrize("scale", [Scale(0, 60_000), Scale(1e4, 5e7, True), Scale(0, 1)])
 def test_labels_do_not_stand_in_each_others_rows(rows: int, scale: Scale) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from rich.style import Style
@@ -134,8 +135,10 @@ def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool)
 
 def ticks(scale: Scale, rows: int) -> dict[int, float]:
     """Labelled values by row: as many as there is room for, none in one row with another."""
+    if not scale.log:
+        return _even_ticks(scale, rows)
     found: dict[int, float] = {}
-    for value in _tick_values(scale, rows):
+    for value in _tick_values(scale):
         row = scale.row(value, rows)
         if value >= scale.high:
             row = 0
@@ -144,12 +147,21 @@ def ticks(scale: Scale, rows: int) -> dict[int, float]:
     return found
 
 
-def _tick_values(scale: Scale, rows: int) -> list[float]:
-    if not scale.log:
-        step = tick_step(scale.high)
-        parts = round(scale.high / step)
-        # the ends first: where rows are few, they are the ones that stay
-        return [scale.high, 0.0, *(step * index for index in range(parts - 1, 0, -1))]
+def _even_ticks(scale: Scale, rows: int) -> dict[int, float]:
+    """Equal steps from 0 to the top: labels that leave one out would look like another scale."""
+    step = tick_step(scale.high)
+    parts = max(1, round(scale.high / step))
+    for every in (n for n in range(1, parts + 1) if parts % n == 0):
+        values = [scale.high, *(step * index for index in range(parts - every, 0, -every)), 0.0]
+        found = {0 if n == 0 else scale.row(v, rows): v for n, v in enumerate(values)}
+        places = sorted(found)
+        if len(found) == len(values) and all(b - a >= 2 for a, b in pairwise(places)):
+            return found
+    bottom = scale.row(0.0, rows)
+    return {0: scale.high, bottom: 0.0} if bottom >= 2 else {0: scale.high}
+
+
+def _tick_values(scale: Scale) -> list[float]:
     values = [scale.high, scale.low]
     for steps in ((1.0,), (2.0, 5.0)):
         power = 10.0 ** math.floor(math.log10(scale.low))

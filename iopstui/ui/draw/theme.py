@@ -94,7 +94,7 @@ DESIGNED: dict[str, Theme] = {
          "device": "#1c6b30", "mark": "#5b2ca6", "good": "#1c6b30", "warning": "#835000",
          "critical": "#b01722", "p50": "#075d94", "p99": "#835000", "p999": "#94207f",
          "cursor": "#06090d", "border": "#b9c0c9", "focus": "#2b50c4",
-         "heat-1": "#bcd2e8", "heat-2": "#84afd8", "heat-3": "#4685c0", "heat-4": "#1b5c9c",
+         "heat-1": "#8fb3d9", "heat-2": "#6798cb", "heat-3": "#3d7dba", "heat-4": "#1b5c9c",
          "heat-5": "#0a2f5e"},
     ),
     # blue against orange, and by brightness: safe for all common kinds of colour blindness
@@ -120,6 +120,8 @@ _PLAIN_ROLES = {
     "heat-1": "ansi_blue", "heat-2": "ansi_cyan", "heat-3": "ansi_green",
     "heat-4": "ansi_bright_green", "heat-5": "ansi_bright_yellow",
     "text-muted": "ansi_default", "text-disabled": "ansi_default",
+    # what can be clicked looks like what cannot: dim blue words were hard to read
+    "link-color": "ansi_default", "link-color-hover": "ansi_default",
     "surface": "ansi_default", "panel": "ansi_default", "boost": "ansi_default",
     "border": "ansi_cyan", "border-blurred": "ansi_bright_black",
     "block-cursor-foreground": "ansi_default", "block-cursor-background": "ansi_default",

@@ -13,7 +13,7 @@ from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.words import CPUS_SHOWN, cpu_text, difference_text, value_text
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table
+from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
 from iopstui.ui.draw.style import BOLD, DIM, FINDING, FIO, MARK, WARNING, Charset
 from iopstui.ui.draw.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, linear_axis
 from iopstui.ui.draw.xy_chart import Point as XY
@@ -186,7 +186,7 @@ def _figures(
     yield Line(width, charset).add(head, DIM).done()
     for one in tested:
         means = [_bare(value_text(one.metric.unit, mean)) for mean in (one.first, one.second)]
-        line = Line(width, charset).add(f" {one.metric.name[:name]:<{name}}")
+        line = Line(width, charset).add(f" {fit(one.metric.name, name)}")
         line.add(f"{means[0]:>8} {means[1]:>8}  ")
         line.add(difference_text(one) + (" *" if one.shown else ""), FINDING if one.shown else None)
         yield line.done()
