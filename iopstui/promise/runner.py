@@ -188,6 +188,8 @@ class _Collector:
         self._latencies: list[float] = []
         self._rules: set[str] = set()
         self._measured_s = 0.0
+        self._devices = devices
+        self._own_bytes = self._all_bytes = 0.0
 
     def add(self, event: FrameReady, active: set[str]) -> None:
         """Count one frame, and the findings that hold in it."""
@@ -197,6 +199,11 @@ class _Collector:
             return
         self._rules |= active
         self._measured_s += frame.fio.seconds
+        disk = frame.together(self._devices)
+        if disk is not None and frame.fio.total.bw is not None:
+            # of the same length, so that the two clocks do not matter
+            self._own_bytes += frame.fio.total.bw
+            self._all_bytes += (disk.r_bytes_s or 0.0) + (disk.w_bytes_s or 0.0)
         self._rates.append(frame.fio.total.ios / frame.fio.seconds)
         total = frame.fio.total
         latency = total.lat_ns if total.lat_ns is not None else total.clat_ns
@@ -216,8 +223,13 @@ class _Collector:
             point.iops, max(0.0, low + shift), high + shift, point.latency_ns,
             fast if self._latencies else None, slow if self._latencies else None, depth,
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
-            self._measured_s,
+            self._measured_s, self._others(),
         )  # fmt: skip
+
+    def _others(self) -> float:
+        if not self._all_bytes:
+            return 0.0
+        return max(0.0, 1 - self._own_bytes / self._all_bytes)
 
 
 def _job_cpu(point: Point, depth: Depth) -> float | None:

@@ -31,6 +31,8 @@ FITS = 3.0
 # seconds after which a neighbour is reported without its name
 NAMELESS = 10
 
+FEW_IOS = 0.05
+"""Fewer than these I/Os in flight would be written as 0.0."""
 IDLE_POLICY, BATCH_POLICY = 5, 3
 LOOK_AT = {
     "dm": "dmsetup table {0} shows what that layer does",
@@ -50,10 +52,11 @@ def waits_for_cpu(evidence: Evidence) -> Finding | None:
         return None
     held, ios = fmean(w.cpu or 0.0 for w in each), fmean(w.ios for w in each)
     why, advice = _who_has_the_cpu(frames)
+    # fast I/Os are hardly ever in flight
+    where = f"{held:.1f} of {ios:.1f} I/Os in flight wait for a CPU: " if held >= FEW_IOS else ""
     return Finding(
         "cpu-wait",
-        f"{held:.1f} of {ios:.1f} I/Os in flight wait for a CPU: jobs were ready to run "
-        f"{fmean(waited):.0f} % of the time and had none; {why}",
+        f"{where}jobs were ready to run {fmean(waited):.0f} % of the time and had no CPU; {why}",
         advice,
     )
 

@@ -22,10 +22,13 @@ UNQUEUED = 1.5
 """Up to this multiple of the latency of a single I/O nothing has queued."""
 CPU_LIMIT = "this machine's CPU"
 SHALLOW = "queue too shallow"
+OTHERS = "other I/O on the device"
+MOST_OTHERS = 0.05
+"""Share of the device's bytes; a file system's own are less."""
 _RULES = {
     "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
     "steal": "CPU time that the hypervisor takes", "above": "a limit above the device",
-    "busy": "other I/O on the device", "background": "other I/O on the device",
+    "busy": OTHERS, "background": OTHERS, "neighbour": OTHERS,
 }  # fmt: skip
 """Findings by rule (model/findings) that explain a low rate without the volume."""
 
@@ -34,7 +37,8 @@ _RULES = {
 class Measured:
     """One run: I/Os per second with their 95 % interval, the mean latency (ns) with its own, how
     busy the fio jobs (share of their CPUs) and the machine were, which findings held, the
-    latency of a single I/O before (``None``: not measured), and the seconds it rests on."""
+    latency of a single I/O before (``None``: not measured), the seconds it rests on, and which
+    share of the device's bytes were not this job's."""
 
     rate: float
     low: float
@@ -48,6 +52,7 @@ class Measured:
     rules: frozenset[str] = frozenset()
     single_ns: float | None = None
     seconds: float = FEWEST_SECONDS
+    others: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,8 @@ def other_limit(check: Check, found: Measured) -> str:
     for rule, name in _RULES.items():
         if rule in found.rules:
             return name
+    if found.others > MOST_OTHERS:
+        return OTHERS
     if full:
         return CPU_LIMIT
     return SHALLOW if too_shallow(check, found) else ""

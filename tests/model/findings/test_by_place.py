@@ -39,6 +39,15 @@ def test_a_job_beside_a_hog_waits_for_its_cpu() -> None:
     assert "other programs use 70 % of a CPU on CPU 1" in found.text
 
 
+def test_ios_that_are_hardly_ever_in_flight_are_not_counted() -> None:
+    frames = seconds(
+        3, interval=fio(1_000, lat_ns=20e3), jobs=((1, 30.0),), cpu_wait=60.0,
+        busy=dict.fromkeys(range(4), 100.0), disks={"vda": disk(1_000, aqu=0.0)},
+    )  # fmt: skip
+    evidence = replace(hungry(), frames=tuple(frames))
+    assert fired(waits_for_cpu(evidence)).text.startswith("jobs were ready to run 60 % of the time")
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [
