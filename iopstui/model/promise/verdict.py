@@ -17,7 +17,8 @@ FEWEST_SECONDS = 30.0
 """With less the interval is too narrow: neighbouring seconds are alike (docs/statistics.md)."""
 TOO_SHORT = f"a FAIL needs at least {FEWEST_SECONDS:g} measured seconds (--measure 30)"
 LONGER = "the interval includes what was promised; measure longer (--measure 120)"
-CPU_FULL = 0.9
+CPU_FULL = 0.8
+"""Mean over the run; a FAIL must be certain."""
 UNQUEUED = 1.5
 """Up to this multiple of the latency of a single I/O nothing has queued."""
 CPU_LIMIT = "this machine's CPU"
@@ -26,7 +27,8 @@ OTHERS = "other I/O on the device"
 MOST_OTHERS = 0.05
 """Share of the device's bytes; a file system's own are less."""
 _RULES = {
-    "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
+    "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
+    "more-jobs-than-cpus": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
     "steal": "CPU time that the hypervisor takes", "above": "a limit above the device",
     "busy": OTHERS, "background": OTHERS, "neighbour": OTHERS,
 }  # fmt: skip
