@@ -190,6 +190,7 @@ class _Collector:
         self._measured_s = 0.0
         self._devices = devices
         self._own_bytes = self._all_bytes = 0.0
+        self._above = self._in_flight = 0.0
 
     def add(self, event: FrameReady, active: set[str]) -> None:
         """Count one frame, and the findings that hold in it."""
@@ -199,6 +200,9 @@ class _Collector:
             return
         self._rules |= active
         self._measured_s += frame.fio.seconds
+        if frame.waits is not None:
+            self._above += frame.waits.above or 0.0
+            self._in_flight += frame.waits.ios
         disk = frame.together(self._devices)
         if disk is not None and frame.fio.total.bw is not None:
             # of the same length, so that the two clocks do not matter
@@ -224,6 +228,7 @@ class _Collector:
             fast if self._latencies else None, slow if self._latencies else None, depth,
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
             self._measured_s, self._others(),
+            self._above / self._in_flight if self._in_flight else 0.0,
         )  # fmt: skip
 
     def _others(self) -> float:

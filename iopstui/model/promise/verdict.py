@@ -24,12 +24,15 @@ UNQUEUED = 1.5
 CPU_LIMIT = "this machine's CPU"
 SHALLOW = "queue too shallow"
 OTHERS = "other I/O on the device"
+ABOVE = "a limit above the device"
+MOST_ABOVE = 0.5
+"""Share of the I/Os in flight; if the device holds less than half of them, it need not be it."""
 MOST_OTHERS = 0.05
 """Share of the device's bytes; a file system's own are less."""
 _RULES = {
     "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
     "more-jobs-than-cpus": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
-    "steal": "CPU time that the hypervisor takes", "above": "a limit above the device",
+    "steal": "CPU time that the hypervisor takes", "above": ABOVE,
     "busy": OTHERS, "background": OTHERS, "neighbour": OTHERS,
 }  # fmt: skip
 """Findings by rule (model/findings) that explain a low rate without the volume."""
@@ -39,8 +42,9 @@ _RULES = {
 class Measured:
     """One run: I/Os per second with their 95 % interval, the mean latency (ns) with its own, how
     busy the fio jobs (share of their CPUs) and the machine were, which findings held, the
-    latency of a single I/O before (``None``: not measured), the seconds it rests on, and which
-    share of the device's bytes were not this job's."""
+    latency of a single I/O before (``None``: not measured), the seconds it rests on, which share of
+    the device's bytes were not this job's, and which share of its I/Os in flight was above the
+    device."""
 
     rate: float
     low: float
@@ -55,6 +59,7 @@ class Measured:
     single_ns: float | None = None
     seconds: float = FEWEST_SECONDS
     others: float = 0.0
+    above: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +166,9 @@ def other_limit(check: Check, found: Measured) -> str:
         return OTHERS
     if full:
         return CPU_LIMIT
+    # a full queue of the device's own is the device
+    if found.above > MOST_ABOVE and "tags" not in found.rules:
+        return ABOVE
     return SHALLOW if too_shallow(check, found) else ""
 
 
