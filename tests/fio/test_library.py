@@ -314,7 +314,7 @@ def test_the_table_names_every_job_and_fits(width: int) -> None:
         assert job.title in " ".join(table.split())
     if width >= 80:
         assert all(len(row) <= width for row in rows)
-    assert table.splitlines()[0].split() == ["JOB", "WRITES", "WHAT"]
+    assert table.splitlines()[0].split() == ["JOB", "WRITES", "DESCRIPTION"]
 
 
 def test_general_jobs_come_first_and_each_publisher_has_a_heading() -> None:

@@ -11,6 +11,7 @@ from textual.widgets import Input
 
 from iopstui.ui import feed
 from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.preferences import PREFERENCES
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +29,12 @@ def _terminal_with_all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the terminal is in which the tests run."""
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_s_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier test's screen was left with some layout, which this process remembers."""
+    monkeypatch.setattr(PREFERENCES, "layout", "")
 
 
 @pytest.fixture(autouse=True)
