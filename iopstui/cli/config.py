@@ -91,6 +91,8 @@ def _size(text: str) -> str:
 KEYS: Mapping[str, Key] = {
     "theme": Key(str, _theme, ("live", "replay", "lesson", "fleet"), "dark"),
     "mouse": Key(bool, _truth, ("live", "replay", "lesson", "fleet"), "true"),
+    "plain": Key(bool, _truth, ("live", "watch", "replay", "lesson"), "false"),
+    "plain-every": Key(float, values.plain_every, ("live", "watch", "replay"), "10"),
     "interval": Key(float, values.interval, RUNS, "1"),
     "job": Key(str, _job, RUNS, "none"),
     "size": Key(str, _size, RUNS, "512m in all"),
@@ -137,12 +139,13 @@ class Config:
                 continue
             # where --job begins a run at once, or is added to others, a default would do so, too
             apart = name == "job" and command in ("live", "sweep")
-            parser.set_defaults(**{"first_job" if apart else name: setting.value})
+            dest = name.replace("-", "_")
+            parser.set_defaults(**{"first_job" if apart else dest: setting.value})
             for action in parser._actions:
-                if action.dest == name:
+                if action.dest == dest:
                     action.required = False
             for group in parser._mutually_exclusive_groups:
-                if any(action.dest == name for action in group._group_actions):
+                if any(action.dest == dest for action in group._group_actions):
                     group.required = False
 
 

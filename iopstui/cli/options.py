@@ -28,6 +28,7 @@ exit codes: 0 done, 1 the job failed, 2 usage or bad input, 3 refused for safety
 """
 
 NO_TOLERANCE = "0%"
+PLAIN_EVERY_S = 10.0
 
 
 def _add_write_options(command: argparse.ArgumentParser) -> None:
@@ -109,7 +110,9 @@ def add_exports(command: argparse.ArgumentParser) -> None:
                               "only; 0: any free port")  # fmt: skip
 
 
-def add_format(command: argparse.ArgumentParser, formats: Sequence[str] = values.FORMATS) -> None:
+def add_format(
+    command: argparse._ActionsContainer, formats: Sequence[str] = values.FORMATS
+) -> None:
     """Add the format of the data."""
     command.add_argument("--format", choices=formats, default=formats[0],
                          help="output format (default: table)")  # fmt: skip
@@ -135,12 +138,34 @@ def add_theme(command: argparse.ArgumentParser) -> None:
 
 
 def refuse_theme(arguments: argparse.Namespace) -> None:
-    """UsageError for colours of a screen that --format leaves away."""
-    if arguments.format is not None and getattr(arguments, "theme_named", False):
+    """UsageError for colours of a screen that --format or --plain leaves away."""
+    if not getattr(arguments, "theme_named", False):
+        return
+    instead = "--format" if getattr(arguments, "format", None) is not None else "--plain"
+    if instead == "--format" or arguments.plain:
         raise UsageError(
-            f"--theme {arguments.theme} needs the screen, but --format replaces the screen.",
+            f"--theme {arguments.theme} needs the screen, but {instead} replaces the screen.",
             "Use one of the two.",
         )
+
+
+def add_plain(
+    command: argparse.ArgumentParser, beside: argparse._ActionsContainer | None = None
+) -> None:
+    """Add the mode for screen readers; ``beside`` is the group of what excludes it."""
+    where = command if beside is None else beside
+    where.add_argument("--plain", action="store_true",
+                       help="for screen readers: no screen, one line for each change")  # fmt: skip
+    command.add_argument(
+        "--no-plain",
+        dest="plain",
+        action="store_false",
+        help="override `plain = true` of the configuration file",
+    )
+    command.add_argument("--plain-every", type=values.plain_every, default=PLAIN_EVERY_S,
+                         metavar="SECONDS",
+                         help="with --plain: time between two status lines, 1 to 3600 "
+                              "(default: 10); none comes if nothing has changed")  # fmt: skip
 
 
 def add_probe(command: argparse.ArgumentParser) -> None:

@@ -51,6 +51,11 @@ def refresh(text: str) -> float:
     return seconds(text, 0, 60)
 
 
+def plain_every(text: str) -> float:
+    """The time between two status lines."""
+    return seconds(text, 1, 3600)
+
+
 def interval(text: str) -> float:
     """The time between two samples."""
     return seconds(text, 0.25, 60)

@@ -26,7 +26,7 @@ from iopstui.output.experiment.sinks import experiment_sink
 from iopstui.output.experiment.sweep import SweepOut
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
-from iopstui.output.sinks import EventSink, make_sink
+from iopstui.output.sinks import PLAIN, EventSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, impossible_figure_error, recording_path
@@ -35,21 +35,29 @@ from iopstui.session.run_rows import add_mark_event, add_run_event, mark_interva
 from iopstui.text import printable
 
 
-def replay_headless(name: str, kind: str, wait: Callable[[], bool] | None = None) -> int:
+def replay_headless(
+    name: str,
+    kind: str,
+    wait: Callable[[], bool] | None = None,
+    plain_every_s: float = 0.0,
+) -> int:
     """Everything that is in the recording, without waiting. Data on stdout, words on stderr.
 
     With ``wait`` a recording that is still being written is followed (``replay_events``).
+    ``plain_every_s`` is the time between plain status lines.
     """
     with checking_figures([recording_path(name)]), Recording(recording_path(name)) as recording:
         fold = ReplayFold(recording.header)
         header = recording.header
         sink: EventSink
         # lines for InfluxDB are seconds, whatever they were measured for
-        if kind != "influx" and has_experiment(recording):
+        if kind not in ("influx", PLAIN) and has_experiment(recording):
             sink = ReplayedExperiments(kind, header, sys.stdout, sys.stderr)
         else:
-            data = make_sink(kind, sys.stdout, sys.stderr, header.target, header.host)
-            sink = VerdictSink(data, sys.stdout if kind == "table" else sys.stderr)
+            data = make_sink(
+                kind, sys.stdout, sys.stderr, header.target, header.host, plain_every_s
+            )
+            sink = VerdictSink(data, sys.stdout if kind in ("table", PLAIN) else sys.stderr)
             if kind == "table":
                 opened = header.target.opened
                 sink = RunsSink(sink, RunHistory(opened), sys.stdout, opened)

@@ -77,9 +77,20 @@ class StatusSink:
         self._sink.close()
 
 
-def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) -> EventSink:
-    """The sink for --format ``kind`` ("table", "jsonl", "csv" or "influx")."""
+PLAIN = "plain"
+"""One line a change (output/plain.py), with the option --plain."""
+
+
+def make_sink(
+    kind: str, out: TextIO, err: TextIO, target: Target, host: str, every_s: float = 0.0
+) -> EventSink:
+    """The sink for --format ``kind`` ("table", "jsonl", "csv" or "influx") or PLAIN, with a status
+    line every ``every_s`` seconds."""
     # only the one that is asked for is loaded
+    if kind == PLAIN:
+        from iopstui.output.plain import PlainSink
+
+        return PlainSink(out, target, every_s)
     if kind == "jsonl":
         from iopstui.output.jsonl import JsonlSink
 
@@ -98,11 +109,12 @@ def make_sink(kind: str, out: TextIO, err: TextIO, target: Target, host: str) ->
 
 
 def make_watch_sink(
-    kind: str, out: TextIO, err: TextIO, target: Target, host: str, probed: bool
-) -> EventSink:
+    kind: str, out: TextIO, err: TextIO, target: Target, host: str, probed: bool,
+    every_s: float = 0.0,
+) -> EventSink:  # fmt: skip
     """The same of a watch, where no job runs; ``probed``: the probe counts, too."""
     if kind == "table":
         from iopstui.output.watch_table import WatchTable
 
         return WatchTable(out, err, target, probed)
-    return make_sink(kind, out, err, target, host)
+    return make_sink(kind, out, err, target, host, every_s)

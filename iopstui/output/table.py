@@ -36,7 +36,7 @@ _WORDS = (
     (flags.NO_FIO, "no fio"),
     (flags.PARTIAL, "partial"),
 )
-_EXPLAINED = (
+EXPLAINED = (
     (
         flags.NO_LATENCY,
         "this job measures no latency (gtod_reduce, disable_clat, io_submit_mode=offload ...), "
@@ -123,7 +123,7 @@ class TableSink:
         return tuple(name for name in DIRECTIONS if name in now or name in self._seen)
 
     def _explain(self, frame: Frame) -> None:
-        for flag, text in _EXPLAINED:
+        for flag, text in EXPLAINED:
             if flag in frame.flags and flag not in self._explained:
                 self._explained.add(flag)
                 self._narrator.handle(Notice(frame.t, "info", text))

@@ -18,6 +18,26 @@ def watch_summary(totals: WatchTotals) -> str:
     return "\n".join(_lines(totals))
 
 
+def watch_sentences(totals: WatchTotals) -> Iterator[str]:
+    """The same without a table: a sentence for each disk, trigger and finding."""
+    gaps = f", {totals.gap_s:.1f} s of it without samples" if totals.gap_s else ""
+    yield f"Watched for {units.duration(totals.watched_s)}{gaps}."
+    for name, disk in totals.disks.items():
+        means = (
+            f"{units.number(disk.r_s.value)} reads/s (at most {units.number(disk.r_s.most)})",
+            f"{units.number(disk.w_s.value)} writes/s (at most {units.number(disk.w_s.most)})",
+            f"{units.mib(disk.bytes_s.value)} MiB/s", f"util {units.percent(disk.util.value)} %",
+        )  # fmt: skip
+        known = disk.r_s.value is not None
+        yield f"{printable(name)}: {', '.join(means) if known else 'not measured'}."
+    for text, times in totals.fired.items():
+        fired = f"fired {_times(times)}" if times else "never fired"
+        yield f"Trigger {printable(text)} {fired}."
+    for said in totals.findings.values():
+        when = f"{units.clock(said.since)} to {units.clock(said.until)}"
+        yield f"Finding, {when}{_over(said)}: {printable(said.text)}."
+
+
 def _lines(totals: WatchTotals) -> Iterator[str]:
     gaps = "no gaps"
     if totals.gap_s:

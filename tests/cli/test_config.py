@@ -103,7 +103,7 @@ def test_what_is_dangerous_is_refused(file: Path, key: str) -> None:
     ("line", "told"),
     [
         ('thme = "light"', "'thme' is not a key; did you mean theme?"),
-        ("zzzzzz = 1", "the keys are theme, mouse, interval"),
+        ("zzzzzz = 1", "the keys are theme, mouse, plain"),
         ('theme = "pink"', "not one of dark, light, colourblind"),
         ("theme = 1", "theme is a text in quotes"),
         ('interval = "1"', "interval is a number"),

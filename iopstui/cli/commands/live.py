@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
@@ -10,13 +11,18 @@ from iopstui.cli.options import (
     EPILOG,
     add_expect,
     add_exports,
+    add_plain,
     add_run_options,
     add_theme,
+    refuse_theme,
     run_options,
     with_expectations,
 )
-from iopstui.cli.terminal import require_for_screen, require_terminal
+from iopstui.cli.terminal import require_for_runs, require_for_screen, require_terminal
 from iopstui.cli.volume_options import add_volume
+from iopstui.errors import UsageError
+
+PLAIN = "plain"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     # of the configuration file; no run begins by itself
     parser.set_defaults(first_job=None)
     add_theme(parser)
+    add_plain(parser)
     add_expect(parser)
     add_exports(parser)
     add_run_options(parser)
@@ -38,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the screen until the user leaves it."""
+    if arguments.plain:
+        return _plain(arguments)
     require_terminal()
     require_for_screen(arguments)
     from iopstui.cli.runs.exporting import exported
@@ -49,6 +58,28 @@ def run(arguments: argparse.Namespace) -> int:
             options, arguments.refresh, theme=arguments.theme, first_job=arguments.first_job,
             export=export,
         )  # fmt: skip
+
+
+def _plain(arguments: argparse.Namespace) -> int:
+    """Without a screen: the job to its end, or the disks until Ctrl-C."""
+    refuse_theme(arguments)
+    require_for_runs()
+    options = with_expectations(run_options(arguments, arguments.job), arguments)
+    if options.job is not None:
+        from iopstui.cli.runs.one_run import run_job
+
+        return run_job(options.job, options, PLAIN, arguments.plain_every)
+    if options.expect or options.overrides or options.knobs or options.destroy_data:
+        raise UsageError(
+            "Without --job, --plain only watches the disks: no job runs that --expect, --set, "
+            "--knob or --destroy-data could apply to.",
+            "Name a job with --job (`iopstui jobs` lists them).",
+        )
+    from iopstui.cli.runs.one_watch import watch
+    from iopstui.model.watch.options import WatchOptions
+
+    how = WatchOptions(format=PLAIN, plain_every_s=arguments.plain_every)
+    return watch(replace(options, own_cpus=()), how)
 
 
 COMMAND = Command(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.options import add_theme, refuse_theme
+from iopstui.cli.options import add_plain, add_theme, refuse_theme
 from iopstui.cli.terminal import require_for_screen, require_terminal
 from iopstui.errors import UsageError
 from iopstui.text import printable
@@ -25,9 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="play a recording that is still being written, from its newest second "
                              "on; FILE may be - for standard input")  # fmt: skip
     add_theme(parser)
-    parser.add_argument("--format", choices=values.FORMATS,
-                        help="export to standard output without a screen; for a page or a "
-                             "Parquet file use `iopstui report`")  # fmt: skip
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--format", choices=values.FORMATS,
+                      help="export to standard output without a screen; for a page or a "
+                           "Parquet file use `iopstui report`")  # fmt: skip
+    add_plain(parser, form)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,10 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
     if is_fleet(Path(arguments.file)):
         return _fleet(arguments)
     _check_ours(Path(arguments.file))
-    if arguments.format:
+    kind = arguments.format or ("plain" if arguments.plain else None)
+    if kind:
         from iopstui.output.replay import replay_headless
 
-        return replay_headless(arguments.file, arguments.format)
+        return replay_headless(arguments.file, kind, plain_every_s=arguments.plain_every)
     require_terminal("iopstui replay FILE --format table|jsonl|csv")
     require_for_screen(arguments)
     from iopstui.ui.replay import run_replay

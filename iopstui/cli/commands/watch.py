@@ -6,7 +6,14 @@ import argparse
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.options import add_exports, add_format, add_interval, add_probe, probe_parts
+from iopstui.cli.options import (
+    add_exports,
+    add_format,
+    add_interval,
+    add_plain,
+    add_probe,
+    probe_parts,
+)
 from iopstui.cli.terminal import require_for_runs
 from iopstui.errors import UsageError
 
@@ -44,7 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--after", type=values.span, metavar="TIME",
                         help="how much to record after a trigger fires (default: 1m)")  # fmt: skip
     add_interval(parser)
-    add_format(parser)
+    form = parser.add_mutually_exclusive_group()
+    add_format(form)
+    add_plain(parser, form)
+    # whether one was named: that wins over the configuration file's `plain = true`
+    parser.set_defaults(format=None)
     add_exports(parser)
     add_probe(parser)
 
@@ -72,7 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     )
     how = WatchOptions(
         arguments.length, triggers, arguments.before or BEFORE_S, arguments.after or AFTER_S,
-        arguments.format,
+        arguments.format or ("plain" if arguments.plain else values.FORMATS[0]),
+        arguments.plain_every,
     )  # fmt: skip
     return watch(options, how)
 

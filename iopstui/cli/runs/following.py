@@ -35,7 +35,7 @@ def follow(arguments: argparse.Namespace) -> int:
     private = private_directory()
     try:
         copy = InputCopy(os.dup(sys.stdin.fileno()), private / "followed.iops")
-        if not arguments.format:
+        if not arguments.format and not arguments.plain:
             _read_keys_from_terminal()
         return _play(copy.path, arguments, lambda: copy.ended)
     finally:
@@ -43,11 +43,12 @@ def follow(arguments: argparse.Namespace) -> int:
 
 
 def _play(path: Path, arguments: argparse.Namespace, ended: Callable[[], bool]) -> int:
-    if arguments.format:
+    kind = arguments.format or ("plain" if arguments.plain else None)
+    if kind:
         from iopstui.output.replay import replay_headless
 
         wait_for_first_sample(path, say, ended)
-        return replay_headless(str(path), arguments.format, _Patience(ended))
+        return replay_headless(str(path), kind, _Patience(ended), arguments.plain_every)
     require_terminal(WITHOUT_SCREEN)
     require_for_screen(arguments)
     from iopstui.ui.replay import show_session

@@ -25,7 +25,7 @@ from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.options import RunOptions
-from iopstui.output.sinks import EventSink, StatusSink, make_sink
+from iopstui.output.sinks import PLAIN, EventSink, StatusSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_say
@@ -42,16 +42,18 @@ NEVER_STEADY = (
 )
 
 
-def run_job(job: str, options: RunOptions, kind: str) -> int:
-    """The exit code. Data as ``kind`` ("table", "jsonl", "csv" or "influx") on stdout, everything
-    else on stderr."""
+def run_job(job: str, options: RunOptions, kind: str, plain_every_s: float = 0.0) -> int:
+    """The exit code. Data as ``kind`` ("table", "jsonl", "csv", "influx" or "plain") on stdout,
+    everything else on stderr. ``plain_every_s`` is the time between plain status lines."""
     title = " on ".join((f"run {job}", *options.targets[:1]))
     with check_files(options.junit, options.summary, title) as checks:
-        checks.exit_code = _run_job(job, options, kind, checks)
+        checks.exit_code = _run_job(job, options, kind, checks, plain_every_s)
         return checks.exit_code
 
 
-def _run_job(job: str, options: RunOptions, kind: str, checks: CheckCollector) -> int:
+def _run_job(
+    job: str, options: RunOptions, kind: str, checks: CheckCollector, plain_every_s: float
+) -> int:
     find_fio()
     clean_up_and_say(say, Roots())
     if options.precondition:
@@ -65,13 +67,14 @@ def _run_job(job: str, options: RunOptions, kind: str, checks: CheckCollector) -
             options = preconditioned(options)
         session = _session(job, options)
         export(session)
-        return _run(job, options, kind, session, checks)
+        judging = _sink(kind, session.target, plain_every_s)
+        return _run(job, options, judging, session, checks)
 
 
 def _run(
-    job: str, options: RunOptions, kind: str, session: LiveSession, checks: CheckCollector
-) -> int:
-    judging = _sink(kind, session.target)
+    job: str, options: RunOptions, judging: VerdictSink, session: LiveSession,
+    checks: CheckCollector,
+) -> int:  # fmt: skip
     sink: EventSink = judging
     if options.hold:
         from iopstui.cli.runs.start_gate import StartGateSink
@@ -131,8 +134,10 @@ def _check(job: str, options: RunOptions) -> None:
         remove(private)
 
 
-def _sink(kind: str, target: Target) -> VerdictSink:
-    data = make_sink(kind, sys.stdout, sys.stderr, target, os.uname().nodename)
+def _sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
+    data = make_sink(kind, sys.stdout, sys.stderr, target, os.uname().nodename, plain_every_s)
+    if kind == PLAIN:
+        return VerdictSink(data, sys.stdout)
     return VerdictSink(
         StatusSink(data, sys.stderr, sys.stdout), sys.stdout if kind == "table" else sys.stderr
     )

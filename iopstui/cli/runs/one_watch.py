@@ -21,9 +21,9 @@ from iopstui.linux.roots import Roots
 from iopstui.model.experiment.options import RunOptions
 from iopstui.model.watch.options import WatchOptions
 from iopstui.model.watch.trigger import parse_trigger
-from iopstui.output.sinks import EventSink, make_watch_sink
+from iopstui.output.sinks import PLAIN, EventSink, make_watch_sink
 from iopstui.output.streams import drop
-from iopstui.output.watch_summary import watch_summary
+from iopstui.output.watch_summary import watch_sentences, watch_summary
 from iopstui.preflight.targets import choose_watched
 from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
@@ -48,7 +48,8 @@ def watch(options: RunOptions, how: WatchOptions) -> int:
 
 def _watch(options: RunOptions, how: WatchOptions, session: LiveSession, one: Watch) -> int:
     sink = make_watch_sink(how.format, sys.stdout, sys.stderr, session.target,
-                           os.uname().nodename, bool(options.probe))  # fmt: skip
+                           os.uname().nodename, bool(options.probe),
+                           how.plain_every_s)  # fmt: skip
     ending = _StopOnSignal(one)
     StopSignals(ending.asked, drop)
     try:
@@ -158,7 +159,11 @@ def _drain(one: Watch, sink: EventSink) -> None:
 
 def _end(session: LiveSession, one: Watch, kind: str) -> None:
     """The summary; where it was recorded to."""
-    stream = sys.stdout if kind == "table" else sys.stderr
-    put("\n" + watch_summary(one.totals), stream)
+    if kind == PLAIN:
+        for sentence in watch_sentences(one.totals):
+            put(sentence, sys.stdout)
+    else:
+        stream = sys.stdout if kind == "table" else sys.stderr
+        put("\n" + watch_summary(one.totals), stream)
     if session.recorded is not None:
         say(f"recorded to {session.recorded}")

@@ -1,0 +1,275 @@
+"""One line for each change, for screen readers and logs: no colours, columns or redrawn lines.
+
+Figures come as a status line every some seconds, and only if they differ from those of the line
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from iopstui import format as units
+from iopstui.events import (
+    LAYOUT,
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    FindingEnded,
+    FindingReported,
+    FrameReady,
+    LayoutProgress,
+    Mark,
+    Notice,
+    PointFailed,
+    PointFinished,
+    PointStarted,
+    StepFinished,
+    StepStarted,
+)
+from iopstui.model.block.target import Target
+from iopstui.model.findings.headlines import headline_of, severity_of
+from iopstui.model.metrics import frame as flags
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory
+from iopstui.model.metrics.summary import FramesTotal
+from iopstui.model.watch.totals import WeightedMean
+from iopstui.output.narration import LOG_LINES
+from iopstui.output.summary import interruption, reconciliation
+from iopstui.output.table import EXPLAINED
+from iopstui.session.run_rows import add_run_event, run_outcome
+from iopstui.text import printable
+
+EVERY_S = 10.0
+"""Between two status lines at least."""
+CHANGED, CHANGED_LATENCY, CHANGED_UTIL = 0.1, 0.5, 10.0
+"""A figure has changed if it differs by this share; util by so many points."""
+LEAST = 1.0
+"""Rates below this are as good as none."""
+QUARTERS = 4
+"""Progress of laying out is told so often."""
+_ENDED = {DONE: "ended", RUNS: "ended", STOPPED: "stopped", FAILED: "failed"}
+_SPOKEN = str.maketrans({"→": "to", "×": "x", "·": ",", "–": "-", "…": "...", "µ": "u"})
+
+
+@dataclass
+class _Rates:
+    """Means over some seconds, and the highest p99."""
+
+    fio_iops: WeightedMean = field(default_factory=WeightedMean)
+    fio_bw: WeightedMean = field(default_factory=WeightedMean)
+    reads: WeightedMean = field(default_factory=WeightedMean)
+    writes: WeightedMean = field(default_factory=WeightedMean)
+    bw: WeightedMean = field(default_factory=WeightedMean)
+    util: WeightedMean = field(default_factory=WeightedMean)
+    p99_ns: float | None = None
+
+    def add(self, frame: Frame, devices: Sequence[str]) -> None:
+        """Add one interval."""
+        fio, disk = frame.fio, frame.together(devices) if devices else None
+        if fio is not None:
+            self.fio_iops.add(fio.total.iops, fio.seconds)
+            self.fio_bw.add(fio.total.bw, fio.seconds)
+            p99 = fio.total.percentiles.get("p99")
+            if p99 is not None:
+                self.p99_ns = max(self.p99_ns or 0.0, p99)
+        if disk is not None:
+            self.reads.add(disk.r_s, disk.seconds)
+            self.writes.add(disk.w_s, disk.seconds)
+            self.util.add(disk.util, disk.seconds)
+            if disk.r_bytes_s is not None and disk.w_bytes_s is not None:
+                self.bw.add(disk.r_bytes_s + disk.w_bytes_s, disk.seconds)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was measured."""
+        means = (self.fio_iops, self.reads, self.writes, self.util)
+        return all(mean.value is None for mean in means)
+
+    def differs(self, other: _Rates) -> bool:
+        """Whether a reader should hear of it."""
+        pairs = [
+            (getattr(self, name).value, getattr(other, name).value)
+            for name in ("fio_iops", "fio_bw", "reads", "writes", "bw")
+        ]
+        return (
+            any(_apart(now, before, CHANGED) for now, before in pairs)
+            or _apart(self.p99_ns, other.p99_ns, CHANGED_LATENCY)
+            or _far(self.util.value, other.util.value)
+        )
+
+    def words(self, name: str) -> str:
+        """ "fio 75.1k IOPS, 293 MiB/s, p99 up to 1.79 ms. vda 52.3k reads/s ..."; what was not
+        measured is left out."""
+        fio = []
+        if self.fio_iops.value is not None:
+            fio.append(f"fio {units.number(self.fio_iops.value)} IOPS")
+            fio.append(f"{units.mib(self.fio_bw.value)} MiB/s")
+        if self.p99_ns is not None:
+            fio.append(f"p99 up to {units.latency(self.p99_ns)}")
+        disk = []
+        if self.reads.value is not None and self.writes.value is not None:
+            disk += [f"{name} {units.number(self.reads.value)} reads/s",
+                     f"{units.number(self.writes.value)} writes/s"]  # fmt: skip
+            if self.bw.value is not None:
+                disk.append(f"{units.mib(self.bw.value)} MiB/s")
+            if self.util.value is not None:
+                disk.append(f"util {units.percent(self.util.value)} %")
+        return ". ".join(", ".join(part) for part in (fio, disk) if part)
+
+
+def _apart(now: float | None, before: float | None, share: float) -> bool:
+    if now is None or before is None:
+        return now is not before
+    return abs(now - before) > max(LEAST, share * max(abs(now), abs(before)))
+
+
+def _far(now: float | None, before: float | None) -> bool:
+    if now is None or before is None:
+        return now is not before
+    return abs(now - before) >= CHANGED_UTIL
+
+
+class PlainSink:
+    """Writes a line for each change to ``out``; ``BrokenPipeError`` is passed on.
+
+    ``target`` says whose figures go into the status line, which comes every ``every_s`` seconds of
+    the session at most.
+    """
+
+    def __init__(self, out: TextIO, target: Target, every_s: float = EVERY_S) -> None:
+        self._out = out
+        self._name = printable(target.name)
+        self._devices = target.opened
+        self._every_s = every_s
+        self._history = RunHistory(target.opened)
+        self._total = FramesTotal()
+        self._rates, self._said = _Rates(), _Rates()
+        self._due: float | None = None
+        self._quarter = 0
+        self._flags: frozenset[str] = frozenset()
+        self._log: list[str] = []
+
+    def handle(self, event: Event) -> None:
+        """Write what has changed, if anything has."""
+        add_run_event(self._history, event)
+        for text in self._lines(event):
+            self._put(event.t, text)
+
+    def close(self) -> None:
+        """End the output: nothing more will come."""
+        self._out.flush()
+
+    def _put(self, t: float, text: str) -> None:
+        line = printable(text).replace(" · ", ", ").translate(_SPOKEN)
+        end = "" if line.endswith((".", "!", "?", ":")) else "."
+        units.put(f"{units.clock(t)} {line}{end}", self._out)
+
+    def _lines(self, event: Event) -> Iterator[str]:
+        match event:
+            case FrameReady():
+                yield from self._frame(event.frame)
+            case StepStarted():
+                yield self._started(event)
+            case LayoutProgress():
+                yield from self._progress(event)
+            case Mark():
+                yield f"Mark: {event.text}"
+            case Notice():
+                self._log.append(event.text)
+                yield event.text if event.level == "info" else f"{event.level}: {event.text}"
+            case FindingReported() | FindingEnded():
+                yield _finding(event)
+            case StepFinished():
+                yield from self._finished(event)
+            case _:
+                yield from _experiment(event)
+
+    def _started(self, event: StepStarted) -> str:
+        self._quarter = 0
+        if event.phase == LAYOUT:
+            return f"Creating the files for {event.job}"
+        self._total, self._due = FramesTotal(), None
+        self._rates, self._said, self._flags = _Rates(), _Rates(), frozenset()
+        return f"Run {event.step} starts: {event.job}, {event.title} on {self._name}"
+
+    def _progress(self, event: LayoutProgress) -> Iterator[str]:
+        quarter = QUARTERS * event.done // event.total if event.total else 0
+        if quarter > self._quarter:
+            self._quarter = quarter
+            yield f"{event.what}: {100 * quarter // QUARTERS} % of {units.size(event.total)}"
+
+    def _frame(self, frame: Frame) -> Iterator[str]:
+        self._total.add(frame.fio)
+        yield from self._state(frame)
+        self._rates.add(frame, self._devices)
+        if self._rates.empty or (self._due is not None and frame.t < self._due):
+            return
+        rates, self._rates = self._rates, _Rates()
+        self._due = frame.t + self._every_s
+        if rates.differs(self._said):
+            self._said = rates
+            yield rates.words(self._name)
+
+    def _state(self, frame: Frame) -> Iterator[str]:
+        """What is special about the interval, once."""
+        before, self._flags = self._flags, frame.flags
+        new = frame.flags - before
+        if flags.RAMP in new:
+            yield "Warming up (ramp_time): not counted"
+        if flags.LATE in new:
+            yield "warning: fio has not reported for too long. It may be waiting for the device"
+        if flags.LATE in before - frame.flags and frame.fio is not None:
+            yield "fio reports again"
+        for flag, text in EXPLAINED:
+            if flag in new:
+                yield text
+
+    def _finished(self, event: StepFinished) -> Iterator[str]:
+        row = self._history.rows[-1] if self._history.rows else None
+        if row is not None:
+            lasted = "" if row.seconds is None else f" after {units.duration(row.seconds)}"
+            figures = run_outcome(row).partition(": ")[2] or "no results"
+            yield f"Run {row.step} {_ENDED[row.ended]}{lasted}: {figures}"
+        if event.error:
+            yield from (f"fio: {line}" for line in event.fio_log[-LOG_LINES:]
+                        if line not in self._log)  # fmt: skip
+            yield f"error: {event.error}"
+        elif event.interrupted:
+            yield interruption(event.summary)
+        if event.summary:
+            yield reconciliation(event.summary, self._total)
+
+
+def _finding(event: FindingReported | FindingEnded) -> str:
+    if isinstance(event, FindingEnded):
+        held = units.duration(event.until - event.since)
+        return f"Finding ended after {held}: {event.text}"
+    finding = event.finding
+    advice = f" Next: {finding.advice}" if finding.advice else ""
+    sign = {"info": "Finding", "warning": "Warning", "critical": "Critical"}[severity_of(finding)]
+    text = finding.text if finding.text.endswith(".") else f"{finding.text}."
+    return f"{sign}: {headline_of(finding)}. {text}{advice}"
+
+
+def _experiment(event: Event) -> Iterator[str]:
+    """What is told of a sweep or a comparison."""
+    match event:
+        case ExperimentStarted():
+            kind = "Sweep" if event.plan.axes else "Comparison"
+            yield f"{kind} starts: {units.counted(event.plan.points, 'point')}"
+        case PointStarted():
+            left = units.duration(event.left_s)
+            yield f"Point {event.index + 1} of {event.total}: {event.label}. {left} left"
+        case PointFinished():
+            point = event.point
+            words = f"{event.label}: {units.number(point.iops)} IOPS, {units.mib(point.bw)} MiB/s"
+            if point.p99_ns is not None:
+                words += f", p99 {units.latency(point.p99_ns)}"
+            yield words
+        case PointFailed():
+            yield f"error: {event.label} failed: {event.error}"
+        case ExperimentFinished():
+            how = "stopped" if event.interrupted else "ended"
+            yield f"Experiment {how}: {event.done} of {event.total} points measured"
