@@ -48,7 +48,7 @@ def test_what_is_wrong_is_seen(measured: Measured) -> None:
     assert above(lost) >= {"I/Os", "certificate", "bytes", "bins", "seconds"}
     fio = measured.frames[0].fio
     assert fio is not None and fio.seconds is not None
-    assert "seconds" in above(changed(measured, 0, seconds=fio.seconds + 0.2))
+    assert "seconds" in above(changed(measured, 0, seconds=fio.seconds + 0.4))
     (row,) = fio.jobs
     assert "I/Os" in above(changed(measured, 0, jobs=(replace(row, ios=row.ios + 1),)))
     slow = replace(fio.total, max_ns=10**12)
