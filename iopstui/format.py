@@ -153,10 +153,11 @@ def utc(wall_ms: float) -> str | None:
 
 
 def duration(seconds: float) -> str:
-    """A time in a sentence: "27 s", "4:05 minutes", "1:02:03 hours"."""
-    if round(seconds) < 60:
-        return f"{max(0, round(seconds))} s"
-    return f"{clock(seconds)} {'hours' if round(seconds) >= 3600 else 'minutes'}"
+    """A time in a sentence: "27 s", "4 min 5 s", "5 h", "1 h 2 min 3 s"."""
+    minutes, left = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{n} {unit}" for n, unit in ((hours, "h"), (minutes, "min"), (left, "s")) if n]
+    return " ".join(parts) or "0 s"
 
 
 def wall_clock(wall_ms: float) -> str:

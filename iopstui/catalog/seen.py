@@ -28,6 +28,7 @@ def read_seen(device: BlockDevice, roots: Roots) -> Seen:
         printable(device.serial or ""),
         device.size,
         _azure_link(device, roots),
+        printable(read_text(dmi / "product_name") or ""),
     )
 
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.cli import values
+from iopstui.cli.volume_options import volume_of
 from iopstui.errors import UsageError
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.options import ExperimentOptions, RunOptions
     from iopstui.model.experiment.plan import Plan
-    from iopstui.model.volumes.promised import Promised
 
 MOST_ROUNDS = 25
 
@@ -261,16 +261,8 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         metrics_port=getattr(arguments, "openmetrics_listen", None),
         junit=getattr(arguments, "junit", None),
         summary=getattr(arguments, "summary", None),
-        volume=_bought(arguments),
+        volume=volume_of(arguments),
     )
-
-
-def _bought(arguments: argparse.Namespace) -> Promised | None:
-    if getattr(arguments, "volume", None) is None:
-        return None
-    from iopstui.cli.volume_options import bought
-
-    return bought(arguments.volume)
 
 
 def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> RunOptions:

@@ -134,7 +134,7 @@ def _check_device(
 
 
 def length_text(plan: Plan) -> str:
-    """ "21 points, about 4:05 minutes"."""
+    """ "21 points, about 4 min 5 s"."""
     seconds = plan.seconds + plan.points * OVERHEAD_S
     points = counted(plan.points, "run" if plan.variants or plan.repeats > 1 else "point")
     if seconds < 3600:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -71,10 +72,10 @@ def _distinct(one: VolumeClass) -> Iterator[tuple[str, str]]:
             yield key
 
 
-def instances_table(catalog: Catalog) -> str:
-    """Every instance size with its limits."""
+def instances_table(found: Iterable[Instance]) -> str:
+    """Instance sizes with their limits."""
     rows = [("INSTANCE", "UNCACHED", "CACHED", "BURST")]
-    for one in catalog.instances.values():
+    for one in found:
         rows.append((one.id, _limit(one.uncached), _limit(one.cached), _limit(one.burst)))
     widths = [max(len(row[n]) for row in rows) for n in range(4)]
     return "\n".join(
@@ -106,7 +107,20 @@ def explain_volume(one: VolumeClass, found: Promised | None, width: int) -> str:
     for key in sorted(set(_cited(one))):
         page = one.sources[key]
         lines += _wrapped(f"[{key}] {page.text} {page.url}".rstrip(), width, "  ", "    ")
+    old = outdated(one)
+    if old:
+        lines += ["", *_wrapped(old, width, "", "")]
     return "\n".join(lines)
+
+
+def outdated(one: VolumeClass) -> str:
+    """A sentence if figures of the class are from pages older than two years; "" otherwise."""
+    today = datetime.date.today()
+    old = sorted({one.sources[key].date for key in _cited(one) if one.sources[key].outdated(today)})
+    if not old:
+        return ""
+    return (f"Some figures are of {old[0]} and may have changed: compare them with the "
+            "provider's page.")  # fmt: skip
 
 
 def _rows(one: VolumeClass) -> Iterator[tuple[str, str, str]]:
@@ -214,7 +228,7 @@ def _promised_json(found: Promised) -> dict[str, Any]:
                 for kind, one in buckets.items() if one is not None
             },
         },
-        "instance": _instance_json(found.instance) if found.instance else None,
+        "instance": instance_json(found.instance) if found.instance else None,
         "limits": [
             {"name": one.name, "random_reads_s": one.rate}
             for one in found.limits(READ, found.volume.random_size)
@@ -222,7 +236,8 @@ def _promised_json(found: Promised) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _instance_json(one: Instance) -> dict[str, Any]:
+def instance_json(one: Instance) -> dict[str, Any]:
+    """One instance size, ready for ``json.dumps``; rates per second."""
     return {"id": one.id} | {
         key: None if limit is None else {"iops": limit.iops, "bytes_s": limit.throughput}
         for key, limit in (("uncached", one.uncached), ("cached", one.cached),
@@ -234,7 +249,7 @@ def catalog_json(catalog: Catalog) -> dict[str, Any]:
     """Everything."""
     return {
         "volumes": [volume_json(one) for one in catalog.classes.values()],
-        "instances": [_instance_json(one) for one in catalog.instances.values()],
+        "instances": [instance_json(one) for one in catalog.instances.values()],
         "problems": list(catalog.problems),
     }
 

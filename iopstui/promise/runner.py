@@ -228,7 +228,7 @@ class _Collector:
             fast if self._latencies else None, slow if self._latencies else None, depth,
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
             self._measured_s, self._others(),
-            self._above / self._in_flight if self._in_flight else 0.0,
+            self._above / self._in_flight if self._in_flight else 0.0, cpus(),
         )  # fmt: skip
 
     def _others(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.message import Message
 
 from iopstui.errors import EXIT_OK
+from iopstui.model.volumes.promised import Promised
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
 from iopstui.safety.signals import stopping
@@ -33,11 +34,15 @@ class ReplayApp(IopstuiApp):
     help_first = HELP
 
     def __init__(
-        self, session: ReplaySession, charset: Charset | None = None, theme: str = ""
+        self,
+        session: ReplaySession,
+        charset: Charset | None = None,
+        theme: str = "",
+        volume: Promised | None = None,
     ) -> None:
         self.session = session
         super().__init__(
-            Backend(lambda paths: session, dict, ()),
+            Backend(lambda paths: session, dict, (), volume=volume),
             FirstView(pick=False),
             Appearance(charset, theme),
             replay=True,
@@ -70,14 +75,15 @@ class ReplayApp(IopstuiApp):
         return EXIT_OK
 
 
-def run_replay(name: str, speed: float, theme: str = "") -> int:
+def run_replay(name: str, speed: float, theme: str = "", volume: Promised | None = None) -> int:
     """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
-    return show_session(ReplaySession(recording_path(name), speed), theme)
+    return show_session(ReplaySession(recording_path(name), speed), theme, volume)
 
 
-def show_session(session: ReplaySession, theme: str = "") -> int:
-    """Play ``session`` on the screen until it is left, then close it; the exit code."""
-    app = ReplayApp(session, theme=theme)
+def show_session(session: ReplaySession, theme: str = "", volume: Promised | None = None) -> int:
+    """Play ``session`` on the screen until it is left, then close it; the exit code. ``volume`` is
+    what was bought: its limits are drawn, and its credits counted from the first second shown."""
+    app = ReplayApp(session, theme=theme, volume=volume)
     with stopping(app.interrupt):
         try:
             return run_to_end(app)

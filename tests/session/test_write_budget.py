@@ -57,7 +57,7 @@ def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
         ((MIB, True, 9.0, 1 << 30), "writes at most: 1 GiB (--write-budget), with 1 MiB of"),
         (
             (0, True, 90.0, None),
-            "writes: for 1:30 minutes at full speed (83.8 GiB at 1 GB/s), no limit set",
+            "writes: for 1 min 30 s at full speed (83.8 GiB at 1 GB/s), no limit set",
         ),
         (
             (0, True, None, None),

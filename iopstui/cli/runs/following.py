@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from iopstui.cli.terminal import require_for_screen, require_terminal, say
+from iopstui.cli.volume_options import volume_of
 from iopstui.errors import UsageError
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.output.fleet.labelled_rows import is_fleet
@@ -53,8 +54,9 @@ def _play(path: Path, arguments: argparse.Namespace, ended: Callable[[], bool]) 
     require_for_screen(arguments)
     from iopstui.ui.replay import show_session
 
+    volume = volume_of(arguments)
     wait_for_first_sample(path, say, ended)
-    return show_session(FollowSession(path, arguments.speed, ended), arguments.theme)
+    return show_session(FollowSession(path, arguments.speed, ended), arguments.theme, volume)
 
 
 class _Patience:

@@ -16,7 +16,8 @@ BATCHES = 5
 FEWEST_SECONDS = 30.0
 """With less the interval is too narrow: neighbouring seconds are alike (docs/statistics.md)."""
 TOO_SHORT = f"a FAIL needs at least {FEWEST_SECONDS:g} measured seconds (--measure 30)"
-LONGER = "the interval includes what was promised; measure longer (--measure 120)"
+INCLUDES = "the interval includes what was promised"
+LENGTHS_S = (30, 60, 120, 300, 600, 1800, 3600)
 CPU_FULL = 0.8
 """Mean over the run; a FAIL must be certain."""
 UNQUEUED = 1.5
@@ -43,8 +44,8 @@ class Measured:
     """One run: I/Os per second with their 95 % interval, the mean latency (ns) with its own, how
     busy the fio jobs (share of their CPUs) and the machine were, which findings held, the
     latency of a single I/O before (``None``: not measured), the seconds it rests on, which share of
-    the device's bytes were not this job's, and which share of its I/Os in flight was above the
-    device."""
+    the device's bytes were not this job's, which share of its I/Os in flight was above the
+    device, and how many CPUs fio may use."""
 
     rate: float
     low: float
@@ -60,6 +61,7 @@ class Measured:
     seconds: float = FEWEST_SECONDS
     others: float = 0.0
     above: float = 0.0
+    cpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +138,11 @@ def _baseline(check: Check, found: Measured, tolerance: float) -> Verdict:
     row = Verdict(check, False, check.promised, found.rate, found.low, found.high, PASS)
     tightest = check.limits[0]
     goal = min(check.promised, tightest.rate)
-    if found.rate >= check.promised * (1 - tolerance):
+    required = check.promised * (1 - tolerance)
+    if _at_least(found) >= required:
         return replace(row, binding=_reached(found.rate, check.limits, tolerance))
+    if found.rate >= required:
+        return replace(row, result=CANT_TELL, why=_longer(found, required))
     if goal < check.promised and found.rate >= goal * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
@@ -146,10 +151,15 @@ def _baseline(check: Check, found: Measured, tolerance: float) -> Verdict:
 
 def _missed(row: Verdict, check: Check, found: Measured, required: float) -> Verdict:
     if found.high >= required:
-        return replace(row, result=CANT_TELL, why=LONGER)
+        return replace(row, result=CANT_TELL, why=_longer(found, required))
     other = other_limit(check, found)
     if other:
         return replace(row, result=CANT_TELL, binding=other, why="the volume is not the limit here")
+    needed = cpus_needed(check, found)
+    if needed is not None and found.cpus is not None and needed > found.cpus:
+        why = (f"what was promised takes {needed:,.0f} CPUs at what an I/O costs here, and fio may "
+               f"use {found.cpus}")  # fmt: skip
+        return replace(row, result=CANT_TELL, binding=CPU_LIMIT, why=why)
     if round(found.seconds) < FEWEST_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
     why = "the queue was full, and nothing on this machine was the limit"
@@ -172,6 +182,31 @@ def other_limit(check: Check, found: Measured) -> str:
     return SHALLOW if too_shallow(check, found) else ""
 
 
+def cpus_needed(check: Check, found: Measured) -> float | None:
+    """CPUs that fio would keep busy at the promised rate, if each I/O costs what it did; ``None``
+    where fio's CPU time is unknown."""
+    if found.job_cpu is None or found.depth is None or not found.rate:
+        return None
+    return found.job_cpu * found.depth.jobs * check.promised / found.rate
+
+
+def _at_least(found: Measured) -> float:
+    """The low end of the interval; half the rate where the run was too short for one."""
+    return found.low if math.isfinite(found.high) else found.rate / 2
+
+
+def _longer(found: Measured, required: float) -> str:
+    """How long to measure until the interval is narrow enough: it shrinks with the square root."""
+    margin, half = abs(found.rate - required), found.high - found.rate
+    if not margin or not math.isfinite(half):
+        return f"{INCLUDES}; measure longer"
+    needed = found.seconds * (half / margin) ** 2
+    for seconds in LENGTHS_S:
+        if seconds >= needed and seconds > found.seconds:
+            return f"{INCLUDES}; measure longer (--measure {seconds})"
+    return f"{INCLUDES}, and the rate is too near to it or too unsteady to tell"
+
+
 def _reached(rate: float, limits: Sequence[Limit], tolerance: float) -> str:
     for one in limits:
         if abs(rate - one.rate) <= max(tolerance, 0.02) * one.rate:
@@ -183,12 +218,14 @@ def _burst(check: Check, found: Measured, tolerance: float, base: Verdict) -> Ve
     promised = check.burst or 0.0
     row = Verdict(check, True, promised, found.rate, found.low, found.high, PASS)
     tightest = check.burst_limits[0]
-    if found.rate >= promised * (1 - tolerance):
+    if _at_least(found) >= promised * (1 - tolerance):
         return replace(row, binding=_reached(found.rate, check.burst_limits, tolerance))
+    if found.rate >= promised * (1 - tolerance):
+        return replace(row, result=CANT_TELL, why=_longer(found, promised * (1 - tolerance)))
     if base.result != PASS:
         return replace(row, result=base.result, binding=base.binding, why=base.why)
     if found.rate > check.promised * (1 + tolerance) and found.high >= promised * (1 - tolerance):
-        return replace(row, result=CANT_TELL, why="the interval includes what was promised")
+        return replace(row, result=CANT_TELL, why=INCLUDES)
     if tightest.rate < promised and found.rate >= tightest.rate * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
@@ -204,10 +241,10 @@ def _latency(check: Check, found: Measured, tolerance: float) -> Verdict:
     limit = check.promised * (1 + tolerance)
     if mean is None:
         return replace(row, result=CANT_TELL, why="fio measured no latency")
-    if mean <= limit:
+    if mean <= limit and (high is None or high <= limit):
         return row
-    if low is None or low <= limit:
-        return replace(row, result=CANT_TELL, why=LONGER)
+    if mean <= limit or low is None or low <= limit:
+        return replace(row, result=CANT_TELL, why=f"{INCLUDES}; measure longer")
     if round(found.seconds) < FEWEST_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
     return replace(row, result=FAIL, binding="latency of the volume")

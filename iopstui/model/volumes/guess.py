@@ -31,6 +31,8 @@ class Seen:
     size: int | None = None
     azure_link: str = ""
     """The link below /dev/disk/azure that leads to the disk."""
+    product: str = ""
+    """DMI's product name: on Amazon's newer machines the instance size."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from iopstui.model.volumes.volume import (
 )
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+INSTANCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 RW = ("randread", "randwrite")
 _KINDS = {IOPS: ("IOPS",), THROUGHPUT: ("MB/s", "MiB/s")}
 _NUMBERS = ("base", "per_gib", "per_iops", "per_provisioned")
@@ -265,7 +266,8 @@ def _notes(table: CheckedTable, sources: Mapping[str, Source]) -> list[Note]:
 def _instance(
     table: CheckedTable, provider: str, name: str, sources: Mapping[str, Source]
 ) -> Instance:
-    _check_name(table, name)
+    if not INSTANCE_NAME.fullmatch(name):
+        table.wrong("names may have letters, digits, '.', '_' and '-' only")
     found = {}
     for key in ("uncached", "cached", "burst"):
         if table.has(key):
