@@ -83,7 +83,9 @@ def with_baseline(expected: Sequence[Expectation], file: str | None) -> tuple[Ex
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         raise impossible_figure_error([path], error) from error
     name = Path(file).name
-    return tuple(_against(one, run, name) if one.part is not None else one for one in expected)
+    return tuple(
+        _absolute_expectation(one, run, name) if one.part is not None else one for one in expected
+    )
 
 
 def _check_interval(one: Expectation) -> None:
@@ -105,7 +107,7 @@ def coarser_hint(name: str) -> str:
     return f", or use {coarser(name)}" if coarser(name) else ""
 
 
-def _against(one: Expectation, run: _BaselineRun, name: str) -> Expectation:
+def _absolute_expectation(one: Expectation, run: _BaselineRun, name: str) -> Expectation:
     base = run.base(one.path, name)
     if base is None or base.value <= 0:
         what = "0" if base is not None else "missing"

@@ -255,14 +255,14 @@ def _by_pace(plan: Plan) -> int | None:
 
 def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:
     """Describe the rest of an interrupted run; ``now`` in seconds since the epoch."""
-    ago = _ago(now - state.made)
+    ago = _age_text(now - state.made)
     done = (
         f"{len(state.points)} of {counted(plan.points, 'run' if plan.variants else 'point')} done"
     )
     return f"continues an interrupted run begun {ago}: {done}"
 
 
-def _ago(seconds: float) -> str:
+def _age_text(seconds: float) -> str:
     if seconds < 3600:
         return f"{duration(seconds)} ago"
     if seconds < 172_800:

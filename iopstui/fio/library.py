@@ -112,7 +112,7 @@ def heading(source: str) -> str:
 def find_shipped(name: str) -> ShippedJob:
     """The shipped job of that name, or the only one whose name begins so; else UsageError."""
     paths = job_paths()
-    chosen = _chosen(name, paths)
+    chosen = _find_job(name, paths)
     if chosen is None:
         raise _unknown(name, paths, "No shipped job is called")
     return load_job(chosen)
@@ -146,13 +146,13 @@ def find_job(name_or_path: str) -> Path:
         return paths[name_or_path]
     if name_or_path and os.path.exists(name_or_path):
         return Path(name_or_path)
-    chosen = _chosen(name_or_path, paths)
+    chosen = _find_job(name_or_path, paths)
     if chosen is None:
         raise _unknown(name_or_path, paths, "No shipped job or file is called")
     return chosen
 
 
-def _chosen(name: str, paths: dict[str, Path]) -> Path | None:
+def _find_job(name: str, paths: dict[str, Path]) -> Path | None:
     wanted = name.removesuffix(SUFFIX)
     if wanted in paths:
         return paths[wanted]

@@ -190,7 +190,7 @@ class FioProcess:
                 self._kill()
             return [GuardMessage("gone")]
         *lines, self._guard_rest = (self._guard_rest + data).split(b"\n")
-        said = [_said(line.decode("ascii", "replace")) for line in lines if line]
+        said = [_parse_guard_message(line.decode("ascii", "replace")) for line in lines if line]
         for one in said:
             if one.word == "started" and one.numbers:
                 self.pid = one.numbers[0]
@@ -289,7 +289,7 @@ class FioProcess:
         private_files.remove(self.private)
 
 
-def _said(line: str) -> GuardMessage:
+def _parse_guard_message(line: str) -> GuardMessage:
     word, *rest = line.split()
     return GuardMessage(word, tuple(int(number) for number in rest))
 

@@ -66,14 +66,14 @@ class FleetEvidence:
         if figure not in self._means:
             found = self._means[figure] = {}
             for name, figures in self.hosts.items():
-                values = _whole(figures[figure][-ENOUGH:])
+                values = _complete_values(figures[figure][-ENOUGH:])
                 if values:
                     found[name] = fmean(values)
         return self._means[figure]
 
     def iops(self, name: str) -> list[float]:
         """Of one host in all of the ``LONG`` seconds; empty if it was not there in all of them."""
-        return _whole(self.hosts[name][IOPS])
+        return _complete_values(self.hosts[name][IOPS])
 
 
 def together(scene: FleetState, interval_s: float = 1.0) -> FleetEvidence:
@@ -127,10 +127,10 @@ def common_limit(evidence: FleetEvidence) -> Finding | None:
     if not evidence.fio or len(evidence.hosts) < 2:
         return None
     for figure in (BW, IOPS):
-        sums = _whole(evidence.sums[figure])
+        sums = _complete_values(evidence.sums[figure])
         if not sums or not fmean(sums) or _cv(sums) > FLAT:
             continue
-        shares = [_whole(one[figure]) for one in evidence.hosts.values()]
+        shares = [_complete_values(one[figure]) for one in evidence.hosts.values()]
         if not all(shares):
             continue
         spreads = [(fmean(one), pstdev(one)) for one in shares]
@@ -156,7 +156,7 @@ def common_limit(evidence: FleetEvidence) -> Finding | None:
 
 def own_limit(evidence: FleetEvidence) -> Finding | None:
     """A host that stands still below the others has a limit of its own."""
-    low = evidence.once(_low)
+    low = evidence.once(_slow_hosts)
     if not low or len(evidence.hosts) < 3:
         return None
     means, middle = evidence.means(IOPS), _middle(evidence, IOPS, low)
@@ -173,7 +173,7 @@ def own_limit(evidence: FleetEvidence) -> Finding | None:
     name = min(flat, key=lambda one: means[one])
     return Finding(
         "own limit",
-        f"{_names(flat)} {_has(flat)} own limit: a steady {f.number(means[name])} IOPS "
+        f"{_names(flat)} {_has_text(flat)} own limit: a steady {f.number(means[name])} IOPS "
         f"(±{100 * _cv(evidence.iops(name)):.1f} %) while the others do about {f.number(middle)} "
         "and vary. So the others' load is not the cause; it may be a volume's or cgroup's cap, or "
         "a slower link",
@@ -206,7 +206,7 @@ def one_path(evidence: FleetEvidence) -> Finding | None:
 
 def straggler(evidence: FleetEvidence) -> Finding | None:
     """A host far behind the others, and whether its device is why."""
-    low = evidence.once(_low)
+    low = evidence.once(_slow_hosts)
     if not low or len(evidence.hosts) < 3:
         return None
     flat = FLAT if evidence.once(own_limit) is not None else -1.0
@@ -224,12 +224,12 @@ def straggler(evidence: FleetEvidence) -> Finding | None:
         f"straggler {_names([name, *(one for one in left if one != name)])}: "
         f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in each of {ENOUGH} s, "
         f"where the others have {f.number(usual)} and {f.latency(middle)}; "
-        + _why(evidence, name, low),
+        + _device_evidence(evidence, name, low),
         "Enter shows the host",
     )
 
 
-def _why(evidence: FleetEvidence, name: str, low: Sequence[str]) -> str:
+def _device_evidence(evidence: FleetEvidence, name: str, low: Sequence[str]) -> str:
     """Whether its device answers more slowly, too."""
     waits = evidence.means(AWAIT)
     others = [value for host, value in waits.items() if host not in low]
@@ -299,7 +299,7 @@ RULES: tuple[Rule, ...] = (
 # -- arithmetic
 
 
-def _whole(values: Sequence[float | None]) -> list[float]:
+def _complete_values(values: Sequence[float | None]) -> list[float]:
     """All of them, or nothing."""
     known = [value for value in values if value is not None]
     return known if len(known) == len(values) else []
@@ -311,7 +311,7 @@ def _cv(values: Sequence[float]) -> float:
     return pstdev(values) / mean if mean > 0 else 0.0
 
 
-def _low(evidence: FleetEvidence) -> list[str]:
+def _slow_hosts(evidence: FleetEvidence) -> list[str]:
     """Hosts that do clearly less than the middle one in each of the seconds. Only of one job: what
     runs without one need not be alike."""
     means = evidence.means(IOPS)
@@ -320,7 +320,7 @@ def _low(evidence: FleetEvidence) -> list[str]:
     middle = median(means.values())
     return [
         name for name in means
-        if max(_whole(evidence.hosts[name][IOPS][-ENOUGH:])) < FEW * middle
+        if max(_complete_values(evidence.hosts[name][IOPS][-ENOUGH:])) < FEW * middle
     ]  # fmt: skip
 
 
@@ -332,7 +332,9 @@ def _middle(evidence: FleetEvidence, figure: str, without: Sequence[str]) -> flo
 
 def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
     """Slow hosts of which one gains what the other loses, with their correlation."""
-    low = sorted(evidence.once(_low), key=lambda name: evidence.means(IOPS)[name])[:MOST_PAIRED]
+    low = sorted(evidence.once(_slow_hosts), key=lambda name: evidence.means(IOPS)[name])[
+        :MOST_PAIRED
+    ]
     found = []
     for at, one in enumerate(low):
         for other in low[at + 1 :]:
@@ -372,5 +374,5 @@ def _names(names: Sequence[str]) -> str:
     return f"{told} and {more} more" if more > 0 else told
 
 
-def _has(names: Sequence[str]) -> str:
+def _has_text(names: Sequence[str]) -> str:
     return "has its" if len(names) == 1 else "have their"

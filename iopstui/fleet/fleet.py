@@ -141,19 +141,19 @@ class Fleet:
         try:
             self._launch()
             if not self._terms.watching:
-                self._until(self._planned)
+                self._run_until(self._planned)
                 self._plan()
-            self._until(self._ready)
-            for one in self._there():
+            self._run_until(self._ready)
+            for one in self._active_hosts():
                 one.compare()
-            self._until(self._ready)
+            self._run_until(self._ready)
             self._accept()
             for one in self.members.values():
                 self._merger.host(one.name).offset_ms = one.offset.wall_ms
             if not self._terms.watching:
                 self._start()
             self._under_way = True
-            self._until(self._all_over)
+            self._run_until(self._all_over)
             for one in self.members.values():
                 # of those that were over in the last turn
                 self._look_after(one)
@@ -186,16 +186,16 @@ class Fleet:
 
     def _plan(self) -> None:
         """Have the files laid out. Raises where they may not be: then there is none yet."""
-        self._enough()
+        self._check_host_count()
         self._refuse(why_too_full(self._needs()), SMALLER)
         asked = marks_to_find(self._needs())
         if asked:
             self._look_for(asked)
-        for one in self._there():
+        for one in self._active_hosts():
             one.tell({"op": "lay_out"})
 
     def _needs(self) -> dict[str, list[SpaceNeed]]:
-        return {one.name: one.needs or [] for one in self._there()}
+        return {one.name: one.needs or [] for one in self._active_hosts()}
 
     def _look_for(self, asked: Mapping[str, Sequence[str]]) -> None:
         """Have hosts look for each other's scratch directories. Raises where two file systems are
@@ -203,8 +203,8 @@ class Fleet:
         members = [self.members[name] for name in asked]
         for one in members:
             one.look_for(asked[one.name])
-        self._until(lambda: all(one.state == OVER or one.seen is not None for one in members))
-        self._enough()
+        self._run_until(lambda: all(one.state == OVER or one.seen is not None for one in members))
+        self._check_host_count()
         needs = join_shared(self._needs(), {one.name: one.seen or () for one in members})
         self._refuse(why_too_full(needs), SMALLER)
         if not self._terms.assume_apart:
@@ -217,7 +217,7 @@ class Fleet:
                 self._voices.say(words)
             raise Refused(f"{found[0]}; no host was started.", hint)
 
-    def _enough(self) -> None:
+    def _check_host_count(self) -> None:
         """Raises where too few hosts are still there."""
         if self.stopped:
             raise Interrupted("Nothing was started.")
@@ -241,7 +241,7 @@ class Fleet:
         self._refuse(
             conflicts(disks), "If several hosts share a disk, only one of them may write to it."
         )
-        self._enough()
+        self._check_host_count()
         for words in several_names({n: one.boot for n, one in self.members.items() if n in disks}):
             self._voices.say(words)
         for one in self.members.values():
@@ -278,7 +278,7 @@ class Fleet:
 
     # -- one turn
 
-    def _until(self, done: Callable[[], bool]) -> None:
+    def _run_until(self, done: Callable[[], bool]) -> None:
         """Go on until it is so, or a stop was asked for and came through."""
         give_up: float | None = None
         while not done():
@@ -287,17 +287,17 @@ class Fleet:
             if self.stopped and give_up is None:
                 give_up = time.monotonic() + END_WITHIN_S
             if self._hard or (give_up is not None and time.monotonic() > give_up):
-                for one in self._there():
+                for one in self._active_hosts():
                     one.give_up("it may not have stopped")
                 return
             if self.stopped and self._all_over():
                 return
-            self._turn()
+            self._poll()
 
-    def _there(self) -> Iterator[Member]:
+    def _active_hosts(self) -> Iterator[Member]:
         return (one for one in self.members.values() if one.state != OVER)
 
-    def _turn(self) -> None:
+    def _poll(self) -> None:
         if self._may_rest():
             time.sleep(REST_S if len(self.members) < VERY_MANY else LONG_REST_S)
         self._read_all()
@@ -313,7 +313,7 @@ class Fleet:
             if name in self.members and self.members[name].state not in (LAUNCHED, OVER):
                 self.members[name].tell(order)
         if now >= self._next_beat:
-            self._beat(now)
+            self._send_heartbeats(now)
         if now >= self._next_look:
             self._next_look = now + (LOOK_S if self._under_way else TICK_S)
             lately_ns = time.monotonic_ns() - int(LATE_S * 1e9)
@@ -336,7 +336,7 @@ class Fleet:
         busy = self._interrupted or self._hard or self.stopped or len(self.members) < MANY
         return not busy and self._under_way and time.monotonic() - self._asked > LOOK_S
 
-    def _beat(self, now: float) -> None:
+    def _send_heartbeats(self, now: float) -> None:
         """To every host; its clock is asked for where that is worth it."""
         self._next_beat = now + BEAT_S
         asks = not self._under_way or self._beats % CLOCKS_EVERY == 0
@@ -398,12 +398,12 @@ class Fleet:
     def _left_out(self, name: str, error: MalformedRow) -> None:
         member = self.members[name]
         member.broken += 1
-        self._once(member, f"skipping rows of it such as this one: {error}")
+        self._warn_once(member, f"skipping rows of it such as this one: {error}")
 
     def _look_after(self, member: Member) -> None:
         """Who is late, lost or failed, or has no probe, is told once."""
         if member.no_probe:
-            self._once(member, f"no device percentiles: {member.no_probe}")
+            self._warn_once(member, f"no device percentiles: {member.no_probe}")
         if member.state != OVER and member.state != LAUNCHED:
             if member.silent_s > GONE_S:
                 member.give_up(f"no data for {GONE_S:g} s")
@@ -431,7 +431,7 @@ class Fleet:
                 self._merger.lose(member.name)
             watched = self._terms.watching and member.name in self._merger.hosts
             if watched or member.told_s is not None:
-                self._once(member, f"{'is lost' if member.lost else 'failed'}: {member.error}")
+                self._warn_once(member, f"{'is lost' if member.lost else 'failed'}: {member.error}")
             if member.lost and self._terms.stop_on_loss and not self.stopped:
                 self.stop(f"{member.name} is lost")
 
@@ -450,7 +450,7 @@ class Fleet:
                 f"(--connect-timeout){f': {said}' if said else ''}"
             )
 
-    def _once(self, member: Member, words: str) -> None:
+    def _warn_once(self, member: Member, words: str) -> None:
         told = self._told.setdefault(member.name, set())
         if words not in told and len(told) < MOST_TOLD and not self.stopped:
             told.add(words)
@@ -460,12 +460,12 @@ class Fleet:
         """Stop all hosts, in order; ``why`` is reported."""
         self.stopped = why
         self._voices.say(f"all hosts are stopped: {why}")
-        for one in self._there():
+        for one in self._active_hosts():
             one.stop()
 
     def _close(self) -> None:
         """Nothing is left here; where a link was still open, the agent stops by itself."""
-        for one in self._there():
+        for one in self._active_hosts():
             one.stop()
             one.link.flush()
         for one in self.members.values():

@@ -318,7 +318,7 @@ class FleetState:
         self.second, self.seen = told, True
         self.begun = told.number if self.begun is None else self.begun
         self.first = told.number if self.first is None else self.first
-        self._absent(told)
+        self._mark_missing_hosts(told)
         sums, whole = told.sums, told.counted == told.expected
         total = sums.total
         if total is not None:
@@ -336,7 +336,7 @@ class FleetState:
         """The state of a host whose seconds come."""
         return WATCHED if self.watching else RUNS
 
-    def _absent(self, told: MergedSecond) -> None:
+    def _mark_missing_hosts(self, told: MergedSecond) -> None:
         gone, partly = {*told.missing}, {*told.incomplete}
         for line in self.hosts.values():
             if line.state in MEASURED:

@@ -242,15 +242,15 @@ class FleetReplay:
                     return None
                 self._at = max(0.0, min(pace.now, at))
                 self._turn.wait(left)
-            return self._taken()
+            return self._take_goal()
 
     def _next(self) -> float | None:
         with self._turn:
             while not self._closing and self._goal is None:
                 self._turn.wait()
-            return self._taken()
+            return self._take_goal()
 
-    def _taken(self) -> float | None:
+    def _take_goal(self) -> float | None:
         goal, self._goal = self._goal, None
         return None if self._closing else goal
 

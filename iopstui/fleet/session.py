@@ -212,7 +212,7 @@ class FleetSession:
     # -- in the thread
 
     def _main(self) -> None:
-        while (order := self._next()) is not None:
+        while (order := self._next_request()) is not None:
             if self._closing:
                 return
             # of several that were asked for meanwhile the last one counts
@@ -225,15 +225,15 @@ class FleetSession:
                 if order.counts:
                     self._sweep(order)
                 else:
-                    self._one(order)
+                    self._run_request(order)
             except Exception as error:  # of a thread nobody would hear of it
                 words = crash_sentence(error)
                 self._tell(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
 
-    def _next(self) -> FleetRunRequest | None:
+    def _next_request(self) -> FleetRunRequest | None:
         """What is asked for next; the hosts of a run that is over are watched meanwhile."""
         self.settings.begin()
-        self._turned()
+        self._report_tunable_results()
         if self._watch is not None and self._number and not self._watching:
             try:
                 return self._orders.get(timeout=REST_S)
@@ -242,7 +242,7 @@ class FleetSession:
             try:
                 self._watch_between(self._watch())
             except IopstuiError as error:
-                self._tell(FleetRunFinished(FAILED, said=(_words(error),), between=True))
+                self._tell(FleetRunFinished(FAILED, said=(_error_text(error),), between=True))
             except Exception as error:  # as above
                 self._tell(FleetRunFinished(FAILED, said=(crash_sentence(error),), between=True))
         return self._orders.get()
@@ -263,7 +263,7 @@ class FleetSession:
         # an order may have come when there was no fleet to interrupt yet
         if not self._orders.empty():
             fleet.interrupt()
-        self._look()
+        self._report_host_states()
 
     def _sweep(self, asked: FleetRunRequest) -> None:
         """A run after another; what was measured before one that fails or is stopped stays."""
@@ -273,7 +273,7 @@ class FleetSession:
             for number in range(len(asked.counts)):
                 curve, why = replace(curve, at=number), CRASHED
                 self._tell(curve)
-                done = self._one(asked, SweepPosition(asked.counts, number))
+                done = self._run_request(asked, SweepPosition(asked.counts, number))
                 curve = curve.after(done.point, done.code, done.said)
                 why = self._why_over(done)
                 if why:
@@ -294,20 +294,24 @@ class FleetSession:
         # what ends a sweep may have come when there was no fleet to interrupt yet
         if self._halted or not self._orders.empty():
             fleet.interrupt()
-        self._look()
+        self._report_host_states()
 
-    def _one(self, asked: FleetRunRequest, place: SweepPosition | None = None) -> RunVerdict:
+    def _run_request(
+        self, asked: FleetRunRequest, place: SweepPosition | None = None
+    ) -> RunVerdict:
         self._number += 1
         try:
             planned = self._plan(self._number, asked.job, asked.options, place)
         except IopstuiError as error:
-            said = (_words(error),)
+            said = (_error_text(error),)
             self._tell(FleetRunFinished(FAILED, error.exit_code, said, said))
             return RunVerdict(error.exit_code, said, said, ends=True)
         self._watching = planned.begun.watching
         fleet = self._begin(planned)
-        fleet.on_turn = self._look if place is None else lambda: self._look_point(fleet)
-        how, done = self._ran(fleet, planned)
+        fleet.on_turn = (
+            self._report_host_states if place is None else lambda: self._look_point(fleet)
+        )
+        how, done = self._run_planned(fleet, planned)
         whole = None if how is not None else planned.merger.rated()
         self._tell(
             FleetRunFinished(
@@ -327,7 +331,7 @@ class FleetSession:
         planned.merger.on_slot = slot
         planned.merger.on_plain = lambda ones: seconds.extend(host_seconds(ones))
         # who can't be watched between two runs stands in its row: what the run came to stays said
-        say = _nothing if planned.begun.between else self.say
+        say = _ignore if planned.begun.between else self.say
         voices = FleetCallbacks(
             say, partial(self._second, planned, seconds), partial(self._row, planned), planned.stop
         )  # fmt: skip
@@ -337,7 +341,7 @@ class FleetSession:
         self._tell(planned.begun)
         return fleet
 
-    def _ran(self, fleet: Fleet, planned: PlannedRun) -> tuple[str | None, RunVerdict]:
+    def _run_planned(self, fleet: Fleet, planned: PlannedRun) -> tuple[str | None, RunVerdict]:
         """How it ended if it could not run, and what came of it."""
         try:
             fleet.run()
@@ -345,8 +349,12 @@ class FleetSession:
             self._states(fleet)
             how = STOPPED if isinstance(error, Interrupted) else FAILED
             why = failure_text(failed_hosts(fleet)) if how == FAILED else ""
-            told = f"{error.message.rstrip('.')}: {why}. {error.hint}" if why else _words(error)
-            return how, RunVerdict(error.exit_code, (told.strip(),), (_words(error),), ends=True)
+            told = (
+                f"{error.message.rstrip('.')}: {why}. {error.hint}" if why else _error_text(error)
+            )
+            return how, RunVerdict(
+                error.exit_code, (told.strip(),), (_error_text(error),), ends=True
+            )
         finally:
             self._fleet = None
         self._states(fleet)
@@ -384,16 +392,16 @@ class FleetSession:
         if self.settings.wanted:
             self._order(name, {"op": "tunables"})
 
-    def _look(self) -> None:
+    def _report_host_states(self) -> None:
         now = time.monotonic()
         fleet = self._fleet
         if fleet is not None and fleet.news and now >= self._next_look:
             self._next_look = now + STATES_EVERY_S
             fleet.news = False
             self._states(fleet)
-        self._turned()
+        self._report_tunable_results()
 
-    def _turned(self) -> None:
+    def _report_tunable_results(self) -> None:
         fleet = self._fleet
         members = fleet.members if fleet is not None else {}
         found = self.settings.over(
@@ -414,7 +422,7 @@ class FleetSession:
                 self._tell(HostStateChanged(name, *now))
 
 
-def _nothing(words: str) -> None:
+def _ignore(words: str) -> None:
     """Not said."""
 
 
@@ -458,5 +466,5 @@ def state_of_code(code: int) -> str:
     return STOPPED if code == EXIT_INTERRUPTED else FAILED
 
 
-def _words(error: IopstuiError) -> str:
+def _error_text(error: IopstuiError) -> str:
     return f"{error.message} {error.hint}".strip()

@@ -84,13 +84,13 @@ class Figures:
         row = main_figures(frame)
         for parent, names in self._groups:
             part = value_at(row, parent)
-            read = part.get if isinstance(part, dict) else _nothing
+            read = part.get if isinstance(part, dict) else _missing_value
             for name in names:
                 value = read(name)
                 yield None if value is None else clean(value)
 
 
-def _nothing(name: str) -> None:
+def _missing_value(name: str) -> None:
     """What an object has that is not there."""
 
 

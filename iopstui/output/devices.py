@@ -148,7 +148,7 @@ def _cells(device: BlockDevice, depth: int, devices: Devices) -> list[str]:
         printable(device.name),
         units.size(device.size),
         _type(device),
-        _what(device),
+        _model_text(device),
         (queue.scheduler if queue else None) or units.MISSING,
         units.MISSING if queue is None or queue.rq_affinity is None else str(queue.rq_affinity),
         *_queues(device, devices),
@@ -176,7 +176,7 @@ def _type(device: BlockDevice) -> str:
     return device.kind
 
 
-def _what(device: BlockDevice) -> str:
+def _model_text(device: BlockDevice) -> str:
     text = device.model or device.dm_name or device.backing_file or ""
     return printable(text) or units.MISSING
 

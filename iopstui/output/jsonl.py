@@ -132,7 +132,7 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
             TOTAL: _disk(total) if (total := frame.total) is not None else None,
             "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()} if whole else {},
             "irqs": frame.irqs if whole else {},
-            **{source.name: _more(source, frame) for source in SOURCES},
+            **{source.name: _source_figures(source, frame) for source in SOURCES},
         },
         "device": _probe(frame.probe, frame.opened) if frame.probe else None,
         "jobs": list(frame.jobs) if whole else [],
@@ -319,7 +319,7 @@ def _task(task: TaskIo) -> Object:
     }
 
 
-def _more(source: Source, frame: Frame) -> Object:
+def _source_figures(source: Source, frame: Frame) -> Object:
     found = frame.more.get(source.name, {})
     return {figure.name: found.get(figure.name) for figure in source.figures}
 

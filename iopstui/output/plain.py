@@ -94,9 +94,9 @@ class _Rates:
             for name in ("fio_iops", "fio_bw", "reads", "writes", "bw")
         ]
         return (
-            any(_apart(now, before, CHANGED) for now, before in pairs)
-            or _apart(self.p99_ns, other.p99_ns, CHANGED_LATENCY)
-            or _far(self.util.value, other.util.value)
+            any(_differ_by_share(now, before, CHANGED) for now, before in pairs)
+            or _differ_by_share(self.p99_ns, other.p99_ns, CHANGED_LATENCY)
+            or _util_differs(self.util.value, other.util.value)
         )
 
     def words(self, name: str) -> str:
@@ -119,13 +119,13 @@ class _Rates:
         return ". ".join(", ".join(part) for part in (fio, disk) if part)
 
 
-def _apart(now: float | None, before: float | None, share: float) -> bool:
+def _differ_by_share(now: float | None, before: float | None, share: float) -> bool:
     if now is None or before is None:
         return now is not before
     return abs(now - before) > max(LEAST, share * max(abs(now), abs(before)))
 
 
-def _far(now: float | None, before: float | None) -> bool:
+def _util_differs(now: float | None, before: float | None) -> bool:
     if now is None or before is None:
         return now is not before
     return abs(now - before) >= CHANGED_UTIL
@@ -155,13 +155,13 @@ class PlainSink:
         """Write what has changed, if anything has."""
         add_run_event(self._history, event)
         for text in self._lines(event):
-            self._put(event.t, text)
+            self._print_sentence(event.t, text)
 
     def close(self) -> None:
         """End the output: nothing more will come."""
         self._out.flush()
 
-    def _put(self, t: float, text: str) -> None:
+    def _print_sentence(self, t: float, text: str) -> None:
         line = printable(text).replace(" · ", ", ").translate(_SPOKEN)
         end = "" if line.endswith((".", "!", "?", ":")) else "."
         units.put(f"{units.clock(t)} {line}{end}", self._out)

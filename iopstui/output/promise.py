@@ -65,7 +65,7 @@ def promise_text(
     old = outdated(found.volume)
     if old and any(row.result == FAIL for row in rows):
         lines += _wrapped(old, width)
-    return "\n".join([*lines, "", _last(rows)])
+    return "\n".join([*lines, "", _verdict_line(rows)])
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -96,7 +96,7 @@ def _figure(row: Verdict, value: float | None, bare: bool = False) -> str:
     return f"{value * row.check.block_size / 1e6:,.4g}" + ("" if bare else " MB/s")
 
 
-def _last(rows: Sequence[Verdict]) -> str:
+def _verdict_line(rows: Sequence[Verdict]) -> str:
     failed = sum(1 for row in rows if row.result == FAIL)
     passed = sum(1 for row in rows if row.result == PASS)
     open_ = len(rows) - failed - passed

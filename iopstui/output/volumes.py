@@ -104,7 +104,7 @@ def explain_volume(one: VolumeClass, found: Promised | None, width: int) -> str:
         for label, text in _figures(found):
             lines += _wrapped(text, width, f"  {label:<18}", " " * 20)
     lines += ["", "Sources:"]
-    for key in sorted(set(_cited(one))):
+    for key in sorted(set(_cited_sources(one))):
         page = one.sources[key]
         lines += _wrapped(f"[{key}] {page.text} {page.url}".rstrip(), width, "  ", "    ")
     old = outdated(one)
@@ -116,7 +116,9 @@ def explain_volume(one: VolumeClass, found: Promised | None, width: int) -> str:
 def outdated(one: VolumeClass) -> str:
     """A sentence if figures of the class are from pages older than two years; "" otherwise."""
     today = datetime.date.today()
-    old = sorted({one.sources[key].date for key in _cited(one) if one.sources[key].outdated(today)})
+    old = sorted(
+        {one.sources[key].date for key in _cited_sources(one) if one.sources[key].outdated(today)}
+    )
     if not old:
         return ""
     return (f"Some figures are of {old[0]} and may have changed: compare them with the "
@@ -178,20 +180,23 @@ def _figures(found: Promised) -> Iterator[tuple[str, str]]:
         burst = found.burst(kind, READ)
         if burst is not None:
             bucket = found.bucket(kind)
-            yield f"{label} burst", figure_text(kind, burst) + (_lasts(bucket) if bucket else "")
+            yield (
+                f"{label} burst",
+                figure_text(kind, burst) + (_burst_text(bucket) if bucket else ""),
+            )
     if found.instance is not None:
         yield "Instance", f"{found.instance.id}: {_limit(found.instance_limit())}"
         tightest = found.limits(READ, found.volume.random_size)[0]
         yield "Tightest", f"{tightest.name}: {tightest.rate:,.0f} random reads/s"
 
 
-def _lasts(bucket: Bucket) -> str:
+def _burst_text(bucket: Bucket) -> str:
     lasts, refills = bucket.lasts_s(), bucket.refills_s()
     return (f", for {duration(lasts or 0)} from a full bucket, full again after "
             f"{duration(refills or 0)} without I/O")  # fmt: skip
 
 
-def _cited(one: VolumeClass) -> Iterator[str]:
+def _cited_sources(one: VolumeClass) -> Iterator[str]:
     yield from (source for _, _, source in _rows(one) if source)
 
 
@@ -208,7 +213,7 @@ def volume_json(one: VolumeClass, found: Promised | None = None) -> dict[str, An
         "sources": {
             key: {"page": source.page, "url": source.url or None, "date": source.date,
                   "read": source.read}
-            for key, source in one.sources.items() if key in set(_cited(one))
+            for key, source in one.sources.items() if key in set(_cited_sources(one))
         },
     }  # fmt: skip
     return data | {"volume": _promised_json(found) if found is not None else None}

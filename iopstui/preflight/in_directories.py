@@ -45,7 +45,7 @@ def in_directories(
         raise
 
 
-def _placed(job: Section, index: int, made: scratch.Scratch) -> dict[str, str]:
+def _directory_options(job: Section, index: int, made: scratch.Scratch) -> dict[str, str]:
     """The options that put the files of the job's section there."""
     name, spread = shared_name(job), len(made.paths)
     placed = {"directory": escaped(str(made.path))}
@@ -69,7 +69,7 @@ def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
     request = asked.request
     jobs = jobfile.effective(jobfile.overridden(asked.text, asked.overrides))
     places = made.paths
-    per_section = {index: _placed(job, index, made) for index, job in enumerate(jobs)}
+    per_section = {index: _directory_options(job, index, made) for index, job in enumerate(jobs)}
     text = jobfile.overridden(asked.text, group_reporting(asked.text, asked.overrides), per_section)
     facts = asked.inspected(text, made.path)
     if any(direct(job) for job in jobs):

@@ -51,7 +51,7 @@ def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prep
         refuse_unfenced(asked, prepared)
         if asked.where is None:
             _stage(prepared)
-        prepared.longest = _longest(prepared)
+        prepared.longest = _largest_file(prepared)
         return prepared
     except BaseException:
         prepared.close()
@@ -85,7 +85,7 @@ def _size(path: Path) -> int | None:
     return path.stat().st_size if os.path.exists(path) else None
 
 
-def _longest(prepared: Prepared) -> int | None:
+def _largest_file(prepared: Prepared) -> int | None:
     """How long a file may become: what is free but for 5 %, and where that is little an equal
     share of it. ``None``: the job has only devices."""
     files = [name for name in prepared.files if not _is_device(name)]
@@ -117,7 +117,7 @@ def _on_path(asked: ExaminedRequest, where: Target) -> str:
     paths = [place.path for place in where.places]
     wanted = {**asked.overrides, "filename": joined(paths)}
     if asked.request.size:
-        wanted["size"] = _each(asked.request.size, len(paths))
+        wanted["size"] = _size_of_each(asked.request.size, len(paths))
     elif where.kind == target.FILE:
         # a job larger than the file would make fio extend it; it shares size= out among files
         text = jobfile.overridden(asked.text, asked.overrides)
@@ -128,7 +128,7 @@ def _on_path(asked: ExaminedRequest, where: Target) -> str:
     )
 
 
-def _each(size: str, count: int) -> str:
+def _size_of_each(size: str, count: int) -> str:
     """fio's size= for so much of every one of ``count`` files."""
     if count == 1:
         return size

@@ -100,14 +100,14 @@ class Prepared:
             longest = max(longest, LEAST_LAYOUT if layout else least)
         guard = None if layout else self.guard
         return Fence(
-            read=guard.reads if guard is not None else self._beside(),
+            read=guard.reads if guard is not None else self._neighbouring_files(),
             write=guard.writes if guard is not None else (),
             own=own,
             open=made,
             fsize=longest,
         )
 
-    def _beside(self) -> tuple[Grant, ...]:
+    def _neighbouring_files(self) -> tuple[Grant, ...]:
         """What exists beside the files to be laid out: fio asks how large it is."""
         found = []
         for name in self.files if self.staging is not None else ():

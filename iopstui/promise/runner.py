@@ -110,20 +110,20 @@ class PromiseRunner:
             self._say(f"{check_title(check)}, to use up the burst credits: {duration(drain_s)}")
             # what was measured well before the bucket is empty is the burst
             full = self._measure(check, depth, DRAIN_PART * drain_s, scratch, drain_s)
-            found = self._one(check, depth, scratch)
+            found = self._measure_check(check, depth, scratch)
             self.verdicts += judge_drained(check, full, found, self.setup.tolerance)
             return
-        found = self._one(check, depth, scratch)
+        found = self._measure_check(check, depth, scratch)
         for _ in range(DEEPENINGS):
             more = deeper(depth)
             if check.kind == LATENCY or more is None or not too_shallow(check, found):
                 break
             depth = more
             self._say("the queue was too shallow: again with a deeper one")
-            found = self._one(check, depth, scratch)
+            found = self._measure_check(check, depth, scratch)
         self.verdicts += judge(check, found, self.setup.tolerance)
 
-    def _one(self, check: Check, depth: Depth, scratch: Scratch | None) -> Measured:
+    def _measure_check(self, check: Check, depth: Depth, scratch: Scratch | None) -> Measured:
         deep = f", queue depth {depth.iodepth}" + (f" × {depth.jobs}" if depth.jobs > 1 else "")
         self._say(f"{check_title(check)}{deep}")
         return self._measure(check, depth, self.setup.options.measure, scratch)
@@ -227,11 +227,11 @@ class _Collector:
             point.iops, max(0.0, low + shift), high + shift, point.latency_ns,
             fast if self._latencies else None, slow if self._latencies else None, depth,
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
-            self._measured_s, self._others(),
+            self._measured_s, self._share_of_others(),
             self._above / self._in_flight if self._in_flight else 0.0, cpus(),
         )  # fmt: skip
 
-    def _others(self) -> float:
+    def _share_of_others(self) -> float:
         if not self._all_bytes:
             return 0.0
         return max(0.0, 1 - self._own_bytes / self._all_bytes)

@@ -260,7 +260,7 @@ def _mapping(whole_keys: bool, part: Coder) -> Coder:
         if type(value) is not dict:
             raise MalformedData("not an object")
         keys = map(_KEYS.__getitem__, value) if whole_keys else value
-        if part is _whole and _are_whole(value.values()):
+        if part is _checked_count and _are_whole(value.values()):
             return dict(zip(keys, value.values(), strict=True))
         return {key: part(one) for key, one in zip(keys, value.values(), strict=True)}
 
@@ -271,7 +271,7 @@ class _Keys(dict[str, int]):
     """Whole numbers by their text: CPUs and the bins of histograms come again in every sample."""
 
     def __missing__(self, key: str) -> int:
-        number: int = _whole(int(key))
+        number: int = _checked_count(int(key))
         # a damaged file may have any
         if len(self) < MOST_KEYS:
             self[key] = number
@@ -283,28 +283,28 @@ _KEYS = _Keys()
 
 
 def _are_whole(values: Collection[Any]) -> bool:
-    """Whether ``_whole`` takes each of them; False also where it has not been asked."""
+    """Whether ``_checked_count`` takes each of them; False also where it has not been asked."""
     return (
         set(map(type, values)) == {int} and min(values) > -MOST_COUNT and max(values) < MOST_COUNT
     )
 
 
-def _whole(value: Any) -> Any:
+def _checked_count(value: Any) -> Any:
     if type(value) is not int or not -MOST_COUNT < value < MOST_COUNT:
-        raise ImpossibleFigure(f"{_cut(value)} is not a count")
+        raise ImpossibleFigure(f"{_shortened(value)} is not a count")
     return value
 
 
 def _number(value: Any) -> Any:
     # JSON tells 1 from 1.0, so either stays what it was
     if type(value) is not int and type(value) is not float:
-        raise ImpossibleFigure(f"{_cut(value)} is not a number")
+        raise ImpossibleFigure(f"{_shortened(value)} is not a number")
     if not -MOST_FIGURE < value < MOST_FIGURE:
-        raise ImpossibleFigure(f"{_cut(value)} is beyond all that can be measured")
+        raise ImpossibleFigure(f"{_shortened(value)} is beyond all that can be measured")
     return value
 
 
-def _cut(value: Any) -> str:
+def _shortened(value: Any) -> str:
     # a whole number of thousands of digits has no text
     if type(value) is int and abs(value) >= MOST_COUNT:
         return "a number beyond 2^64"
@@ -318,10 +318,10 @@ def _text(value: Any) -> Any:
     return value
 
 
-def _truth(value: Any) -> Any:
+def _checked_bool(value: Any) -> Any:
     if type(value) is not bool:
         raise MalformedData("not a truth value")
     return value
 
 
-_PLAIN: dict[Any, Coder] = {int: _whole, float: _number, str: _text, bool: _truth}
+_PLAIN: dict[Any, Coder] = {int: _checked_count, float: _number, str: _text, bool: _checked_bool}

@@ -110,7 +110,7 @@ class FollowSession(ReplaySession):
         if not paused and self.growing and self.at >= self.end:
             self.seek(self.end)
         with self._turn:
-            self._t, self._since = min(self._now(), self._index.end), time.monotonic()
+            self._t, self._since = min(self._position(), self._index.end), time.monotonic()
             self.paused = paused
             self._turn.notify()
 

@@ -117,7 +117,7 @@ def read_result(path: Path) -> FioResult:
     items = [*framer.feed(content), *framer.close()]
     documents = [item.data for item in items if isinstance(item, Document)]
     if not documents:
-        documents = list(_anywhere(content))
+        documents = list(_loose_json(content))
     known = [(data, status) for data in map(_one_of_clients, documents)
              if (status := parse_status(data)) is not None and status.jobs]  # fmt: skip
     if not known:
@@ -139,7 +139,7 @@ def _first_word(items: Sequence[object]) -> str:
     return f" It said: {printable(said[0])}" if said else ""
 
 
-def _anywhere(content: bytes) -> Iterator[Mapping[str, Any]]:
+def _loose_json(content: bytes) -> Iterator[Mapping[str, Any]]:
     """JSON that another program has put on one line, or indented otherwise."""
     match = _JSON.search(content)
     text = content[match.start() :].decode("utf-8", "replace") if match else ""

@@ -79,7 +79,7 @@ class PartialSamples:
         if self._interrupts_known:
             # of a wide machine they are most of the text
             data = _without_interrupts(data)
-        cut = self._cut(data) if self._known else None
+        cut = self._split_histograms(data) if self._known else None
         if cut is None:
             shown, value = self._loads(data)
             found: list[HistogramColumns] = []
@@ -90,7 +90,7 @@ class PartialSamples:
         raw: RawSample = self._decode(RawSample, value)
         return shown, raw
 
-    def _cut(self, data: bytes) -> tuple[bytes, list[HistogramColumns]] | None:
+    def _split_histograms(self, data: bytes) -> tuple[bytes, list[HistogramColumns]] | None:
         """The text with a number in place of each histogram, and those; ``None`` where they are
         no plain columns."""
         found: list[HistogramColumns] = []
@@ -117,7 +117,7 @@ class PartialSamples:
         parts = text.split(b'"')
         keys = parts[1::2]
         try:
-            places = self._places(number, keys)
+            places = self._key_numbers(number, keys)
             counts = self._list(b"".join(parts[2::2]).translate(None, b":}"))
         except ValueError:
             return None
@@ -127,7 +127,7 @@ class PartialSamples:
             return None
         return HistogramColumns(places, counts)
 
-    def _places(self, number: int, keys: list[bytes]) -> list[int] | None:
+    def _key_numbers(self, number: int, keys: list[bytes]) -> list[int] | None:
         """The keys as numbers, those of the one before where they are the same; ``None`` if they
         are no places. ValueError if they are not as JSON has numbers."""
         known = self._keys.get(number)

@@ -168,7 +168,7 @@ class Recording:
                 return
             try:
                 if chunk.kind == form.EVENT:
-                    other = self._other(chunk, room)
+                    other = self._read_event(chunk, room)
                     if other is not None:
                         yield other
                     continue
@@ -214,7 +214,7 @@ class Recording:
     def _index_other(self, index: RecordingIndex, chunk: _Chunk) -> bool:
         """False if it can't be read."""
         try:
-            other = self._other(chunk, self._index_room)
+            other = self._read_event(chunk, self._index_room)
         except ImpossibleFigure as error:
             raise impossible_figure_error([self.path], error) from error
         except _BROKEN as error:
@@ -311,7 +311,7 @@ class Recording:
             raise ImpossibleFigure(f"a sample of {raw.arrived_ns} ns after the machine's start")
         return SampleRecord(chunk.t, raw, bool(shown))
 
-    def _other(self, chunk: _Chunk, room: _Room) -> EventRecord | None:
+    def _read_event(self, chunk: _Chunk, room: _Room) -> EventRecord | None:
         data = _inflate(zlib.decompressobj(), chunk.payload)
         room.take(len(data))
         name, value = json.loads(data)

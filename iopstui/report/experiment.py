@@ -236,14 +236,14 @@ def point_cpus(one: Experiment) -> tuple[Row, list[Row]]:
     return CPUS_HEAD, [
         (
             str(event.index + 1), printable(event.label), cpu_text(event.point.cpu_us),
-            _most({cpu: 100 * share for cpu, share in event.point.completions.items()}),
-            _most(event.point.busy),
+            _busiest_text({cpu: 100 * share for cpu, share in event.point.completions.items()}),
+            _busiest_text(event.point.busy),
         )
         for event in known
     ]  # fmt: skip
 
 
-def _most(percent: Mapping[int, float]) -> str:
+def _busiest_text(percent: Mapping[int, float]) -> str:
     """ "CPU 3 81 %, CPU 0 19 %": the CPUs with most of it."""
     most = sorted(percent.items(), key=lambda one: (-one[1], one[0]))
     named = [f"CPU {cpu} {value:.0f} %" for cpu, value in most[:NAMED_CPUS] if value >= 0.5]

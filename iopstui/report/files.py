@@ -123,7 +123,7 @@ def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = PLAIN) -
     one that can't be."""
     if any(map(is_fleet, paths)):
         return fleet_report(paths, kind, options)
-    found, chosen = _chosen(paths, kind)
+    found, chosen = _sources_and_format(paths, kind)
     assert chosen.render is not None, kind
     with credible(found):
         return chosen.render(found, options)
@@ -134,13 +134,13 @@ def put(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO)
     if any(map(is_fleet, paths)):
         put_fleet(paths, kind, options, out)
         return
-    found, chosen = _chosen(paths, kind)
+    found, chosen = _sources_and_format(paths, kind)
     assert chosen.stream is not None, kind
     with credible(found):
         chosen.stream(found, options, out)
 
 
-def _chosen(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
+def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
     """What the report is of, and its format. UsageError for more than that holds."""
     chosen = FORMATS[kind]
     found = sources(paths)

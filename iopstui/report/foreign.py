@@ -51,10 +51,10 @@ def gather_foreign(source: Source, redact: bool = False) -> Story:
         _of_result(story, run, result)
     if files:
         _of_logs(story, run, logs, result)
-    story.lacks = [*_lacks(result, logs, files, redact)]
+    story.lacks = [*_missing_facts(result, logs, files, redact)]
     story.disks = [_disk(disk) for disk in result.disks] if result else []
     story.foreign = " and ".join(_of_what(result, logs))
-    return story if private is None else _without(story, private)
+    return story if private is None else _redacted(story, private)
 
 
 def _begun(source: Source, result: FioResult | None, logs: Logs) -> Story:
@@ -215,7 +215,7 @@ def _of_what(result: FioResult | None, logs: Logs) -> Iterator[str]:
             )
 
 
-def _lacks(
+def _missing_facts(
     result: FioResult | None, logs: Logs, files: list[LogFile], redact: bool
 ) -> Iterator[str]:
     """What the files don't say."""
@@ -260,7 +260,7 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
         yield "the jobs' options"
 
 
-def _without(story: Story, private: Redactor) -> Story:
+def _redacted(story: Story, private: Redactor) -> Story:
     story.path = Path(WORD)
     story.header = private.without(story.header)
     story.notices = private.without(story.notices)

@@ -67,7 +67,7 @@ def _joined(
         pipes = [_helper(stack, recording, found[first::count]) for first in range(count)]
         before: bytes | None = None
         for number in range(len(found)):
-            part = _received(pipes[number % count])
+            part = _receive_result(pipes[number % count])
             if before is not None and part.begin != before:
                 raise SegmentMismatch
             before = part.end
@@ -91,7 +91,9 @@ def _helper(
 
         context = get_context("fork")
         ours, theirs = map(stack.enter_context, context.Pipe(duplex=False))
-        process = context.Process(target=_work, args=(recording, mine, ours, theirs), daemon=True)
+        process = context.Process(
+            target=_fold_segment, args=(recording, mine, ours, theirs), daemon=True
+        )
         with _no_signals():
             process.start()
     except (ImportError, OSError) as error:
@@ -112,7 +114,7 @@ def _no_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _received(pipe: Connection) -> SegmentResult:
+def _receive_result(pipe: Connection) -> SegmentResult:
     try:
         part: SegmentResult = pipe.recv()
     except (EOFError, OSError) as error:
@@ -120,7 +122,7 @@ def _received(pipe: Connection) -> SegmentResult:
     return part
 
 
-def _work(
+def _fold_segment(
     recording: Recording, mine: Sequence[Segment], ours: Connection, theirs: Connection
 ) -> None:
     """In the other process. Where it fails, who reads in order finds out why, and says it."""
@@ -133,10 +135,10 @@ def _work(
         recording.reopen()
         begun = next(record for record in recording.records() if isinstance(record, SampleRecord))
         for segment in mine:
-            theirs.send(_part(recording, segment, begun.raw.arrived_ns))
+            theirs.send(_segment_result(recording, segment, begun.raw.arrived_ns))
 
 
-def _part(recording: Recording, segment: Segment, origin_ns: int) -> SegmentResult:
+def _segment_result(recording: Recording, segment: Segment, origin_ns: int) -> SegmentResult:
     fold = ReplayFold(recording.header, origin_ns)
     blocks = BlockBuilder(recording, fold)
     damage = recording.damage

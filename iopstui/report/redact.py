@@ -79,7 +79,7 @@ class Redactor:
         """All that is private in a recorded value."""
         before = len(self._known)
         if before < _MOST:
-            self._known.update(name for name in _found(value) if name not in _NOBODY)
+            self._known.update(name for name in _private_values(value) if name not in _NOBODY)
         if len(self._known) > before:
             longest = sorted(self._known, key=lambda name: (-len(name), name))
             words = "|".join(map(re.escape, longest))
@@ -135,7 +135,7 @@ def _left_out(value: Any) -> Any:
     return WORD if isinstance(value, str) and value else value
 
 
-def _found(value: Any, name: str = "") -> Iterator[str]:
+def _private_values(value: Any, name: str = "") -> Iterator[str]:
     """Everything that is private in a value and its parts."""
     if _names_a_figure(name, value):
         return
@@ -147,14 +147,14 @@ def _found(value: Any, name: str = "") -> Iterator[str]:
             yield from (assigned.strip(), *assigned.strip().split(":"))
     elif isinstance(value, Mapping):
         for key, one in value.items():
-            yield from _found(one, str(key))
+            yield from _private_values(one, str(key))
     elif isinstance(value, (list, tuple)):
         if len(value) == 2 and value[0] in OPTIONS:
-            yield from _found(value[1], str(value[0]))
+            yield from _private_values(value[1], str(value[0]))
         for one in value:
-            yield from _found(one, name)
+            yield from _private_values(one, name)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        yield from _found(_fields(value))
+        yield from _private_values(_fields(value))
 
 
 def _fields(value: Any) -> Mapping[str, Any]:

@@ -46,7 +46,10 @@ def state_directory() -> Path:
 def _state_path() -> Path:
     """Where the state directory is, or would be. OSError if nothing says where."""
     # sudo and su may leave the variables of the user they were called by
-    for base in (os.environ.get("XDG_STATE_HOME", ""), _below(os.environ.get("HOME", ""))):
+    for base in (
+        os.environ.get("XDG_STATE_HOME", ""),
+        _state_directory(os.environ.get("HOME", "")),
+    ):
         # the XDG base directory specification: a relative path is to be ignored
         if os.path.isabs(base) and (not _redirectable(base) or base == _home()):
             return Path(base) / "iopstui"
@@ -57,7 +60,7 @@ def _state_path() -> Path:
     return Path(own) / "iopstui"
 
 
-def _below(home: str) -> str:
+def _state_directory(home: str) -> str:
     # one that is not there is not made (users of daemons have /nonexistent)
     return f"{home}/.local/state" if os.path.isdir(home) else ""
 
@@ -66,7 +69,7 @@ def _home() -> str:
     try:
         import pwd
 
-        return _below(pwd.getpwuid(os.geteuid()).pw_dir)
+        return _state_directory(pwd.getpwuid(os.geteuid()).pw_dir)
     except KeyError:
         return ""
 
@@ -186,10 +189,10 @@ def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
 
 def abandoned(kind: str) -> Iterator[Note]:
     """Notes of this kind whose process no longer runs. Unreadable ones are passed over."""
-    return (note for note, owner in _notes(kind) if owner is None)
+    return (note for note, owner in _journal_notes(kind) if owner is None)
 
 
-def _notes(kind: str) -> Iterator[tuple[Note, int | None]]:
+def _journal_notes(kind: str) -> Iterator[tuple[Note, int | None]]:
     """All notes of this kind with the process that wrote them, None if it is gone."""
     found = []
     try:

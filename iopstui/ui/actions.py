@@ -195,8 +195,8 @@ class Actions:
             for one in action.footer:
                 place = one.place(mode, action.quiet)
                 if place is not None and one.when(part):
-                    key = _said(one.key, part) or " ".join(key.shown for key in action.keys)
-                    found.append((place, KeyHint(key, _said(one.words, part))))
+                    key = _text_for(one.key, part) or " ".join(key.shown for key in action.keys)
+                    found.append((place, KeyHint(key, _text_for(one.words, part))))
         return [hint for _, hint in sorted(found, key=lambda one: one[0])]
 
     def palette(self, screen: str) -> list[tuple[str, str, Callable[[], object]]]:
@@ -208,14 +208,14 @@ class Actions:
             if not all(one.offers(action) for one in self.parts):
                 continue
             for number, key in enumerate(action.keys):
-                title = key.title or _said(action.title, part)
+                title = key.title or _text_for(action.title, part)
                 if title and (number == 0 or key.title):
-                    words = _keyed(key.shown, _said(action.note, part))
+                    words = _keyed(key.shown, _text_for(action.note, part))
                     found.append((title, words, _doer(self, action.id, number)))
         return found
 
 
-def _said(words: Words, part: Part) -> str:
+def _text_for(words: Words, part: Part) -> str:
     return words if isinstance(words, str) else words(part)
 
 

@@ -319,7 +319,7 @@ class IopstuiApp(KeysInOrder):
             return
         self._leaving = True
         self._keep_layout()
-        session, why = self.controller, self._why()
+        session, why = self.controller, self._failure_text()
         if session is not None:
             if session.running:
                 self.port.say("info", "stopping fio, then quitting")
@@ -356,9 +356,9 @@ class IopstuiApp(KeysInOrder):
 
     def exit_code(self) -> int:
         """What ``q`` leaves with."""
-        return EXIT_JOB_FAILED if self._why() else EXIT_OK
+        return EXIT_JOB_FAILED if self._failure_text() else EXIT_OK
 
-    def _why(self) -> str:
+    def _failure_text(self) -> str:
         """What failed, for the terminal that is left behind; "" if nothing did."""
         finished = self.state.finished
         if finished is not None and finished.error:

@@ -228,11 +228,11 @@ class FleetApp(IopstuiApp):
             if host is not None and host.apply(one):
                 self._follow(host)
             if isinstance(one, MergedSecond):
-                self._look(one)
+                self._find_findings(one)
             elif isinstance(one, ScalingCurve):
                 self.sweeps.told()
 
-    def _look(self, second: MergedSecond) -> None:
+    def _find_findings(self, second: MergedSecond) -> None:
         every = SELDOM if len(self.scene.hosts) > MANY else LOOK_EVERY
         if second.number % every == 0 and second.counted:
             for finding in found_in(together(self.scene, second.interval_s)):

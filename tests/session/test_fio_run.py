@@ -130,7 +130,7 @@ def test_whose_limit_keeps_a_file_short(
     run = FioRun(Fio("/bin/false", (3, 33), "fio-3.33"), prepared, private_directory, 1.0,
                  lambda: None)  # fmt: skip
     run.log.append("fio: pid=0, err=27/file:filesetup.c:240, error=File too large")
-    assert run._because().endswith(f"error=File too large {says}")
+    assert run._reason_from_log().endswith(f"error=File too large {says}")
 
 
 def test_a_full_place_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

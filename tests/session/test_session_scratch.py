@@ -64,10 +64,10 @@ def test_the_next_run_reads_the_same_file(here: Path) -> None:
     kept = SessionScratch([here])
     first, second = run(kept), run(kept)
     assert first.files == second.files and second.layout_text is None
-    assert len(list(journal._notes("scratch"))) == 1
+    assert len(list(journal._journal_notes("scratch"))) == 1
     kept.close()
     kept.close()
-    assert list(here.iterdir()) == [] and list(journal._notes("scratch")) == []
+    assert list(here.iterdir()) == [] and list(journal._journal_notes("scratch")) == []
 
 
 @pytest.mark.parametrize("size", [2048, 8192])

@@ -127,7 +127,7 @@ async def test_what_overwrites_stands_beside_a_label_that_warns() -> None:
     background = Talkative()
     async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
-        screen._words(["3 points", "OVERWRITES: /dev/x", "no label"])
+        screen._plan_lines(["3 points", "OVERWRITES: /dev/x", "no label"])
         assert screen.said.split("\n") == ["3 points", "OVERWRITES /dev/x", "no label"]
 
 

@@ -104,8 +104,8 @@ class _HostSweep:
         hosts = place.hosts
         names = tuple(node.name for node in self._nodes[:hosts])
         job = self._arguments.job
-        self._keep(fleet_object(FleetRunStarted(self._number, names, time.time(), job, place=place),
-                                self._arguments.interval))  # fmt: skip
+        started = FleetRunStarted(self._number, names, time.time(), job, place=place)
+        self._record_row(fleet_object(started, self._arguments.interval))
         code, said = EXIT_JOB_FAILED, ["it did not finish"]
         try:
             code, said, point = self._run(hosts)
@@ -113,7 +113,7 @@ class _HostSweep:
             code, said = error.exit_code, [error.message]
             raise
         finally:
-            self._keep(over_object(code, said))
+            self._record_row(over_object(code, said))
         self.code = max(self.code, code, key=_WORSE.index)
         for words in said:
             put(f"hosts={hosts}: {words}", sys.stderr)
@@ -154,9 +154,9 @@ class _HostSweep:
             self._record.close()
 
     def _row(self, name: str, row: dict[str, Any]) -> None:
-        self._keep({**row, "host": name})
+        self._record_row({**row, "host": name})
 
-    def _keep(self, row: dict[str, Any]) -> None:
+    def _record_row(self, row: dict[str, Any]) -> None:
         if self._record is not None:
             self._record.row(row)
 

@@ -53,7 +53,7 @@ def merge_files(
             "To create JSON lines: iopstui run --job JOB --format jsonl",
         )
     sink.end(merger)
-    _tell(merger)
+    _warn_of_long_samples(merger)
     for host, count in once.repeated.items():
         say(f"{host}: {count} duplicate seconds, counted once")
     return EXIT_OK
@@ -109,7 +109,7 @@ def _arrives_late(name: str, row: dict[str, object]) -> bool | None:
     return True
 
 
-def _tell(merger: Merger) -> None:
+def _warn_of_long_samples(merger: Merger) -> None:
     for name, host in merger.hosts.items():
         if host.too_long * 2 > host.frames:
             say(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a row; set "

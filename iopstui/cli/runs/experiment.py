@@ -96,7 +96,7 @@ def _code_of(
         say(f"{counted(len(runner.failed), 'run')} of {plan.points} failed; the others were "
             "measured")  # fmt: skip
         return EXIT_JOB_FAILED
-    return _judged(points)
+    return _exit_code(points)
 
 
 def _dry_run(
@@ -124,7 +124,7 @@ def _what_is_kept(runner: ExperimentRunner) -> str:
     return f"interrupted before the first {noun} was measured; nothing is kept"
 
 
-def _judged(points: Sequence[PointFinished]) -> int:
+def _exit_code(points: Sequence[PointFinished]) -> int:
     """The exit code of a whole experiment: were its expectations met at every point?"""
     outcomes = [one for event in points for one in event.outcomes]
     for one in outcomes:

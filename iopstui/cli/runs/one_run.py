@@ -92,7 +92,7 @@ def _run(
     if options.until_steady and not session.steady:
         say(NEVER_STEADY)
         return EXIT_VERDICT
-    return _judged(judging)
+    return _exit_code(judging)
 
 
 def _session(job: str, options: RunOptions) -> LiveSession:
@@ -143,7 +143,7 @@ def _sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
     )
 
 
-def _judged(sink: VerdictSink) -> int:
+def _exit_code(sink: VerdictSink) -> int:
     """The exit code of a whole run: were its expectations met?"""
     for judged in sink.judged:
         if judged.measured is None:

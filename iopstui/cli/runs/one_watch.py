@@ -41,7 +41,7 @@ def watch(options: RunOptions, how: WatchOptions) -> int:
     """The exit code. Data on stdout in ``how.format``, everything else on stderr; in the end a
     summary (of a table behind it)."""
     with exported(options) as export:
-        session, one = _made(options, how)
+        session, one = _new_watch(options, how)
         export(session)
         return _watch(options, how, session, one)
 
@@ -79,21 +79,21 @@ class _StopOnSignal:
         self._one = one
         self._said: queue.SimpleQueue[None] = queue.SimpleQueue()
         # not by the handler: what it interrupts may be starting one
-        threading.Thread(target=self._insist, name="ending", daemon=True).start()
+        threading.Thread(target=self._repeat_signal, name="ending", daemon=True).start()
 
     def asked(self) -> None:
         """The first signal has come."""
         self._one.events.put(None)
         self._said.put(None)
 
-    def _insist(self) -> None:
+    def _repeat_signal(self) -> None:
         self._said.get()
         while not self.heard.wait(HEARD_WITHIN_S):
             drop()
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
 
-def _made(options: RunOptions, how: WatchOptions) -> tuple[LiveSession, Watch]:
+def _new_watch(options: RunOptions, how: WatchOptions) -> tuple[LiveSession, Watch]:
     devices = read_devices(Roots())
     target = choose_watched(options.targets, devices, Roots())
     triggers = [

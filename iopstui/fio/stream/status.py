@@ -228,7 +228,7 @@ class _Percentiles(Mapping[str, int]):
         self._raw = raw
         self._found: dict[str, int] | None = None
 
-    def _all(self) -> dict[str, int]:
+    def _by_name(self) -> dict[str, int]:
         if self._found is None:
             self._found = {
                 name: _int(value)
@@ -237,16 +237,16 @@ class _Percentiles(Mapping[str, int]):
         return self._found
 
     def __getitem__(self, name: str) -> int:
-        return self._all()[name]
+        return self._by_name()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._by_name())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._by_name())
 
     def __repr__(self) -> str:
-        return repr(self._all())
+        return repr(self._by_name())
 
 
 def _percentile_list(block: Mapping[str, Any]) -> Mapping[str, int]:

@@ -66,10 +66,12 @@ def conflicts(hosts: Mapping[str, Sequence[Object]]) -> Iterator[str]:
     for writer, disks in hosts.items():
         for disk in disks:
             if disk.get("writes") and disk.get("wwid"):
-                yield from _others(writer, disk, hosts)
+                yield from _shared_disk_conflicts(writer, disk, hosts)
 
 
-def _others(writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]]) -> Iterator[str]:
+def _shared_disk_conflicts(
+    writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]]
+) -> Iterator[str]:
     same = printable(str(disk["wwid"]))
     what = f"{writer} would overwrite {printable(str(disk['writes']))} ({same})"
     for name, disks in hosts.items():

@@ -90,18 +90,19 @@ def states_in(row: Mapping[str, Any]) -> dict[str, HostTunable]:
     states = row.get("states")
     for one in (states if isinstance(states, list) else [])[:MOST_TUNABLES]:
         if isinstance(one, dict):
-            name, each = _word(one.get("name")), _pairs(one.get("each"), 2)
+            name, each = _printable_value(one.get("name")), _pairs(one.get("each"), 2)
             if name and each:
                 values = one.get("values")
                 found[name] = HostTunable(
-                    name, _word(one.get("meaning")), _word(one.get("takes")),
-                    tuple(map(_word, values)) if isinstance(values, list) else (),
-                    tuple((disk, value) for disk, value in each), _word(one.get("refused")),
+                    name, _printable_value(one.get("meaning")), _printable_value(one.get("takes")),
+                    tuple(map(_printable_value, values)) if isinstance(values, list) else (),
+                    tuple((disk, value) for disk, value in each),
+                    _printable_value(one.get("refused")),
                 )  # fmt: skip
     return found
 
 
-def _word(value: object) -> str:
+def _printable_value(value: object) -> str:
     return printable(value[:LONGEST]) if isinstance(value, str) else ""
 
 
@@ -110,7 +111,7 @@ def _pairs(value: object, length: int) -> list[list[str]]:
     if not isinstance(value, list):
         return []
     found = [
-        [_word(word) for word in one] for one in value[:MOST_DISKS]
+        [_printable_value(word) for word in one] for one in value[:MOST_DISKS]
         if isinstance(one, list) and len(one) == length
     ]  # fmt: skip
     return found if len(found) == len(value) else []
@@ -212,15 +213,17 @@ class HostTunables:
         if asked is None or row.get("id") != asked.id or host not in asked.waiting:
             return
         asked.waiting.discard(host)
-        each, error = _pairs(row.get("each"), 3), _word(row.get("error"))
+        each, error = _pairs(row.get("each"), 3), _printable_value(row.get("error"))
         if error or not each:
-            hint = _word(row.get("hint"))
+            hint = _printable_value(row.get("hint"))
             asked.failed.append((host, f"{error} {hint}".strip() or "no reason given"))
             return
         asked.changes += [(host, disk, before, now) for disk, before, now in each]
-        self._keep(host, asked.turn, each)
+        self._keep_originals(host, asked.turn, each)
 
-    def _keep(self, host: str, turn: HostTunableChange, each: Sequence[Sequence[str]]) -> None:
+    def _keep_originals(
+        self, host: str, turn: HostTunableChange, each: Sequence[Sequence[str]]
+    ) -> None:
         """What was so before the first change need not be set again."""
         first = self._before.setdefault(
             (host, turn.name), tuple((disk, before) for disk, before, _ in each)

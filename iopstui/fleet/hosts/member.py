@@ -116,7 +116,7 @@ class Member:
     def take(self, data: bytes | None) -> list[Object]:
         """The rows of others in what came from its link (``Link.receive``)."""
         if data is None:
-            self._cut()
+            self._connection_ended()
             return []
         found, heard = [], False
         self._came += len(data)
@@ -134,7 +134,7 @@ class Member:
                 self._refuse_garbage()
                 continue
             heard = True
-            if row["event"] == "frame" or self._own(row):
+            if row["event"] == "frame" or self._handle_own_event(row):
                 found.append(row)
         if heard:
             self.heard_ns = time.monotonic_ns()
@@ -148,12 +148,13 @@ class Member:
         kind = row.get("event") if row is not None else None
         return row if isinstance(kind, str) and kind not in OF_A_FLEET else None
 
-    def _own(self, row: Object) -> bool:
+    def _handle_own_event(self, row: Object) -> bool:
         """Whether it concerns others."""
         kind = row["event"]
         own: dict[str, Callable[[Object], None]] = {
-            "send": self._send, "hello": self._hello, "lacks": self._lacks, "failed": self._failed,
-            "pong": self._pong, "planned": self._planned, "seen": self._saw, "armed": self._armed,
+            "send": self._send, "hello": self._hello, "lacks": self._report_missing,
+            "failed": self._failed, "pong": self._measure_offset, "planned": self._planned,
+            "seen": self._take_seen_marks, "armed": self._armed,
             "no_probe": self._without_probe,
         }  # fmt: skip
         if kind in own:
@@ -181,34 +182,34 @@ class Member:
         if self.state != LAUNCHED:
             return
         if row.get("iopstui") != __version__:
-            there = _words(row, "iopstui")
+            there = _text_of(row, "iopstui")
             self.fail(f"it has iopstui {there}, this machine has {__version__}",
                       "To copy this version there: --bring")  # fmt: skip
             return
         self.state = GREETED
         self._compared_ns = time.monotonic_ns()
-        self.boot = _words(row, "boot")
+        self.boot = _text_of(row, "boot")
         speaks = row.get("speaks")
         self._speaks = frozenset(one for one in SPEAKS if type(speaks) is list and one in speaks)
         self.ask()
         self.tell({"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order})
 
-    def _lacks(self, row: Object) -> None:
-        what, why = _words(row, "what"), _words(row, "why")
+    def _report_missing(self, row: Object) -> None:
+        what, why = _text_of(row, "what"), _text_of(row, "why")
         hint = ""
         if row.get("user"):
-            line = f"{_words(row, 'user')} ALL=(root) NOPASSWD: ALL"
+            line = f"{_text_of(row, 'user')} ALL=(root) NOPASSWD: ALL"
             hint = f"There: echo '{line}' | sudo EDITOR='tee -a' visudo, or name root@{self.name}."
         self.fail(f"it lacks {what}{f' ({why})' if why else ''}", hint, EXIT_MISSING)
 
     def _failed(self, row: Object) -> None:
         code = row.get("exit_code")
-        words = _words(row, "error")
+        words = _text_of(row, "error")
         interrupted = bool(row.get("interrupted")) and not words
-        self.fail(INTERRUPTED if interrupted else words, _words(row, "hint"),
+        self.fail(INTERRUPTED if interrupted else words, _text_of(row, "hint"),
                   code if isinstance(code, int) else EXIT_JOB_FAILED)  # fmt: skip
 
-    def _pong(self, row: Object) -> None:
+    def _measure_offset(self, row: Object) -> None:
         answer = self.offset.answered(row, time.monotonic_ns())
         if answer and not self.compared:
             self.ask()
@@ -222,7 +223,7 @@ class Member:
         """Have it say which of these scratch directories are beside its own: ``seen``."""
         self.tell({"op": "look", "names": [*names]})
 
-    def _saw(self, row: Object) -> None:
+    def _take_seen_marks(self, row: Object) -> None:
         names = row.get("names")
         if isinstance(names, list) and all(isinstance(one, str) for one in names):
             self.seen = names
@@ -236,7 +237,7 @@ class Member:
             self.state = ARMED
 
     def _without_probe(self, row: Object) -> None:
-        self.no_probe = _words(row, "why")
+        self.no_probe = _text_of(row, "why")
 
     def _refuse_garbage(self, weight: int = 1) -> None:
         self.broken += weight
@@ -244,7 +245,7 @@ class Member:
             self.fail("it sent something that is not an agent's answer", code=EXIT_JOB_FAILED)
             self.link.kill()
 
-    def _cut(self) -> None:
+    def _connection_ended(self) -> None:
         if self._ended or self.error:
             self.state = OVER
             return
@@ -278,6 +279,6 @@ class Member:
         self.link.kill()
 
 
-def _words(row: Object, key: str) -> str:
+def _text_of(row: Object, key: str) -> str:
     """A text of a host's for people; "" without one."""
     return printable(str(row.get(key) or "")[:LONGEST_WORDS])

@@ -47,7 +47,7 @@ class Node:
 def nodes_of(text: str) -> list[Node]:
     """The hosts of a command line in order. UsageError for invalid or repeated names."""
     found: list[Node] = []
-    for word in _words(text):
+    for word in _split_words(text):
         for name in _expanded(word):
             found.append(_node(name))
             if len(found) > MOST:
@@ -62,7 +62,7 @@ def nodes_of(text: str) -> list[Node]:
     return found
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """What is looked at by itself: words, or all of it where an operator holds it together."""
     if not _OPERATORS.search(text):
         return split(text)
@@ -138,7 +138,7 @@ def _of_file(path: Path) -> Iterator[str]:
         raise UsageError(f"The hosts file {printable(str(path))} is longer than "
                          f"{LONGEST_FILE >> 20} MiB.")  # fmt: skip
     for line in text.splitlines():
-        for word in _words(line.partition("#")[0]):
+        for word in _split_words(line.partition("#")[0]):
             if word.startswith("^"):
                 raise UsageError(
                     f"The hosts file {printable(str(path))} refers to another hosts file, which "

@@ -48,21 +48,21 @@ def slurm_hosts(
     without Slurm's commands."""
     job = environment.get("SLURM_JOB_ID")
     if job:
-        yield _around(hosts, options, job, environment.get("SLURM_JOB_NODELIST", ""))
+        yield _inside_allocation(hosts, options, job, environment.get("SLURM_JOB_NODELIST", ""))
         return
     if hosts == SLURM and options is None:
         raise UsageError(
             "This is not inside a Slurm allocation.",
             "Run it in sbatch or salloc, or let iopstui allocate nodes: --allocate '-N 4'",
         )
-    allocation = _Allocation([*_words(options or ""), *_named(hosts)])
+    allocation = _Allocation([*_split_options(options or ""), *_named(hosts)])
     try:
         yield SlurmHosts(allocation.wait(say), _launcher(allocation.job))
     finally:
         allocation.release()
 
 
-def _around(hosts: str, options: str | None, job: str, nodes: str) -> SlurmHosts:
+def _inside_allocation(hosts: str, options: str | None, job: str, nodes: str) -> SlurmHosts:
     if options is not None:
         raise UsageError(f"--allocate: this is already inside Slurm's allocation {printable(job)}.",
                          "Leave out --allocate to use its nodes.")  # fmt: skip
@@ -84,7 +84,7 @@ def _launcher(job: str) -> str:
     return f"srun --jobid={job} --overlap --quiet -N1 -n1 -w {{host}} sh -c"
 
 
-def _words(options: str) -> list[str]:
+def _split_options(options: str) -> list[str]:
     try:
         return shlex.split(options)
     except ValueError as error:
@@ -135,7 +135,7 @@ class _Allocation:
                 raise self._refused()
             if self.job and time.monotonic() - asked >= ASK_EVERY_S and not first:
                 asked = time.monotonic()
-                words = _place(self.job)
+                words = _queue_position(self.job)
                 if words and words != told:
                     told = words
                     say(words)
@@ -190,7 +190,7 @@ def _cancel(job: str) -> None:
                        check=False)  # fmt: skip
 
 
-def _place(job: str) -> str:
+def _queue_position(job: str) -> str:
     """Why a job waits, and its place in its partition's queue; "" if Slurm does not say."""
     try:
         done = subprocess.run(

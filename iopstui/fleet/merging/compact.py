@@ -219,7 +219,7 @@ class Pile:
                 self._maxima = [tuple(map(max, *self._maxima))]
         if one.device is not None:
             self._device.add(one.device, with_bins)
-        self._took(1, (first[_AT_P99], host))
+        self._count_added(1, (first[_AT_P99], host))
 
     def add_all(self, ones: Sequence[tuple[Compact, str]]) -> None:
         """Frames and their hosts', of which no device has a probe: many at once, as a call for each
@@ -235,14 +235,14 @@ class Pile:
                 bins[layout] = bins.get(layout, 0) + one.fields
             self._maxima += [one.first[_AT_MAXIMA:] for one, _ in part]
             self._maxima = [tuple(map(max, zip(*self._maxima, strict=True)))]
-            self._took(len(part), max([(one.first[_AT_P99], host) for one, host in part]))
+            self._count_added(len(part), max([(one.first[_AT_P99], host) for one, host in part]))
 
     @property
     def room(self) -> int:
         """So many can be added at once."""
         return OFTEN - self._count
 
-    def _took(self, count: int, slowest: tuple[int, str]) -> None:
+    def _count_added(self, count: int, slowest: tuple[int, str]) -> None:
         """So many were added, of which this is the largest p99 with its host."""
         if slowest[0] and (self._slowest is None or slowest > self._slowest):
             self._slowest = slowest
@@ -268,7 +268,7 @@ class Pile:
         maxima = {kind: (highest[place], packed.get(place, 0)) for place, kind in enumerate(_KINDS)}
         # in the order of a frame's
         for place in (*range(1, len(PARTS)), 0):
-            part = _part(numbers[_STARTS[place] :], place, maxima)
+            part = _direction_sum(numbers[_STARTS[place] :], place, maxima)
             if part is not None:
                 found.fio[PARTS[place]] = part
         self._begin()
@@ -278,7 +278,7 @@ class Pile:
             self._sums.add(found)
 
 
-def _part(
+def _direction_sum(
     numbers: tuple[int, ...], place: int, maxima: dict[tuple[int, str], tuple[int, int]]
 ) -> DirectionSum | None:
     here, ios, moved, iops_m, bw_m = numbers[:5]

@@ -40,7 +40,7 @@ def full_name(name: str) -> str:
 
 def figure(sums: HostSums, path: Sequence[str]) -> float | None:
     """The figure at a field's path ("fio", "read", "clat", "p99"); ``None``: not measured."""
-    if not _known(path):
+    if not _is_summed(path):
         return None
     if path[0] == DEVICE:
         return _of_device(sums, path[1], path[2])
@@ -71,7 +71,7 @@ def _of_device(sums: HostSums, kind: str, name: str) -> float | None:
     return found.max_ns if name == "max" else found.percentiles.get(name)
 
 
-def _known(path: Sequence[str]) -> bool:
+def _is_summed(path: Sequence[str]) -> bool:
     """Whether totals have it."""
     if path[0] == DEVICE:
         return len(path) == 3 and path[1] in (*KINDS, TOTAL) and path[2] in _OF_DEVICE
@@ -106,7 +106,7 @@ def wanted(text: str, tolerance: float) -> FleetExpectation:
 
 
 def _check(asked: str, path: Sequence[str]) -> None:
-    if not _known(path):
+    if not _is_summed(path):
         raise UsageError(f"{asked}: not available for many hosts.",
                          "Available: iops, bw and latencies: read.clat.p99, write.iops ..., "
                          "with --probe device.read.p99.")  # fmt: skip

@@ -175,13 +175,13 @@ def _of_sums(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
     if TOTAL not in sums.fio:
         return dataclasses.replace(bare, disks=disks)
     empty: dict[str, Any] = {"seconds": seconds, TOTAL: {"ios": 0, "bytes": 0}}
-    parts = {name: _part(sums.fio[name]) for name in DIRECTIONS if name in sums.fio}
-    total = _part(sums.total or DirectionSum())
+    parts = {name: _direction_interval(sums.fio[name]) for name in DIRECTIONS if name in sums.fio}
+    total = _direction_interval(sums.total or DirectionSum())
     fio = dataclasses.replace(_fio(empty, bare.flags), directions=parts, total=total)
     return dataclasses.replace(bare, disks=disks, fio=fio)
 
 
-def _part(part: DirectionSum) -> DirectionInterval:
+def _direction_interval(part: DirectionSum) -> DirectionInterval:
     return dataclasses.replace(direction_of(part), max_ns=part.main[1].max_ns or None)
 
 

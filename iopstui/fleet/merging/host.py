@@ -162,7 +162,7 @@ class HostSeconds:
         if RAMP not in flags:
             self.measured += seconds if fio else 0.0
             self._whole.add(own, self._keep_bins)
-        return self._put(own, number, seconds, flags, util, bool(fio))
+        return self._add_interval(own, number, seconds, flags, util, bool(fio))
 
     def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[HostInterval]:
         """The same, of a frame that was sent as its sums."""
@@ -181,7 +181,7 @@ class HostSeconds:
         if RAMP not in flags:
             self.measured += seconds if fio else 0.0
             self._pile.add(own, self.name, self._keep_bins)
-        return self._put(own, number, seconds, flags, _util(row), fio)
+        return self._add_interval(own, number, seconds, flags, _util(row), fio)
 
     def plain(self, row: Mapping[str, Any]) -> Plain | None:
         """``feed`` of a frame that was sent as its sums and is the whole second behind the last
@@ -232,7 +232,7 @@ class HostSeconds:
         self._whole.add(self._pile.taken(), self._keep_bins)
         return self._whole
 
-    def _put(
+    def _add_interval(
         self, own: HostSums | Compact, number: int, seconds: float, flags: set[str],
         util: float | None, fio: bool,
     ) -> list[HostInterval]:  # fmt: skip
@@ -240,7 +240,7 @@ class HostSeconds:
             # a whole second, nearly always
             self._expected_from(number)
             return [HostInterval(self.name, number, own, seconds, flags, util=util)]
-        over = self._take(number)
+        over = self._open_slot(number)
         slot = self._slot
         assert slot is not None
         slot.add(own, seconds)
@@ -272,7 +272,7 @@ class HostSeconds:
             part.bw_m = whole(part.bytes / self.measured, MILLI) if self.measured else 0
         return found
 
-    def _take(self, number: int) -> list[HostInterval]:
+    def _open_slot(self, number: int) -> list[HostInterval]:
         over = []
         if self._slot is not None and self._slot.number != number:
             over = self.flush()

@@ -88,7 +88,7 @@ class _SubMerger:
         return self.lost if self.last is not None and number > self.last else ()
 
 
-def _unheard(name: str, slot: HostInterval, counted: bool) -> None:
+def _ignore_host_second(name: str, slot: HostInterval, counted: bool) -> None:
     """Nobody asks for each host's own seconds."""
 
 
@@ -106,7 +106,7 @@ class Merger:
 
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
-        self.on_slot: Callable[[str, HostInterval, bool], None] = _unheard
+        self.on_slot: Callable[[str, HostInterval, bool], None] = _ignore_host_second
         self.on_plain: Callable[[Sequence[Plain]], None] = self._each_slot
         self.hosts: dict[str, HostSeconds] = {}
         self.below: dict[str, _SubMerger] = {}
@@ -139,7 +139,7 @@ class Merger:
         if kind == "frame":
             host = self.hosts.get(name) or self.host(name)
             for slot in host.feed(row):
-                self._put(host, slot)
+                self._add_slot(host, slot)
         elif kind == "session":
             self._begin(name, bool(row.get("merged")))
         elif kind == "step_finished":
@@ -205,7 +205,7 @@ class Merger:
         host = self.hosts.get(name)
         if host is not None:
             for slot in host.end():
-                self._put(host, slot)
+                self._add_slot(host, slot)
 
     def lose(self, name: str) -> None:
         """This host says no more: it is missing from now on, until it does."""
@@ -213,7 +213,7 @@ class Merger:
 
     # -- seconds
 
-    def _at(self, number: int) -> _OpenSecond | None:
+    def _open_second(self, number: int) -> _OpenSecond | None:
         """The second, if it is still open."""
         if self._next is not None and number < self._next:
             return None
@@ -224,8 +224,8 @@ class Merger:
             found = self._open[number] = _OpenSecond()
         return found
 
-    def _put(self, host: HostSeconds, slot: HostInterval) -> None:
-        found = self._at(slot.number)
+    def _add_slot(self, host: HostSeconds, slot: HostInterval) -> None:
+        found = self._open_second(slot.number)
         name, flags = host.name, slot.flags
         self.lost.discard(name)
         counted = found is not None and slot.complete(self.interval_s)
@@ -249,15 +249,17 @@ class Merger:
             self.whole.add(slot.sums)
 
     def _put_all(self, plain: Sequence[Plain]) -> None:
-        """``_put`` of whole seconds without flags."""
+        """``_add_slot`` of whole seconds without flags."""
         each: dict[int, list[Plain]] = {}
         for one in plain:
             each.setdefault(one[1], []).append(one)
         for number, ones in each.items():
-            found = self._at(number)
+            found = self._open_second(number)
             if found is None:
                 for name, _, own, util, seconds in ones:
-                    self._put(self.hosts[name], HostInterval(name, number, own, seconds, util=util))
+                    self._add_slot(
+                        self.hosts[name], HostInterval(name, number, own, seconds, util=util)
+                    )
                 continue
             names = [name for name, *_ in ones]
             self.lost.difference_update(names)
@@ -284,7 +286,7 @@ class Merger:
         below = self.below.setdefault(name, _SubMerger())
         below.first = number if below.first is None else below.first
         below.last, below.expected = max(below.last or 0, number), expected
-        found = self._at(number)
+        found = self._open_second(number)
         if found is None:
             self.late[name] = self.late.get(name, 0) + 1
             return
@@ -343,7 +345,7 @@ class Merger:
         """No more rows come: all that is left. A host that did not end in order is lost."""
         for host in self.hosts.values():
             for slot in host.flush():
-                self._put(host, slot)
+                self._add_slot(host, slot)
         self.lost = {host.name for host in self.hosts.values() if not host.ended}
         while self._open:
             yield self._close(self._following())
@@ -375,7 +377,7 @@ class Merger:
         for host in self.hosts.values():
             # it has said no more for so long that this is all of it
             for slot in host.flush() if host.last == number else ():
-                self._put(host, slot)
+                self._add_slot(host, slot)
         found = self._open.pop(number, None) or _OpenSecond()
         self._next = number + 1
         expected = {

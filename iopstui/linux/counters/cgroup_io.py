@@ -53,7 +53,7 @@ class CgroupIo:
     reading. For one thread; call it only while it is displayed."""
 
     def __init__(self, disks: Sequence[str], roots: Roots, least_s: float = 0.9) -> None:
-        self.disks = tuple(dict.fromkeys(_whole(name, roots) for name in disks))
+        self.disks = tuple(dict.fromkeys(_disk_of(name, roots) for name in disks))
         found = (read_text(roots.sys / "class/block" / name / "dev") for name in self.disks)
         self._numbers = frozenset(number.strip() for number in found if number)
         self._top = _top(roots.sys / "fs/cgroup")
@@ -74,7 +74,7 @@ class CgroupIo:
             return self._rates
         counts = dict(self._read())
         if self._at:
-            self._rates = _between(counts, self._before, now - self._at)
+            self._rates = _difference(counts, self._before, now - self._at)
         self._at, self._before = now, counts
         return self._rates
 
@@ -101,7 +101,7 @@ def own(grown: Mapping[str, Counts]) -> dict[str, Counts]:
     return {name: tuple(values) for name, values in found.items()}
 
 
-def _between(
+def _difference(
     now: Mapping[str, Counts], before: Mapping[str, Counts], seconds: float
 ) -> list[CgroupRates]:
     none = (0,) * len(COUNTERS)
@@ -118,7 +118,7 @@ def _between(
     return sorted(found, key=lambda one: (-one.reads_s - one.writes_s, one.name))
 
 
-def _whole(name: str, roots: Roots) -> str:
+def _disk_of(name: str, roots: Roots) -> str:
     """The disk of a partition; a disk is its own."""
     place = (roots.sys / "class/block" / name).resolve()
     return place.parent.name if (place / "partition").exists() else name

@@ -67,7 +67,9 @@ class FunctionCallReader:
     def ask(self) -> None:
         """Begin a reading; one that is under way goes on."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="interrupts", daemon=True)
+            self._thread = threading.Thread(
+                target=self._read_in_thread, name="interrupts", daemon=True
+            )
             self._thread.start()
 
     def take(self) -> FunctionCalls | None:
@@ -87,7 +89,7 @@ class FunctionCallReader:
             self._thread.join()
             self._thread = self._result = None
 
-    def _work(self) -> None:
+    def _read_in_thread(self) -> None:
         try:
             self._result = self.read()
         except OSError as error:

@@ -132,10 +132,10 @@ def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Gro
     """Both are valid and of these CPUs; ``spans`` are where ``before`` differed last."""
     if len(now) != len(before):
         return _by_column(now, before, cpus)
-    return _within(now, before, cpus, spans) or _anywhere(now, before, cpus)
+    return _growth_in_spans(now, before, cpus, spans) or _growth_anywhere(now, before, cpus)
 
 
-def _within(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
+def _growth_in_spans(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
     """``None`` where they differ elsewhere, too. An interrupt comes to the same few CPUs again."""
     found: dict[int, int] = {}
     place = 0
@@ -150,7 +150,7 @@ def _within(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Gro
     return (before, found, spans) if now[place:] == before[place:] else None
 
 
-def _anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
+def _growth_anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
     size = len(now)
     found: dict[int, int] = {}
     spans = []

@@ -153,7 +153,7 @@ class KernelSampler:
             ipi=ipi,
             ipi_ns=ipi_ns,
             throttled_us=self._throttled(),
-            more=self._more(),
+            more=self._read_more_sources(),
         )
 
     def follow_interrupts(self, samples: int) -> None:
@@ -176,7 +176,7 @@ class KernelSampler:
         self._files, self._irqs, self._cpu_stats, self._calls = {}, {}, [], None
         self._sources = {}
 
-    def _more(self) -> dict[str, Counters]:
+    def _read_more_sources(self) -> dict[str, Counters]:
         """Of the sources that this kernel has; one that can't be read once is not tried again."""
         found = {}
         for source, file in list(self._sources.items()):
@@ -260,7 +260,7 @@ class KernelSampler:
             done = self._calls.take()
             if done is not None:
                 self._cost_ns = done.took_ns
-            if not self._calls.busy and self._due():
+            if not self._calls.busy and self._is_due():
                 self._read_in, self._follow = self._samples, max(0, self._follow - 1)
                 if self._cheap():
                     done = self._calls.read()
@@ -273,7 +273,7 @@ class KernelSampler:
             return None
         return done
 
-    def _due(self) -> bool:
+    def _is_due(self) -> bool:
         cost = self._cost_ns
         stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // BUDGET_NS))
         return self._follow > 0 or self._samples >= self._read_in + stride

@@ -37,13 +37,15 @@ class Overlays:
         self._others: set[str] = set()
         for entry in entries:
             if entry.fstype != "overlay" and not entry.elsewhere:
-                self._others.add(_bare(entry.mountpoint))
+                self._others.add(_without_slash(entry.mountpoint))
             if entry.fstype == "overlay":
                 layers = tuple(parse_layers(entry.super_options))
                 one = Overlay(entry.mountpoint, entry.root, layers)
-                self._by_mountpoint.setdefault(_bare(entry.mountpoint), []).append(one)
+                self._by_mountpoint.setdefault(_without_slash(entry.mountpoint), []).append(one)
                 for layer in filter(os.path.isabs, layers):
-                    self._by_layer.setdefault(_bare(os.path.realpath(layer)), []).append(one)
+                    self._by_layer.setdefault(_without_slash(os.path.realpath(layer)), []).append(
+                        one
+                    )
 
     def files(self, path: str) -> set[File]:
         """The same file beside and below overlays, and above its layers, by number."""
@@ -54,7 +56,7 @@ class Overlays:
         for top, rest in _ancestors(path) if deep and self._by_mountpoint else ():
             for overlay in self._by_mountpoint.get(top, ()):
                 for layer in filter(os.path.isabs, overlay.layers):
-                    name = _bare(layer) + _bare(overlay.root) + rest
+                    name = _without_slash(layer) + _without_slash(overlay.root) + rest
                     yield name
                     yield from self.names_below(name, deep - 1)
 
@@ -62,9 +64,9 @@ class Overlays:
         """Paths of a layer's file in the overlays built on that layer."""
         for top, rest in _ancestors(path) if deep and self._by_layer else ():
             for overlay in self._by_layer.get(top, ()):
-                root = _bare(overlay.root)
+                root = _without_slash(overlay.root)
                 if rest == root or rest.startswith(root + "/"):
-                    name = _bare(overlay.mountpoint) + rest[len(root) :]
+                    name = _without_slash(overlay.mountpoint) + rest[len(root) :]
                     yield name
                     yield from self.names_above(name, deep - 1)
 
@@ -117,5 +119,5 @@ def _ancestors(path: str) -> Iterator[tuple[str, str]]:
     yield "", path
 
 
-def _bare(path: str) -> str:
+def _without_slash(path: str) -> str:
     return path.rstrip("/")

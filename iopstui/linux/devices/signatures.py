@@ -149,13 +149,13 @@ def parse_blkid(text: str) -> Signatures:
     kind = values.get("TYPE")
     if kind:
         label = f', label "{values["LABEL"]}"' if values.get("LABEL") else ""
-        found.append(_say(kind, values.get("USAGE", ""), label))
+        found.append(_describe(kind, values.get("USAGE", ""), label))
     if values.get("PTTYPE"):
         found.append(f"a partition table ({values['PTTYPE']})")
     return Signatures(found=tuple(found), types=(kind,) if kind else ())
 
 
-def _say(kind: str, use: str, label: str) -> str:
+def _describe(kind: str, use: str, label: str) -> str:
     if use == "filesystem":
         return f"a file system ({kind}{label})"
     if use == "raid":

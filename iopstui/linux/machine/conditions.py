@@ -91,14 +91,14 @@ class ConditionsFiles:
             disk = _disk_of(devices[name], devices)
             if disk.name not in disks:
                 disks[disk.name] = self._disk(disk, limits, t)
-            place = self._place(devices[name])
+            place = self._files_of(devices[name])
             read[name] = replace(
                 disks[disk.name], misaligned=read_int(f"{place.directory}/alignment_offset")
             )
         return read
 
     def _disk(self, device: BlockDevice, groups: CgroupLimits, t: float) -> DeviceState:
-        place = self._place(device)
+        place = self._files_of(device)
         number = f"{device.major}:{device.minor}"
         scsi, md = device.kind == "scsi", device.kind == "md"
         errors, timeouts = read_errors(place.directory) if scsi else (None, None)
@@ -121,11 +121,11 @@ class ConditionsFiles:
         each = (self._temperatures.now(sensor, t) for sensor in sensors)
         return next((one for one in each if one is not None), None)
 
-    def _place(self, device: BlockDevice) -> _Found:
+    def _files_of(self, device: BlockDevice) -> _Found:
         found = self._found.get(device.name)
         if found is None or found.device != device:
             directory = self._directory(device.name)
-            around = tuple(self._around(device, directory))
+            around = tuple(self._hardware_directories(device, directory))
             found = self._found[device.name] = _Found(
                 device=device,
                 directory=str(directory),
@@ -137,7 +137,7 @@ class ConditionsFiles:
     def _link_of(self, directory: Path) -> LinkFiles | None:
         return find_link(directory, self._roots)
 
-    def _around(self, device: BlockDevice, directory: Path) -> Iterator[Path]:
+    def _hardware_directories(self, device: BlockDevice, directory: Path) -> Iterator[Path]:
         """The directories whose hardware the device's is: an NVMe head has its paths' alone."""
         paths = paths_of(device) if device.kind == "nvme" else ()
         yield from map(self._directory, paths)

@@ -125,7 +125,7 @@ class BpfProbe:
     def _loaded(self, kernel: counting.KernelTypes) -> list[int]:
         devs = sorted({dev for region in self._regions for dev in region.devs})
         slots = [self._slots(dev) for dev in devs]
-        self._bins, size = self._room()
+        self._bins, size = self._bins_map()
         self._fds.append(self._bins.fd)
         texts = {
             counting.ISSUE: counting.issue(kernel, slots),
@@ -144,16 +144,16 @@ class BpfProbe:
         with contextlib.suppress(OSError):
             queues = [read_int(one / "nr_tags") or 0 for one in place.iterdir()]
             if any(queues):
-                return self._noted(dev, max(queues), len(queues))
-        return self._noted(dev, MOST_TAGS, MOST_SLOTS // MOST_TAGS)
+                return self._in_flight_map(dev, max(queues), len(queues))
+        return self._in_flight_map(dev, MOST_TAGS, MOST_SLOTS // MOST_TAGS)
 
-    def _noted(self, dev: int, tags: int, queues: int) -> InFlightMap:
+    def _in_flight_map(self, dev: int, tags: int, queues: int) -> InFlightMap:
         slots = min(1 << (tags * queues - 1).bit_length(), MOST_SLOTS)
         fd = bpf.values(slots << counting.SLOT_BITS, "iops_slots")
         self._fds.append(fd)
         return InFlightMap(dev, fd, tags, slots - 1)
 
-    def _room(self) -> tuple[CountMap, int]:
+    def _bins_map(self) -> tuple[CountMap, int]:
         """The bins, and how many bytes of the map there are to be mapped."""
         cpus = os.cpu_count() or 1
         regions = 1 << (len(self._regions) - 1).bit_length()

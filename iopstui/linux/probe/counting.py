@@ -216,7 +216,7 @@ def _requests(
     p.do("<<", SLOT, SLOT_BITS)
     p.do_with("+", SLOT, 2)
     if regions:
-        _kind(p)
+        _emit_direction(p)
 
 
 def _region(
@@ -239,7 +239,7 @@ def _region(
     p.label(f"in {number}")
 
 
-def _kind(p: Program) -> None:
+def _emit_direction(p: Program) -> None:
     """0 read, 1 write, 2 discard, as the first letter of a tracepoint's rwbs says it."""
     p.jump(KIND, "==", _READ, "kind")
     p.jump(KIND, "==", _DISCARD, "discard")

@@ -74,22 +74,22 @@ class ProbeOutput:
             elif kind == "lost_events":
                 self._lost += int(data["events"])
             elif kind == "value" and isinstance(data, int):
-                return self._whole(data, arrived_ns)
+                return self._finish_sample(data, arrived_ns)
             elif kind not in ("value", "attached_probes", "printf", "time"):
                 self.strange += 1
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self.strange += 1
         return None
 
-    def _whole(self, time_ns: int, arrived_ns: int) -> ProbeSample:
+    def _finish_sample(self, time_ns: int, arrived_ns: int) -> ProbeSample:
         maps, self._maps = self._maps, {}
         self.strange = 0
         full = sum(1 for one in maps.values() if isinstance(one, dict) and len(one) >= self._keys)
         names = ("missed", "m"), ("unpaired", "u"), ("requeued", "r"), ("merged", "g")
-        counts = {name: _one(maps, key) for name, key in (*names, ("sequential", "s"))}
+        counts = {name: _count_of(maps, key) for name, key in (*names, ("sequential", "s"))}
         sizes = by_disk(self._regions, _ints(maps, "z"), lambda low: 512 << low)
         counts["issued"] = sum(
-            n for d in self._wholes(sizes) for k in d.values() for n in k.values()
+            n for d in self._whole_disks(sizes) for k in d.values() for n in k.values()
         )
         return ProbeSample(
             time_ns=time_ns,
@@ -104,7 +104,7 @@ class ProbeOutput:
             counts={**counts, "lost": self._lost, "full": full},
         )
 
-    def _wholes(self, by_disk: Mapping[str, Any]) -> list[Any]:
+    def _whole_disks(self, by_disk: Mapping[str, Any]) -> list[Any]:
         return [by_disk[r.name] for r in self._regions if r.last is None and r.name in by_disk]
 
     def _tasks(self, maps: Mapping[str, Any]) -> tuple[TaskCounts, ...]:
@@ -179,6 +179,6 @@ def _ints(maps: Mapping[str, Any], name: str) -> dict[int, int]:
     return {int(k): int(n) for k, n in found.items()} if isinstance(found, dict) else {}
 
 
-def _one(maps: Mapping[str, Any], name: str) -> int:
+def _count_of(maps: Mapping[str, Any], name: str) -> int:
     found = maps.get(f"@{name}", 0)
     return int(found) if isinstance(found, int) else 0

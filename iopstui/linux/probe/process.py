@@ -107,11 +107,11 @@ class ProbeProcess:
             return self._problem
         code = self._process.poll()
         if code is not None:
-            return f"bpftrace has ended ({_ending(code)}){self._said()}"
+            return f"bpftrace has ended ({_ending(code)}){self._last_error_line()}"
         since = self._waits_since_ns
         silent = 0.0 if since is None else (self._clock.monotonic_ns() - since) / 1e9
         if silent > (SILENT_S if self._readings else FIRST_WITHIN_S):
-            return f"bpftrace has printed nothing for {silent:.0f} s{self._said()}"
+            return f"bpftrace has printed nothing for {silent:.0f} s{self._last_error_line()}"
         return ""
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class ProbeProcess:
         if errors >= 0:
             os.close(errors)
 
-    def _said(self) -> str:
+    def _last_error_line(self) -> str:
         """The last line of its stderr that counts; it always complains about RLIMIT_MEMLOCK."""
         try:
             text = os.pread(self._errors, 65536, 0).decode("utf-8", "replace")

@@ -47,8 +47,8 @@ class BpfPrograms:
         """``None`` if the kernel does not say."""
         try:
             if not self._files:
-                self._files = [f for f in self._place.iterdir() if "prog_id" in _words(f)]
-            found = [_words(file) for file in self._files]
+                self._files = [f for f in self._place.iterdir() if "prog_id" in _read_fdinfo(f)]
+            found = [_read_fdinfo(file) for file in self._files]
             runs = [(int(one["run_cnt"]), int(one["run_time_ns"])) for one in found]
             skipped = sum(int(one.get("recursion_misses", 0)) for one in found)
         except (OSError, ValueError, KeyError):
@@ -59,7 +59,7 @@ class BpfPrograms:
         return BpfRunStats(sum(ns for count, ns in runs if count >= OFTEN * ios), ios, skipped)
 
 
-def _words(file: Path) -> dict[str, str]:
+def _read_fdinfo(file: Path) -> dict[str, str]:
     return dict(line.split(":", 1) for line in file.read_text().splitlines() if ":" in line)
 
 

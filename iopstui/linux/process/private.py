@@ -38,10 +38,10 @@ def private_directory() -> Path:
     tells whose it is, so that ``abandoned_directories`` finds it after a crash. Missing (with
     each place and what is wrong with it) if there is none."""
     refused: list[str] = []
-    for place in _places():
+    for place in _candidate_directories():
         try:
             with shielded():
-                return _made(place)
+                return _make_directory(place)
         except OSError as error:
             refused.append(f"{place} ({error.strerror or error})")
     raise Missing(
@@ -55,7 +55,7 @@ def private_directory() -> Path:
 def abandoned_directories() -> list[Path]:
     """Private directories of this user whose iopstui no longer runs."""
     found = []
-    for place in dict.fromkeys(_places()):
+    for place in dict.fromkeys(_candidate_directories()):
         with contextlib.suppress(OSError):
             check_place(place)
             with os.scandir(place) as entries:
@@ -185,7 +185,7 @@ def _trusted() -> set[int]:
     return found
 
 
-def _places() -> Iterator[str]:
+def _candidate_directories() -> Iterator[str]:
     """Where to try, in this order: XDG_RUNTIME_DIR if it is what it should be (the XDG base
     directory specification: absolute, ours, mode 0700), memory, the directory for temporary
     files."""
@@ -206,7 +206,7 @@ def _is_runtime(path: str) -> bool:
     return ours and not info.st_mode & 0o077
 
 
-def _made(place: str) -> Path:
+def _make_directory(place: str) -> Path:
     check_place(place)
     room = os.statvfs(place)
     # some file systems don't say how large they are

@@ -24,9 +24,9 @@ class DeviceWatch:
 
     def feed(self, raw: RawSample) -> str:
         """Why this run is worth nothing any more, in one sentence; "" while all is well."""
-        return self._gone(raw) or self._moves_nothing(raw.fio)
+        return self._vanished(raw) or self._moves_nothing(raw.fio)
 
-    def _gone(self, raw: RawSample) -> str:
+    def _vanished(self, raw: RawSample) -> str:
         if raw.kernel is None:
             return ""
         gone = [name for name in self._devices if name in self._seen - raw.kernel.disks.keys()]

@@ -192,13 +192,15 @@ def cpu_shifts(first: Runs, second: Runs, sequential: bool = False) -> list[CpuS
     }
     shown, moved = _differing(loads, sequential), _differing(done, sequential)
     shifts = [
-        CpuShift(cpu, _means(loads[cpu]), _means(done[cpu]), cpu in shown, cpu in moved)
+        CpuShift(
+            cpu, _mean_of_each(loads[cpu]), _mean_of_each(done[cpu]), cpu in shown, cpu in moved
+        )
         for cpu in cpus
     ]
     return sorted(shifts, key=lambda s: (-abs(s.load[1] - s.load[0]), s.cpu))
 
 
-def _means(sides: tuple[Sequence[float], Sequence[float]]) -> tuple[float, float]:
+def _mean_of_each(sides: tuple[Sequence[float], Sequence[float]]) -> tuple[float, float]:
     return sum(sides[0]) / len(sides[0]), sum(sides[1]) / len(sides[1])
 
 

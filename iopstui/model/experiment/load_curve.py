@@ -184,7 +184,7 @@ def curve_text(curve: LoadCurve[One]) -> str:
     at = curve.points[found.index]
     name = f"{curve.axis.name}={dict(at.settings)[curve.axis.name]}"
     text = f"knee{' with ' + fixed if fixed else ''}: "
-    figures = f"{number(at.point.iops)} IOPS at {latency(at.point.latency_ns)}{_between(curve)}"
+    figures = f"{number(at.point.iops)} IOPS at {latency(at.point.latency_ns)}{_other_knees(curve)}"
     if found.edge == "last":
         return text + (
             f"not reached: up to {name} ({figures}) throughput grows faster than latency. "
@@ -199,7 +199,7 @@ def curve_text(curve: LoadCurve[One]) -> str:
     return text + f"{name} ({figures}), best ratio of throughput to latency; {more}"
 
 
-def _between(curve: LoadCurve[One]) -> str:
+def _other_knees(curve: LoadCurve[One]) -> str:
     """Which other points may be the knee; "" where that isn't known or is this one alone."""
     within = curve.knee_within
     if within is None:

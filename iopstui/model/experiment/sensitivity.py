@@ -66,19 +66,21 @@ def why_stopped(plan: Plan, runs: Runs, repeats: int, reached: bool) -> str:
     spread = measured_noise(runs, plan.figure)
     if spread is None:
         return words
-    return f"{words}; with {_percent(spread)} noise (measured) that takes {_takes(plan, spread)}"
+    return (
+        f"{words}; with {_percent(spread)} noise (measured) that takes {_runs_text(plan, spread)}"
+    )
 
 
 def _expected(plan: Plan, spread: float, noise: str) -> str:
     if plan.until is None:
         return _detects(plan, plan.repeats, spread, noise)
     return (
-        f"With {noise} it takes {_takes(plan, spread)} until the difference in {plan.figure} is "
-        f"known to within ±{_percent(plan.until)}. At most {plan.repeats} are run."
+        f"With {noise} it takes {_runs_text(plan, spread)} until the difference in {plan.figure} "
+        f"is known to within ±{_percent(plan.until)}. At most {plan.repeats} are run."
     )
 
 
-def _takes(plan: Plan, spread: float) -> str:
+def _runs_text(plan: Plan, spread: float) -> str:
     apart, within = spread * math.sqrt(2), math.log1p(plan.until or 0.0)
     needed = runs_needed(apart, within, 1 - CONFIDENCE, MOST_REPEATS)
     return f"more than {MOST_REPEATS} repeats" if needed is None else f"about {needed} repeats"

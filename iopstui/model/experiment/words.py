@@ -69,7 +69,7 @@ class ComparisonResults:
             yield from moved(shifts, letter(0), letter(number))
             payer = list(_payer_unknown(tested, shifts))
             yield from payer
-            yield from _unsettled(shifts, letter(number), not payer and not _placed(self.plan))
+            yield from _unsettled(shifts, letter(number), not payer and not _is_pinned(self.plan))
         if self.plan.until is not None:
             yield why_stopped(self.plan, self.runs, self.complete, self.settled)
             return
@@ -102,7 +102,9 @@ def verdict(
     if not shown:
         what = "completions run elsewhere, but " if went else ""
         of = " in IOPS, latency or CPU time" if went else ""
-        return printable(f"{name}{what}no difference{of}{none}{_within(plan, primary)}")
+        return printable(
+            f"{name}{what}no difference{of}{none}{_largest_difference_text(plan, primary)}"
+        )
     better = [one.better for one in shown if one.better is not None]
     judgement = ""
     if better:
@@ -114,7 +116,7 @@ def verdict(
         words = f"{judgement}{primary.metric.name} {_change(primary)}"
         words += f"; secondary: {others}" if others else ""
         return printable(f"{name}{words}{tail}")
-    words = f"no difference in {plan.figure}{none}{_within(plan, primary)}"
+    words = f"no difference in {plan.figure}{none}{_largest_difference_text(plan, primary)}"
     return printable(f"{name}{words}; secondary, {judgement}{others}{tail}")
 
 
@@ -125,7 +127,7 @@ def _change(one: FigureComparison) -> str:
     return f"{100 * one.first:.0f} → {100 * one.second:.0f} %, {difference_text(one)}"
 
 
-def _within(plan: Plan, primary: FigureComparison | None) -> str:
+def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> str:
     """How large a difference in the primary figure may still be."""
     found = primary.difference if primary is not None else None
     if found is None:
@@ -202,7 +204,7 @@ def _unsettled(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterato
     )
 
 
-def _placed(plan: Plan) -> bool:
+def _is_pinned(plan: Plan) -> bool:
     """Whether the plan says on which CPUs the jobs run."""
     settings = (one.name for variant in plan.variants for one in variant.settings)
     return not {"cpus_allowed", BIND}.isdisjoint((*plan.options, *settings))

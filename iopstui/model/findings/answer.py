@@ -14,7 +14,7 @@ Verdict = Callable[[SteadyRun, SteadyRun], str]
 
 def answer(question: Finding, then: SteadyRun, now: SteadyRun) -> Finding:
     """``then`` is the run that the question was asked of, ``now`` the one with its ``test``."""
-    verdict = _VERDICTS.get(question.rule, _faster)
+    verdict = _VERDICTS.get(question.rule, _iops_change_text)
     return Finding(
         "answer",
         f"{question.rule}, tested with {question.options}: IOPS {units.number(then.iops)} → "
@@ -39,7 +39,7 @@ def _each_costs(then: SteadyRun, now: SteadyRun) -> str:
     return "no, whole blocks are not clearly faster here"
 
 
-def _faster(then: SteadyRun, now: SteadyRun) -> str:
+def _iops_change_text(then: SteadyRun, now: SteadyRun) -> str:
     noise = 2 * max(then.spread or 0.0, now.spread or 0.0, SAME / 2)
     change = now.iops / then.iops - 1 if then.iops else 0.0
     if abs(change) <= noise:

@@ -76,7 +76,7 @@ def background(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "background",
-        f"{e.names_words(devices)} {_was(devices)} not idle before this run: "
+        f"{e.names_words(devices)} {_was_or_were(devices)} not idle before this run: "
         f"{units.number(quiet.r_s)} r/s and "
         f"{units.number(quiet.w_s)} w/s that are not this job's",
         WHO,
@@ -84,7 +84,7 @@ def background(evidence: Evidence) -> Finding | None:
     )
 
 
-def _was(devices: Sequence[BlockDevice]) -> str:
+def _was_or_were(devices: Sequence[BlockDevice]) -> str:
     return "were" if len(devices) > 1 else "was"
 
 
@@ -200,7 +200,7 @@ def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
     seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
     if len(seconds) < ENOUGH or not all(_waits(one) for one in seconds):
         return None
-    name, await_ms, each_s = _slower(seconds)
+    name, await_ms, each_s = _slower_direction(seconds)
     aqu = fmean(one.aqu_sz or 0.0 for one in seconds)
     util = min(one.util or 0.0 for one in seconds)
     return Finding(
@@ -218,7 +218,7 @@ def _waits(one: DiskRates) -> bool:
     return slow and (one.aqu_sz or 0.0) >= DEEP and (one.util or 0.0) >= ALL_THE_TIME
 
 
-def _slower(seconds: Sequence[DiskRates]) -> tuple[str, float, float]:
+def _slower_direction(seconds: Sequence[DiskRates]) -> tuple[str, float, float]:
     """("r" or "w", its await in ms, its requests per second) of the direction that waits more."""
     found = []
     for name in ("r", "w"):

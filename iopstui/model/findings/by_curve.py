@@ -81,13 +81,13 @@ def cap(evidence: Evidence) -> Finding | None:
         if (
             then.spread is not None
             and then.spread <= FLAT
-            and (found := _held(then, now, evidence))
+            and (found := _deeper_without_gain(then, now, evidence))
         ):
             return replace(found, since=e.began(frames[0]))
     return None
 
 
-def _held(then: SteadyRun, now: SteadyRun, evidence: Evidence) -> Finding | None:
+def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) -> Finding | None:
     deeper = now.shape.depth / then.shape.depth
     one_size = then.shape.block_size == now.shape.block_size
     figure = f"{units.number(now.iops)} IOPS"
@@ -206,7 +206,7 @@ def _step(frames: Sequence[Frame]) -> int | None:
     """Where the seconds fall into two parts, the second lower by far more than each part varies;
     ``None`` if they don't."""
     each = [e.fio_iops([frame]) for frame in frames]
-    if not all(each) or not _falls(each):
+    if not all(each) or not _has_step_down(each):
         return None
     fits = []
     for place in range(EACH_SIDE, len(each) - EACH_SIDE + 1):
@@ -220,7 +220,7 @@ def _step(frames: Sequence[Frame]) -> int | None:
     return place if clear and low <= STEP * high and max(right) < min(left) else None
 
 
-def _falls(each: Sequence[float]) -> bool:
+def _has_step_down(each: Sequence[float]) -> bool:
     """Whether all seconds from some place on are lower than all before it: a load without a step
     is looked at each second, and nearly always ends here."""
     least = [*accumulate(each, min)][EACH_SIDE - 1 :]
@@ -282,7 +282,7 @@ def _takes_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> boo
     """Whether the job lost CPU time (it waits for a CPU, a cgroup or the hypervisor takes it), or
     the machine ran short of memory."""
     for figure, least in (
-        (cpu_wait, 8.0), (memory_pressure, 5.0), (_stolen, 5.0), (_throttled, 1.0),
+        (cpu_wait, 8.0), (memory_pressure, 5.0), (_steal_share, 5.0), (_throttled, 1.0),
     ):  # fmt: skip
         then, now = ([figure(frame) or 0.0 for frame in frames] for frames in (before, after))
         if fmean(now) - fmean(then) >= least:
@@ -290,7 +290,7 @@ def _takes_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> boo
     return False
 
 
-def _stolen(frame: Frame) -> float:
+def _steal_share(frame: Frame) -> float:
     loads = [frame.cpus[job.cpu].load for job in frame.jobs if job.cpu in frame.cpus]
     known = [load.steal for load in loads if load is not None]
     return fmean(known) if known else 0.0

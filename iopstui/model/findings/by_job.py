@@ -124,7 +124,7 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
     return Finding(
         "depth",
         f"iodepth={depth} is not reached: {fmean(shallow):.0f} % of the I/Os were issued "
-        f"at a depth of {_half(depth)} or less",
+        f"at a depth of {_half_depth_bucket(depth)} or less",
         "the submitter is slower than the disk, or I/O is buffered; try direct=1 or more jobs",
     )
 
@@ -269,7 +269,7 @@ def scheduler_cost(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _half(depth: int) -> int:
+def _half_depth_bucket(depth: int) -> int:
     """The largest of fio's depth buckets that is at most half of ``depth``."""
     bucket = 1
     while bucket * 2 <= depth // 2:
@@ -279,5 +279,5 @@ def _half(depth: int) -> int:
 
 def _share_below(levels: Mapping[str, float], depth: int) -> float:
     """Percent of I/Os issued at half the configured depth or less (fio's buckets 1, 2, 4 ...)."""
-    limit = min(_half(depth), 32)
+    limit = min(_half_depth_bucket(depth), 32)
     return sum(share for name, share in levels.items() if name.isdigit() and int(name) <= limit)

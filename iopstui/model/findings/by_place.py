@@ -154,7 +154,7 @@ def _nothing_done(frame: Frame, evidence: Evidence) -> bool:
 
 def neighbour(evidence: Evidence) -> Finding | None:
     """Another program's I/O on a device that the job's I/Os wait in."""
-    found = _others(evidence)
+    found = _other_io(evidence)
     if found is None:
         return None
     processes = evidence.now.processes
@@ -186,17 +186,17 @@ def e_who() -> str:
 
 def suspects_neighbour(evidence: Evidence) -> bool:
     """Whether it is worth reading which processes do I/O."""
-    return _others(evidence) is not None
+    return _other_io(evidence) is not None
 
 
-def _others(evidence: Evidence) -> tuple[str, float, float, float, float] | None:
+def _other_io(evidence: Evidence) -> tuple[str, float, float, float, float] | None:
     """(device, others' I/Os per second, all I/Os per second, others' in it at a time, others' bytes
     per second)."""
     frames, shape = recent(evidence), evidence.shape
     if not frames or shape.direct is not True or shape.syncs or evidence.unseen:
         return None
     for name, users in _single_path(evidence):
-        each = [_beside(frame, name, users) for frame in frames]
+        each = [_other_io_in_second(frame, name, users) for frame in frames]
         if None in each:
             continue
         known = [one for one in each if one is not None]
@@ -227,7 +227,7 @@ def _single_path(evidence: Evidence) -> list[tuple[str, tuple[str, ...]]]:
     return found
 
 
-def _beside(
+def _other_io_in_second(
     frame: Frame, name: str, users: Sequence[str]
 ) -> tuple[float, float, float, float] | None:  # fmt: skip
     """(others' I/Os per second, all, others' in the device, others' bytes) of one second. Split and

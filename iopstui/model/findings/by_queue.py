@@ -85,11 +85,11 @@ def _limited_by(limit: Reached, each: Sequence[Waits], evidence: Evidence) -> Fi
         f"{fmean(held):.1f} of {fmean(waits.ios for waits in each):.1f} I/Os in flight wait "
         f"{where}: {one.file} of the cgroup {one.group} allows {one.what}={one.value} on {name} "
         f"({_rate(one, rate)} now)",
-        _lift(name, one, evidence),
+        _advice_to_lift(name, one, evidence),
     )
 
 
-def _lift(name: str, limit: IoLimit, evidence: Evidence) -> str:
+def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> str:
     """How to lift a limit, as a command where the device's number is known."""
     device = next((one for one in (*evidence.tree, *evidence.devices) if one.name == name), None)
     if device is None or device.disk:
@@ -160,7 +160,7 @@ def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
 def _nearly_full(frames: Sequence[Frame], evidence: Evidence) -> bool:
     """Whether the queues that jobs reach are half full or more: the rest may wait for tags."""
     theirs = e.device_figures(frames, evidence.devices)
-    rooms = [_room(device, frames) for device in evidence.devices]
+    rooms = [_queue_room(device, frames) for device in evidence.devices]
     holds = sum(room.holds for room in rooms if room is not None)
     return theirs is not None and 0 < holds <= 2 * (theirs.aqu_sz or 0.0)
 
@@ -217,7 +217,7 @@ def tags(evidence: Evidence) -> Finding | None:
     if len(devices) == 1 and (found := _queue_depth(devices[0], theirs.aqu_sz, evidence)):
         return found
     wanted = e.in_flight(frames) or (0.0 if shape.paced else float(shape.depth))
-    rooms = [_room(device, frames) for device in devices]
+    rooms = [_queue_room(device, frames) for device in devices]
     each = [room for room in rooms if room is not None]
     holds = sum(room.holds for room in each)
     if len(each) < len(rooms) or wanted < MORE * holds or theirs.aqu_sz < NEAR * holds:
@@ -257,7 +257,7 @@ class _Room:
     words: str
 
 
-def _room(device: BlockDevice, frames: Sequence[Frame]) -> _Room | None:
+def _queue_room(device: BlockDevice, frames: Sequence[Frame]) -> _Room | None:
     each = device.queue.nr_requests if device.queue is not None else None
     if each is None or not device.hctxs:
         return None

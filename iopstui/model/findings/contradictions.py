@@ -39,7 +39,7 @@ def _came_back(finding: Finding, evidence: Evidence) -> str:
     return f"IOPS are back at {units.number(now)}"
 
 
-def _rose(finding: Finding, evidence: Evidence) -> str:
+def _rise_text(finding: Finding, evidence: Evidence) -> str:
     if finding.since is None or finding.until is None:
         return ""
     then = [f for f in evidence.measured if finding.since < f.t <= finding.until]
@@ -51,5 +51,5 @@ def _rose(finding: Finding, evidence: Evidence) -> str:
 
 
 _CHECKS: Mapping[str, Callable[[Finding, Evidence], str]] = {
-    "iostats": _counts, "burst": _came_back, "cap": _rose, "saturated": _rose,
+    "iostats": _counts, "burst": _came_back, "cap": _rise_text, "saturated": _rise_text,
 }  # fmt: skip

@@ -87,7 +87,7 @@ def _moved(
 ) -> str:
     irq = irq_of(change.name)
     if irq is not None:
-        return _where(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
+        return _cpu_shift_text(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
     then, now = e.device_figures(before, devices), e.device_figures(after, devices)
     if then is None or now is None:
         return "the device was not measured"
@@ -113,7 +113,7 @@ def _completions(
     if None in found:
         return "most BLOCK softirqs are other disks', so this disk's cannot be counted"
     then, now = (one or {} for one in found)
-    return _where("BLOCK softirqs", then, now)
+    return _cpu_shift_text("BLOCK softirqs", then, now)
 
 
 def _softirqs(
@@ -162,7 +162,7 @@ def _vector(frames: Sequence[Frame], irq: int) -> dict[int, float]:
     return {cpu: fmean(rates) for cpu, rates in found.items()}
 
 
-def _where(what: str, then: Mapping[int, float], now: Mapping[int, float]) -> str:
+def _cpu_shift_text(what: str, then: Mapping[int, float], now: Mapping[int, float]) -> str:
     """Where a count was, and is: moved if a tenth of it is on other CPUs."""
     total_then, total_now = sum(then.values()), sum(now.values())
     if not then or not now:
@@ -215,7 +215,7 @@ def _spread(counts: Mapping[int, float]) -> str:
 
 
 def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
-    then, now = _each(before), _each(after)
+    then, now = _iops_of_each(before), _iops_of_each(after)
     first, second = e.fio_iops(before), e.fio_iops(after)
     figures = f"IOPS {_with_range(first, then)} → {_with_range(second, now)}"
     if max(then) >= min(now) and max(now) >= min(then):
@@ -225,7 +225,7 @@ def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
     return f"{figures}: {'rose' if second > first else 'fell'}{by}, more than they varied before"
 
 
-def _each(frames: Sequence[Frame]) -> list[float]:
+def _iops_of_each(frames: Sequence[Frame]) -> list[float]:
     return [e.fio_iops([frame]) for frame in frames]
 
 

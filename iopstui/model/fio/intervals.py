@@ -199,7 +199,7 @@ class _Growths:
                 one.put(packed[name].unpacked(one.packed))
         # what is in the directions' histograms, each added up once, need not be added up row by row
         summed = parts if MIXED in self.by_direction else self.by_direction.values()
-        self.whole = _whole(self.by_row, self.by_direction, summed)
+        self.whole = _total(self.by_row, self.by_direction, summed)
 
     def intervals(
         self, seconds: float | None
@@ -232,8 +232,8 @@ def _interval(
     rows = list(zip(pairs, grown.by_row, strict=True))
     jobs = [_job_interval(pair, growth, seconds) for pair, growth in rows]
     directions, total = grown.intervals(seconds)
-    eta = _latest(pair.now.eta_s for pair in pairs)
-    elapsed = _latest(pair.now.elapsed_s for pair in pairs)
+    eta = _maximum(pair.now.eta_s for pair in pairs)
+    elapsed = _maximum(pair.now.elapsed_s for pair in pairs)
     working = [pair.now for pair in pairs if active(pair.now)]
     return FioInterval(
         seconds=seconds,
@@ -264,7 +264,7 @@ def _failed(pair: RowPair) -> int:
     return max(0, (pair.now.failed or 0) - (before or 0))
 
 
-def _whole(
+def _total(
     by_row: Sequence[Growth], by_direction: Mapping[str, Growth], summed: Collection[Growth]
 ) -> Growth:
     """All rows and directions together; ``summed`` are what their histograms are added up of."""
@@ -356,7 +356,7 @@ def _context_switches(pairs: Iterable[RowPair], seconds: float | None) -> float 
     return max(0, grown) / seconds
 
 
-def _latest(values: Iterable[int | None]) -> int | None:
+def _maximum(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 

@@ -91,7 +91,7 @@ def canonical(text: str, environment: Mapping[str, str]) -> str:
             out.append("".join(char for char in bare if char.isprintable()).rstrip(_BLANK))
             continue
         what = re.split("[#;]", bare, maxsplit=1)[0].rstrip(_BLANK)
-        why = _unclear(what, inside)
+        why = _refusal_of_line(what, inside)
         if why:
             raise AmbiguousLine(number, repr(what), why)
         inside = True
@@ -99,7 +99,7 @@ def canonical(text: str, environment: Mapping[str, str]) -> str:
     return "\n".join(out)
 
 
-def _unclear(what: str, inside: bool) -> str:
+def _refusal_of_line(what: str, inside: bool) -> str:
     """Why a line (without its comment) is refused; "" if it is accepted."""
     if not all(char.isprintable() or char == "\t" or char > "\x9f" for char in what):
         return "it has control characters in it"

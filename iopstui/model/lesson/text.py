@@ -105,14 +105,16 @@ def parse_template(text: str) -> Template:
         if match[0] in ("{{", "}}"):
             parts.append(match[0][0])
         elif match[1] is None:
-            raise FormulaError(f"a brace without its partner in {_near(text, match.start())}")
+            raise FormulaError(
+                f"a brace without its partner in {_text_around(text, match.start())}"
+            )
         else:
             parts.append(_slot(match[1]))
     parts.append(text[at:])
     return Template(tuple(part for part in parts if part != ""))
 
 
-def _near(text: str, at: int) -> str:
+def _text_around(text: str, at: int) -> str:
     return repr(text[max(0, at - 20) : at + 20])
 
 

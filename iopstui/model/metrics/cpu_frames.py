@@ -80,35 +80,35 @@ class CpuFrames(Later[int, CpuFrame]):
 
     def __init__(self, between: CpuInterval) -> None:
         super().__init__(between.frames)
-        self._between: CpuInterval | None = between
+        self._interval_of: CpuInterval | None = between
 
     def whole(self) -> dict[int, CpuFrame]:
         """All of them. Not to be changed."""
         found = super().whole()
         # two samples: no longer needed
-        self._between = None
+        self._interval_of = None
         return found
 
     def between(self) -> CpuInterval | None:
         """The data they are built from; ``None`` once built."""
-        return self._between
+        return self._interval_of
 
     def __iter__(self) -> Iterator[int]:
-        between = self._between
+        between = self._interval_of
         return iter(self.whole() if between is None else between.after)
 
     def __len__(self) -> int:
-        between = self._between
+        between = self._interval_of
         return len(self.whole() if between is None else between.after)
 
 
-def _between(cpus: Mapping[int, CpuFrame]) -> CpuInterval | None:
+def _interval_of(cpus: Mapping[int, CpuFrame]) -> CpuInterval | None:
     return cpus.between() if type(cpus) is CpuFrames else None
 
 
 def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
     """Busy time of each CPU in percent: all but idle and iowait, where reported."""
-    between = _between(cpus)
+    between = _interval_of(cpus)
     if between is not None:
         return between.busy()
     loads = [cpu.load for cpu in cpus.values() if cpu.load is not None]
@@ -117,7 +117,7 @@ def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
 
 def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
     """``block_s``, ``irq_s`` or ``ipi_s`` by CPU, of those that have it."""
-    between = _between(cpus)
+    between = _interval_of(cpus)
     if between is None:
         each = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
         return {cpu: rate for cpu, rate in each if rate is not None}

@@ -237,7 +237,7 @@ def folded(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[list[D
     lines: list[list[Domain]] = [[]]
     used = 0
     for domain in domains:
-        for part in _cut(domain, width):
+        for part in _split_domain(domain, width):
             need = len(part.cpus) + (gap if lines[-1] else 0)
             if lines[-1] and used + need > width:
                 lines.append([])
@@ -247,7 +247,7 @@ def folded(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[list[D
     return [line for line in lines if line]
 
 
-def _cut(domain: Domain, width: int) -> list[Domain]:
+def _split_domain(domain: Domain, width: int) -> list[Domain]:
     cpus = domain.cpus
     return [
         Domain(domain.node, domain.cache, cpus[start : start + width])

@@ -167,7 +167,7 @@ class FrameBuilder:
             throttled=_throttled(raw.kernel, previous, seconds),
             ipi_age_s=_ipi_age(raw),
             opened=self._opened,
-            more=_more(raw.kernel, previous, seconds),
+            more=_more_figures(raw.kernel, previous, seconds),
             probe=probe,
             waits=self._waits(raw, seconds, disks, fio, jobs, probe),
         )
@@ -278,7 +278,7 @@ def _request_times(probe: ProbeInterval | None, stack: Stack) -> RequestTimes | 
     )
 
 
-def _more(
+def _more_figures(
     current: KernelSample | None, previous: KernelSample | None, seconds: float | None
 ) -> dict[str, dict[str, float | None]]:
     if current is None or previous is None or not seconds:

@@ -97,7 +97,7 @@ def _device_map(device: BlockDevice, frame: Frame | None, topology: Topology) ->
     disk = frame.disks.get(device.name) if frame is not None else None
     ios = disk.ios_s if disk is not None else None
     known = [row.irq_s for row in rows if row.irq_s is not None and _serves_queue(row, rows)]
-    irq_s = _once(rows) if known else None
+    irq_s = _interrupts_once(rows) if known else None
     per_irq = ios / irq_s if ios is not None and irq_s and ios >= BUSY_IOS else None
     completes = how_it_completes(device, frame)
     return DeviceMap(
@@ -194,7 +194,7 @@ def _serves_queue(row: QueueRow, rows: Sequence[QueueRow]) -> bool:
     return row.hctx is not None or all(r.hctx is None or r.irq is None for r in rows)
 
 
-def _once(rows: Sequence[QueueRow]) -> float:
+def _interrupts_once(rows: Sequence[QueueRow]) -> float:
     """Interrupts per second of the queues; a shared vector stands in several rows."""
     rates = {r.irq: r.irq_s for r in rows if r.irq_s is not None and _serves_queue(r, rows)}
     return sum(rates.values())

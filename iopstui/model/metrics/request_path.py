@@ -42,7 +42,7 @@ def request_way(frame: Frame) -> RequestPath | None:
     if total is None:
         return RequestPath(waiting, device, None, None, None, None, "no job of ours runs")
     lat = total.lat_ns if total.lat_ns is not None else total.clat_ns
-    why = _apart(found.iops, total.iops)
+    why = _difference_text(found.iops, total.iops)
     if lat is None:
         why = "the job measures no latency"
     elif not why and lat < waiting + device:
@@ -51,7 +51,7 @@ def request_way(frame: Frame) -> RequestPath | None:
     return RequestPath(waiting, device, lat, total.slat_ns, total.clat_ns, rest, why)
 
 
-def _apart(requests: float | None, ios: float | None) -> str:
+def _difference_text(requests: float | None, ios: float | None) -> str:
     if not requests or not ios:
         return "nothing to compare with"
     if requests > ios * (1 + SAME_IOS):

@@ -151,12 +151,12 @@ def place_waits(
     """Where the I/Os of an interval are; ``None`` if nothing is known of them."""
     tops = [disks[name] for name in stack.tops if name in disks]
     if not tops or len(tops) < len(stack.tops):
-        return _unseen(job)
+        return _waits_without_device(job)
     if _stalled(tops, job):
         return _at_the_end(stack, disks)
     held = _sum(tops, "aqu_sz")
     if held is None or (job is not None and _uncounted(tops, job)):
-        return _unseen(job)
+        return _waits_without_device(job)
     total, inside = held, held
     if job is not None:
         total, inside = job.ios, min(job.ios, _held_of_job(tops, job))
@@ -173,7 +173,7 @@ def place_waits(
     return Waits(total, cpu, above, layers, queue, device, 0.0)
 
 
-def _unseen(job: JobLoad | None) -> Waits | None:
+def _waits_without_device(job: JobLoad | None) -> Waits | None:
     """No device is measured: all but the waiting for a CPU is unknown."""
     if job is None:
         return None

@@ -140,16 +140,16 @@ def _baseline(check: Check, found: Measured, tolerance: float) -> Verdict:
     goal = min(check.promised, tightest.rate)
     required = check.promised * (1 - tolerance)
     if _at_least(found) >= required:
-        return replace(row, binding=_reached(found.rate, check.limits, tolerance))
+        return replace(row, binding=_limit_reached(found.rate, check.limits, tolerance))
     if found.rate >= required:
         return replace(row, result=CANT_TELL, why=_longer(found, required))
     if goal < check.promised and found.rate >= goal * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
-    return _missed(row, check, found, goal * (1 - tolerance))
+    return _not_met(row, check, found, goal * (1 - tolerance))
 
 
-def _missed(row: Verdict, check: Check, found: Measured, required: float) -> Verdict:
+def _not_met(row: Verdict, check: Check, found: Measured, required: float) -> Verdict:
     if found.high >= required:
         return replace(row, result=CANT_TELL, why=_longer(found, required))
     other = other_limit(check, found)
@@ -207,7 +207,7 @@ def _longer(found: Measured, required: float) -> str:
     return f"{INCLUDES}, and the rate is too near to it or too unsteady to tell"
 
 
-def _reached(rate: float, limits: Sequence[Limit], tolerance: float) -> str:
+def _limit_reached(rate: float, limits: Sequence[Limit], tolerance: float) -> str:
     for one in limits:
         if abs(rate - one.rate) <= max(tolerance, 0.02) * one.rate:
             return one.name
@@ -219,7 +219,7 @@ def _burst(check: Check, found: Measured, tolerance: float, base: Verdict) -> Ve
     row = Verdict(check, True, promised, found.rate, found.low, found.high, PASS)
     tightest = check.burst_limits[0]
     if _at_least(found) >= promised * (1 - tolerance):
-        return replace(row, binding=_reached(found.rate, check.burst_limits, tolerance))
+        return replace(row, binding=_limit_reached(found.rate, check.burst_limits, tolerance))
     if found.rate >= promised * (1 - tolerance):
         return replace(row, result=CANT_TELL, why=_longer(found, promised * (1 - tolerance)))
     if base.result != PASS:

@@ -115,13 +115,13 @@ def rate_limits(found: Promised, kind: str, disk: DiskRates, volumes: int = 1) -
     drawn = []
     for burst in (False, True):
         limits = found.limits(direction, size, burst)
-        each = [_together(one, volumes) for one in limits if one.name in names]
+        each = [_rate_together(one, volumes) for one in limits if one.name in names]
         if each:
             drawn.append(min(each) * (size if kind == THROUGHPUT else 1))
     return sorted(set(drawn))
 
 
-def _together(limit: Limit, volumes: int) -> float:
+def _rate_together(limit: Limit, volumes: int) -> float:
     """What so many volumes on one instance may do of it together."""
     return limit.rate * (volumes if limit.name in (VOLUME_IOPS, VOLUME_BW) else 1)
 
@@ -136,6 +136,8 @@ def fitting_limit(
 ) -> Limit | None:
     """The limit that a flat rate of such I/Os stands at, on so many ``volumes`` together; ``None``:
     none is so near."""
-    each = [(_together(one, volumes), one) for one in found.limits(direction, block_size, burst)]
+    each = [
+        (_rate_together(one, volumes), one) for one in found.limits(direction, block_size, burst)
+    ]
     near = [(abs(rate - most), one) for most, one in each if abs(rate - most) <= SAME * most]
     return min(near, key=lambda pair: pair[0], default=(0.0, None))[1]

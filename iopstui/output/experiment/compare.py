@@ -31,7 +31,7 @@ from iopstui.text import printable
 NAME_WIDTH = 26
 
 
-def _most(completions: Mapping[int, float]) -> str:
+def _busiest_cpu_text(completions: Mapping[int, float]) -> str:
     most = max(completions.items(), key=lambda one: one[1], default=None)
     return "" if most is None else f"CPU {most[0]}, {100 * most[1]:.0f} %"
 
@@ -39,7 +39,7 @@ def _most(completions: Mapping[int, float]) -> str:
 COLUMNS = (
     *(replace(column, width=7) for column in FIGURES[:6]),
     Column("point/cpu_us", "CPU/IO", 7, cpu_text),
-    Column("point/completions", "most on", 12, _most, left=True),
+    Column("point/completions", "most on", 12, _busiest_cpu_text, left=True),
 )
 
 
@@ -75,7 +75,7 @@ class CompareOut(ExperimentSink[ComparisonResults]):
         return CompareCsv(self.plan, out)
 
 
-def _yes(shown: bool) -> str:
+def _yes_or_no(shown: bool) -> str:
     return "yes" if shown else "no"
 
 
@@ -87,7 +87,7 @@ def difference_columns(number: int) -> Sequence[Column]:
         Column("first", first, 8, of=lambda one: value_text(one.metric.unit, one.first)),
         Column("second", second, 8, of=lambda one: value_text(one.metric.unit, one.second)),
         Column("", f"{second} against {first}, 95 %", 29, of=difference_text),
-        Column("shown", "shown", 5, _yes),
+        Column("shown", "shown", 5, _yes_or_no),
     )
 
 
@@ -96,16 +96,16 @@ def cpu_columns(number: int) -> Sequence[Column]:
     first, second = letter(0), letter(number)
     return (
         Column("cpu", "CPU", 3),
-        *(Column("", title, 8, "{:.1f}".format, of=_part("load", n))
+        *(Column("", title, 8, "{:.1f}".format, of=_shift_of("load", n))
           for n, title in enumerate((f"load % {first}", second))),
-        Column("shown", "shown", 5, _yes),
-        *(Column("", title, 15, lambda share: f"{100 * share:.0f}", of=_part("completions", n))
+        Column("shown", "shown", 5, _yes_or_no),
+        *(Column("", title, 15, lambda share: f"{100 * share:.0f}", of=_shift_of("completions", n))
           for n, title in enumerate((f"completions % {first}", second))),
-        Column("moved", "shown", 5, _yes),
+        Column("moved", "shown", 5, _yes_or_no),
     )  # fmt: skip
 
 
-def _part(name: str, place: int) -> Callable[[CpuShift], float]:
+def _shift_of(name: str, place: int) -> Callable[[CpuShift], float]:
     return lambda shift: cast(float, getattr(shift, name)[place])
 
 

@@ -269,7 +269,7 @@ def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:
         cells = "  ".join(f"{label:>{w}}" for label, w in zip(labels, columns, strict=True))
         lines.append(f"{'':{width}}  {cells}".rstrip())
         for job in plan.jobs:
-            words = {_without_job(e): _word(e, number) for e in judged if e.job == job}
+            words = {_without_job(e): _verdict_word(e, number) for e in judged if e.job == job}
             cells = "  ".join(
                 f"{words.get(label, '')}".rjust(w) for label, w in zip(labels, columns, strict=True)
             )
@@ -281,6 +281,6 @@ def _without_job(event: PointFinished) -> str:
     return printable(" ".join(f"{n}={v}" for n, v in event.settings if n != "job"))
 
 
-def _word(event: PointFinished, number: int) -> str:
+def _verdict_word(event: PointFinished, number: int) -> str:
     passed = event.outcomes[number].passed
     return units.MISSING if passed is None else "PASS" if passed else "FAIL"

@@ -75,8 +75,8 @@ class _Server(HTTPServer):
         """A timeout of the socket would be one for each of the bytes that it sends."""
         self._asking = request
         if self._over:
-            _cut(request)
-        patience = threading.Timer(PATIENCE_S, _cut, (request,))
+            _shut_down(request)
+        patience = threading.Timer(PATIENCE_S, _shut_down, (request,))
         patience.daemon = True
         patience.start()
         try:
@@ -88,13 +88,13 @@ class _Server(HTTPServer):
         """On whoever asks now, and at once on all who come."""
         self._over = True
         if self._asking is not None:
-            _cut(self._asking)
+            _shut_down(self._asking)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Whoever hangs up is not told of on the screen."""
 
 
-def _cut(connection: socket.socket) -> None:
+def _shut_down(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):  # it is over already
         connection.shutdown(socket.SHUT_RDWR)
 

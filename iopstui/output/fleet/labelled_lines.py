@@ -36,7 +36,7 @@ class LabelledLines:
 
     def feed(self, line: bytes) -> Iterator[tuple[str, Object]]:
         """The objects that this line completes, each with its label ("": none)."""
-        for label, piece in self._pieces(line.removeprefix(BOM_UTF8)):
+        for label, piece in self._split_at_tags(line.removeprefix(BOM_UTF8)):
             row = self._joined(label, piece)
             if row is not None:
                 yield label_name(label), row
@@ -47,7 +47,7 @@ class LabelledLines:
             if begun:
                 self._leave_out(label)
 
-    def _pieces(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def _split_at_tags(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
         tags = list(_TAG.finditer(line)) if line.startswith(b"[") else []
         if not tags or tags[0].start() > 0:
             yield self._divided(line)

@@ -50,15 +50,15 @@ class _LossMessages:
     def second(self, second: MergedSecond) -> None:
         words = missing_hosts(second)
         if words and words != self._before:
-            self._say(second, words)
+            self._print_message(second, words)
         self._before = words
         all_of_them = second.sums.device.hosts == second.counted
         device = "" if all_of_them else second.sums.device.words(second.counted)
         if device and device != self._device:
-            self._say(second, device)
+            self._print_message(second, device)
         self._device = device
 
-    def _say(self, second: MergedSecond, words: str) -> None:
+    def _print_message(self, second: MergedSecond, words: str) -> None:
         put(f"[{(utc(second.wall_ms) or '')[11:19]}] {words}", self._err)
 
     def whole(self, merger: Merger, out: TextIO) -> None:

@@ -55,11 +55,11 @@ def fleet_report_schema(strict: bool) -> Schema:
 
 
 def _fio(strict: bool) -> Schema:
-    found = {name: or_null(_part(True, strict)) for name in DIRECTIONS}
-    return record({**found, TOTAL: _part(False, strict)}, strict)
+    found = {name: or_null(_direction_schema(True, strict)) for name in DIRECTIONS}
+    return record({**found, TOTAL: _direction_schema(False, strict)}, strict)
 
 
-def _part(with_bins: bool, strict: bool) -> Schema:
+def _direction_schema(with_bins: bool, strict: bool) -> Schema:
     keys: dict[str, Schema] = {"iops": NUMBER, "bw": NUMBER, "ios": WHOLE, "bytes": WHOLE}
     for kind in LATENCIES:
         more = {**RANKS, **(BINS if with_bins else {})} if kind in WITH_BINS else {}

@@ -89,7 +89,7 @@ def xy_chart(
         parts.append(_text("flag", axis.x(at) + 4, TOP + 10, words))
     for curve in curves:
         parts += _drawn(curve, axis, scale)
-    parts += _words(curves, axis, scale)
+    parts += _point_labels(curves, axis, scale)
     labelled = [curve for curve in curves if curve.labelled]
     parts += _legend(labelled) if len(labelled) > 1 else []
     inner = "\n".join(parts)
@@ -129,7 +129,7 @@ def _drawn(curve: XYCurve, axis: Axis, scale: Scale) -> list[str]:
     return parts
 
 
-def _words(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[str]:
+def _point_labels(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[str]:
     """What stands beside the points, where there is room; the knees first."""
     wanted = []
     for curve in curves:

@@ -34,15 +34,15 @@ def fleet_report(paths: Sequence[Path], kind: str, options: ReportOptions) -> st
     if options.against is not None:
         raise UsageError("--against compares runs of one machine, and this is a fleet's recording.",
                          "Leave out --against.")  # fmt: skip
-    return _RENDER[kind](gather_fleet(_one(paths), options.redact))
+    return _RENDER[kind](gather_fleet(_single_path(paths), options.redact))
 
 
 def put_fleet(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
     """Write one of ROWS. UsageError for several files, or one without frames."""
-    ROWS[kind](_one(paths), options.redact, out)
+    ROWS[kind](_single_path(paths), options.redact, out)
 
 
-def _one(paths: Sequence[Path]) -> Path:
+def _single_path(paths: Sequence[Path]) -> Path:
     if len(paths) > 1:
         raise UsageError("A recording of many hosts cannot be combined with others in a report.",
                          "To add up several first: iopstui merge FILE... --format jsonl > ALL",

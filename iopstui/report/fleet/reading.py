@@ -74,7 +74,7 @@ class Reading:
         if self._unread:
             yield "not read", "lines that are not JSON objects, or cut off"
 
-    def _say(self, words: str) -> None:
+    def _report_bad_line(self, words: str) -> None:
         """A line that is none is told of; which label it has is no matter."""
         self._unread = True
 
@@ -84,7 +84,9 @@ class Reading:
         """Those that are over, in their order; ``note`` is told each line. UsageError at the end of
         a file that has no frame."""
         merger = self.merger
-        for name, row in without_repeats(file_rows(self.path, "", self._say), self._once):
+        for name, row in without_repeats(
+            file_rows(self.path, "", self._report_bad_line), self._once
+        ):
             try:
                 merger.feed(name, row)
             except MalformedRow:

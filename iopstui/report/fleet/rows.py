@@ -64,8 +64,8 @@ class _Rows:
             if not ends(second):
                 self._first = second.number if self._first is None else self._first
                 at = (second.number - self._first) * second.interval_s
-                yield [at, run, "", *self._all(second)]
-                yield from ([at, run, *row] for row in self._each(second, slots))
+                yield [at, run, "", *self._total_row(second)]
+                yield from ([at, run, *row] for row in self._host_rows(second, slots))
 
     def say_what_is_not_in_it(self) -> None:
         """On standard error: rows alone can't say it."""
@@ -89,13 +89,13 @@ class _Rows:
         elif (total := slot.sums.total) is not None:
             self._left += total.ios
 
-    def _all(self, second: MergedSecond) -> Cells:
+    def _total_row(self, second: MergedSecond) -> Cells:
         names = [" ".join(map(self._name, hosts)) for hosts in (second.missing, second.incomplete)]
         slowest = second.sums.slowest
         name = self._name(slowest[1]) if slowest else ""
         return [*head_cells(second)[:-2], *names, *figure_cells(second.sums), None, name]
 
-    def _each(self, second: MergedSecond, slots: dict[str, HostInterval]) -> Iterator[Cells]:
+    def _host_rows(self, second: MergedSecond, slots: dict[str, HostInterval]) -> Iterator[Cells]:
         when = head_cells(second)[:3]
         for host in sorted({*slots, *second.missing, *second.incomplete}):
             name, slot = self._name(host), slots.get(host)

@@ -114,7 +114,7 @@ class FleetStory:
     @property
     def began(self) -> list[tuple[float, float]]:
         """Those of the run whose hosts began farthest apart."""
-        return max(self._begins, key=lambda one: (_between(one), len(one)))
+        return max(self._begins, key=lambda one: (_span_of_starts(one), len(one)))
 
     @property
     def several(self) -> bool:
@@ -172,7 +172,7 @@ class FleetStory:
                 self._begins[-1].append((known[0] - known[1], known[2]))
 
 
-def _between(began: Sequence[tuple[float, float]]) -> float:
+def _span_of_starts(began: Sequence[tuple[float, float]]) -> float:
     instants = [at for at, _ in began]
     return max(instants, default=0.0) - min(instants, default=0.0)
 

@@ -105,11 +105,11 @@ def _cpus(topology: Topology) -> str:
 
 
 def _filesystem(story: Story) -> str:
-    told = dict.fromkeys(map(_place, story.header.target.places))
+    told = dict.fromkeys(map(_target_text, story.header.target.places))
     return f" ({'; '.join(filter(None, told))})" if any(told) else ""
 
 
-def _place(place: TargetPath) -> str:
+def _target_text(place: TargetPath) -> str:
     if place.device is None:
         return printable(place.no_device)
     names = printable(", ".join((place.device, *place.also)))
@@ -350,11 +350,11 @@ def findings(story: Story) -> Iterator[str]:
     for place, found in enumerate(story.findings):
         advice = f" → {found.finding.advice}" if found.finding.advice else ""
         when = seconds_words(found.finding) or units.clock(found.t)
-        over = _over(found, story.ends_of.get(place))
+        over = _ended_text(found, story.ends_of.get(place))
         yield printable(f"{when}  {found.finding.text}{over}{advice}")
 
 
-def _over(found: FindingReported, ends: FindingEnds | None) -> str:
+def _ended_text(found: FindingReported, ends: FindingEnds | None) -> str:
     if ends is None:
         return ""
     times = f" {ends.times} times, the last" if ends.times > 1 else ""

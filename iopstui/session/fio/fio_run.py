@@ -326,7 +326,7 @@ class FioRun:
                 self.hanging = line.numbers
                 news.append(FioMessage(hangs(line.numbers)))
             elif line.word == "deadline":
-                self.failure = self.failure or _unwatched(self._deadline_s)
+                self.failure = self.failure or _deadline_error(self._deadline_s)
             elif line.word == "held":
                 news.append(ReadyToStart())
             elif line.word == "started" and self.hold and self._process.began_ns is not None:
@@ -346,7 +346,7 @@ class FioRun:
 
     def _item(self, item: Document | LogLine | BrokenDocument) -> Sequence[News]:
         if isinstance(item, LogLine):
-            return self._note(item.text)
+            return self._take_guard_line(item.text)
         if isinstance(item, BrokenDocument):
             self.broken += 1
             return ()
@@ -357,7 +357,7 @@ class FioRun:
         assert self._process is not None
         return (NewDocument(status, self._process.jobs_alive() is not True),)
 
-    def _note(self, text: str) -> Sequence[News]:
+    def _take_guard_line(self, text: str) -> Sequence[News]:
         text = printable(text)
         signalled = _SIGNALLED.search(text)
         if signalled and not self.stopping and not self.prepared.ends_others:
@@ -374,7 +374,7 @@ class FioRun:
         news = self._read()
         news += [one for item in self._framer.close() for one in self._item(item)]
         for line in self._process.messages():
-            news += self._note(line.strip())
+            news += self._take_guard_line(line.strip())
         error = self.failure or ("" if self.stopping else self._cut_short or self._error(code))
         phase, self.phase = self.phase, OVER
         with self._closing:
@@ -395,7 +395,7 @@ class FioRun:
             return f"fio's figures could not be written: no space left in {place}"
         if code == 0 and not errors and killed is None and not silent:
             return ""
-        because = self._because()
+        because = self._reason_from_log()
         if code == 0 and silent and not errors:
             return "fio ended without any result" + (f": {because}" if because else "")
         if errors:
@@ -409,7 +409,7 @@ class FioRun:
             return f"fio was killed by signal {-code}" + (f": {because}" if because else "")
         return f"fio ended with exit code {code}" + (f": {because}" if because else "")
 
-    def _because(self) -> str:
+    def _reason_from_log(self) -> str:
         log = [line for line in self.log if not _CHATTER.search(line)]
         if any(map(_TOO_SHORT.search, log)):
             return (
@@ -446,7 +446,7 @@ class FioRun:
             self.prepared.close()
 
 
-def _unwatched(deadline_s: float) -> str:
+def _deadline_error(deadline_s: float) -> str:
     return (
         f"fio was stopped, because iopstui was stopped or hung for {deadline_s:g} s and could "
         f"not watch it{UNTIL_THEN}"

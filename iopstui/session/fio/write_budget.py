@@ -46,7 +46,9 @@ class WriteBudget:
         """How much the next run may write, in words; it is held to what its own options say."""
         from iopstui.fio.write_bound import bound_of
 
-        self._bound = bound_of(job.text, job.facts.sections, lambda at: _there(job, at, devices))
+        self._bound = bound_of(
+            job.text, job.facts.sections, lambda at: _existing_size(job, at, devices)
+        )
         if job.layout_text is not None and job.layout_bytes is None:
             return "Writes: only the job's own files, before it starts. The jobs only read."
         from iopstui.fio.write_bound import run_seconds
@@ -126,7 +128,7 @@ class WriteBudget:
         self._run, self._seen = 0, None
 
 
-def _there(job: Prepared, path: str, devices: Mapping[str, BlockDevice]) -> int | None:
+def _existing_size(job: Prepared, path: str, devices: Mapping[str, BlockDevice]) -> int | None:
     """The size in bytes of a file that the job opens, ``None`` if it has yet to be made."""
     if path in job.sizes:
         return job.sizes[path]

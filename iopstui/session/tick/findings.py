@@ -146,7 +146,7 @@ class FindingTracker:
         self._before.clear()
         self._frames.append(frame)
         if frame.fio is None:
-            yield from self._hung(devices, frame)
+            yield from self._hung_findings(devices, frame)
             return
         yield from self._moved(frame, devices)
         yield from self._answered(frame)
@@ -165,7 +165,7 @@ class FindingTracker:
         self._idle.append(frame)
         yield from self._new(self._evidence(self._idle, devices), frame)
 
-    def _hung(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
+    def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
         """Without a document of fio: a stall is all that can be told."""
         evidence = self._in_a_run(devices)
         found = stalled(evidence)
@@ -182,12 +182,17 @@ class FindingTracker:
         t, found = frame.t, fired(evidence)
         seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
         firing = {one.rule for one in found}
-        for over in (*self._withdrawn(evidence, firing), *self._holding.feed(t, seconds, firing)):
+        for over in (
+            *self._contradicted_findings(evidence, firing),
+            *self._holding.feed(t, seconds, firing),
+        ):
             self._over.append(over)
             self._said.pop(over.finding.rule, None)
         yield from self._report(found, evidence, t)
 
-    def _withdrawn(self, evidence: Evidence, firing: Collection[str]) -> Iterator[EndedFinding]:
+    def _contradicted_findings(
+        self, evidence: Evidence, firing: Collection[str]
+    ) -> Iterator[EndedFinding]:
         """Findings that these seconds contradict."""
         for finding in self._holding.findings:
             if finding.rule not in firing and (why := contradiction(finding, evidence)):

@@ -57,7 +57,7 @@ class SessionProbe:
         context = self._context
         self._followed = regions(context.target.tree, context.devices, context.roots)
         if not self._followed:
-            self._off("no block device below the target")
+            self._turn_off("no block device below the target")
             return
         because = ""
         if set(parts) <= {LATENCY}:
@@ -92,7 +92,7 @@ class SessionProbe:
         if reason is not None:
             # the same right was missing for both
             told = also if because and reason[0] != ONLY_ROOT else ""
-            self._off(f"{reason[0]}. To fix it: {reason[1]}{told}")
+            self._turn_off(f"{reason[0]}. To fix it: {reason[1]}{told}")
             return
         have = read_tracepoints(context.roots)
         keys = keys_for(len(online_cpus(context.roots)), MATRIX in parts)
@@ -104,7 +104,7 @@ class SessionProbe:
         words = f"probe on ({', '.join(parts)}), with bpftrace, ready in some seconds: "
         context.notice("info", words + costs(parts) + (also if because else ""))
 
-    def _off(self, why: str) -> None:
+    def _turn_off(self, why: str) -> None:
         self.why_off = why
         self._context.warn(f"no probe: {why}")
 

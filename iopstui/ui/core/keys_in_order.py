@@ -56,13 +56,13 @@ class KeysInOrder(App[int]):
         return self._taking
 
     @property
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         """True when a key finds no screen any more."""
         return self._exit or not self._screen_stacks[self._current_mode]
 
     async def on_event(self, event: events.Event) -> None:
         """Keys and pastes wait until the one before is dealt with."""
-        if isinstance(event, events.InputEvent | events.Paste) and self._over:
+        if isinstance(event, events.InputEvent | events.Paste) and self._is_over:
             return
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
@@ -77,16 +77,16 @@ class KeysInOrder(App[int]):
             await self._take_next()
 
     async def _take_next(self) -> None:
-        self._taking = bool(self._typed) and not self._over
+        self._taking = bool(self._typed) and not self._is_over
         if not self._taking:
             return
         event = self._typed.popleft()
         if isinstance(event, MetaKey):
-            event = self._apart(event)
+            event = self._first_of_two(event)
         self._waits = asyncio.create_task(self._then_next())
         await super().on_event(event)
 
-    def _apart(self, event: MetaKey) -> events.Event:
+    def _first_of_two(self, event: MetaKey) -> events.Event:
         """The first key of two that came as one."""
         if isinstance(self.focused, Input) and event.follows in WORDS:
             return events.Key(WORDS[event.follows], None)
@@ -103,7 +103,7 @@ class KeysInOrder(App[int]):
         application has dealt with all messages."""
         before: object = None
         while True:
-            for node in self._way():
+            for node in self._key_path():
                 await _has_dealt(node)
             await self._palette_has_searched()
             if isinstance(self.screen, AnsweringScreen):
@@ -113,7 +113,7 @@ class KeysInOrder(App[int]):
                 return
             before = now
 
-    def _way(self) -> list[DOMNode]:
+    def _key_path(self) -> list[DOMNode]:
         """From the focus to the application: the way of a key."""
         return list((self.focused or self.screen).ancestors_with_self)
 

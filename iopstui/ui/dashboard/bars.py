@@ -57,7 +57,7 @@ def device_line(
     if volume:
         line.add(printable(volume), MARK).add("  ")
     if target.several:
-        return _several(line, target, devices, cpus)
+        return _targets_text(line, target, devices, cpus)
     device = devices.get(target.device) if target.device else None
     if target.kind != kinds.DEVICE:
         what = "scratch file in " if target.kind == kinds.DIRECTORY else ""
@@ -73,7 +73,7 @@ def device_line(
     return line.done()
 
 
-def _several(
+def _targets_text(
     line: Line, target: Target, devices: Mapping[str, BlockDevice], cpus: Sequence[int]
 ) -> Row:
     """Several targets: which they are, then what their devices have in common or not."""
@@ -318,7 +318,7 @@ def message_rows(
     line = Line(width - len(own), charset).extend(head._pieces).add(words, style)
     line.try_add((keys, DIM))
     row = (*line.done(), (charset.text(own), DIM)) if own else line.done()
-    return [row, *_below(rest, width, more, style, charset)] if rest else [row]
+    return [row, *_wrapped_rest(rest, width, more, style, charset)] if rest else [row]
 
 
 def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset: Charset) -> Line:
@@ -336,7 +336,9 @@ def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset
     return head
 
 
-def _below(text: str, width: int, rows: int, style: Style | None, charset: Charset) -> list[Row]:
+def _wrapped_rest(
+    text: str, width: int, rows: int, style: Style | None, charset: Charset
+) -> list[Row]:
     """The rest of a message; the last row is cut where that is not enough."""
     found = wrap(width, charset, text, style)
     if len(found) > rows:

@@ -34,7 +34,7 @@ def rows(
     darker the larger its share of that second's completions. ``cursor``: the second that is looked
     at; ``turns``: whether a key here moves them."""
     history, columns = state.completions, width - LABEL
-    title = rule(width, charset, *_legend(charset), right=_right(turns))
+    title = rule(width, charset, *_legend(charset), right=_title_note(turns))
     if history.end is None or columns < 10 or height < AROUND + 1:
         return pad([title, message(width, charset, EMPTY)], height, width)
     start = begin_of(history.end if cursor is None else max(cursor, history.end - columns), columns)
@@ -118,5 +118,5 @@ def value(charset: Charset) -> list[Piece]:
     return [("share of the second's", DIM), *_legend(charset)[2:]]
 
 
-def _right(turns: bool) -> list[Piece]:
+def _title_note(turns: bool) -> list[Piece]:
     return [("BLOCK softirqs" + ": a moves them" * turns, DIM)]

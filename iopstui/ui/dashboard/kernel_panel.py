@@ -25,7 +25,7 @@ BAR = 10
 SUM = "sum of {}"
 
 
-def _loud(util: float | None) -> Style | None:
+def _util_style(util: float | None) -> Style | None:
     """Only a device that is busy most of the time stands out."""
     return load_style(util) if util is not None and util >= WARNING_FROM else None
 
@@ -41,7 +41,7 @@ COLUMNS: tuple[Column[DiskRates], ...] = (
     Column("w_await", 8, lambda d: f.milliseconds(d.w_await, "")),
     Column("aqu-sz", 7, lambda d: f.number(d.aqu_sz), drop=1),
     Column("infl", 5, lambda d: f.number(d.in_flight), drop=2),
-    Column("util%", 6, lambda d: f.percent(d.util), style_of=lambda d: _loud(d.util)),
+    Column("util%", 6, lambda d: f.percent(d.util), style_of=lambda d: _util_style(d.util)),
     Column("d/s", 6, lambda d: f.number(d.d_s), drop=6),
     Column("f/s", 6, lambda d: f.number(d.f_s), drop=5),
 )
@@ -121,7 +121,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
         more = len(layers) - len(shown)
         found.append(message(width, charset, f"and {more} more devices, on a larger screen"))
     if target.unseen and several:
-        notes.append(message(width, charset, _unseen(target)))
+        notes.append(message(width, charset, _unseen_text(target)))
     return [*found, *notes]
 
 
@@ -144,7 +144,7 @@ def _sum_row(
     return message(width, charset, f"no sum: {why}")
 
 
-def _unseen(target: Target) -> str:
+def _unseen_text(target: Target) -> str:
     first = target.unseen[0]
     more = f" and {len(target.unseen) - 1} more" if len(target.unseen) > 1 else ""
     return f"not in the sum: {printable(first.path)}{more} ({printable(first.no_device)})"

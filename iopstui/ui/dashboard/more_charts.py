@@ -38,7 +38,7 @@ class MoreCharts:
 
     def place(self, box: Box, framed: bool = False) -> list[Lines]:
         """Take this region; tiles that a canvas must show."""
-        boxes = _halves(box) if box.height else (HIDDEN, HIDDEN)
+        boxes = _split_box(box) if box.height else (HIDDEN, HIDDEN)
         pairs = zip(self.charts, boxes, strict=True)
         return [new for one, at in pairs for new in one.place(at, framed)]
 
@@ -63,7 +63,7 @@ class MoreCharts:
             chart.paint(history, window, values, note, cursor, limits=lines)
 
 
-def _halves(box: Box) -> tuple[Box, Box]:
+def _split_box(box: Box) -> tuple[Box, Box]:
     if box.width < BESIDE:
         above = (box.height + 1) // 2
         below = Box(box.x, box.y + above, box.width, box.height - above)

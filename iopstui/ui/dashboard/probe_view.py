@@ -77,7 +77,7 @@ def rows(
     if frame is None or frame.probe is None:
         return wrap(width, charset, BEGINS, None)
     probe = frame.probe
-    found = [*_way(frame, probe, width, charset), *_latencies(probe, width, charset)]
+    found = [*_path_rows(frame, probe, width, charset), *_latencies(probe, width, charset)]
     if MATRIX in probe.parts:
         found += _matrix(exchange(probe.matrix, topology), width, charset)
     if PROCESSES in probe.parts:
@@ -90,7 +90,7 @@ def rows(
 # -- the way
 
 
-def _way(frame: Frame, probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
+def _path_rows(frame: Frame, probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     if WAY not in probe.parts:
         return []
     title = rule(width, charset, ("request path, this second", BOLD), (" (means)", DIM))

@@ -81,7 +81,11 @@ def rows(
     found.append(_title("processes, all disks together", width, charset, frozen, order))
     if rates is None:
         return [*found, message(width, charset, FIRST)]
-    return [*found, *_table(state, rates, width, charset, order), *_words(source, width, charset)]
+    return [
+        *found,
+        *_table(state, rates, width, charset, order),
+        *_note_rows(source, width, charset),
+    ]
 
 
 def _title(words: str, width: int, charset: Charset, frozen: bool, order: str = "") -> Row:
@@ -142,7 +146,7 @@ def _table(
     return found
 
 
-def _words(source: ProcessIo, width: int, charset: Charset) -> list[Row]:
+def _note_rows(source: ProcessIo, width: int, charset: Charset) -> list[Row]:
     words = ALL_DISKS
     if source.closed:
         many = "es" if source.closed > 1 else ""

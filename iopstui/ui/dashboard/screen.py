@@ -386,11 +386,11 @@ class Dashboard(CanvasScreen):
 
     def focus_by(self, by: int) -> None:
         """The same with the next or the previous one that is seen; the first time the first."""
-        seen = [tab for tab in range(len(self.tabs)) if self._seen(tab)] or [0]
+        seen = [tab for tab in range(len(self.tabs)) if self._is_visible(tab)] or [0]
         at = seen.index(self.tab) + by if self.focus_shown and self.tab in seen else 0
         self.focus_panel(seen[at % len(seen)])
 
-    def _seen(self, tab: int) -> bool:
+    def _is_visible(self, tab: int) -> bool:
         plan = self._plan
         names = ("iops", "latency", "fio", "cpus", *(p.name for p in self.panes if p.tab))
         return plan is not None and plan.box(names[tab]).height > 0
@@ -560,7 +560,7 @@ class Dashboard(CanvasScreen):
         newest = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
         rates.paint(
             self.shown.history, self.window, self._values(rates, newest),
-            self._pointed_note(self._iops_note()), cursor, self._means(),
+            self._pointed_note(self._iops_note()), cursor, self._mark_means(),
             bought.iops if bought is not None else (),
         )  # fmt: skip
         note = self._latency_note()
@@ -741,7 +741,7 @@ class Dashboard(CanvasScreen):
             self.window.start = 0.0
             self.paint(even_if_frozen=True)
 
-    def _means(self) -> list[Mean]:
+    def _mark_means(self) -> list[Mean]:
         """Of each stretch between marks; without a mark the runs panel tells more."""
         stretches = self.shown.stretches
         if not stretches.marked:

@@ -85,14 +85,14 @@ def line(waits: Waits | None, width: int, charset: Charset) -> Row | None:
     room = next((size for least, size in BARS if width >= least), 0)
     if room:
         found.extend([*_bar(known, waits.ios, room, charset), ("  ", None)])
-    shown, words = known, _words(known)
+    shown, words = known, _part_pieces(known)
     while len(shown) > 1 and _size(words) > found.left:
         shown = _without_least(shown)
-        words = _words(shown)
+        words = _part_pieces(shown)
     return found.extend(words).done()
 
 
-def _words(known: Sequence[Part]) -> list[Piece]:
+def _part_pieces(known: Sequence[Part]) -> list[Piece]:
     found: list[Piece] = []
     for name, value, style in known:
         if found:
@@ -134,8 +134,8 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
     mean = _mean(waits, newest)
     most = max([one.waits.ios for one in newest if one.waits is not None] or [0.0])
     for name, value, style in (*parts(waits), (TOTAL, waits.ios, BOLD)):
-        past = [_of(frame.waits, name) for frame in newest]
-        numbers = (value, _of(mean, name))
+        past = [_part_value(frame.waits, name) for frame in newest]
+        numbers = (value, _part_value(mean, name))
         found.append(_row(name, numbers, waits.ios, past, most, style, width, charset))
     if waits.queue is not None and waits.device is not None:
         found += [message(width, charset, ""), rule(width, charset, ("in the lowest device", BOLD))]
@@ -154,7 +154,7 @@ def _mean(now: Waits, newest: Sequence[Frame]) -> Waits | None:
     return mean.value
 
 
-def _of(waits: Waits | None, name: str) -> float | None:
+def _part_value(waits: Waits | None, name: str) -> float | None:
     """One part, or the total; ``None``: not known."""
     if waits is None:
         return None

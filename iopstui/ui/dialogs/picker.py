@@ -108,7 +108,9 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         super().__init__()
         self._recent = recent
         self._discover = discover
-        self._watch = watch(lambda action, name: self._heard()) if watch is not None else None
+        self._watch = (
+            watch(lambda action, name: self._hotplug_event()) if watch is not None else None
+        )
         self._loads = loads
         self._offered = offered
         self._waiting = self._partitions = False
@@ -220,7 +222,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
 
     # -- which devices there are
 
-    def _heard(self) -> None:
+    def _hotplug_event(self) -> None:
         """In the monitor's thread; it must never wait for the screen, which waits for it when it
         stops it."""
         self.post_message(DevicesChanged())
@@ -229,9 +231,9 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         """Read the devices again once the events have died down: one change causes several."""
         if not self._waiting:
             self._waiting = True
-            self.set_timer(REST_S, self._rested)
+            self.set_timer(REST_S, self._rescan_now)
 
-    def _rested(self) -> None:
+    def _rescan_now(self) -> None:
         self._waiting = False
         self.action_rescan()
 
@@ -261,7 +263,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         self._marked = [path for path in self._marked if path in paths]
         self._show()
         if before is not None:
-            self._tell(list(before), list(devices))
+            self._report_changes(list(before), list(devices))
 
     # -- the table
 
@@ -429,7 +431,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         else:
             self._words(FIRST_RUN if self._first_run else "", KEY)
 
-    def _tell(self, before: list[str], now: list[str]) -> None:
+    def _report_changes(self, before: list[str], now: list[str]) -> None:
         came = [name for name in now if name not in before]
         went = [name for name in before if name not in now]
         parts = [

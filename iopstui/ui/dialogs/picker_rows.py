@@ -207,14 +207,14 @@ def use(device: BlockDevice) -> str:
 
 def carries(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     """As ``use``; of a disk that is used by what lies on it: what that is."""
-    found = list(dict.fromkeys(_carried(device, devices, frozenset())))
+    found = list(dict.fromkeys(_uses_above(device, devices, frozenset())))
     if device.mounts or device.swap or not found:
         return use(device)
     more = ", ..." if len(found) > MOST_CARRIED else ""
     return f"carries {', '.join(found[:MOST_CARRIED])}{more}"
 
 
-def _carried(
+def _uses_above(
     device: BlockDevice, devices: Mapping[str, BlockDevice], above: frozenset[str]
 ) -> Iterator[str]:
     """Mount points and swap of everything that lies on it, in its order."""
@@ -225,4 +225,4 @@ def _carried(
         yield from (mount.mountpoint for mount in child.mounts)
         if child.swap:
             yield "swap"
-        yield from _carried(child, devices, above | {device.name})
+        yield from _uses_above(child, devices, above | {device.name})

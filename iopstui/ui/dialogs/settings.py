@@ -90,7 +90,7 @@ class Settings(TypeToFilter, Modal[None]):
         if not self._ready:
             return
         knobs = [one for one in self._read() if self.has(one.name, one.meaning, one.now)]
-        was = [self._was(knob) for knob in knobs]
+        was = [self._original_value(knob) for knob in knobs]
         if (knobs, was) != (self._shown, self._were):
             self._fill(knobs, was)
         notice = self._state.visible_notice()
@@ -129,13 +129,13 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _label(self, knob: TunableState) -> Text:
         label = Text(f"{printable(knob.name):<15}", style=BOLD)
-        now, was = printable(knob.now), self._was(knob)
+        now, was = printable(knob.now), self._original_value(knob)
         if was is None:
             return label.append(self.charset.text(cut(now, 14)), style=KEY)
         label.append(self.charset.text(f"{cut(printable(was), 6)} → "), style="")
         return label.append(self.charset.text(cut(now, 6)), style=WARNING)
 
-    def _was(self, knob: TunableState) -> str | None:
+    def _original_value(self, knob: TunableState) -> str | None:
         """What it had been before this session changed it; ``None``: it is as it was."""
         was, now = self._state.was.get(knob.name, {}), dict(knob.each)
         if all(now.get(disk, knob.now) == value for disk, value in was.items()):
@@ -144,28 +144,28 @@ class Settings(TypeToFilter, Modal[None]):
 
     def action_undo(self) -> None:
         """Give the tunable under the cursor the value that it had."""
-        knob = self._chosen()
+        knob = self._highlighted_tunable()
         if knob is None:
             return
-        was = self._was(knob)
+        was = self._original_value(knob)
         if was is None:
-            self._tell(f"{knob.name} is as it was")
+            self._show_message(f"{knob.name} is as it was")
         elif len(set(self._state.was[knob.name].values())) > 1:
-            self._tell(f"{knob.name}: {UNEQUAL}")
+            self._show_message(f"{knob.name}: {UNEQUAL}")
         else:
             self._turn(knob.name, was)
 
-    def _tell(self, words: str) -> None:
+    def _show_message(self, words: str) -> None:
         self._said = words
         self.query_one("#settings-said", Static).update(Text(self.charset.text(printable(words))))
 
     def _explain(self) -> None:
-        knob = self._chosen()
-        none = "No tunable has all of these words." if self.words else self._none()
+        knob = self._highlighted_tunable()
+        none = "No tunable has all of these words." if self.words else self._empty_text()
         text = Text(self.charset.text(none), style=DIM) if knob is None else self._about(knob)
         self.query_one("#jobs-text", Static).update(text)
 
-    def _none(self) -> str:
+    def _empty_text(self) -> str:
         """Why there is nothing in the list."""
         gone = self._state.gone
         if not gone:
@@ -178,7 +178,7 @@ class Settings(TypeToFilter, Modal[None]):
             return self.charset.text(printable(words))
 
         text = Text().append(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style=BOLD)
-        was = self._was(knob)
+        was = self._original_value(knob)
         rows = [("Was", f"{was} when this session began to change it (z)")] if was else []
         rows += [*_meaning(knob.meaning), ("Allowed", knob.takes)]
         rows += [(name, value) for name, value in knob.each]
@@ -195,7 +195,7 @@ class Settings(TypeToFilter, Modal[None]):
                 text.append(clean(words) + "\n", style="")
         return text
 
-    def _chosen(self) -> TunableState | None:
+    def _highlighted_tunable(self) -> TunableState | None:
         index = self.query_one(OptionList).highlighted
         return self._shown[index] if index is not None and index < len(self._shown) else None
 
@@ -209,7 +209,7 @@ class Settings(TypeToFilter, Modal[None]):
 
     def action_change(self) -> None:
         """Ask for the new value of the tunable under the cursor."""
-        knob = self._chosen()
+        knob = self._highlighted_tunable()
         if knob is None:
             return
         if knob.values:

@@ -46,7 +46,7 @@ def top(
     room = width - 2 - found.used
     shown = list(value)
     while shown and sum(cells(text) for text, _ in shown) + 3 > room:
-        shown = _shorter(shown)
+        shown = _without_last_group(shown)
     size = sum(cells(text) for text, _ in shown)
     if shown:
         found.to(width - 4 - size, line, style).add(" ", style).extend(shown).add(" ", style)
@@ -54,7 +54,7 @@ def top(
     return (*found.done(), (charset.text(line + right), style))
 
 
-def _shorter(value: list[Piece]) -> list[Piece]:
+def _without_last_group(value: list[Piece]) -> list[Piece]:
     """Without the last group; groups begin with a blank piece."""
     at = next((n for n in range(len(value) - 1, 0, -1) if value[n][0].startswith("  ")), 0)
     return value[:at]

@@ -86,12 +86,12 @@ def plan(
     ``alone``: one pane at a time however large the terminal is."""
     if strip:
         found = plan(width, height - strip, disks, cpus, tab, more=more, alone=alone)
-        return replace(_lowered(found, strip), strip=Box(0, _bottom(found), width, strip))
+        return replace(_plan_moved_down(found, strip), strip=Box(0, _bottom(found), width, strip))
     if more:
         return _with_more(width, height, disks, cpus, tab, more, alone)
     if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
         return _tabbed(width, height, disks, tab)
-    return _full(width, height, disks, cpus, _finding_rows(height))
+    return _full_plan(width, height, disks, cpus, _finding_rows(height))
 
 
 def _ends(width: int, height: int, finding: int) -> tuple[Box, Box]:
@@ -138,21 +138,23 @@ def _with_more(
         used += wanted if fits else 0
     beside = width >= SIDE_BY_SIDE and boxes.get(RUNS, HIDDEN).height > 0
     finding = 0 if beside else _finding_rows(height - used)
-    found = _full(width, height - used, disks, cpus, finding)
+    found = _full_plan(width, height - used, disks, cpus, finding)
     at = _bottom(found)
-    placed = {name: _lower(box, at) if box.height else HIDDEN for name, box in boxes.items()}
+    placed = {
+        name: _box_moved_down(box, at) if box.height else HIDDEN for name, box in boxes.items()
+    }
     if beside:
         half = width * 9 // 20
         runs = placed[RUNS]
         placed[RUNS] = replace(runs, width=half)
         found = replace(found, finding=replace(runs, x=half, width=width - half))
     if boxes.get(CHARTS) == HIDDEN and width >= THREE_WIDE and found.iops.height >= THREE_HIGH:
-        iops, latency, placed[CHARTS] = _three(found.iops, width)
+        iops, latency, placed[CHARTS] = _three_columns(found.iops, width)
         found = replace(found, iops=iops, latency=latency)
-    return replace(_lowered(found, used), more=placed)
+    return replace(_plan_moved_down(found, used), more=placed)
 
 
-def _three(first: Box, width: int) -> tuple[Box, Box, Box]:
+def _three_columns(first: Box, width: int) -> tuple[Box, Box, Box]:
     one = (width - LABELS) // 3
     second = replace(first, x=one, width=one + LABELS)
     third = replace(first, x=second.x + second.width, width=width - 2 * one - LABELS)
@@ -168,17 +170,17 @@ def _own_rows(found: LayoutPlan) -> bool:
     return found.finding.width == found.message.width and found.finding.height > 0
 
 
-def _lowered(found: LayoutPlan, by: int) -> LayoutPlan:
+def _plan_moved_down(found: LayoutPlan, by: int) -> LayoutPlan:
     """With so many rows free above the lines at the bottom."""
     return replace(
         found,
-        message=_lower(found.message, by),
-        finding=_lower(found.finding, by) if _own_rows(found) else found.finding,
-        footer=_lower(found.footer, by),
+        message=_box_moved_down(found.message, by),
+        finding=_box_moved_down(found.finding, by) if _own_rows(found) else found.finding,
+        footer=_box_moved_down(found.footer, by),
     )
 
 
-def _lower(box: Box, by: int) -> Box:
+def _box_moved_down(box: Box, by: int) -> Box:
     return replace(box, y=box.y + by)
 
 
@@ -206,7 +208,7 @@ def _tabbed(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
     )
 
 
-def _full(width: int, height: int, disks: int, cpus: int, finding: int) -> LayoutPlan:
+def _full_plan(width: int, height: int, disks: int, cpus: int, finding: int) -> LayoutPlan:
     left = width // 2
     beside = width >= SIDE_BY_SIDE
     head = 1 if beside else 2

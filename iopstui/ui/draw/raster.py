@@ -69,7 +69,7 @@ def _dots(
         if 0 <= at < count:
             dots[at] |= 1 << row
         if joined and before is not None and before[0] == at - 1:
-            near, far = _halves(before[1], row)
+            near, far = _split_run(before[1], row)
             if at > 0:
                 dots[at - 1] |= near
             if at < count:
@@ -78,7 +78,7 @@ def _dots(
     return dots
 
 
-def _halves(begin: int, end: int) -> tuple[int, int]:
+def _split_run(begin: int, end: int) -> tuple[int, int]:
     """The run from row ``begin`` to row ``end``: what is drawn beside the first, the rest."""
     length = abs(end - begin)
     own = (length + 1) // 2

@@ -101,7 +101,7 @@ class XYChart:
 
 def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point | None:
     """The point of a line with points that is nearest to a cell of the chart, if it is near."""
-    columns, rows = _room(width, height)
+    columns, rows = _plot_size(width, height)
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return None
     found: list[tuple[int, Point]] = []
@@ -114,7 +114,7 @@ def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point
     return point if far <= NEAR else None
 
 
-def _room(width: int, height: int) -> tuple[int, int]:
+def _plot_size(width: int, height: int) -> tuple[int, int]:
     """Columns and rows of the plot."""
     return width - AXIS_WIDTH - 1, height - ABOVE - 1
 
@@ -122,7 +122,7 @@ def _room(width: int, height: int) -> tuple[int, int]:
 def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[Row]:
     """The chart; only its title where there is no room for more."""
     title = rule(width, charset, (spec.title, BOLD), right=((spec.note, DIM),) if spec.note else ())
-    columns, rows = _room(width, height)
+    columns, rows = _plot_size(width, height)
     if width < LEAST_WIDTH or height < LEAST_HEIGHT:
         return pad([title], height, width)
     names = (
@@ -158,7 +158,7 @@ def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
         for line in cells:
             line[column] = (charset.mark, MARK)
     joined = [line for line in spec.lines if line.joined and len(line.points) > 1]
-    places = [[_place(spec, point) for point in line.points] for line in joined]
+    places = [[_position(spec, point) for point in line.points] for line in joined]
     for one, text in zip(
         joined, charts.draw_polylines(places, columns, rows, charset.line), strict=True
     ):
@@ -194,12 +194,12 @@ def _put_flags(spec: XYSpec, cells: list[list[charts.Cell]], charset: Charset) -
                 cells[line][start + offset] = (letter, BOLD)
 
 
-def _place(spec: XYSpec, point: Point) -> Point:
+def _position(spec: XYSpec, point: Point) -> Point:
     return spec.x.fraction(point[0]), spec.y.fraction(point[1])
 
 
 def _cell(spec: XYSpec, point: Point, columns: int, rows: int) -> tuple[int, int]:
-    x, y = _place(spec, point)
+    x, y = _position(spec, point)
     return _column(x, columns), min(rows - 1, max(0, rows - 1 - math.floor(y * rows)))
 
 

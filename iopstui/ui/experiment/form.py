@@ -219,9 +219,9 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             self._plan = plan_of(self._kind, self.typed())
         except IopstuiError as error:
             self._plan = None
-            self._wrong(error)
+            self._show_error(error)
             return False
-        self._words([length_text(self._plan), SOON])
+        self._plan_lines([length_text(self._plan), SOON])
         return True
 
     def _examine(self) -> None:
@@ -235,14 +235,14 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         except IopstuiError as error:
             if plan is self._plan:
                 self._begin = False
-                self._wrong(error)
+                self._show_error(error)
             return
         if plan is not self._plan:
             return
         self._ready = ready
-        self._words([*ready.words, *([self._stops] if self._stops else [])], ready)
+        self._plan_lines([*ready.words, *([self._stops] if self._stops else [])], ready)
         if self._begin:
-            self._go()
+            self._start()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Begin the experiment."""
@@ -251,26 +251,26 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def action_start(self) -> None:
         """Begin the experiment as soon as the plan is known to be possible."""
         if self._ready is not None:
-            self._go()
+            self._start()
         elif self._plan is not None or self._read():
             self._begin = True
             if self._timer is not None:
                 self._timer.stop()
             self._examine()
 
-    def _go(self, anew: bool = False) -> None:
+    def _start(self, anew: bool = False) -> None:
         ready, plan = self._ready, self._plan
         if ready is None or plan is None:
             return
         if plan.points >= ASK_FROM and plan is not self._meant:
             self._meant, self._begin = plan, False
-            self._words([f"{length_text(plan)}. Enter again to confirm."], warn=True)
+            self._plan_lines([f"{length_text(plan)}. Enter again to confirm."], warn=True)
             return
         self.dismiss(ExperimentChoice(ready, anew, self.typed()))
 
     def action_anew(self) -> None:
         """Begin from scratch: drop what an interrupted run has measured."""
-        self._go(anew=True)
+        self._start(anew=True)
 
     # -- what is said below the fields
 
@@ -283,7 +283,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def _scroll(self) -> VerticalScroll:
         return self.query_one("#form-scroll", VerticalScroll)
 
-    def _say(self, lines: Sequence[Line]) -> None:
+    def _show_lines(self, lines: Sequence[Line]) -> None:
         """Show (label, words, style) lines; words that need several rows stay beside the label."""
         self.said = "\n".join(f"{label} {words}".strip() for label, words, _ in lines)
         parts: list[RenderableType] = []
@@ -304,10 +304,12 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         """The keys that scroll are named where there is something to scroll."""
         self.keys.show((*HINTS, SCROLL) if scrolls else HINTS)
 
-    def _wrong(self, error: IopstuiError) -> None:
-        self._say([("", error.message, ERROR), *([("", error.hint, "")] if error.hint else [])])
+    def _show_error(self, error: IopstuiError) -> None:
+        self._show_lines(
+            [("", error.message, ERROR), *([("", error.hint, "")] if error.hint else [])]
+        )
 
-    def _words(
+    def _plan_lines(
         self, lines: Sequence[str], ready: PreparedExperiment | None = None, warn: bool = False
     ) -> None:
         """The first line is the plan in short."""
@@ -320,7 +322,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             shown.append(("", f"Enter {ready.kept}; Ctrl-N starts over", BOLD))
         if ready is not None and ready.lost:
             shown.append(("", ready.lost, WARNING))
-        self._say(shown)
+        self._show_lines(shown)
 
     def _fit(self) -> None:
         """What is said scrolls where there is no room for it: buttons and keys stay in sight."""

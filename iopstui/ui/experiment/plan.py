@@ -43,7 +43,7 @@ def plan_of(kind: str, typed: Mapping[str, str]) -> Plan:
         check_axes(axes, options)
         if not axes:
             raise UsageError("A sweep needs something to vary.", f"For example: {DEFAULT_AXIS}")
-        rounds = _whole("repeats", typed["rounds"], *ROUNDS)
+        rounds = _parse_count("repeats", typed["rounds"], *ROUNDS)
         shuffle, seed = _order(typed["order"])
         return Plan((job,), options, axes, repeats=rounds, settle=settle, measure=measure,
                     seed=seed, shuffle=shuffle)  # fmt: skip
@@ -67,7 +67,7 @@ def check_field(name: str, text: str) -> None:
     elif name in ("settle", "measure"):
         _number(name, text, *SECONDS[name])
     elif name == "rounds":
-        _whole("repeats", text, *ROUNDS)
+        _parse_count("repeats", text, *ROUNDS)
     elif name == "repeats":
         _repeats(text)
 
@@ -88,7 +88,7 @@ def _repeats(text: str) -> tuple[int, float | None]:
     """Runs of each variant, and how well their difference is to be known: "5", "±2%", "±2% 12"."""
     first, _, most = text.strip().partition(" ")
     if "%" not in first:
-        return _whole("repeats", text, 2, 1000), None
+        return _parse_count("repeats", text, 2, 1000), None
     try:
         within = float(first.lstrip("±+-/").removesuffix("%")) / 100
     except ValueError:
@@ -96,7 +96,7 @@ def _repeats(text: str) -> tuple[int, float | None]:
     if not 0 < within <= 1:
         raise UsageError(f"repeats: {first!r} is not a percentage above 0 and at most 100.",
                          "For example: ±2%, or ±2% 12 for 12 repeats at most")  # fmt: skip
-    return _whole("repeats", most or str(MOST_REPEATS), LEAST, 1000), within
+    return _parse_count("repeats", most or str(MOST_REPEATS), LEAST, 1000), within
 
 
 def options_of(text: str) -> dict[str, str]:
@@ -128,7 +128,7 @@ def _number(name: str, text: str, low: float, high: float) -> float:
     return seconds
 
 
-def _whole(name: str, text: str, low: int, high: int) -> int:
+def _parse_count(name: str, text: str, low: int, high: int) -> int:
     number = int(text) if text.strip().isdecimal() else -1
     if not low <= number <= high:
         raise UsageError(f"{name}: {text!r} is not a number from {low} to {high}.")

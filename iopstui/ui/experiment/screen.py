@@ -102,14 +102,14 @@ class ExperimentScreen(CanvasScreen):
     # -- where everything is
 
     @property
-    def _large(self) -> bool:
+    def _is_full_size(self) -> bool:
         width, height = self.app.size
         return width >= layout.FULL_WIDTH and height >= layout.FULL_HEIGHT
 
     @property
     def shown_pane(self) -> str:
         """The pane that has the whole screen, or ALL."""
-        if self._pane == ALL and not self._large:
+        if self._pane == ALL and not self._is_full_size:
             return self._view.PANES[0]
         return self._pane
 
@@ -167,10 +167,10 @@ class ExperimentScreen(CanvasScreen):
         at = self._pointed[1:] if self._pointed is not None and self._pointed[0] == name else None
         top = self._tops.get(name)
         rows = self._view.rows(name, self.state, inner.width, inner.height, top, at)
-        return boxed(rows, box.width, self._charset, str(number)) if self._large else rows
+        return boxed(rows, box.width, self._charset, str(number)) if self._is_full_size else rows
 
     def _inner(self, box: Box) -> Box:
-        return inside(box, self._large)
+        return inside(box, self._is_full_size)
 
     # -- its lines
 
@@ -214,12 +214,12 @@ class ExperimentScreen(CanvasScreen):
 
     def _tab_names(self) -> list[tuple[int, str]]:
         """Each tab's key and name."""
-        first = [(0, ALL)] if self._large else []
+        first = [(0, ALL)] if self._is_full_size else []
         return [*first, *enumerate(self._view.PANES, 1)]
 
     def _hints(self) -> list[KeyHint]:
         hints = [KeyHint("Esc", "dashboard"), *self._own_hints()]
-        panes = KeyHint("tab", "next pane" if not self._large else "one pane at a time")
+        panes = KeyHint("tab", "next pane" if not self._is_full_size else "one pane at a time")
         return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("H", "report"),
                 KeyHint("m", "mark"), KeyHint("e", "messages")]  # fmt: skip
 
@@ -232,7 +232,7 @@ class ExperimentScreen(CanvasScreen):
 
     def action_next(self, by: int) -> None:
         """Show the next pane on the whole screen."""
-        choices = [ALL, *self._view.PANES] if self._large else list(self._view.PANES)
+        choices = [ALL, *self._view.PANES] if self._is_full_size else list(self._view.PANES)
         self._pane = choices[(choices.index(self.shown_pane) + by) % len(choices)]
         self.relayout()
 
@@ -308,7 +308,7 @@ class ExperimentScreen(CanvasScreen):
             tab = mouse.tab_at([name for _, name in self._tab_names()], x)
             if tab is not None:
                 self.action_pane(self._tab_names()[tab][0])
-        elif event.chain == 2 and self._large:
+        elif event.chain == 2 and self._is_full_size:
             at = self._pane_at(x, y)
             alone = self._pane != ALL or at is None
             self.action_pane(0 if alone or at is None else self._view.PANES.index(at[0]) + 1)

@@ -201,7 +201,7 @@ def iops_spec(state: ExperimentState) -> XYSpec:
         tuple(lines),
         tuple(_names(state, tails=False)),
         tuple(flags),
-        note=_note(state),
+        note=_title_note(state),
         says=lambda point: f"{_at_x(state, places, point[0])}: {f.number(point[1])} IOPS",
     )
 
@@ -227,14 +227,14 @@ def latency_spec(state: ExperimentState) -> XYSpec:
     values = [y for line in lines for _, y in line.points]
     most = max((x for line in lines for x, _ in line.points), default=1.0)
     return XYSpec(
-        f"latency{_kind(state)} against IOPS",
+        f"latency{_latency_note(state)} against IOPS",
         linear_axis(most, f.axis_number),
         charts.log_scale(values, None, True),
         f.axis_latency,
         tuple(lines),
         tuple(_names(state, tails=True)),
         tuple(flags),
-        note=_note(state) or _tails(values, several),
+        note=_title_note(state) or _tails(values, several),
         says=lambda point: f"{f.number(point[0])} IOPS: {f.latency(point[1])}",
     )
 
@@ -248,12 +248,12 @@ def _tails(values: Sequence[float], several: bool) -> str:
     return "no latency measured" if not values else "capitals: p99" if several else ""
 
 
-def _kind(state: ExperimentState) -> str:
+def _latency_note(state: ExperimentState) -> str:
     kinds = {event.point.latency_of for event in state.points.values()}
     return " (the kernel's await)" if kinds == {"await"} else ""
 
 
-def _note(state: ExperimentState) -> str:
+def _title_note(state: ExperimentState) -> str:
     count = len(state.curves())
     if not state.points:
         return "no point yet"

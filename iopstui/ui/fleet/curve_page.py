@@ -76,7 +76,7 @@ class CurvePage(CanvasScreen):
         """Back from another screen."""
         self.paint()
 
-    def _place(self, width: int, height: int) -> None:
+    def _lay_out(self, width: int, height: int) -> None:
         """Where everything is, which depends on how much is said."""
         body, edges = height - 4, frame.SIDES if self._framed else 0
         lower = 1 if self._framed else 0
@@ -113,7 +113,7 @@ class CurvePage(CanvasScreen):
         view, charset = self._view, self._charset
         view.take(curve)
         width, height = self.app.size
-        self._place(width, height)
+        self._lay_out(width, height)
         if self.small.shown:
             return
         shown = {

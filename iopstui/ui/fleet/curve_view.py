@@ -111,7 +111,7 @@ class CurveView:
             self._made = (width, made, found)
         _, made, found = self._made
         rows = [
-            found.get(number) or self._other(number, scene, width, made)
+            found.get(number) or self._unmeasured_row(number, scene, width, made)
             for number in range(len(curve.counts))
         ]
         focus = curve.at if curve.at is not None else len(rows)
@@ -125,7 +125,9 @@ class CurveView:
         part = "" if point.hosts == hosts else f"{point.hosts} of "
         return made.row(f"{part}{hosts}".rjust(LABEL), MeasuredPoint(point, curve.measured[0]))
 
-    def _other(self, number: int, scene: FleetState, width: int, made: Table[MeasuredPoint]) -> Row:
+    def _unmeasured_row(
+        self, number: int, scene: FleetState, width: int, made: Table[MeasuredPoint]
+    ) -> Row:
         """One that runs, is to come, or does not count."""
         curve, runs = self.curve, self.curve.at == number
         line = Line(width, self._charset).add(">" if runs else " ", BOLD)

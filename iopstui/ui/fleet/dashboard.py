@@ -105,7 +105,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         both = found.iops.height + found.cpus.height
         least = max(LEAST_CHARTS, both * 2 // 5)
         rows = max(5, min(wanted, both - least))
-        return _given(found, rows - found.cpus.height)
+        return _rows_given_to_hosts(found, rows - found.cpus.height)
 
     def what(self, width: int) -> Row:
         """Which hosts, how many of them count, how far apart they began."""
@@ -162,7 +162,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         return pad([title, message(width, scene.charset, words)], height, width)
 
 
-def _given(found: layout.LayoutPlan, rows: int) -> layout.LayoutPlan:
+def _rows_given_to_hosts(found: layout.LayoutPlan, rows: int) -> layout.LayoutPlan:
     """``rows`` of the charts go to the hosts."""
 
     def up(box: Box) -> Box:

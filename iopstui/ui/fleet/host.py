@@ -81,14 +81,16 @@ class HostView:
         if line.step is not None:
             self._row(line.step)
         if frame is not None:
-            self._past(line, frame, second, interval_s)
+            self._take_late_frame(line, frame, second, interval_s)
             self._row(frame)
         for note in line.notes:
             self._row(note)
         if line.ended is not None:
             self._row(line.ended)
 
-    def _past(self, line: HostState, frame: Object, second: int, interval_s: float) -> None:
+    def _take_late_frame(
+        self, line: HostState, frame: Object, second: int, interval_s: float
+    ) -> None:
         event = event_of(frame, self._opened)
         if event is None:
             return

@@ -60,10 +60,10 @@ STYLES = {
 
 def matches(name: str, words: str) -> bool:
     """Whether a host is meant by what was typed: parts of its name, or a set of nodes."""
-    return all(_word(name, word) for word in words.lower().split())
+    return all(_matches(name, word) for word in words.lower().split())
 
 
-def _word(name: str, word: str) -> bool:
+def _matches(name: str, word: str) -> bool:
     if "[" not in word:
         return any(part in name.lower() for part in word.split(",") if part) or word == ","
     try:
@@ -181,7 +181,9 @@ class HostsView:
             self._titles_at = (0, 1)
             body = self._list(scene, listed, second, width, height - 1)
             return pad([title, *body], height, width)
-        return pad([title, *self._both(scene, lines, second, width, height - 1)], height, width)
+        return pad(
+            [title, *self._map_and_list(scene, lines, second, width, height - 1)], height, width
+        )
 
     def _title(
         self, scene: FleetState, lines: Sequence[HostState], mapped: bool, width: int
@@ -232,7 +234,9 @@ class HostsView:
         fio = not scene.watching or scene.between
         strong = next((t for t, one in TITLES.items() if one == self.shown_order), "")
         strong = "await" if self.shown_order == WAIT and not fio else strong
-        head = Line(width, self._charset).extend(_cut(table.header("host", strong), table.used))
+        head = Line(width, self._charset).extend(
+            _first_cells(table.header("host", strong), table.used)
+        )
         if spare >= LEAST_LINE:
             second_s = scene.second.interval_s if scene.second is not None else 1.0
             span = "minute" if second_s == 1 else f"{MINUTE} samples"
@@ -257,7 +261,7 @@ class HostsView:
     ) -> Row:
         row = Line(width, self._charset)
         style = SELECTED if here else BOLD
-        row.extend(_cut(table.row(printable(one.name), one, label_style=style), table.used))
+        row.extend(_first_cells(table.row(printable(one.name), one, label_style=style), table.used))
         if one.state in ABSENT and one.error:
             return row.add(f"  {one.error}", STYLES[one.state]).done()
         if spare >= LEAST_LINE:
@@ -294,7 +298,7 @@ class HostsView:
 
     # -- many
 
-    def _both(
+    def _map_and_list(
         self, scene: FleetState, lines: list[HostState], second: int, width: int, height: int
     ) -> list[Row]:
         """The map, and beside or below it who matters."""
@@ -313,7 +317,7 @@ class HostsView:
         return [*found, *self._list(scene, listed, second, width, below)]
 
 
-def _cut(row: Row, width: int) -> Row:
+def _first_cells(row: Row, width: int) -> Row:
     """The first cells of a row."""
     found, used = [], 0
     for text, style in row:

@@ -109,11 +109,11 @@ class FleetKeys(Part):
             from iopstui.ui.dialogs.settings import Settings
 
             self.port.push(Settings(
-                session.knobs, self._turn, self.port.state, self.port.charset, NO_ANSWER,
+                session.knobs, self._ask_to_change, self.port.state, self.port.charset, NO_ANSWER,
                 Key("K", "K"),
             ))  # fmt: skip
 
-    def _turn(self, name: str, value: str) -> None:
+    def _ask_to_change(self, name: str, value: str) -> None:
         """Ask whether the hosts are to change it."""
         # here: the help of one machine's screen has these keys, too, and needs no fleet for it
         from iopstui.fleet.fleet_state import natural_key

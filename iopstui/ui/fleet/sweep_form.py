@@ -109,7 +109,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
             text.append(self._clean(f"\n{error.hint}"), style="")
             self.query_one("#form-words", Static).update(text)
             return None
-        self.query_one("#form-words", Static).update(self._words(counts, seconds))
+        self.query_one("#form-words", Static).update(self._plan_text(counts, seconds))
         return HostSweepChoice(tuple(counts), seconds)
 
     def _seconds(self) -> int | None:
@@ -123,7 +123,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
             )
         return int(typed)
 
-    def _words(self, counts: Sequence[int], seconds: int | None) -> Text:
+    def _plan_text(self, counts: Sequence[int], seconds: int | None) -> Text:
         points = counted(len(counts), "point")
         said = f"{points}, one after another, each with all checks of a run."
         if seconds is not None:

@@ -93,8 +93,8 @@ def strip_rows(
     if run is None:
         return []
     most = STRIP_MOST if height >= 16 else 2
-    looks, others = (_looks(playing, way, width, most - 1) for way in (tabbed, not tabbed))
-    after = _after(playing, width)
+    looks, others = (_look_rows(playing, way, width, most - 1) for way in (tabbed, not tabbed))
+    after = _result_rows(playing, width)
     body = looks if playing.run.running else after
     room = max(len(looks), len(others), 2 if most > 2 else 1, len(after))
     title: list[Piece] = [("lesson", SELECTED), (f"  {playing.run_place}: ", BOLD)]
@@ -121,7 +121,7 @@ def _progress(playing: Playing, layout: bool) -> str:
     return f"{min(total, playing.run.elapsed_s):.0f} s of {total:.0f} s"
 
 
-def _looks(playing: Playing, tabbed: bool, width: int, most: int) -> list[list[Piece]]:
+def _look_rows(playing: Playing, tabbed: bool, width: int, most: int) -> list[list[Piece]]:
     """A row for each thing to look at, if there is room for that; else all in a row."""
     run = playing.measured
     looks: list[list[Styled]] = []
@@ -144,7 +144,7 @@ def _broken(pieces: Sequence[Styled], width: int) -> list[list[Piece]]:
     return list(_styled(pieces, flow(words, width)))
 
 
-def _after(playing: Playing, width: int) -> list[list[Piece]]:
+def _result_rows(playing: Playing, width: int) -> list[list[Piece]]:
     """What came of the run, and what can be done now."""
     run = playing.measured
     if run is None or playing.run.running:

@@ -139,7 +139,7 @@ class JobKeys(Part):
             end = "largest" if up else "smallest"
             self.port.say("info", f"{knob.word} is already the {end} for this key")
             return
-        self._turn(knob, value)
+        self._change_option(knob, value)
 
     def block_size(self) -> None:
         """Choose a block size from a list."""
@@ -154,14 +154,14 @@ class JobKeys(Part):
 
     def _block_size_chosen(self, value: str | None) -> None:
         if value is not None:
-            self._turn(knobs.BLOCK_SIZE, value)
+            self._change_option(knobs.BLOCK_SIZE, value)
 
     def _current(self, knob: knobs.OptionKey) -> str:
         step = self.port.state.step
         text = next((job.text for job in self.jobs if job.name == self.job), "")
         return knobs.current(knob, self.overrides, step.title if step else "", text)
 
-    def _turn(self, knob: knobs.OptionKey, value: str) -> None:
+    def _change_option(self, knob: knobs.OptionKey, value: str) -> None:
         """Takes the new value; a running job is restarted once the key has come to rest."""
         self.overrides[knob.option] = value
         self.turned(knob.option, f"{knob.word} {value}")

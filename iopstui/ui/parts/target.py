@@ -62,11 +62,12 @@ class TargetKeys(Part):
         backend = self._backend
         picker = Picker(
             backend.discover, self.port.charset, reason, backend.watch, backend.loads,
-            self._offered(), self._first_run, backend.recent if self.port.session is None else None,
+            self._offered_actions(), self._first_run,
+            backend.recent if self.port.session is None else None,
         )  # fmt: skip
         self.port.push(picker, self._picked)
 
-    def _offered(self) -> frozenset[str]:
+    def _offered_actions(self) -> frozenset[str]:
         """What can be chosen there; what needs no device only before there is a session."""
         from iopstui.ui.dialogs import picker as home
 

@@ -197,15 +197,15 @@ class ExperimentState:
 
     def curves(self) -> list[LoadCurve[PointFinished]]:
         """Lines of the charts: along ``axis``, one for every other combination."""
-        return self._concluded()[2]
+        return self._conclusions()[2]
 
     def results(self) -> ComparisonResults | None:
         """What the runs of a comparison show so far; ``None`` before the first is done."""
-        return self._concluded()[3]
+        return self._conclusions()[3]
 
     def words(self) -> list[str]:
         """What it says, in sentences: the last word once it is over."""
-        lines = list(self._concluded()[1])
+        lines = list(self._conclusions()[1])
         if self.finished is None:
             return [*self._so_far(), *lines]
         if self.finished.error:
@@ -229,7 +229,7 @@ class ExperimentState:
         words = f"{done} of {self.plan.repeats} repeats are complete; the result follows at the end"
         return [words, *more]
 
-    def _concluded(
+    def _conclusions(
         self,
     ) -> tuple[int, list[str], list[LoadCurve[PointFinished]], ComparisonResults | None]:
         """Computed again when a point, or the whole experiment, is done."""

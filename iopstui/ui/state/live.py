@@ -224,7 +224,7 @@ class LiveState:
             case FindingEnded():
                 self._finding_ended(event)
             case ExpectationChecked():
-                self._judged(event)
+                self._take_verdict(event)
             case SteadyState():
                 self.steady = event
                 self.log.add(event.t, "info", event.text)
@@ -285,7 +285,7 @@ class LiveState:
     def _step(self) -> int:
         return self.step.step if self.step is not None else 0
 
-    def _judged(self, event: ExpectationChecked) -> None:
+    def _take_verdict(self, event: ExpectationChecked) -> None:
         self.judged.append(event)
         level, words = together([event])
         self.log.add(event.t, level, words)
@@ -303,29 +303,29 @@ class LiveState:
                 self.experiment = ExperimentState(event.plan, event.t)
             case PointStarted():
                 self.point = event
-                words = self._where(event.index, event.total, event.label)
+                words = self._point_text(event.index, event.total, event.label)
                 self.log.say(event.t, "info", f"{words}, {f.clock(event.left_s)} left")
             case PointFinished():
                 self._point_finished(event)
             case PointFailed():
-                words = self._where(event.index, event.total, event.label)
+                words = self._point_text(event.index, event.total, event.label)
                 self.log.say(event.t, "warning", f"{words}: failed: {event.error}")
             case ExperimentFinished():
                 self.point = None
                 how = "interrupted" if event.interrupted else "failed" if event.error else "done"
-                words = f"{how}: {event.done} of {event.total} {self._what}s measured"
+                words = f"{how}: {event.done} of {event.total} {self._point_noun}s measured"
                 self.log.say(event.t, "info", words)
 
     @property
-    def _what(self) -> str:
+    def _point_noun(self) -> str:
         return self.experiment.plan.unit if self.experiment else "point"
 
-    def _where(self, index: int, total: int, label: str) -> str:
-        return f"{self._what} {index + 1} of {total}: {label}"
+    def _point_text(self, index: int, total: int, label: str) -> str:
+        return f"{self._point_noun} {index + 1} of {total}: {label}"
 
     def _point_finished(self, event: PointFinished) -> None:
         point = event.point
-        words = self._where(event.index, event.total, event.label)
+        words = self._point_text(event.index, event.total, event.label)
         words += f": {f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
         failed = any(one.passed is False for one in event.outcomes)
         level = FAIL if failed else PASS if event.outcomes else "info"
@@ -356,7 +356,7 @@ class LiveState:
             values[FIO_IOPS] = fio.total.iops
             for name in LATENCIES:
                 values[name] = fio.total.percentiles.get(name)
-        self._there(frame)
+        self._check_listed(frame)
         disk = frame.together(self.devices)
         if disk is not None:
             if self.volume is not None:
@@ -376,7 +376,7 @@ class LiveState:
             self.completions.add(frame.t, frame.seconds, rate_of(frame.cpus, "block_s"))
         self._keep_moment(frame)
 
-    def _there(self, frame: Frame) -> None:
+    def _check_listed(self, frame: Frame) -> None:
         """Says when the kernel begins or ceases to list a device that is looked at."""
         if not frame.disks:
             return

@@ -69,7 +69,7 @@ class SecondHistory:
     def add(self, moment: HistoryEntry) -> None:
         """One more, the newest."""
         wanted = (moment.frame, moment.fio)
-        self._small = {id(one): self._made(one) for one in wanted if one is not None}
+        self._small = {id(one): self._small_frames(one) for one in wanted if one is not None}
         frame, fio = (self._small[id(one)][1] if one is not None else None for one in wanted)
         assert frame is not None
         self._kept.append(replace(moment, frame=frame, fio=fio))
@@ -77,7 +77,7 @@ class SecondHistory:
         while len(self._kept) > most:
             self._kept.popleft()
 
-    def _made(self, frame: Frame) -> tuple[Frame, Frame]:
+    def _small_frames(self, frame: Frame) -> tuple[Frame, Frame]:
         known = self._small.get(id(frame))
         return known if known is not None and known[0] is frame else (frame, small(frame))
 
