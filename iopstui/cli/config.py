@@ -20,9 +20,9 @@ from iopstui.cli import values
 if TYPE_CHECKING:
     from iopstui.cli.flat_toml import Entry, Value
 
-MOST = 1 << 16
+MOST_BYTES = 1 << 16
 RUNS = ("live", "run", "sweep", "compare")
-NEVER = {
+NOT_CONFIGURABLE = {
     "target": "TARGET", "destroy-data": "--destroy-data", "no-fence": "--no-fence",
     "probe": "--probe", "probe-with": "--probe-with",
 }  # fmt: skip
@@ -180,7 +180,7 @@ def _text(path: Path) -> str:
     """OSError also for what may not be trusted."""
     from iopstui.linux.process.private import read_trusted
 
-    return read_trusted(path, MOST)
+    return read_trusted(path, MOST_BYTES)
 
 
 def remember(name: str, value: str | bool) -> None:
@@ -239,7 +239,7 @@ def _written(value: Value | None) -> str:
 
 def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
     """The value as the command line's option has it. ValueError, in words."""
-    never = NEVER.get(entry.key.replace("_", "-").lower())
+    never = NOT_CONFIGURABLE.get(entry.key.replace("_", "-").lower())
     if never is not None:
         raise ValueError(f"{never} is not allowed in the configuration; give it with each command")
     if entry.key and entry.key not in KEYS:

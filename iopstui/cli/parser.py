@@ -20,7 +20,7 @@ FIO = frozenset({
 """Options of fio that are typed by habit; all that fio knows go with --set."""
 RENAMED = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
 NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
-PLACES = ("--filename", "--file", "--device", "--dev", "--target")
+TARGET_OPTIONS = ("--filename", "--file", "--device", "--dev", "--target")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
@@ -159,7 +159,7 @@ class Parser(argparse.ArgumentParser):
         own = [one for one in self._option_string_actions if one.startswith("--")]
         if name in FIO | RENAMED.keys() and "--set" in own:
             return f"that is a fio option: --set {RENAMED.get(name, name)}={value or 'VALUE'}"
-        if option in PLACES and any(action.dest == "target" for action in self._actions):
+        if option in TARGET_OPTIONS and any(action.dest == "target" for action in self._actions):
             return f"the target is given without an option: {self.prog} {value or 'TARGET'}"
         if not option.startswith("--"):
             meant = [one for one in own if one[2] == option[1]]

@@ -45,7 +45,7 @@ SCREEN, FEWEST_EXAMPLES = 24, 1
 VERSION = "--version"
 DEFAULT = "live"
 """The command where none is named."""
-YOUNG = 50_000
+GC_THRESHOLD = 50_000
 """Objects made before garbage is looked for among them: more than a command loads. Python's 700 are
 meant for little memory; looking through what stays took a fifth of a short command's time."""
 
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     process is ours: a signal that would end it interrupts the command."""
     if argv is not None:
         return _run_with_streams(argv)
-    gc.set_threshold(YOUNG, 10, 10)
+    gc.set_threshold(GC_THRESHOLD, 10, 10)
     code = EXIT_INTERRUPTED
     try:
         try:

@@ -50,7 +50,7 @@ from iopstui.session.live import LiveSession
 # starting and ending fio, and the interval in which the settling ends
 OVERHEAD_S = 2.5
 POLL_S = 0.1
-ENOUGH = 0.9
+MEASURED_SHARE = 0.9
 
 Sink = Callable[[Event], None]
 
@@ -252,7 +252,7 @@ class ExperimentRunner:
         if point is None:
             raise JobFailed(f"{step.label}: fio ended before the settle time.",
                             "Use a shorter --settle.")  # fmt: skip
-        if point.seconds < ENOUGH * self.plan.measure:
+        if point.seconds < MEASURED_SHARE * self.plan.measure:
             self._session.notice(
                 "warning",
                 f"{step.label}: only {point.seconds:.2g} of {self.plan.measure:g} s were measured; "

@@ -25,7 +25,7 @@ __all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fen
 _SPEC = "fence"
 _MORE_LIBRARIES = "/etc/ld.so.conf.d"
 # what lies beside the bin directory of a program that is not the system's own
-_BESIDE = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
+_PREFIX_DIRECTORIES = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _programs(program: str) -> tuple[str, ...]:
     found += _beside(program, ("lib", "lib64", "lib/fio"))
     for interpreter in _interpreters(program):
         found += [interpreter, os.path.realpath(interpreter), "/bin", "/usr/bin"]
-        found += _beside(interpreter, _BESIDE)
+        found += _beside(interpreter, _PREFIX_DIRECTORIES)
     return tuple(path for path in dict.fromkeys(found) if os.path.exists(path))
 
 

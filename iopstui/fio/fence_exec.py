@@ -67,7 +67,7 @@ LIBRARIES = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64",
              "/usr/local/lib", "/usr/local/lib64", "/nix/store", "/gnu/store")  # fmt: skip
 READABLE = ("/etc", "/usr/share", "/proc", "/sys")
 NODES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_KEPT = (("nosuid", MS_NOSUID), ("nodev", MS_NODEV), ("noexec", MS_NOEXEC),
+_MOUNT_FLAGS = (("nosuid", MS_NOSUID), ("nodev", MS_NODEV), ("noexec", MS_NOEXEC),
          ("noatime", MS_NOATIME), ("nodiratime", MS_NODIRATIME),
          ("relatime", MS_RELATIME))  # fmt: skip
 
@@ -354,8 +354,9 @@ def _mounts() -> list[tuple[str, int]]:
             fields = line.split()
             path = fields[4].decode("unicode_escape").encode("latin-1")
             options = fields[5].decode().split(",")
-            found.append((os.fsdecode(path), sum(bit for name, bit in _KEPT if name in options)
-                          | (MS_RDONLY if "ro" in options else 0)))  # fmt: skip
+            mount_flags = sum(bit for name, bit in _MOUNT_FLAGS if name in options)
+            read_only = MS_RDONLY if "ro" in options else 0
+            found.append((os.fsdecode(path), mount_flags | read_only))
     return found
 
 

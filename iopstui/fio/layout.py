@@ -103,7 +103,7 @@ OFFLOAD_STALLED = (
     f"fio hangs: no figures and no CPU use for {IDLE_S:.0f} s. fio itself hangs like this "
     "with io_submit_mode=offload here; use --set io_submit_mode=inline"
 )
-SILENT = (
+SILENT_LAYOUT = (
     f"no figures from fio for {IDLE_S:.0f} s, and hardly any CPU use. The job either waits "
     "(thinktime, startdelay) or hangs; Ctrl-C ends it"
 )

@@ -37,7 +37,7 @@ MESSAGES = ("stdout", "stderr")
 READ_CHUNK = 1 << 20
 PUNCH_EVERY = 1 << 20
 # what fio may write while nobody reads, once the first of it has been read
-UNREAD = 64 << 20
+MOST_UNREAD_BYTES = 64 << 20
 # of its messages, which nobody reads before its end, so many bytes are kept
 KEPT_MESSAGES = 1 << 16
 CLOSE_WITHIN_S = 2.0
@@ -168,9 +168,9 @@ class FioProcess:
         (``Fence.fsize``), which were forked with it: it alone gets more in time (prlimit(2))."""
         if self._longest is None or self.pid is None or self._offset == 0:
             return
-        if self._offset < self._longest // 2 and self._longest >= UNREAD:
+        if self._offset < self._longest // 2 and self._longest >= MOST_UNREAD_BYTES:
             return
-        self._longest = max(UNREAD, self._offset * 4)
+        self._longest = max(MOST_UNREAD_BYTES, self._offset * 4)
         with contextlib.suppress(OSError, ValueError):
             _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._longest, hard))

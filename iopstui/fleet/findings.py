@@ -25,15 +25,15 @@ ENOUGH, LONG = 8, 20
 other."""
 SETTLED = 2
 """Seconds after the start that say nothing yet."""
-FEW = 0.8
-SLOW = 2.0
+SLOW_HOST_SHARE = 0.8
+SLOW_DEVICE_RATIO = 2.0
 FLAT, MOVES = 0.02, 0.04
 SHARED = 0.2
-AGAINST = -0.7
+SHARED_CORRELATION = -0.7
 MOST_PAIRED = 12
 MOST_NAMED = 3
 SPREAD_MS = 250.0
-FULL = 90.0
+FULL_UTIL = 90.0
 MUCH_SLOWER = 4.0
 PACES = ("rate", "thinktime")
 """Options of a job that keep it from doing what it can."""
@@ -216,7 +216,7 @@ def straggler(evidence: FleetEvidence) -> Finding | None:
     if not left or len(left) > max(2, len(evidence.hosts) // 10) or not middle:
         return None
     name = max(left, key=lambda one: waits.get(one, 0.0))
-    if waits.get(name, 0.0) < SLOW * middle:
+    if waits.get(name, 0.0) < SLOW_DEVICE_RATIO * middle:
         return None
     means, usual = evidence.means(IOPS), _middle(evidence, IOPS, low)
     return Finding(
@@ -236,7 +236,7 @@ def _device_evidence(evidence: FleetEvidence, name: str, low: Sequence[str]) -> 
     if name not in waits or not others or not median(others):
         return "its device's latency is unknown"
     own, usual = waits[name], median(others)
-    if own >= SLOW * usual:
+    if own >= SLOW_DEVICE_RATIO * usual:
         utils = evidence.means(UTIL)
         full = f" at util {utils[name]:.0f} %" if name in utils else ""
         return (f"its device is slower, too ({f.latency(own)}{full}, the others' "
@@ -259,7 +259,7 @@ def slow_device(evidence: FleetEvidence) -> Finding | None:
     if middle <= 0 or busy[name] < MUCH_SLOWER * middle or rates[name] > 1.5 * load:
         return None
     values = [value for value in evidence.hosts[name][AWAIT][-ENOUGH:] if value]
-    if min(values) < SLOW * middle:
+    if min(values) < SLOW_DEVICE_RATIO * middle:
         return None
     return Finding(
         "slow device",
@@ -320,7 +320,7 @@ def _slow_hosts(evidence: FleetEvidence) -> list[str]:
     middle = median(means.values())
     return [
         name for name in means
-        if max(_complete_values(evidence.hosts[name][IOPS][-ENOUGH:])) < FEW * middle
+        if max(_complete_values(evidence.hosts[name][IOPS][-ENOUGH:])) < SLOW_HOST_SHARE * middle
     ]  # fmt: skip
 
 
@@ -344,7 +344,7 @@ def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
             both = [x + y for x, y in zip(a, b, strict=True)]
             r = _correlation(a, b)
             if (
-                r <= AGAINST
+                r <= SHARED_CORRELATION
                 and min(_cv(a), _cv(b)) >= MOVES
                 and _cv(both) <= min(_cv(a), _cv(b)) / 2
             ):

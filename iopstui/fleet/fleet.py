@@ -58,8 +58,10 @@ LEAST_AHEAD_S = 0.3
 # what one host can have us say
 MOST_TOLD = 20
 SMALLER = "Give a smaller --size, or another TARGET."
-APART = ("They have the same size and free space, so they may be one file system. If they are "
-         "separate: --assume-apart. Otherwise use a smaller --size.")  # fmt: skip
+SEPARATE_FILES_ADVICE = (
+    "They have the same size and free space, so they may be one file system. If they are "
+    "separate: --assume-apart. Otherwise use a smaller --size."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,7 @@ class Fleet:
         needs = join_shared(self._needs(), {one.name: one.seen or () for one in members})
         self._refuse(why_too_full(needs), SMALLER)
         if not self._terms.assume_apart:
-            self._refuse(why_too_full(join_similar(needs), surely=False), APART)
+            self._refuse(why_too_full(join_similar(needs), surely=False), SEPARATE_FILES_ADVICE)
 
     def _refuse(self, why: Iterator[str], hint: str) -> None:
         found = list(why)

@@ -33,7 +33,7 @@ from iopstui.model.means import median
 from iopstui.model.rates import MIB
 from iopstui.text import printable
 
-KEPT = 300
+KEPT_SECONDS = 300
 """Seconds of each host."""
 IOPS, BW, WAIT, AWAIT, UTIL = "iops", "bw", "wait", "await", "util"
 FIGURES = (IOPS, BW, WAIT, AWAIT, UTIL)
@@ -54,15 +54,15 @@ NOTED = ("found", "notice", "mark", "tunable_changed", "progress")
 
 
 class SecondSeries:
-    """Some figures' last ``KEPT`` seconds by their numbers; NaN where there is none. Those of one
-    second stand side by side: of a thousand hosts each lies somewhere else in memory, and finding
-    five places there took longer than anything else that is done with a host's second."""
+    """Some figures' last ``KEPT_SECONDS`` seconds by their numbers; NaN where there is none. The
+    figures of one second are neighbours in memory: with a thousand hosts, reaching five places for
+    each host took longer than everything else."""
 
     __slots__ = ("last", "values", "width")
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.values = array("f", [math.nan]) * (KEPT * width)
+        self.values = array("f", [math.nan]) * (KEPT_SECONDS * width)
         self.last = -1
 
     def put(self, second: int, values: Sequence[float | None]) -> None:
@@ -72,10 +72,10 @@ class SecondSeries:
             if second < self.last:
                 return
             nothing = array("f", [math.nan]) * width
-            for gap in range(max(self.last + 1, second - KEPT + 1), second):
-                at = gap % KEPT * width
+            for gap in range(max(self.last + 1, second - KEPT_SECONDS + 1), second):
+                at = gap % KEPT_SECONDS * width
                 self.values[at : at + width] = nothing
-        at = second % KEPT * width
+        at = second % KEPT_SECONDS * width
         self.values[at : at + width] = array("f", [nan_or(value) for value in values])
         self.last = second
 
@@ -106,17 +106,20 @@ class FigureHistory:
     def at(self, second: int) -> float | None:
         """``None``: not measured, or too long ago."""
         of = self._of
-        if not of.last - KEPT < second <= of.last:
+        if not of.last - KEPT_SECONDS < second <= of.last:
             return None
-        value = of.values[second % KEPT * of.width + self._place]
+        value = of.values[second % KEPT_SECONDS * of.width + self._place]
         return None if value != value else value
 
     def between(self, first: int, after: int) -> list[float | None]:
         """Of the seconds from ``first`` up to ``after``, which is not among them."""
         of = self._of
-        if of.last - KEPT < first and after - 1 <= of.last:
+        if of.last - KEPT_SECONDS < first and after - 1 <= of.last:
             width, values = of.width, of.values
-            begin, end = first % KEPT * width + self._place, after % KEPT * width + self._place
+            begin, end = (
+                first % KEPT_SECONDS * width + self._place,
+                after % KEPT_SECONDS * width + self._place,
+            )
             found: Any
             if begin < end:
                 found = values[begin:end:width].tolist()

@@ -26,7 +26,7 @@ from iopstui.fleet.fleet_events import (
     Told,
     host_second,
 )
-from iopstui.fleet.fleet_state import DONE, FAILED, KEPT, STOPPED
+from iopstui.fleet.fleet_state import DONE, FAILED, KEPT_SECONDS, STOPPED
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
@@ -209,7 +209,7 @@ class FleetReplay:
         if words:
             self._tell(FleetMessage("warning", words))
         # a curve is made of all of its points
-        since = -math.inf if self._swept else goal - KEPT
+        since = -math.inf if self._swept else goal - KEPT_SECONDS
         pace = _ReplayClock(goal)
         for name, row in self._rows():
             at = player.at(name, row)

@@ -50,7 +50,7 @@ Object = dict[str, Any]
 STATES_EVERY_S = 0.5
 MOST_REASONS = 2
 CRASHED = "an internal error of iopstui"
-REST_S = 0.7
+PAUSE_BEFORE_WATCHING_S = 0.7
 """After a run, before the hosts are watched: keys that ask for another one need not wait."""
 
 
@@ -236,7 +236,7 @@ class FleetSession:
         self._report_tunable_results()
         if self._watch is not None and self._number and not self._watching:
             try:
-                return self._orders.get(timeout=REST_S)
+                return self._orders.get(timeout=PAUSE_BEFORE_WATCHING_S)
             except queue.Empty:
                 pass
             try:

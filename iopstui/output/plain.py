@@ -45,7 +45,7 @@ EVERY_S = 10.0
 """Between two status lines at least."""
 CHANGED, CHANGED_LATENCY, CHANGED_UTIL = 0.1, 0.5, 10.0
 """A figure has changed if it differs by this share; util by so many points."""
-LEAST = 1.0
+LEAST_RATE = 1.0
 """Rates below this are as good as none."""
 QUARTERS = 4
 """Progress of laying out is told so often."""
@@ -122,7 +122,7 @@ class _Rates:
 def _differ_by_share(now: float | None, before: float | None, share: float) -> bool:
     if now is None or before is None:
         return now is not before
-    return abs(now - before) > max(LEAST, share * max(abs(now), abs(before)))
+    return abs(now - before) > max(LEAST_RATE, share * max(abs(now), abs(before)))
 
 
 def _util_differs(now: float | None, before: float | None) -> bool:

@@ -31,7 +31,7 @@ from iopstui.safety import scratch
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
 
 # what can be written between two looks at the free space
-QUICK = 1 << 30
+QUICK_BYTES = 1 << 30
 
 
 def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prepared:
@@ -94,7 +94,7 @@ def _largest_file(prepared: Prepared) -> int | None:
     room = min(scratch.room_for(Path(os.path.dirname(name))) for name in files)
     there = [os.stat(name).st_size for name in files if os.path.isfile(name)]
     growing = len(files) if prepared.facts.writes else len(files) - len(there)
-    if room < QUICK:
+    if room < QUICK_BYTES:
         room //= max(1, growing)
     return room + (max(there, default=0) if prepared.facts.writes else 0)
 

@@ -19,7 +19,7 @@ from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
 from iopstui.safety.write_guard import WriteGuard
 
-SLACK = 16 << 20
+SPARE_BYTES = 16 << 20
 # room for fio's own documents: its main process writes them and lays out; its jobs write none
 LEAST_LAYOUT, LEAST_RUN = 4 << 20, 8 << 20
 LEAST_LOGGED = 1 << 30
@@ -122,7 +122,7 @@ class Prepared:
                 if scratch.room_for(place) == 0:
                     return f"the file system of {place.parent} has only 5 % free space left"
         if self.scratch is not None and self.layout_bytes is not None:
-            used, most = self.scratch.used_bytes(), self.layout_bytes + SLACK
+            used, most = self.scratch.used_bytes(), self.layout_bytes + SPARE_BYTES
             if used > most:
                 return (
                     f"its scratch files grew to {used >> 20} MiB instead of {most >> 20}; "

@@ -24,7 +24,7 @@ LARGEST = 512 << 20
 MANY_PARTS, LEAST_OF_PART = 1_000_000, 32
 """Of so many objects and lists in fio's JSON each takes so many bytes at least, by far."""
 ALL_CLIENTS = "All clients"
-AGAIN = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
+JSON_ADVICE = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
 _JSON = re.compile(rb'\{\s*"fio version"')
 _NORMAL = re.compile(rb"^(?:\d;)?fio-\d[\w.\-]*(?:;|\s*$)", re.MULTILINE)
 _SAID = re.compile(r"(?:<[^>]{1,80}> )?fio: ")
@@ -123,7 +123,7 @@ def read_result(path: Path) -> FioResult:
     if not known:
         raise UsageError(
             f"{_name(path)} contains no complete fio JSON. It was cut off, or fio ended "
-            "before it measured anything." + _first_word(items), AGAIN,
+            "before it measured anything." + _first_word(items), JSON_ADVICE,
         )  # fmt: skip
     last = known[-1][0]
     said = [item.text for item in items if isinstance(item, LogLine) and _SAID.match(item.text)]
@@ -216,7 +216,7 @@ def refuse_result(path: Path, kind: str) -> UsageError:
         RECORDING: ("a recording of iopstui", f"iopstui replay {name}, or iopstui report {name}"),
         JSON: ("a result of fio (JSON)", f"iopstui report {name}"),
         LOG: ("a log of fio", f"iopstui report {name}"),
-    }.get(kind, ("the output of a fio run", AGAIN))
+    }.get(kind, ("the output of a fio run", JSON_ADVICE))
     return UsageError(
         f"{name} is {what[0]}, not a target: a job would read or overwrite it.",
         f"Open it with: {what[1]}" if kind != NORMAL else what[1],

@@ -25,7 +25,7 @@ _INTERRUPTS_LEFT_OUT: Mapping[str, Any] = {
 }  # fmt: skip
 _SAMPLE: Mapping[str, Any] = {"own_busy_s": None}
 _JOB: Mapping[str, Any] = {"iodepth_level": {}}
-WITHOUT: Without = {
+LEFT_OUT: Without = {
     RawSample: _SAMPLE,
     KernelSample: {**_INTERRUPTS_LEFT_OUT, "more": {}},
     JobStatus: _JOB,
@@ -60,7 +60,7 @@ class PartialSamples:
     ``many``: there are so many that what reads faster is worth loading.
     """
 
-    def __init__(self, layouts: Layouts, without: Without = WITHOUT, many: bool = False) -> None:
+    def __init__(self, layouts: Layouts, without: Without = LEFT_OUT, many: bool = False) -> None:
         self._loads: Callable[[bytes], Any] = loads if many else json.loads
         self._list = _quick_list if many else _list
         self._decode = _PartialDecoder(layouts, without)

@@ -20,7 +20,7 @@ from iopstui.errors import Missing, UsageError
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, ImpossibleFigure, MalformedData
-from iopstui.recording.partial_samples import WITHOUT, PartialSamples, Without
+from iopstui.recording.partial_samples import LEFT_OUT, PartialSamples, Without
 from iopstui.text import printable
 
 OLDEST_SCHEMA = 1
@@ -110,7 +110,7 @@ class Recording:
         except BaseException:
             self._file.close()
             raise
-        self._large = self.size >= large_json.PAYS_FROM
+        self._large = self.size >= large_json.ORJSON_FROM_BYTES
         self._loads = large_json.loads if self._large else json.loads
         self._index = RecordingIndex()
         self._indexed = self.start
@@ -133,7 +133,7 @@ class Recording:
     def __exit__(self, *reason: object) -> None:
         self.close()
 
-    def only_needed(self, without: Without = WITHOUT) -> None:
+    def only_needed(self, without: Without = LEFT_OUT) -> None:
         """From now on samples are ``without`` what a report does not need (needed.py), and are
         read in a fraction of the time."""
         self._needed = PartialSamples(self._layouts, without, self._large)

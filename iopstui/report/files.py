@@ -21,7 +21,7 @@ from iopstui.report.report_options import PLAIN, ReportOptions
 from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable
 
-LONG = 10_000
+LONG_SECONDS = 10_000
 
 
 def report(
@@ -99,7 +99,7 @@ def _announce(paths: Sequence[Path]) -> None:
             continue
         with Recording(path) as recording:
             samples = recording.index().samples
-        if samples > LONG:
+        if samples > LONG_SECONDS:
             print(f"iopstui: reading {samples} samples of {printable(str(path))}", file=sys.stderr)
 
 

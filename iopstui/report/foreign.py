@@ -20,13 +20,13 @@ from iopstui.recording import layout as form
 from iopstui.recording.foreign import FioResult, LogFile, read_log_file
 from iopstui.report.block import Block
 from iopstui.report.heat import Heat
-from iopstui.report.redact import WORD, Redactor
+from iopstui.report.redact import REDACTED, Redactor
 from iopstui.report.run import Run
 from iopstui.report.sources import Source
 from iopstui.report.story import Story, take_block, take_row
 from iopstui.text import printable
 
-UNNAMED = "a target that the file does not name"
+UNNAMED_TARGET = "a target that the file does not name"
 ONE_WORD = (
     "The file has one document for the whole run, so there are no seconds to check it against."
 )
@@ -63,7 +63,7 @@ def _begun(source: Source, result: FioResult | None, logs: Logs) -> Story:
     header = form.Header(
         "", result.host if result else "", "", "",
         max(0.0, ended_ms - 1000 * duration) if ended_ms else 0.0,
-        Target(FILE, _target(result) if result else UNNAMED, None),
+        Target(FILE, _target(result) if result else UNNAMED_TARGET, None),
     )  # fmt: skip
     path = source.path
     if result is None:
@@ -88,7 +88,7 @@ def _target(result: FioResult) -> str:
         for name in ("filename", "directory")
         if options.get(name)
     ]
-    return ", ".join(dict.fromkeys(names)) or UNNAMED
+    return ", ".join(dict.fromkeys(names)) or UNNAMED_TARGET
 
 
 def _of_result(story: Story, run: Run, result: FioResult) -> None:
@@ -261,7 +261,7 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
 
 
 def _redacted(story: Story, private: Redactor) -> Story:
-    story.path = Path(WORD)
+    story.path = Path(REDACTED)
     story.header = private.without(story.header)
     story.notices = private.without(story.notices)
     for run in story.runs:

@@ -27,7 +27,7 @@ from iopstui.linux.process.processes import start_time
 
 MAX_NOTE = 1 << 20
 _UNFINISHED = ".new-"
-_FORGOTTEN_S = 3600.0
+_STALE_AFTER_S = 3600.0
 # PID_MAX_LIMIT of 64-bit kernels (proc(5))
 _MORE_THAN_PIDS = 1 << 22
 
@@ -244,5 +244,5 @@ def _forget(directory: int, name: str) -> None:
     """Remove a note that was being written when its process was killed: it says nothing."""
     with contextlib.suppress(OSError):
         info = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        if time.time() - info.st_mtime > _FORGOTTEN_S:
+        if time.time() - info.st_mtime > _STALE_AFTER_S:
             os.unlink(name, dir_fd=directory)

@@ -15,8 +15,8 @@ from iopstui.linux.counters import signal_flag
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-AGAIN_S = 0.01
-AT_ONCE_S = 0.1
+REPEAT_S = 0.01
+SAME_SIGNAL_S = 0.1
 """Within it a second signal is the first one's: timeout(1) sends it to the process and then to its
 process group, and nobody presses Ctrl-C that fast."""
 _IMPORTS = "<frozen importlib"
@@ -78,7 +78,7 @@ class StopSignals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self.asked and now - self._first_s < AT_ONCE_S:
+        if self.asked and now - self._first_s < SAME_SIGNAL_S:
             return
         self.asked += 1
         if self.asked == 1:
@@ -100,7 +100,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 def _again_soon() -> None:
     """It comes again as SIGALRM, for whichever handler there is by then."""
-    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+    signal.setitimer(signal.ITIMER_REAL, REPEAT_S)
 
 
 def heed_ignored() -> None:

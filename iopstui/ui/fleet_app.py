@@ -27,7 +27,7 @@ from iopstui.ui.draw.style import Charset
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.dashboard import FleetDashboard
 from iopstui.ui.fleet.host import HostDashboard, HostView
-from iopstui.ui.fleet.part import ABOUT_JOBS, WITHOUT, FleetKeys
+from iopstui.ui.fleet.part import ABOUT_JOBS, NOT_IN_FLEET, FleetKeys
 from iopstui.ui.fleet.sweep import SweepKeys
 from iopstui.ui.fleet_keys import (
     FLEET_BINDINGS,
@@ -46,7 +46,7 @@ from iopstui.ui.state.live import LiveState
 NO_EXPERIMENTS = (
     "sweeps over options and comparisons run on one host: iopstui sweep, iopstui compare"
 )
-OLD_S = 2.0
+SHOW_AGE_AFTER_S = 2.0
 """After so long without a second the screen says anew how old its data are."""
 LOOK_EVERY, MANY, SELDOM = 2, 100, 10
 """Seconds between two looks for findings; with more than so many hosts so many."""
@@ -135,7 +135,7 @@ class FleetApp(IopstuiApp):
 
     def without(self) -> frozenset[str]:
         """Actions that this screen doesn't have."""
-        return WITHOUT
+        return NOT_IN_FLEET
 
     @property
     def state(self) -> LiveState:
@@ -158,7 +158,7 @@ class FleetApp(IopstuiApp):
     def _opened(self, session: Controller) -> None:
         super()._opened(session)
         if self.fleet.runs.live:
-            self.set_interval(OLD_S, lambda: self.feed.paint_if_old(OLD_S))
+            self.set_interval(SHOW_AGE_AFTER_S, lambda: self.feed.paint_if_old(SHOW_AGE_AFTER_S))
         if self._watched:
             self.fleet.run_job("", {})
         if self._counts:
@@ -306,7 +306,7 @@ class FleetReplayApp(FleetApp):
 
     def without(self) -> frozenset[str]:
         """What others stand in for here, too."""
-        return WITHOUT | REPLACED
+        return NOT_IN_FLEET | REPLACED
 
     def _failed(self, error: Exception) -> None:
         """In the replay's thread."""

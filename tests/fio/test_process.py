@@ -16,7 +16,13 @@ import pytest
 from iopstui.errors import Missing
 from iopstui.fio import process
 from iopstui.fio.fence import Fence
-from iopstui.fio.process import OUTPUT, UNREAD, FioProcess, GuardMessage, private_directory
+from iopstui.fio.process import (
+    MOST_UNREAD_BYTES,
+    OUTPUT,
+    FioProcess,
+    GuardMessage,
+    private_directory,
+)
 from iopstui.linux.process.limits import hint_for_limit
 
 
@@ -162,15 +168,15 @@ def test_fio_s_main_process_gets_room_for_what_nobody_has_read(
         fio.read_guard()
         file.write(b"a")
         fio.read_output()
-        assert limits == [(UNREAD, 10**15)]
-        fio._offset = UNREAD // 2 - 2
+        assert limits == [(MOST_UNREAD_BYTES, 10**15)]
+        fio._offset = MOST_UNREAD_BYTES // 2 - 2
         os.truncate(fio.private / OUTPUT, fio._offset)
         file.write(b"b")
         fio.read_output()
         assert len(limits) == 1
         file.write(b"b")
         fio.read_output()
-        assert limits[1:] == [(UNREAD * 2, 10**15)]
+        assert limits[1:] == [(MOST_UNREAD_BYTES * 2, 10**15)]
     fio.close()
     bare, guard = made()
     guard.speak(f"started {os.getpid()}\n".encode())

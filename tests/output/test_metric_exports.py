@@ -21,7 +21,7 @@ from iopstui.model.block.target import Target
 from iopstui.output.export import listener
 from iopstui.output.export.exports import Exports, exporting
 from iopstui.output.export.exposition import OPENMETRICS_TYPE, TEXT_TYPE
-from iopstui.output.export.listener import PATIENCE_S
+from iopstui.output.export.listener import REQUEST_TIMEOUT_S
 from iopstui.output.export.textfile import FIRST, Textfile
 
 TARGET = Target("file", "/data/a", "vda", ("vda",))
@@ -183,12 +183,12 @@ def test_who_never_ends_his_request_holds_up_nobody_for_long(
     served: Exports, dripping: threading.Event
 ) -> None:
     assert get(served.url)[0] == OPENMETRICS_TYPE
-    assert dripping.wait(PATIENCE_S)
+    assert dripping.wait(REQUEST_TIMEOUT_S)
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "PATIENCE_S", 30.0)
+    monkeypatch.setattr(listener, "REQUEST_TIMEOUT_S", 30.0)
 
 
 def test_the_end_waits_for_nobody(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iopstui.fio.inspect import JobFacts, SectionFiles
 from iopstui.preflight.prepared import Prepared
-from iopstui.session.fio.write_budget import REACTION_S, WriteBudget, at_most, in_short
+from iopstui.session.fio.write_budget import STOP_TIME_S, WriteBudget, at_most, in_short
 
 MIB = 1 << 20
 
@@ -26,7 +26,7 @@ def test_at_a_steady_rate_it_ends_before_the_budget_is_used(rate_mib: int, most_
         if budget.look(look / 10, written):
             break
     first = rate_mib * MIB / 10
-    assert written + rate_mib * MIB * (REACTION_S - 0.1) <= max(most_mib * MIB, 9 * first)
+    assert written + rate_mib * MIB * (STOP_TIME_S - 0.1) <= max(most_mib * MIB, 9 * first)
     assert budget.over
 
 

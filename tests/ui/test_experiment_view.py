@@ -61,7 +61,7 @@ async def form(pilot: Pilot[int], key: str = "w") -> ExperimentForm:
     await pilot.pause()
     screen = pilot.app.screen
     assert isinstance(screen, ExperimentForm)
-    await until(pilot, lambda: experiment_form.SOON not in words(screen))
+    await until(pilot, lambda: experiment_form.CHECKING not in words(screen))
     return screen
 
 

@@ -19,7 +19,7 @@ from iopstui.ui.dashboard import bars, runs_view
 from iopstui.ui.dialogs.runs import RunsList
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.start import runs_text
-from iopstui.ui.state.live import NEXT, LiveState
+from iopstui.ui.state.live import NEXT_KEYS, LiveState
 
 TITLE = "randrw 4k  QD {} × 2 jobs"
 
@@ -181,7 +181,7 @@ def test_at_its_end_a_run_says_what_came_of_it() -> None:
     found.apply(StepFinished(9.0, 2, 0, "", False))
     line = "".join(piece for piece, _ in bars.message_line(found, None, None, 160, UTF8))
     assert "run 2: 4" in line and " IOPS, " in line and " MiB/s, p99 " in line
-    assert "% to run 1" in line and NEXT in line
+    assert "% to run 1" in line and NEXT_KEYS in line
     narrow = "".join(piece for piece, _ in bars.message_line(found, None, None, 80, UTF8))
     assert "% to run 1" in narrow and "r runs" not in narrow, "whole words, or none"
 
@@ -236,9 +236,9 @@ def test_the_end_of_a_run_has_the_whole_line_if_it_needs_it() -> None:
     line = "".join(p for p, _ in bars.message_line(found, None, OwnCost(1.0), 80, UTF8))
     assert "% to run 1" in line and "CPU" not in line
     wide = "".join(p for p, _ in bars.message_line(found, None, OwnCost(1.0), 200, UTF8))
-    assert NEXT in wide and "CPU" in wide
+    assert NEXT_KEYS in wide and "CPU" in wide
     found.ask()
-    assert NEXT not in "".join(p for p, _ in bars.message_line(found, None, None, 200, UTF8))
+    assert NEXT_KEYS not in "".join(p for p, _ in bars.message_line(found, None, None, 200, UTF8))
 
 
 DISK = Target(DEVICE, "/dev/vda", "vda", ("vda",))

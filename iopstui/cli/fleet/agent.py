@@ -20,7 +20,7 @@ from iopstui.fleet.hosts.conversation import Conversation
 from iopstui.fleet.hosts.facts import disks_of
 from iopstui.fleet.hosts.free_space import needs_of
 from iopstui.fleet.hosts.host_tunables import states_object
-from iopstui.fleet.hosts.orders import SPEAKS, SUMS
+from iopstui.fleet.hosts.orders import CAPABILITIES, SUMS
 from iopstui.fleet.hosts.same_file_system import marks_found
 from iopstui.fleet.merging.compact import to_text
 from iopstui.fleet.merging.packed import pack, to_wire
@@ -99,7 +99,7 @@ class Agent:
         """Serve until all is done or the connection is lost."""
         self.lines.say({
             "event": "hello", "iopstui": __version__, "python": platform.python_version(),
-            "pid": os.getpid(), "boot": boot_id(), "speaks": SPEAKS,
+            "pid": os.getpid(), "boot": boot_id(), "speaks": CAPABILITIES,
         })  # fmt: skip
         self.talk.start()
         order = self._begin.get()

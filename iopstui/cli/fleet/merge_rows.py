@@ -18,7 +18,7 @@ from iopstui.output.fleet.sinks import totals_sink
 from iopstui.output.replay import checking_figures
 
 LABEL = "stdin"
-LATE_S = 3.0
+LATE_ROWS_S = 3.0
 
 
 def merge_files(
@@ -103,7 +103,7 @@ def _arrives_late(name: str, row: dict[str, object]) -> bool | None:
     if row.get("event") not in ("frame", "total") or not isinstance(wall, int | float):
         return None
     behind_s = time.time() - wall / 1000
-    if behind_s <= LATE_S:
+    if behind_s <= LATE_ROWS_S:
         return False
     say(f"{name}: its first second arrives {behind_s:.0f} s late, so all rows are shown at the end")
     return True

@@ -34,7 +34,7 @@ from iopstui.session.watch import Watch
 # the last sample may be of a part of an interval, but not of next to nothing
 WORTH_A_SAMPLE = 0.25
 LAST_WITHIN_S = 1.0
-HEARD_WITHIN_S = 2.0
+SIGNAL_TIMEOUT_S = 2.0
 
 
 def watch(options: RunOptions, how: WatchOptions) -> int:
@@ -88,7 +88,7 @@ class _StopOnSignal:
 
     def _repeat_signal(self) -> None:
         self._said.get()
-        while not self.heard.wait(HEARD_WITHIN_S):
+        while not self.heard.wait(SIGNAL_TIMEOUT_S):
             drop()
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 

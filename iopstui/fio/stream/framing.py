@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fio.stream.intruders import without_intruders
-from iopstui.large_json import PAYS_FROM, fast_loads
+from iopstui.large_json import ORJSON_FROM_BYTES, fast_loads
 
 MAX_DOCUMENT_BYTES = 64 << 20
 
@@ -206,7 +206,7 @@ def decode(body: bytes) -> Iterator[Item]:
 
 
 def _loads(body: bytes, strict: bool) -> dict[str, Any] | None:
-    data = fast_loads(body) if strict and len(body) >= PAYS_FROM else None
+    data = fast_loads(body) if strict and len(body) >= ORJSON_FROM_BYTES else None
     # not strict: fio writes tabs and control characters of job names as they are
     try:
         if data is None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-PIECE = 4096
+CHUNK_BYTES = 4096
 # a document that was cut more often, or by more, is given up
-MOST = 256
+MOST_KEPT_LINES = 256
 LONGEST = 4 << 20
 
 _ENDLESS = re.compile(rb"[^\n]{65536}")
@@ -39,7 +39,7 @@ def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
     at = 0
     while (at := _first_bad(body, at)) < len(body):
         cut = next(_cuts(body, at), None)
-        if cut is None or len(taken) >= MOST:
+        if cut is None or len(taken) >= MOST_KEPT_LINES:
             return None
         begin, end = cut
         taken.append(body[begin:end])
@@ -58,10 +58,10 @@ def _first_bad(body: bytes, at: int) -> int:
 def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
     """What may be the intruder that begins in the line at ``at``, the likeliest first."""
     stop = _line_end(body, at)
-    pieces = range(-(-at // PIECE) * PIECE, stop, PIECE)
+    pieces = range(-(-at // CHUNK_BYTES) * CHUNK_BYTES, stop, CHUNK_BYTES)
     for begin in pieces:
         yield from _whole_pieces(body, at, begin)
-    if at and (at - 1) % PIECE == 0:  # the line end before it is the intruder's
+    if at and (at - 1) % CHUNK_BYTES == 0:  # the line end before it is the intruder's
         yield from _whole_pieces(body, _line_start(body, at - 1), at - 1)
     opening = _OPENING.search(body, at, stop)
     for begin in (*pieces, *([opening.start()] if opening else [])):
@@ -74,7 +74,7 @@ def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
 def _whole_pieces(body: bytes, at: int, begin: int) -> Iterator[tuple[int, int]]:
     """Those that leave two lines of fio's behind them before those that leave one."""
     last = min(len(body), begin + LONGEST)
-    found = list(_fitting(body, at, begin, range(begin + PIECE, last + 1, PIECE)))
+    found = list(_fitting(body, at, begin, range(begin + CHUNK_BYTES, last + 1, CHUNK_BYTES)))
     found.sort(key=lambda cut: _LINE.match(body, _line_end(body, cut[1])) is None)
     yield from found
 
@@ -95,7 +95,11 @@ def _fitting(
         if end > last and _line_start(body, end) > last:
             return
         rest = _line_end(body, end)
-        if rest - end < PIECE and head + body[end:rest] and line.fullmatch(head + body[end:rest]):
+        if (
+            rest - end < CHUNK_BYTES
+            and head + body[end:rest]
+            and line.fullmatch(head + body[end:rest])
+        ):
             yield begin, end
 
 
@@ -128,7 +132,7 @@ def _last_of_its_kind(body: bytes, at: int) -> int:
     while at < len(body):
         stop = _line_end(body, at)
         # where a line may have been cut it is looked at on its own
-        cut = (stop - 1) // PIECE > (at - 1) // PIECE
+        cut = (stop - 1) // CHUNK_BYTES > (at - 1) // CHUNK_BYTES
         if cut or _holds_json(body, at, stop) or _LINE.match(body, at):
             break
         at = stop

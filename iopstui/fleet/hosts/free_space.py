@@ -22,7 +22,7 @@ from iopstui.text import printable
 
 Object = dict[str, Any]
 NAMED = 3
-MOST = 1 << 80
+MOST_BYTES = 1 << 80
 """Bytes."""
 # whose source names the server; the others of one installation are told apart by their size
 NETWORK = ("nfs", "cifs", "smb3", "ceph", "lustre", "glusterfs", "sshfs", "beegfs", "gpfs", "9p",
@@ -99,7 +99,7 @@ def needs_in(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
         said: dict[str, Any] = {name: one.get(name) for name in _FIELDS}
         if any(type(said[name]) is not kind for name, kind in _FIELDS.items()):
             return None
-        if any(kind is int and not 0 <= said[name] < MOST for name, kind in _FIELDS.items()):
+        if any(kind is int and not 0 <= said[name] < MOST_BYTES for name, kind in _FIELDS.items()):
             return None
         mark = said["mark"] if is_scratch_name(said["mark"]) else ""
         needs.append(SpaceNeed(**{**said, "name": printable(said["name"]), "mark": mark}))

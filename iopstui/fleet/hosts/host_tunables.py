@@ -18,7 +18,7 @@ from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 
 Object = dict[str, Any]
-WITHIN_S = 5.0
+ANSWER_TIMEOUT_S = 5.0
 """After which a host that has not answered is said to have changed nothing."""
 MOST_TUNABLES, MOST_DISKS, LONGEST = 64, 256, 400
 NO_ANSWER = "no answer; it restores its changes when its session ends"
@@ -201,7 +201,7 @@ class HostTunables:
         """The order for each of its hosts."""
         self._number += 1
         hosts = {host for host, _ in turn.hosts}
-        self._asked = _PendingChange(self._number, turn, hosts, time.monotonic() + WITHIN_S)
+        self._asked = _PendingChange(self._number, turn, hosts, time.monotonic() + ANSWER_TIMEOUT_S)
         return {"op": "turn", "id": self._number, "name": turn.name, "value": turn.value}
 
     def heard(self, host: str, row: Mapping[str, Any]) -> None:

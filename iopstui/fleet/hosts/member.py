@@ -14,7 +14,7 @@ from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in
 from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.link import Link
 from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.hosts.orders import BEAT, LATEST_NS, SPEAKS, SUMS
+from iopstui.fleet.hosts.orders import BEAT, CAPABILITIES, LATEST_NS, SUMS
 from iopstui.fleet.hosts.program_copy import bundle
 from iopstui.text import printable
 
@@ -30,7 +30,7 @@ OF_A_FLEET = frozenset({"fleet", "fleet_over", "total", "merged"})
 """Events of whoever adds hosts up: no host has any, and in a recording they would count as ours."""
 INTERRUPTED = "interrupted"
 """What a host says that was told to stop: no failure of its own."""
-SPEAKS_WITHIN_S = 1.1
+GREETING_TIMEOUT_S = 1.1
 _BEAT = json.dumps({"op": BEAT}).encode() + b"\n"
 
 
@@ -90,7 +90,7 @@ class Member:
 
     def beat(self) -> None:
         """The heartbeat alone: who speaks by itself need not be asked."""
-        if BEAT not in self._speaks or self.silent_s > SPEAKS_WITHIN_S:
+        if BEAT not in self._speaks or self.silent_s > GREETING_TIMEOUT_S:
             self.ask()
         elif self.state not in (LAUNCHED, OVER):
             self.link.send(_BEAT)
@@ -190,7 +190,9 @@ class Member:
         self._compared_ns = time.monotonic_ns()
         self.boot = _text_of(row, "boot")
         speaks = row.get("speaks")
-        self._speaks = frozenset(one for one in SPEAKS if type(speaks) is list and one in speaks)
+        self._speaks = frozenset(
+            one for one in CAPABILITIES if type(speaks) is list and one in speaks
+        )
         self.ask()
         self.tell({"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order})
 

@@ -14,7 +14,7 @@ LATEST_MS = 1e15
 SUMS, LINES = "sums", "lines"
 """How frames are sent: as sums (compact.py), or as whole JSON lines, which recordings keep."""
 BEAT = "beat"
-SPEAKS = (BEAT, SUMS)
+CAPABILITIES = (BEAT, SUMS)
 """What an agent says in its first line that it knows; an older one says nothing of it."""
 
 

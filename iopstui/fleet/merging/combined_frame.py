@@ -22,7 +22,7 @@ from iopstui.model.rates import MIB, DiskRates
 
 ALL = "all"
 """The name of all devices together."""
-_TOLD = (
+_SHOWN_FLAGS = (
     flags.RAMP,
     flags.NO_LATENCY,
     flags.SUBMITTED,
@@ -43,7 +43,7 @@ def frame_of_second(
     and will still take (s; ``None``: unknown). Its ``seq`` is the second's number."""
     sums = second.sums
     # of a flag that only some hosts' frames have the totals say nothing
-    found = {name for name in _TOLD if second.flags.get(name, 0) >= max(1, second.counted)}
+    found = {name for name in _SHOWN_FLAGS if second.flags.get(name, 0) >= max(1, second.counted)}
     if second.counted < second.expected:
         found.add(flags.SOME_HOSTS)
     fio = _fio(sums, second.interval_s, found, times or (0, None)) if sums.fio else None

@@ -21,7 +21,7 @@ from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.watch.trigger import parse_span
 
-EACH = "each."
+EACH_PREFIX = "each."
 _SHORT = re.compile(r"(?:((?:fio\.)?(?:read|write|trim|mixed|total))\.)?(p[0-9.]+|mean|max)")
 _ABORT = re.compile(r"\s*(\S+?)\s*(>=|<=|>|<)\s*(\S+)(?:\s+for\s+(\S+))?\s*")
 _OF_DEVICE = frozenset(("iops", "mean", "max", *map(percentile_name, PERCENTILES)))
@@ -90,8 +90,8 @@ class FleetExpectation:
 def wanted(text: str, tolerance: float) -> FleetExpectation:
     """UsageError for what totals don't have."""
     body = text.strip()
-    each = body.startswith(EACH)
-    body = body.removeprefix(EACH)
+    each = body.startswith(EACH_PREFIX)
+    body = body.removeprefix(EACH_PREFIX)
     match = re.match(r"[^<>=\s]+", body)
     if match is not None:
         body = full_name(match[0]) + body[match.end() :]

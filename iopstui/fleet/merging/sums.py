@@ -27,7 +27,7 @@ LATENCIES = ("slat", "clat", "lat")
 WITH_BINS = ("clat", "lat")
 MILLI = 1000
 # a rate or a time above this is no measurement; sums of a million of them still fit in 2^63
-MOST = 1 << 60
+MOST_COUNT = 1 << 60
 # so that sums of thousands fit into the fields of packed.py
 MOST_IN_BIN = 1 << 50
 _TOO_MANY = int.from_bytes(
@@ -50,7 +50,7 @@ def whole(value: Any, scale: int = 1) -> int:
         return 0
     if type(value) is int and scale == 1:
         # nearly always
-        if 0 <= value <= MOST:
+        if 0 <= value <= MOST_COUNT:
             return value
         raise MalformedRow("a figure is impossible")
     if type(value) not in (int, float):
@@ -59,7 +59,7 @@ def whole(value: Any, scale: int = 1) -> int:
         found: int = round(value * scale)
     except (OverflowError, ValueError) as error:
         raise MalformedRow("a figure is not finite") from error
-    if not 0 <= found <= MOST:
+    if not 0 <= found <= MOST_COUNT:
         raise MalformedRow("a figure is impossible")
     return found
 

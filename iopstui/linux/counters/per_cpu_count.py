@@ -21,7 +21,7 @@ Spans = Sequence[tuple[int, int, int]]
 # the text before, by how much each count has grown, and where
 Growth = tuple[bytes, dict[int, int], Spans]
 # Python reads no number of 4,300 digits or more
-SHORT = 2000
+SHORT_TABLE_BYTES = 2000
 
 
 class PerCpuCount:
@@ -120,12 +120,15 @@ def _is_plain(data: bytes, count: int) -> bool:
         and data[-1:] == b"\n"
         and b",," not in data
         and data.translate(None, DIGITS) == b"," * (count - 1) + b"\n"
-        and (len(data) <= SHORT or _has_short_words(data))
+        and (len(data) <= SHORT_TABLE_BYTES or _has_short_words(data))
     )
 
 
 def _has_short_words(data: bytes) -> bool:
-    return all(data.find(b",", at, at + SHORT) >= 0 for at in range(0, len(data) - SHORT, SHORT))
+    return all(
+        data.find(b",", at, at + SHORT_TABLE_BYTES) >= 0
+        for at in range(0, len(data) - SHORT_TABLE_BYTES, SHORT_TABLE_BYTES)
+    )
 
 
 def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth:

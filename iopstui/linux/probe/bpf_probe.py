@@ -36,8 +36,8 @@ MOST_SLOTS = 1 << 17
 MOST_BANKS = 8
 MOST_BANK_BYTES = 2 << 20
 # requests by which it is proven that the programs count
-ENOUGH = 1000
-LEAST = 0.9
+ENOUGH_REQUESTS = 1000
+LEAST_SEEN_SHARE = 0.9
 _NOTHING = bytes(counting.KIND_BYTES)
 
 
@@ -212,12 +212,12 @@ class BpfProbe:
         missed = sample.counts["missed"] + sample.counts["skipped"]
         for region, before in list(self._unproven.items()):
             asked = self._completed(region) - before
-            if asked < ENOUGH:
+            if asked < ENOUGH_REQUESTS:
                 continue
             del self._unproven[region]
             kinds = sample.device[region.name].values()
             ours = sum(sum(bins.values()) for bins in kinds)
-            if ours + missed < LEAST * asked or missed > (1 - LEAST) * asked:
+            if ours + missed < LEAST_SEEN_SHARE * asked or missed > (1 - LEAST_SEEN_SHARE) * asked:
                 self._problem = (
                     f"of {asked} requests of {region.name} its own programs counted {ours}"
                 )

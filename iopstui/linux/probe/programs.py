@@ -19,7 +19,7 @@ from iopstui.model.samples import ProbeSample
 
 BPF_STATS_RUN_TIME = 0
 # a program that runs for each I/O runs at least this part of the one that runs most
-OFTEN = 0.3
+BUSY_SHARE = 0.3
 # their run time is counted from one of so many readings to the next
 COUNT_EVERY = 10
 
@@ -56,7 +56,7 @@ class BpfPrograms:
         if not runs:
             return None
         ios = max(count for count, _ in runs)
-        return BpfRunStats(sum(ns for count, ns in runs if count >= OFTEN * ios), ios, skipped)
+        return BpfRunStats(sum(ns for count, ns in runs if count >= BUSY_SHARE * ios), ios, skipped)
 
 
 def _read_fdinfo(file: Path) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iopstui.model.samples import JobThread
 
-MOST = 64
+MOST_THREADS = 64
 MOST_WORKERS = 64
 # fio's own: its main thread and the helper that prints the status
 OWN_THREADS = 2
@@ -28,8 +28,8 @@ class _Workers:
 
 
 class JobThreads:
-    """Follows the jobs of one fio. ``sample`` costs less than 0.1 ms a job; above ``MOST`` jobs
-    only the first ones are followed. The waits of more than ``MOST_WORKERS`` workers are
+    """Follows the jobs of one fio. ``sample`` costs less than 0.1 ms a job; above ``MOST_THREADS``
+    jobs only the first ones are followed. The waits of more than ``MOST_WORKERS`` workers are
     estimated from these."""
 
     def __init__(self, fio_pid: int) -> None:
@@ -50,7 +50,7 @@ class JobThreads:
                 return self._threads(tasks)
         except (OSError, ValueError):
             return ()
-        for pid in children[:MOST]:
+        for pid in children[:MOST_THREADS]:
             try:
                 found.append(self._process(pid))
             except (OSError, ValueError, IndexError):
@@ -82,7 +82,7 @@ class JobThreads:
             else:
                 jobs.append((tid, fields))
         found = []
-        for tid, fields in jobs[:MOST]:
+        for tid, fields in jobs[:MOST_THREADS]:
             try:
                 own = workers.get(str(tid).encode(), [])
                 found.append(self._job(tid, f"{tasks}/{tid}", fields, own))

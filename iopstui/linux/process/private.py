@@ -26,7 +26,7 @@ from iopstui.linux.process.programs import new_directory, temporary_directory
 PREFIX = "iopstui-"
 SHARED_MEMORY = "/dev/shm"
 # fio's documents are taken away as they are read, so little is needed
-ROOM = 4 << 20
+NEEDED_BYTES = 4 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -210,7 +210,7 @@ def _make_directory(place: str) -> Path:
     check_place(place)
     room = os.statvfs(place)
     # some file systems don't say how large they are
-    if room.f_blocks and room.f_bavail * room.f_frsize < ROOM:
+    if room.f_blocks and room.f_bavail * room.f_frsize < NEEDED_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     prefix = f"{PREFIX}{os.getpid()}-{start_time(os.getpid())}-"
     path = new_directory(place, prefix)

@@ -19,7 +19,7 @@ from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
 FEWEST = 20
 """Intervals that a run needs: with fewer, equal runs fail too often (docs/statistics.md)."""
-MOST = 20
+MOST_BATCHES = 20
 HIGHEST_CORRELATION = 0.9
 MAX = "max"
 _COARSER = {"max": "p99.9", "p99.99": "p99.9", "p99.9": "p99", "p99": "p95", "p95": "p90",
@@ -60,8 +60,8 @@ class BaselineFigure:
 
 
 class BatchMeans:
-    """One figure over the frames of a run, also as means of up to ``MOST`` equal batches. If
-    there would be more, neighbouring batches are joined."""
+    """One figure over the frames of a run, also as means of up to ``MOST_BATCHES`` equal batches.
+    If there would be more, neighbouring batches are joined."""
 
     def __init__(self, path: Sequence[str]) -> None:
         self._path = tuple(path)
@@ -76,7 +76,7 @@ class BatchMeans:
             return
         self.frames += 1
         if not self._held:
-            if len(self._batches) == MOST:
+            if len(self._batches) == MOST_BATCHES:
                 self._halve()
             self._batches.append(Meter(self._path))
         self._batches[-1].add(frame)

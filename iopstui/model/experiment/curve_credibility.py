@@ -9,7 +9,7 @@ from iopstui.model.experiment.point import Point
 
 DIP = 0.10
 """Without repeats: how far IOPS may fall and rise again between points by noise."""
-OTHER = 0.10
+OTHER_IO_SHARE = 0.10
 OTHER_LEAST = 1 << 20
 """Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
 
@@ -42,7 +42,7 @@ def other_load(point: Point) -> float:
     if point.device_bw is None or point.bw <= 0:
         return 0.0
     more = point.device_bw - point.bw
-    return more / point.bw if more > max(OTHER * point.bw, OTHER_LEAST) else 0.0
+    return more / point.bw if more > max(OTHER_IO_SHARE * point.bw, OTHER_LEAST) else 0.0
 
 
 def _noise(point: Point) -> str:

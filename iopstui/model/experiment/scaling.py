@@ -22,7 +22,7 @@ LEAST_POINTS = 4
 """The law has three parameters: fewer points fit by themselves."""
 WORST = 0.10
 """A fit that is off by more at any point is none."""
-TWICE = 2.0
+KNEE_FACTOR = 2.0
 """By this factor the knee may move without any one point, and be past what was measured."""
 
 Points = Sequence[tuple[int, float]]
@@ -155,7 +155,7 @@ class Scaling:
         if law is None or not law.contention:
             return ""
         limit = law.rate / law.contention
-        near = limit <= TWICE * max(measured for _, measured in self.points)
+        near = limit <= KNEE_FACTOR * max(measured for _, measured in self.points)
         return f", and never more than {number(limit)} IOPS" if near else ""
 
     def _knee(self) -> str:
@@ -206,7 +206,7 @@ def _with_knees(known: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scalin
         return Scaling(known, law, "")
     if len(found) < len(knees):
         return Scaling(known, law, "without one of the points the curve has no knee")
-    if law.knee > TWICE * known[-1][0]:
+    if law.knee > KNEE_FACTOR * known[-1][0]:
         return Scaling(
             known, law,
             f"the curve puts it at {law.knee:.3g} hosts, too far from the {known[-1][0]} that "
@@ -219,7 +219,7 @@ def _with_knees(known: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scalin
             f"the curve puts it at {law.knee:.3g} hosts, but {best} hosts had the most IOPS",
         )  # fmt: skip
     low, high = min(found), max(found)
-    if high > TWICE * low:
+    if high > KNEE_FACTOR * low:
         return Scaling(
             known, law,
             f"it moves between {low:.3g} and {high:.3g} hosts if one point is left out",

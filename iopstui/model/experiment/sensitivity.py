@@ -17,7 +17,7 @@ from iopstui.model.metrics.power import (
 from iopstui.model.metrics.sequential import runs_needed
 from iopstui.model.metrics.statistics import CONFIDENCE
 
-ASSUMED = 0.03
+ASSUMED_NOISE = 0.03
 """Noise from run to run where nothing is known: that of a quiet disk (docs/statistics.md)."""
 KNOWN_FROM = 3
 """Repeats from which on the measured noise says something: two give one difference."""
@@ -25,17 +25,17 @@ ROUND = (
     0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07,
     0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0,
 )  # fmt: skip
-TOO_FEW = f"at least {LEAST_REPEATS} repeats are needed to claim a difference"
+TOO_FEW_REPEATS = f"at least {LEAST_REPEATS} repeats are needed to claim a difference"
 Runs = Sequence[Mapping[int, Point]]
 
 
 def planned_sensitivity(plan: Plan, spread: float | None) -> str:
     """Describe the difference that the planned repeats can detect. ``spread`` is the run-to-run
-    noise as the user knows it (0.03: 3 %); ``None``: ASSUMED."""
-    noise = f"{_percent(ASSUMED if spread is None else spread)} noise"
+    noise as the user knows it (0.03: 3 %); ``None``: ASSUMED_NOISE."""
+    noise = f"{_percent(ASSUMED_NOISE if spread is None else spread)} noise"
     if spread is None:
         noise += f" (estimate, updated after repeat {KNOWN_FROM})"
-    return _expected(plan, ASSUMED if spread is None else spread, noise)
+    return _expected(plan, ASSUMED_NOISE if spread is None else spread, noise)
 
 
 def sensitivity_so_far(plan: Plan, runs: Runs) -> str:
@@ -103,7 +103,7 @@ def _detects(plan: Plan, repeats: int, spread: float, noise: str) -> str:
     """ "With 5 repeats and 3 % noise this can detect a 10 % difference in IOPS. For 7 % use 6
     repeats." Detected is what is found in four of five comparisons."""
     if repeats < LEAST_REPEATS:
-        return f"With {repeats} repeats no difference is claimed: {TOO_FEW}."
+        return f"With {repeats} repeats no difference is claimed: {TOO_FEW_REPEATS}."
     metric = metric_named(plan.figure)
     alpha = (1 - CONFIDENCE) / (len(plan.variants) - 1)
     # figures that come in steps differ by these, however quiet the disk is

@@ -17,7 +17,7 @@ from iopstui.model.experiment.comparison import (
 )
 from iopstui.model.experiment.plan import BIND, Plan, letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.sensitivity import TOO_FEW, final_sensitivity, why_stopped
+from iopstui.model.experiment.sensitivity import TOO_FEW_REPEATS, final_sensitivity, why_stopped
 from iopstui.model.findings.evidence import cpu_words
 from iopstui.model.metrics.sequential import LEAST
 from iopstui.text import printable
@@ -96,7 +96,7 @@ def verdict(
         measured = ""
         if primary is not None and primary.difference is not None:
             measured = f"; measured: {primary.metric.name} {_change(primary)}"
-        return printable(f"{name}{TOO_FEW}{measured}")
+        return printable(f"{name}{TOO_FEW_REPEATS}{measured}")
     shown = [one for one in tested if one.shown]
     none = f" that {runs} runs of each can detect"
     if not shown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iopstui import format as units
-from iopstui.model.findings.evidence import SAME, Finding, SteadyRun, same
+from iopstui.model.findings.evidence import SAME_SHARE, Finding, SteadyRun, same
 
 CLEAR = 0.2
 
@@ -40,7 +40,7 @@ def _each_costs(then: SteadyRun, now: SteadyRun) -> str:
 
 
 def _iops_change_text(then: SteadyRun, now: SteadyRun) -> str:
-    noise = 2 * max(then.spread or 0.0, now.spread or 0.0, SAME / 2)
+    noise = 2 * max(then.spread or 0.0, now.spread or 0.0, SAME_SHARE / 2)
     change = now.iops / then.iops - 1 if then.iops else 0.0
     if abs(change) <= noise:
         return "no difference larger than the variation from second to second"

@@ -9,7 +9,7 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import (
-    ENOUGH,
+    ENOUGH_SECONDS,
     LONG_ENOUGH,
     DeviceFigures,
     Evidence,
@@ -22,8 +22,8 @@ from iopstui.model.rates import DiskRates
 
 # another program's queue: so long, so full, so much of the time
 LONG_MS = 5.0
-DEEP = 4.0
-ALL_THE_TIME = 90.0
+DEEP_QUEUE = 4.0
+BUSY_UTIL = 90.0
 # fio and the kernel have to be apart for so many seconds
 SECONDS_APART = 4
 
@@ -198,7 +198,7 @@ def busy(evidence: Evidence) -> Finding | None:
 
 def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
     seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
-    if len(seconds) < ENOUGH or not all(_waits(one) for one in seconds):
+    if len(seconds) < ENOUGH_SECONDS or not all(_waits(one) for one in seconds):
         return None
     name, await_ms, each_s = _slower_direction(seconds)
     aqu = fmean(one.aqu_sz or 0.0 for one in seconds)
@@ -215,7 +215,7 @@ def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
 
 def _waits(one: DiskRates) -> bool:
     slow = max(one.r_await or 0.0, one.w_await or 0.0) >= LONG_MS
-    return slow and (one.aqu_sz or 0.0) >= DEEP and (one.util or 0.0) >= ALL_THE_TIME
+    return slow and (one.aqu_sz or 0.0) >= DEEP_QUEUE and (one.util or 0.0) >= BUSY_UTIL
 
 
 def _slower_direction(seconds: Sequence[DiskRates]) -> tuple[str, float, float]:

@@ -8,15 +8,15 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice, IrqVector
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
 from iopstui.model.findings.places import cpu_wait
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing
 from iopstui.model.rates import CpuLoad
 
-MOST = 0.8
-MANY = 100.0
+MOST_ON_ONE_CPU = 0.8
+MANY_COMPLETIONS_S = 100.0
 STOLEN = 5.0
 INTERRUPTED = 70.0
 CROSSING = 0.3
@@ -27,7 +27,7 @@ def cpu_throttled(evidence: Evidence) -> Finding | None:
     """A cgroup takes the CPU away from iopstui and fio."""
     frames = recent(evidence)
     taken = [f.throttled for f in frames if f.throttled is not None]
-    if not frames or len(taken) < ENOUGH or min(taken) < 1.0:
+    if not frames or len(taken) < ENOUGH_SECONDS or min(taken) < 1.0:
         return None
     # the kernel adds up the waiting of every CPU: it may be more than the time that passed
     return Finding(
@@ -43,7 +43,9 @@ def steal(evidence: Evidence) -> Finding | None:
     frames = e.window(evidence)
     cpus = _job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
     taken = {cpu: [load.steal for load in _loads(frames, cpu)] for cpu in cpus}
-    stolen = {c: fmean(s) for c, s in taken.items() if len(s) >= ENOUGH and min(s) >= STOLEN}
+    stolen = {
+        c: fmean(s) for c, s in taken.items() if len(s) >= ENOUGH_SECONDS and min(s) >= STOLEN
+    }
     if not stolen:
         return None
     cpu, most = e.largest(stolen)
@@ -62,7 +64,12 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
     jobs = _job_cpus(frames)
     for cpu, count in sorted(e.per_cpu(frames, "irq_s").items(), key=lambda item: -item[1]):
         shares = [load.irq + load.soft for load in _loads(frames, cpu)]
-        if count < MANY or cpu in jobs or len(shares) < ENOUGH or min(shares) < INTERRUPTED:
+        if (
+            count < MANY_COMPLETIONS_S
+            or cpu in jobs
+            or len(shares) < ENOUGH_SECONDS
+            or min(shares) < INTERRUPTED
+        ):
             continue
         names = e.names_words(evidence.devices)
         advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
@@ -110,7 +117,7 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     what, by_cpu = found
     total = sum(by_cpu.values())
     cpu, most = e.largest(by_cpu)
-    if total < 500 or most < MOST * total or _all_at_submitters(devices):
+    if total < 500 or most < MOST_ON_ONE_CPU * total or _all_at_submitters(devices):
         return None
     text = (
         f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({units.number(most)} of "
@@ -153,7 +160,11 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
         cpus = next((h.cpus for h in device.hctxs if h.index == vector.hctx), ())
         cpu, most = e.largest(where)
         usable = set(cpus) & set(frames[-1].cpus)
-        if not usable or cpu in usable or most < max(MANY, MOST * sum(where.values())):
+        if (
+            not usable
+            or cpu in usable
+            or most < max(MANY_COMPLETIONS_S, MOST_ON_ONE_CPU * sum(where.values()))
+        ):
             continue
         return Finding(
             "irq-outside",
@@ -167,16 +178,20 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
 
 def interrupt_moved(evidence: Evidence) -> Finding | None:
     """An interrupt that went to one CPU and now goes to another."""
-    frames = evidence.measured[-2 * ENOUGH :]
-    if len(frames) < 2 * ENOUGH:
+    frames = evidence.measured[-2 * ENOUGH_SECONDS :]
+    if len(frames) < 2 * ENOUGH_SECONDS:
         return None
-    earlier = dict((vector.irq, where) for _, vector, where in _served(frames[:ENOUGH], evidence))
-    for device, vector, where in _served(frames[-ENOUGH:], evidence):
+    earlier = dict(
+        (vector.irq, where) for _, vector, where in _served(frames[:ENOUGH_SECONDS], evidence)
+    )
+    for device, vector, where in _served(frames[-ENOUGH_SECONDS:], evidence):
         then = earlier.get(vector.irq)
-        if then is None or min(sum(then.values()), sum(where.values())) < MANY:
+        if then is None or min(sum(then.values()), sum(where.values())) < MANY_COMPLETIONS_S:
             continue
         (old, most_then), (new, most_now) = e.largest(then), e.largest(where)
-        alone = most_then >= MOST * sum(then.values()) and most_now >= MOST * sum(where.values())
+        alone = most_then >= MOST_ON_ONE_CPU * sum(
+            then.values()
+        ) and most_now >= MOST_ON_ONE_CPU * sum(where.values())
         if old != new and alone:
             return Finding(
                 "irq-moved",
@@ -237,7 +252,7 @@ def completions_cross(evidence: Evidence) -> Finding | None:
         return None
     shares = [crossing(f.probe.matrix, nodes) for f in frames if f.probe and f.probe.matrix]
     known = [share for share in shares if share is not None]
-    if len(known) < ENOUGH or min(known) < CROSSING:
+    if len(known) < ENOUGH_SECONDS or min(known) < CROSSING:
         return None
     advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
     return Finding(

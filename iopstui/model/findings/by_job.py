@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import (
-    ENOUGH,
+    ENOUGH_SECONDS,
     SYNCHRONOUS,
     DeviceFigures,
     Evidence,
@@ -23,7 +23,7 @@ FOLLOWED_JOBS = 64
 # the jobs' part of the CPU time used, and percent of the time that a job waits for a CPU
 OWN_PART = 0.5
 WAITS_FOR_CPU = 10.0
-FULL = 0.9
+FULL_CPU = 0.9
 # the deepest C-state counts where leaving it takes so large a part of the latency
 SHARE_OF_LATENCY = 0.2
 SLOW_CLOCK = 0.6
@@ -59,7 +59,7 @@ def _full_queue(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     theirs = e.device_figures(frames, evidence.devices)
     if theirs is None or theirs.aqu_sz is None or evidence.shape.depth < 2:
         return False
-    return theirs.aqu_sz >= FULL * evidence.shape.depth
+    return theirs.aqu_sz >= FULL_CPU * evidence.shape.depth
 
 
 def _writes_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
@@ -79,7 +79,11 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
     if not frames or not cpus or evidence.shape.jobs <= cpus:
         return None
     idle = e.idle_percents(evidence)
-    if len(idle) < ENOUGH or max(idle) > e.MUCH_IDLE or not _busy_by_themselves(frames, idle, cpus):
+    if (
+        len(idle) < ENOUGH_SECONDS
+        or max(idle) > e.MUCH_IDLE
+        or not _busy_by_themselves(frames, idle, cpus)
+    ):
         return None
     waited = [wait for frame in frames if (wait := cpu_wait(frame)) is not None]
     if waited and min(waited) < WAITS_FOR_CPU:
@@ -226,7 +230,7 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
     state = evidence.now.cpus.get(cpu)
     loads = [f.cpus[cpu].load for f in frames if cpu in f.cpus]
     idle = [load.idle + load.iowait for load in loads if load is not None]
-    if state is None or len(idle) < ENOUGH:
+    if state is None or len(idle) < ENOUGH_SECONDS:
         return None
     if state.wake_us and min(idle) >= 20 and state.wake_us * 1e3 >= SHARE_OF_LATENCY * latency:
         return Finding(

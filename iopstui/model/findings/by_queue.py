@@ -30,15 +30,15 @@ from iopstui.model.rates import DiskRates
 
 # so many I/Os, and this part of all, wait above the device
 WAITING = 1.0
-PART = 0.3
+SHARE_WAITING = 0.3
 MANY_WAIT = 4.0
 MOST_WAIT = 0.5
-NEAR = 0.85
-ROUGHLY = 0.6
+NEAR_LIMIT = 0.85
+NEAR_TAGS = 0.6
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 MORE = 1.15
 BUSY_JOB = 60.0
-SPARE = 20.0
+SPARE_IOS = 20.0
 
 
 def above(evidence: Evidence) -> Finding | None:
@@ -52,7 +52,7 @@ def above(evidence: Evidence) -> Finding | None:
         return _limited_by(limit, each, evidence)
     held = [waits.above or 0.0 for waits in each]
     parts = [part / waits.ios if waits.ios else 0.0 for part, waits in zip(held, each, strict=True)]
-    if evidence.shape.direct is not True or min(held) < WAITING or min(parts) < PART:
+    if evidence.shape.direct is not True or min(held) < WAITING or min(parts) < SHARE_WAITING:
         return None
     many = min(held) >= MANY_WAIT and min(parts) >= MOST_WAIT
     why = _iocost(evidence) or (_possible_cause(evidence, frames) if many else None)
@@ -76,7 +76,7 @@ def _limited_by(limit: Reached, each: Sequence[Waits], evidence: Evidence) -> Fi
     inside = from_here_down(name, evidence)
     held = [outside(waits, inside) for waits in each]
     pairs = zip(held, each, strict=True)
-    if any(part < max(WAITING / 2, PART * waits.ios) for part, waits in pairs):
+    if any(part < max(WAITING / 2, SHARE_WAITING * waits.ios) for part, waits in pairs):
         return None
     upper = [upper for upper in directly_above(name, evidence) if upper in each[-1].layers]
     where = f"in {' and '.join(upper)}, above {name}" if upper else f"above {name}"
@@ -144,9 +144,9 @@ def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> Reached | None
             rates = [_limited(disk, limit.what) for disk in disks]
             known = [rate for rate in rates if rate is not None]
             # a stall of the machine takes some of a second, and the next one has more
-            if len(known) < len(rates) or min(known) < ROUGHLY * limit.value:
+            if len(known) < len(rates) or min(known) < NEAR_TAGS * limit.value:
                 continue
-            if (rate := fmean(known)) >= NEAR * limit.value:
+            if (rate := fmean(known)) >= NEAR_LIMIT * limit.value:
                 found.append((rate / limit.value, (name, limit, rate)))
     # a partition has its disk's limits and figures that are no larger: the layer is named
     return max(found, key=lambda one: round(one[0], 3), default=(0.0, None))[1]
@@ -199,7 +199,7 @@ def cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     and each CPU, whether it submits or completes."""
     loads = [cpu.load for frame in frames for cpu in frame.cpus.values()]
     idle = [load.idle + load.iowait for load in loads if load is not None]
-    return jobs_have_time(frames) and bool(idle) and min(idle) >= SPARE
+    return jobs_have_time(frames) and bool(idle) and min(idle) >= SPARE_IOS
 
 
 def jobs_have_time(frames: Sequence[Frame]) -> bool:
@@ -220,7 +220,7 @@ def tags(evidence: Evidence) -> Finding | None:
     rooms = [_queue_room(device, frames) for device in devices]
     each = [room for room in rooms if room is not None]
     holds = sum(room.holds for room in each)
-    if len(each) < len(rooms) or wanted < MORE * holds or theirs.aqu_sz < NEAR * holds:
+    if len(each) < len(rooms) or wanted < MORE * holds or theirs.aqu_sz < NEAR_LIMIT * holds:
         return None
     pairs = zip(each, devices, strict=True)
     beside = any(room.reached < len(device.hctxs) for room, device in pairs)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
 
 # so much more than when it was found
 MORE = 1.15
 # this part of what there was before a step down
-BACK = 0.9
+RECOVERED_SHARE = 0.9
 FIRST = 4
 
 
@@ -34,7 +34,7 @@ def _came_back(finding: Finding, evidence: Evidence) -> str:
     since = finding.since or 0.0
     first = [frame for frame in evidence.measured if e.began(frame) >= since][:FIRST]
     now = e.fio_iops(recent(evidence))
-    if len(first) < FIRST or now < BACK * e.fio_iops(first):
+    if len(first) < FIRST or now < RECOVERED_SHARE * e.fio_iops(first):
         return ""
     return f"IOPS are back at {units.number(now)}"
 
@@ -44,7 +44,7 @@ def _rise_text(finding: Finding, evidence: Evidence) -> str:
         return ""
     then = [f for f in evidence.measured if finding.since < f.t <= finding.until]
     now = recent(evidence)
-    if len(then) < ENOUGH or not now or now[0].t <= finding.until:
+    if len(then) < ENOUGH_SECONDS or not now or now[0].t <= finding.until:
         return ""
     rose = e.fio_iops(now) > MORE * e.fio_iops(then)
     return f"IOPS rose to {units.number(e.fio_iops(now))} since" if rose else ""

@@ -32,13 +32,13 @@ from iopstui.model.metrics.frame import (
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-ENOUGH = 3
+ENOUGH_SECONDS = 3
 LONG_ENOUGH = 10
 # a job without any CPU left, and CPUs with much of it, in percent
 SATURATED_BUSY = 93.0
 MUCH_IDLE = 10.0
 # what two runs may differ by and be called the same
-SAME = 0.05
+SAME_SHARE = 0.05
 
 SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 
@@ -160,7 +160,7 @@ def measured(frames: Iterable[Frame]) -> list[Frame]:
     ]
 
 
-def recent(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
+def recent(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
     """The last ``count`` measured frames; empty if there are fewer."""
     found = evidence.measured
     return found[-count:] if len(found) >= count else []
@@ -172,7 +172,7 @@ def began(frame: Frame) -> float:
     return max(0.0, frame.t - seconds)
 
 
-def window(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
+def window(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
     """The last ``count`` frames that measured the kernel's side: of the job's seconds if one runs,
     else of all; empty if there are fewer."""
     running = any(f.fio is not None for f in evidence.frames)
@@ -248,7 +248,7 @@ class DeviceFigures:
 
 
 def device_figures(
-    frames: Sequence[Frame], devices: Sequence[BlockDevice], least: int = ENOUGH
+    frames: Sequence[Frame], devices: Sequence[BlockDevice], least: int = ENOUGH_SECONDS
 ) -> DeviceFigures | None:
     """Means over the frames that measured all the devices; ``None`` if fewer than ``least``
     did."""
@@ -314,14 +314,18 @@ def job_busy(frames: Sequence[Frame]) -> dict[int, list[float]]:
 def full_jobs(frames: Sequence[Frame]) -> tuple[dict[int, list[float]], dict[int, float]]:
     """(busy percents of all jobs, mean of those that had nothing left all the time)."""
     busy = job_busy(frames)
-    full = {n: fmean(b) for n, b in busy.items() if len(b) >= ENOUGH and min(b) >= SATURATED_BUSY}
+    full = {
+        n: fmean(b)
+        for n, b in busy.items()
+        if len(b) >= ENOUGH_SECONDS and min(b) >= SATURATED_BUSY
+    }
     return busy, full
 
 
 def cpus_have_time(evidence: Evidence) -> bool:
     """Whether the CPUs that can be used had idle time in each of the last seconds."""
     idle = idle_percents(evidence)
-    return len(idle) >= ENOUGH and min(idle) > MUCH_IDLE
+    return len(idle) >= ENOUGH_SECONDS and min(idle) > MUCH_IDLE
 
 
 def idle_percents(evidence: Evidence) -> list[float]:
@@ -344,8 +348,8 @@ def flush_await(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> floa
 
 
 def same(one: float, other: float) -> bool:
-    """Whether two figures of different runs differ by no more than ``SAME``, and aren't 0."""
-    return 0 < max(one, other) <= (1 + SAME) * min(one, other)
+    """Whether two figures of different runs differ by no more than ``SAME_SHARE``, and aren't 0."""
+    return 0 < max(one, other) <= (1 + SAME_SHARE) * min(one, other)
 
 
 def waits_longer(deeper: float, then_ns: float, now_ns: float) -> bool:

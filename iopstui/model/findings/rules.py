@@ -91,10 +91,10 @@ RULES: tuple[Rule, ...] = (
     background,
 )
 # a rule, and those that say more of the same
-_PLACES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
+_WAIT_RULES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
 SAID_BY: Mapping[str, tuple[str, ...]] = {
-    "saturated": ("cap", *_PLACES),
-    "cap": _PLACES,
+    "saturated": ("cap", *_WAIT_RULES),
+    "cap": _WAIT_RULES,
     "disagree": ("neighbour", "parity", "first-write"),
     "layer": ("parity", "first-write", "above", "stalled"),
     "cpu-wait": ("throttled", "more-jobs-than-cpus"),

@@ -21,12 +21,12 @@ from iopstui.model.means import fmean
 from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame
 
-ENOUGH = 3
-MANY = 5
-SILENT = 50.0
-STAYED = 0.1
+ENOUGH_SECONDS = 3
+SECONDS_COMPARED = 5
+QUIET_IOPS = 50.0
+MOVED_SHARE = 0.1
 # BLOCK softirqs for each I/O of the devices: an I/O raises one at most, or few are split
-OTHERS = 1.5
+OTHER_CHANGE_FACTOR = 1.5
 NAMED = 4
 
 COMPLETIONS = ("rq_affinity",)
@@ -49,12 +49,12 @@ def around(
     frames: Sequence[Frame], change: TunableChange, since: float = -inf
 ) -> tuple[list[Frame], list[Frame]]:
     """(the last measured seconds wholly before the change, the first wholly after it), at most
-    ``MANY`` each. Nothing that began before ``since`` (an earlier change) is used, and the
-    second after the change is left out: what was in flight then is of both."""
+    ``SECONDS_COMPARED`` each. Nothing that began before ``since`` (an earlier change) is used, and
+    the second after the change is left out: what was in flight then is of both."""
     usable = e.measured(frames)
     before = [f for f in usable if f.t <= change.t and e.began(f) >= since]
     after = [f for f in usable if e.began(f) > change.t]
-    return before[-MANY:], after[:MANY]
+    return before[-SECONDS_COMPARED:], after[:SECONDS_COMPARED]
 
 
 def tunable_effect(
@@ -63,9 +63,9 @@ def tunable_effect(
     devices: Sequence[BlockDevice],
     since: float = -inf,
 ) -> Finding | None:
-    """The finding; ``None`` without ``ENOUGH`` seconds on both sides (see ``around``)."""
+    """The finding; ``None`` without ``ENOUGH_SECONDS`` seconds on both sides (see ``around``)."""
     before, after = around(frames, change, since)
-    if len(before) < ENOUGH or len(after) < ENOUGH:
+    if len(before) < ENOUGH_SECONDS or len(after) < ENOUGH_SECONDS:
         return None
     if change.name in COMPLETIONS:
         moved = _completions(before, after, devices) + _function_calls(frames, change, since)
@@ -122,7 +122,7 @@ def _softirqs(
     counts = e.per_cpu(frames, "block_s")
     figures = e.device_figures(frames, devices)
     own = figures.ios_s + figures.f_s if figures is not None else None
-    if own is not None and sum(counts.values()) > max(SILENT, OTHERS * own):
+    if own is not None and sum(counts.values()) > max(QUIET_IOPS, OTHER_CHANGE_FACTOR * own):
         return None
     return counts
 
@@ -167,15 +167,15 @@ def _cpu_shift_text(what: str, then: Mapping[int, float], now: Mapping[int, floa
     total_then, total_now = sum(then.values()), sum(now.values())
     if not then or not now:
         return f"{what} not measured"
-    if total_then < SILENT and total_now < SILENT:
+    if total_then < QUIET_IOPS and total_now < QUIET_IOPS:
         return f"no {what} before or after"
-    if total_then < SILENT:
+    if total_then < QUIET_IOPS:
         return f"{what} began on {_spread(now)}, {units.number(total_now)}/s"
-    if total_now < SILENT:
+    if total_now < QUIET_IOPS:
         return f"{what} ended (were {units.number(total_then)}/s on {_spread(then)})"
     rates = f"{units.number(total_then)} → {units.number(total_now)}/s"
     share = moved_share(then, now)
-    if share < STAYED:
+    if share < MOVED_SHARE:
         return f"{what} stayed on {_spread(now)}, {rates}"
     return (
         f"{100 * share:.0f} % of the {what} moved, from {_spread(then)} to {_spread(now)}, {rates}"

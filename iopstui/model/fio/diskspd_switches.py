@@ -24,7 +24,7 @@ _SLASHED = re.compile(
 )
 
 # switches that change nothing here, or can't be said to fio, and why
-WITHOUT = {
+NOT_TRANSLATED = {
     "C": "fio ends with the measured time: there is no cool-down",
     "D": "statistics come every --interval seconds",
     "L": "latencies are always measured",
@@ -120,8 +120,8 @@ def _read(read: DiskspdCommand, switch: str) -> None:
     handler = _HANDLERS.get(letter)
     if handler is not None:
         handler(read, switch, value)
-    if letter in WITHOUT:
-        read.notes.append(f"{switch} has no equivalent: {WITHOUT[letter]}")
+    if letter in NOT_TRANSLATED:
+        read.notes.append(f"{switch} has no equivalent: {NOT_TRANSLATED[letter]}")
     elif handler is None:
         raise UsageError(f"{switch!r} is not a known switch of DISKSPD.", EXAMPLE)
 

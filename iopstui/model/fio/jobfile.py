@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from iopstui.errors import UsageError
 
 # options with several names, and options that speak of the same thing (fio(1))
-_SAME = (
+_ALIASES = (
     ("bs", "blocksize", "bsrange", "blocksize_range", "bssplit"),
     ("rw", "readwrite"),
     ("runtime", "timeout"),
@@ -33,9 +33,9 @@ _SAME = (
 )
 # fio keeps each of these beside the others: bssplit= is used before bsrange=, and that before bs=,
 # whichever comes last
-_BESIDE = (("bs", "blocksize"), ("bsrange", "blocksize_range"), ("bssplit",))
+_CONFLICTING = (("bs", "blocksize"), ("bsrange", "blocksize_range"), ("bssplit",))
 # an override of where a job works removes both; for fio one does not replace the other
-_PLACES = frozenset({"filename", "directory"})
+_TARGET_OPTIONS = frozenset({"filename", "directory"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def unset_variables(text: str) -> Iterator[tuple[str, str]]:
 
 def names_of(option: str) -> frozenset[str]:
     """All names that set the same thing as ``option``."""
-    for group in _SAME:
+    for group in _ALIASES:
         if option in group:
             return frozenset(group)
     return frozenset((option,))
@@ -216,8 +216,8 @@ def effective(text: str) -> tuple[Section, ...]:
 
 def _replaced_by(option: str) -> frozenset[str]:
     """The options of [global] that ``option`` of a section replaces."""
-    beside = next((names for names in _BESIDE if option in names), None)
-    return names_of(option) - _PLACES if beside is None else frozenset(beside)
+    beside = next((names for names in _CONFLICTING if option in names), None)
+    return names_of(option) - _TARGET_OPTIONS if beside is None else frozenset(beside)
 
 
 def overridden(

@@ -20,9 +20,9 @@ KINDS = ("clat", "lat", "slat", "iops", "bw")
 LATENCIES = KINDS[:3]
 _NAME = re.compile(r"(.*?)_?(clat|slat|lat|iops|bw)(?:\.(\d+))?\.log", re.DOTALL)
 _DIRECTIONS = {"0": READ, "1": WRITE, "2": TRIM}
-_SHOWN = (50.0, 95.0, 99.0, 99.9, 99.99)
+_PERCENTILES = (50.0, 95.0, 99.0, 99.9, 99.99)
 EPOCH_MS = 10**11
-SHORT = 0.2
+SHORT_SHARE = 0.2
 LONGEST_S = 30 * 86400.0
 
 
@@ -174,7 +174,7 @@ class Logs:
         return list(self._averaged())
 
     def _counted(self) -> Iterator[LogRow]:
-        last = int(self.end) if self.end % 1 >= SHORT or self.end < 1 else int(self.end) - 1
+        last = int(self.end) if self.end % 1 >= SHORT_SHARE or self.end < 1 else int(self.end) - 1
         for second in range(last + 1):
             sums = SecondIos()
             following = (second, second + 1) if second == last else (second,)
@@ -221,7 +221,7 @@ class Logs:
             for second in log.seconds.values():
                 sums.add(second.get(name, SecondIos()))
         length = max(self.end, 1e-3)
-        ranked = percentiles(sums.bins, _SHOWN)
+        ranked = percentiles(sums.bins, _PERCENTILES)
         return {
             **_EMPTY,
             "iops": sums.count / length,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 DEFAULT = "4k"
-_PLACES = {"read": (0,), "write": (1,), "trim": (2,), "rw": (0, 1), "readwrite": (0, 1),
+_BS_POSITIONS = {"read": (0,), "write": (1,), "trim": (2,), "rw": (0, 1), "readwrite": (0, 1),
            "trimwrite": (1, 2)}  # fmt: skip
 """Which of bs= count, by rw= without its "rand"."""
 # its I/Os are turns of a loop, and move no bytes
@@ -32,7 +32,7 @@ def _one_size(text: str, does: str, kb_base: str) -> int | None:
     given = [part.partition("/")[0] for part in text.split(",")][:3]
     each = [*given, *given[-1:] * (3 - len(given))]
     kind = does.partition(":")[0].strip().removeprefix("rand")
-    wanted = _PLACES.get(kind, (0, 1, 2))
+    wanted = _BS_POSITIONS.get(kind, (0, 1, 2))
     sizes = {size_bytes(each[place] or DEFAULT, {"kb_base": kb_base}) for place in wanted}
     return sizes.pop() if len(sizes) == 1 else None
 

@@ -17,9 +17,9 @@ POWER = 0.8
 the Behavioral Sciences, 1988, his convention): four times of five."""
 MOST_REPEATS = 1000
 _STEPS = 200
-_FAR = 8.0
+_MOST_DEVIATIONS = 8.0
 """Standard deviations beyond which nothing is left of a normal distribution."""
-_NOTHING = 1e-15
+_NEGLIGIBLE = 1e-15
 _ROOT = math.sqrt(2)
 
 
@@ -56,7 +56,9 @@ def _of_few(freedom: int, limit: float, shift: float) -> float:
     among which steps by spread would have to be tiny."""
     below = _BELOW[freedom]
     # there the integrand has a corner
-    ends = sorted({-_FAR, min(max(-shift, -_FAR), _FAR), _FAR})
+    ends = sorted(
+        {-_MOST_DEVIATIONS, min(max(-shift, -_MOST_DEVIATIONS), _MOST_DEVIATIONS), _MOST_DEVIATIONS}
+    )
     total = 0.0
     for low, high in pairwise(ends):
         for place, weight in _simpson(low, high):
@@ -79,7 +81,7 @@ def _spreads(freedom: int) -> tuple[tuple[float, float], ...]:
     width = 8 / math.sqrt(2 * freedom)
     places = _simpson(max(0.0, 1 - width), 1 + width)
     found = ((share, weight * _chi(share, freedom)) for share, weight in places)
-    return tuple((share, weight) for share, weight in found if weight > _NOTHING)
+    return tuple((share, weight) for share, weight in found if weight > _NEGLIGIBLE)
 
 
 def _chi(share: float, freedom: int) -> float:

@@ -20,7 +20,7 @@ from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
 from iopstui.model.metrics.paths import TOTAL
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
-SAME = "the same again"
+SAME_AGAIN = "the same again"
 MOST_KEPT = 1000
 # as fio/job_text.py describes a job with one section: "randread 4k  QD 32 × 2 jobs"
 _TITLE = re.compile(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
@@ -65,7 +65,7 @@ class RunRow:
         """The changes in one line; for the first run, a description."""
         if self.changed is None:
             return self.title or self.job
-        return ", ".join(self.changed) or SAME
+        return ", ".join(self.changed) or SAME_AGAIN
 
 
 class RunFigures:

@@ -38,9 +38,9 @@ ROUNDING = 1e-9
 """Sums of the same seconds in another order differ by less than this share."""
 CACHED = 0.9
 """Less than this share of the bytes reaches the device: a cache answers the rest."""
-OURS = 0.9
+OWN_SHARE = 0.9
 """A job that moves at least this share of a device's bytes has the device for itself."""
-UNSURE = 0.5
+UNSURE_SHARE = 0.5
 """Both shares where fio's interval and the kernel's are not of the same seconds."""
 MIRRORED = 1.5
 """At least this many bytes are written below for each one above: several devices get a copy."""
@@ -198,10 +198,10 @@ def _held_of(tops: Sequence[DiskRates], load: DirectionLoad, aligned: bool) -> f
         return 0.0
     if not moved or not load.bytes_s:
         return load.iops * held / requests
-    if moved < (CACHED if aligned else UNSURE) * load.bytes_s:
+    if moved < (CACHED if aligned else UNSURE_SHARE) * load.bytes_s:
         return held  # a cache answers most I/Os: at most one waits for each request
     share = load.bytes_s / moved
-    share = 1.0 if share >= (OURS if aligned else UNSURE) else share
+    share = 1.0 if share >= (OWN_SHARE if aligned else UNSURE_SHARE) else share
     return held * share * (moved / requests) / (load.bytes_s / load.iops)
 
 

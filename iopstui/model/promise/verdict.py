@@ -24,8 +24,8 @@ UNQUEUED = 1.5
 """Up to this multiple of the latency of a single I/O nothing has queued."""
 CPU_LIMIT = "this machine's CPU"
 SHALLOW = "queue too shallow"
-OTHERS = "other I/O on the device"
-ABOVE = "a limit above the device"
+OTHER_IO = "other I/O on the device"
+LIMIT_ABOVE = "a limit above the device"
 MOST_ABOVE = 0.5
 """Share of the I/Os in flight; if the device holds less than half of them, it need not be it."""
 MOST_OTHERS = 0.05
@@ -33,8 +33,8 @@ MOST_OTHERS = 0.05
 _RULES = {
     "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
     "more-jobs-than-cpus": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
-    "steal": "CPU time that the hypervisor takes", "above": ABOVE,
-    "busy": OTHERS, "background": OTHERS, "neighbour": OTHERS,
+    "steal": "CPU time that the hypervisor takes", "above": LIMIT_ABOVE,
+    "busy": OTHER_IO, "background": OTHER_IO, "neighbour": OTHER_IO,
 }  # fmt: skip
 """Findings by rule (model/findings) that explain a low rate without the volume."""
 
@@ -173,12 +173,12 @@ def other_limit(check: Check, found: Measured) -> str:
         if rule in found.rules:
             return name
     if found.others > MOST_OTHERS:
-        return OTHERS
+        return OTHER_IO
     if full:
         return CPU_LIMIT
     # a full queue of the device's own is the device
     if found.above > MOST_ABOVE and "tags" not in found.rules:
-        return ABOVE
+        return LIMIT_ABOVE
     return SHALLOW if too_shallow(check, found) else ""
 
 

@@ -24,7 +24,7 @@ from iopstui.output.export.exposition import (
 
 LOOPBACK = "127.0.0.1"
 PATH = "/metrics"
-PATIENCE_S = 2.0
+REQUEST_TIMEOUT_S = 2.0
 LOCAL = ("127.0.0.1", "localhost")
 """What a request may call us: a name that somebody else's page has given the loopback address is
 none of these."""
@@ -76,7 +76,7 @@ class _Server(HTTPServer):
         self._asking = request
         if self._over:
             _shut_down(request)
-        patience = threading.Timer(PATIENCE_S, _shut_down, (request,))
+        patience = threading.Timer(REQUEST_TIMEOUT_S, _shut_down, (request,))
         patience.daemon = True
         patience.start()
         try:

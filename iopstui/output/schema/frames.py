@@ -12,9 +12,9 @@ LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks")}
 """Whose ``*`` is a place in a list; any other is a key."""
 TEXTS = {"host", "utc", "name", "bins_of", "comm", "cgroup", "disk"}
 TRUTHS = {"pinned", "stalled"}
-KNOWN = {"event", "host", "seq", "step", "t", "wall_ms", "utc"}
+NEVER_NULL = {"event", "host", "seq", "step", "t", "wall_ms", "utc"}
 """What is never null."""
-THERE = {
+NEVER_NULL_CONTAINERS = {
     "layers",
     "kernel",
     "flags",
@@ -56,7 +56,7 @@ def _value(path: tuple[str, ...], fields: Sequence[Field], strict: bool) -> Sche
         return _leaf(fields[0])
     found = _object(path, fields, strict)
     # what stands in a list, or under a key that is data, is there
-    return found if path[-1] in (*THERE, ANY) else or_null(found)
+    return found if path[-1] in (*NEVER_NULL_CONTAINERS, ANY) else or_null(found)
 
 
 def _leaf(field: Field) -> Schema:
@@ -66,5 +66,5 @@ def _leaf(field: Field) -> Schema:
         return {"const": "frame", "description": words}
     text = name in TEXTS or field.path[0] == "flags"
     kind = "string" if text else "boolean" if name in TRUTHS else "number"
-    known = name in KNOWN or field.path[-1] == ANY
+    known = name in NEVER_NULL or field.path[-1] == ANY
     return {**({"type": kind} if known else or_null({"type": kind})), "description": words}

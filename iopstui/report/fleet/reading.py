@@ -17,7 +17,7 @@ from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.text import printable
 
 LOOKED_AT = 400
-LONG = 1.5
+LONG_SAMPLE_FACTOR = 1.5
 FARTHEST_MS = 1e15
 Object = dict[str, Any]
 
@@ -123,7 +123,7 @@ def interval_of(path: Path) -> float:
         if len(found) >= LOOKED_AT:
             break
     middle = statistics.median(found) if found else 1.0
-    return float(round(middle)) if middle > LONG else 1.0
+    return float(round(middle)) if middle > LONG_SAMPLE_FACTOR else 1.0
 
 
 def _is_length(value: Any) -> bool:

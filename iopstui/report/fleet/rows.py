@@ -27,7 +27,7 @@ from iopstui.output.fleet.columns import (
 from iopstui.output.fleet.wording import ends, first_names
 from iopstui.output.parquet import PACKAGE, ParquetTable, instant
 from iopstui.report.fleet.reading import Reading
-from iopstui.report.redact import WORD
+from iopstui.report.redact import REDACTED
 from iopstui.text import printable
 
 Cells = list[Any]
@@ -131,7 +131,7 @@ class _Encoded:
 def put_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
     """The same as Parquet. Missing (exit 5) without pyarrow."""
     require(PACKAGE)
-    about = {"version": __version__, "file": WORD if redact else printable(path.name)}
+    about = {"version": __version__, "file": REDACTED if redact else printable(path.name)}
     table = ParquetTable(out, [*columns()], about)
     when = [column.name for column in columns()].index("wall_ms")
     rows = _Rows(path, redact)

@@ -23,7 +23,7 @@ from iopstui.output.fleet.wording import ends
 from iopstui.report.fleet.reading import Names, Reading
 from iopstui.report.fleet.runs import RunRow, runs_of
 from iopstui.report.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
-from iopstui.report.redact import WORD
+from iopstui.report.redact import REDACTED
 from iopstui.text import printable
 
 KERNEL = ("r/s", "w/s", "aqu-sz")
@@ -104,7 +104,7 @@ class FleetStory:
     @property
     def file(self) -> str:
         """The file's name, for people."""
-        return WORD if self.redact else printable(self.path.name)
+        return REDACTED if self.redact else printable(self.path.name)
 
     @property
     def length_s(self) -> float:
@@ -162,7 +162,7 @@ class FleetStory:
         if row.get("event") == FLEET:
             self._begins.append([])
         if row.get("event") == "step_finished" and row.get("error"):
-            self.errors[host] = WORD if self.redact else printable(str(row["error"]))
+            self.errors[host] = REDACTED if self.redact else printable(str(row["error"]))
         if row.get("event") == "executed":
             found = [row.get(name) for name in ("wall_ms", "offset_ms", "error_ms")]
             known = [

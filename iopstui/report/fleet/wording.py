@@ -10,7 +10,7 @@ from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.fleet.wording import ending, executed_text
 from iopstui.report.fleet.story import FleetStory
-from iopstui.report.redact import WORD
+from iopstui.report.redact import REDACTED
 
 RANKS = ("p50", "p99", "p99.9", "p99.99")
 WHOLE_HEAD = ("", "IOPS", "MiB/s", "mean", *RANKS, "max")
@@ -91,7 +91,7 @@ def run_rows(story: FleetStory) -> list[Row]:
         # what was said names hosts
         said = "; ".join((row.how, *(() if story.redact else row.said)))
         found.append((
-            str(row.number), WORD if story.redact and "/" in row.job else row.job,
+            str(row.number), REDACTED if story.redact and "/" in row.job else row.job,
             f"{row.finished}/{row.hosts}",
             number(total.iops if total else None), number(total.bw / MIB if total else None),
             *(latency(ranks.get(rank)) for rank in ("p50", "p99", "p99.9")), said,
@@ -109,7 +109,7 @@ def host_rows(story: FleetStory) -> list[Row]:
         ended = host.outcome or ("ended" if host.ended else "lost")
         error = story.errors.get(name, "")
         found.append((-ranks.get("p99", 0), (
-            story.name(name), f"{ended}: {error}" if error and error != WORD else ended,
+            story.name(name), f"{ended}: {error}" if error and error != REDACTED else ended,
             number(total.iops if total else None), number(total.bw / MIB if total else None),
             *(latency(ranks.get(rank)) for rank in RANKS), latency(main.max_ns if main else None),
             str(story.absent.get(name, 0)), host.counted.verdict,

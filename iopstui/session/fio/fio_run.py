@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from iopstui.linux.process.job_threads import JobThreads
 
 OVER = "over"
-HOLD_S = 0.3
+LAST_FRAME_DELAY_S = 0.3
 MAX_LOG = 200
 GUARD_DIED = -9
 CUT_SHORT_WITHIN_S = 10.0
@@ -449,11 +449,11 @@ class FioRun:
 def _deadline_error(deadline_s: float) -> str:
     return (
         f"fio was stopped, because iopstui was stopped or hung for {deadline_s:g} s and could "
-        f"not watch it{UNTIL_THEN}"
+        f"not watch it{FIGURES_END_THERE}"
     )
 
 
-UNTIL_THEN = "; the figures cover the time until then"
+FIGURES_END_THERE = "; the figures cover the time until then"
 
 
 def _cut_short(number: int) -> str:
@@ -463,7 +463,7 @@ def _cut_short(number: int) -> str:
         name = f"signal {number}"
     return (
         f"the run was cut short: one of fio's processes received {name}, and not from iopstui"
-        f"{UNTIL_THEN}"
+        f"{FIGURES_END_THERE}"
     )
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from iopstui.fio.write_bound import WriteBound
     from iopstui.preflight.prepared import Prepared
 
-REACTION_S = 0.5
+STOP_TIME_S = 0.5
 """What fio may still write after it was told to end, at the highest rate seen: looks are up to a
 tenth of a second apart, and its jobs finish what is under way."""
-APART_S = 0.25
+CHECK_EVERY_S = 0.25
 EXAMPLE = 1_000_000_000
 """Bytes/s, to make a time without a limit imaginable."""
 
@@ -95,11 +95,11 @@ class WriteBudget:
         if self._seen is None:
             self._seen = now_s, self._run
         # over a shorter time a burst would pass for a rate
-        elif now_s - self._seen[0] >= APART_S:
+        elif now_s - self._seen[0] >= CHECK_EVERY_S:
             rate = (self._run - self._seen[1]) / (now_s - self._seen[0])
             self._rate = max(self._rate, rate)
             self._seen = now_s, self._run
-        if not self._run or self.used + self._run + self._rate * REACTION_S < self.most:
+        if not self._run or self.used + self._run + self._rate * STOP_TIME_S < self.most:
             return ""
         # a short job's pace says nothing where its own options end it before
         bound = self._bound

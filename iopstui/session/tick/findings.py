@@ -17,7 +17,7 @@ from iopstui.model.findings.by_place import stalled, suspects_neighbour
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.contradictions import contradiction
 from iopstui.model.findings.evidence import (
-    ENOUGH,
+    ENOUGH_SECONDS,
     LONG_ENOUGH,
     NOT_READ,
     Evidence,
@@ -31,7 +31,12 @@ from iopstui.model.findings.evidence import (
     spread,
 )
 from iopstui.model.findings.rules import fired, told
-from iopstui.model.findings.tunable_effect import MANY, TunableChange, around, tunable_effect
+from iopstui.model.findings.tunable_effect import (
+    SECONDS_COMPARED,
+    TunableChange,
+    around,
+    tunable_effect,
+)
 from iopstui.model.metrics.frame import FINAL, Frame
 
 if TYPE_CHECKING:
@@ -44,7 +49,7 @@ SETTLE_FRAMES = 5
 # without a job this many seconds are looked at
 IDLE_FRAMES = 5
 # a run that decides a question has so many seconds for it
-ANSWER_AFTER = 5
+ANSWER_AFTER_SECONDS = 5
 
 
 class FindingTracker:
@@ -227,7 +232,7 @@ class FindingTracker:
         if change is None:
             return
         frames = tuple(self._frames)
-        if len(around(frames, change)[1]) < MANY and FINAL not in frame.flags:
+        if len(around(frames, change)[1]) < SECONDS_COMPARED and FINAL not in frame.flags:
             return
         found = tunable_effect(change, frames, devices, self._since)
         self._since, self._change = change.t, None
@@ -243,7 +248,7 @@ class FindingTracker:
         """The run's steady figures since the last change; ``None`` without enough seconds."""
         frames = measured(self._same_settings())[-LONG_ENOUGH:]
         latency = fio_latency(frames)
-        if len(frames) < ENOUGH or latency is None:
+        if len(frames) < ENOUGH_SECONDS or latency is None:
             return None
         return SteadyRun(self._shape, fio_iops(frames), latency, fio_bytes(frames), spread(frames))
 
@@ -258,7 +263,7 @@ class FindingTracker:
         """What the run decides that was asked for, once it has enough seconds."""
         if self._question is None:
             return
-        if len(measured(self._same_settings())) < ANSWER_AFTER and FINAL not in frame.flags:
+        if len(measured(self._same_settings())) < ANSWER_AFTER_SECONDS and FINAL not in frame.flags:
             return
         (question, then), self._question = self._question, None
         now = self._steady()

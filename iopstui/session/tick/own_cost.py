@@ -11,7 +11,7 @@ from iopstui.model.metrics.frame import Frame
 CPU_LIMIT = 2.0
 SKEW_LIMIT_MS = 50.0
 FRAMES = 10
-AGAIN_S = 120.0
+WARN_AGAIN_S = 120.0
 
 
 class OwnCost:
@@ -53,7 +53,7 @@ class OwnCost:
 
     def _new(self, what: str, t: float) -> bool:
         said = self._said.get(what)
-        if said is not None and t - said < AGAIN_S:
+        if said is not None and t - said < WARN_AGAIN_S:
             return False
         self._said[what] = t
         return True

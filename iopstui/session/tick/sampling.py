@@ -11,7 +11,7 @@ from iopstui import events
 from iopstui.events import LAYOUT
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.machine.topology import online_cpus
-from iopstui.model.findings.tunable_effect import MANY
+from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, JobThread, KernelSample, ProbeSample, RawSample
 from iopstui.session.fio.current_run import CurrentRun
@@ -200,7 +200,7 @@ class Sampling:
     def tunable_turned(self, names: str, name: str, before: str, now: str) -> None:
         """A tunable of the disks ``names`` was changed: look closely at what that moves."""
         self.findings.changed(self._context.now(), names, name, before, now)
-        self._sampler.follow_interrupts(MANY + 2)
+        self._sampler.follow_interrupts(SECONDS_COMPARED + 2)
 
     def await_first_io(self) -> None:
         """From now on ``device_moved`` tells whether the device does anything."""

@@ -23,7 +23,7 @@ from textual.events import MouseEvent
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
-from iopstui.ui.core.output import PIECE, Output
+from iopstui.ui.core.output import CHUNK_BYTES, Output
 from iopstui.ui.core.terminal_input import TerminalInput
 
 INPUT_POLL_S = 0.1
@@ -129,7 +129,7 @@ class PatientDriver(LinuxDriver):
 
     def _read(self) -> bytes:
         try:
-            return os.read(self.fileno, PIECE)
+            return os.read(self.fileno, CHUNK_BYTES)
         except OSError:
             return b""
 

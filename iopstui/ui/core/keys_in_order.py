@@ -24,12 +24,12 @@ from textual.worker import WorkerState
 
 from iopstui.ui.core.terminal_input import KeyParser, MetaKey
 
-PATIENCE_S = 2.0
+KEY_TIMEOUT_S = 2.0
 """For a key that is not dealt with, whatever the reason: what follows is not held back longer."""
 GONE_WITHIN_S = 0.25
 """For a widget that was removed while it was asked."""
 INTERRUPT = "ctrl+c"
-WORDS = {"b": "ctrl+left", "f": "ctrl+right"}
+ALT_KEYS = {"b": "ctrl+left", "f": "ctrl+right"}
 """What Alt with an arrow is in some terminals, in a field."""
 
 
@@ -88,14 +88,14 @@ class KeysInOrder(App[int]):
 
     def _first_of_two(self, event: MetaKey) -> events.Event:
         """The first key of two that came as one."""
-        if isinstance(self.focused, Input) and event.follows in WORDS:
-            return events.Key(WORDS[event.follows], None)
+        if isinstance(self.focused, Input) and event.follows in ALT_KEYS:
+            return events.Key(ALT_KEYS[event.follows], None)
         self._typed.appendleft(_key(event.follows))
         return events.Key("escape", "\x1b")
 
     async def _then_next(self) -> None:
         with contextlib.suppress(asyncio.TimeoutError, ScreenStackError):
-            await asyncio.wait_for(self._dealt_with(), PATIENCE_S)
+            await asyncio.wait_for(self._dealt_with(), KEY_TIMEOUT_S)
         self.call_later(self._take_next)
 
     async def _dealt_with(self) -> None:

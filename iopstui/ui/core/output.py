@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-PIECE = 4096
+CHUNK_BYTES = 4096
 SMALL_PIECE = 256
 MOST_WAITING = 1 << 20
 LAST_WORDS_S = 1.0
@@ -124,5 +124,5 @@ def own_descriptor(fd: int) -> tuple[int, int]:
     was opened, which we share with the shell: so the terminal is opened again, where we may."""
     with contextlib.suppress(OSError):
         flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
-        return os.open(os.ttyname(fd), flags), PIECE
+        return os.open(os.ttyname(fd), flags), CHUNK_BYTES
     return os.dup(fd), SMALL_PIECE

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from iopstui.format import counted
 
-WIDE = 118
+WIDE_COLUMNS = 118
 
 
 class Pace:
@@ -64,7 +64,7 @@ class OwnCost:
         if self.cpu is None:
             return ""
         parts = [f"iopstui {self.cpu:4.1f} % CPU"]
-        if self.age_s is not None and self.age_s > OLD_S and width >= WIDE:
+        if self.age_s is not None and self.age_s > OLD_S and width >= WIDE_COLUMNS:
             parts.append(f"data {self.age_s:.0f} s old")
         if self.dropped:
             parts.append(f"{counted(self.dropped, 'paint')} dropped")

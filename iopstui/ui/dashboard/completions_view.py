@@ -15,7 +15,7 @@ from iopstui.ui.state.live import LiveState
 
 HEIGHT = 9
 LABEL = 8
-AROUND = 3
+FRAME_ROWS = 3
 """Rows that are no CPU's: title, marks, time."""
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8)
 LEGEND = ("any", "5", "20", "50", "80 %")
@@ -35,7 +35,7 @@ def rows(
     at; ``turns``: whether a key here moves them."""
     history, columns = state.completions, width - LABEL
     title = rule(width, charset, *_legend(charset), right=_title_note(turns))
-    if history.end is None or columns < 10 or height < AROUND + 1:
+    if history.end is None or columns < 10 or height < FRAME_ROWS + 1:
         return pad([title, message(width, charset, EMPTY)], height, width)
     start = begin_of(history.end if cursor is None else max(cursor, history.end - columns), columns)
     shares = history.columns(start, 1.0, columns)
@@ -44,7 +44,7 @@ def rows(
     lines = [column for column, _ in marks]
     body = [
         _row(label, cpus, shares, lines, at, charset)
-        for label, cpus in groups(history, height - AROUND)
+        for label, cpus in groups(history, height - FRAME_ROWS)
     ]
     named = flags(marks, LABEL, columns, width, 1, charset, {})
     return pad([title, *named, *body, _time(start, width, charset)], height, width)

@@ -13,7 +13,7 @@ from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 LABEL = 5
-RARE = 10_000
+RARE_IOS = 10_000
 
 
 def value(state: LiveState) -> list[Piece]:
@@ -169,6 +169,6 @@ def _about(fio: FioInterval, found: frozenset[str], state: LiveState) -> tuple[s
         return "a short interval: fio reported early", False
     if fio.total.bins_of == "lat" and fio.total.clat_ns is None:
         return "clat is off in this job: column and percentiles show lat", False
-    if 0 < fio.total.ios < RARE:
+    if 0 < fio.total.ios < RARE_IOS:
         return f"p99.99 is uncertain: only {fio.total.ios} I/Os in this second", False
     return "", False

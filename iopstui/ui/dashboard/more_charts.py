@@ -16,7 +16,7 @@ from iopstui.ui.draw.style import BOLD, DEVICE, P50, P99, Charset
 from iopstui.ui.state.live import QUEUE, READ_MIB, WRITE_MIB
 
 HEIGHT = 12
-BESIDE = 110
+BESIDE_FROM = 110
 """From so many columns on they stand beside each other, else one below the other."""
 
 
@@ -64,7 +64,7 @@ class MoreCharts:
 
 
 def _split_box(box: Box) -> tuple[Box, Box]:
-    if box.width < BESIDE:
+    if box.width < BESIDE_FROM:
         above = (box.height + 1) // 2
         below = Box(box.x, box.y + above, box.width, box.height - above)
         return Box(box.x, box.y, box.width, above), below

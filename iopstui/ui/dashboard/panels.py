@@ -54,7 +54,7 @@ class Panel:
         self, scene: PanelData, width: int, height: int, number: str, focused: bool
     ) -> Sequence[Row]:
         """``rows`` in a box: the first and the last one stand on its borders."""
-        inner, charset = width - frame.SIDES, scene.charset
+        inner, charset = width - frame.BORDER_COLUMNS, scene.charset
         if inner < 1 or height < 3:
             return pad((), height, max(width, 0))
         head, *body = self.rows(scene, inner, height if self.foot else height - 1)

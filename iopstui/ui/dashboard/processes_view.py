@@ -14,7 +14,7 @@ from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
-MOST = 30
+MOST_ROWS = 30
 MOST_GROUPS = 10
 FIRST = "first sample; rates need two"
 COLUMNS: tuple[Column[ProcessRates], ...] = (
@@ -139,10 +139,10 @@ def _table(
         return [message(width, charset, "no process read or wrote in this second")]
     table = Table(COLUMNS, 24, width, charset)
     found = [table.header("process", order)]
-    for one in (sorted(rates, key=ORDERS[order]) if order else rates)[:MOST]:
+    for one in (sorted(rates, key=ORDERS[order]) if order else rates)[:MOST_ROWS]:
         found.append(table.row(process_label(state, one.comm, one.pid, 23), one))
-    if len(rates) > MOST:
-        found.append(message(width, charset, f"and {len(rates) - MOST} more"))
+    if len(rates) > MOST_ROWS:
+        found.append(message(width, charset, f"and {len(rates) - MOST_ROWS} more"))
     return found
 
 

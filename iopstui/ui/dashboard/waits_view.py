@@ -27,18 +27,18 @@ from iopstui.ui.state.live import LiveState
 
 BARS = ((110, 30), (90, 20), (70, 12))
 """From this width on, the bar has this many cells; the width alone decides, so nothing jumps."""
-LITTLE = 0.02
+LEAST_SHARE = 0.02
 """A part with less than this share of the I/Os is a dot in its curve."""
 LAYERS = (P50, MARK, P999)
 SECONDS = 60
 NAME, NUMBER = 22, 8
 TOTAL = "total"
-NOTHING = "No I/O in flight was measured in this second."
+NO_IO = "No I/O in flight was measured in this second."
 ABOUT = (
     "I/Os in flight = IOPS × mean latency (Little's law). Each row is a place where they wait, "
     "from the program down to the device; the rows add up to the total."
 )
-PLACES = {
+LAYER_MEANINGS = {
     "CPU": "ready to run, but no CPU is free",
     "above": "page cache, file system, cgroup limit, the job's own work",
     "queue": "I/O scheduler, or waiting for a tag",
@@ -126,7 +126,7 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
     waits = state.frame.waits if state.frame is not None else None
     found = wrap(width, charset, ABOUT, DIM)
     if waits is None or not waits.ios:
-        return [*found, message(width, charset, ""), message(width, charset, NOTHING)]
+        return [*found, message(width, charset, ""), message(width, charset, NO_IO)]
     newest = history[-SECONDS:]
     bar = line(waits, width, charset)
     found += [message(width, charset, ""), *([bar] if bar else []), message(width, charset, "")]
@@ -190,7 +190,7 @@ def _curve(past: Sequence[float | None], most: float, charset: Charset) -> str:
     for value in past:
         if value is None:
             found += " "
-        elif value < most * LITTLE or not most:
+        elif value < most * LEAST_SHARE or not most:
             found += charset.text("·")
         else:
             found += steps[min(len(steps) - 1, int(value / most * len(steps)))]
@@ -200,7 +200,7 @@ def _curve(past: Sequence[float | None], most: float, charset: Charset) -> str:
 def _explained(known: Sequence[Part], width: int, charset: Charset) -> list[Row]:
     found: list[Row] = []
     for name, _, style in known:
-        words = PLACES.get(name, "in this device, and not in one below it")
+        words = LAYER_MEANINGS.get(name, "in this device, and not in one below it")
         label = f.cut(name, NAME - 1).ljust(NAME)
         found.append(Line(width, charset).add(label, style).add(words, DIM).done())
     return found

@@ -37,7 +37,7 @@ ROOMY_HEIGHT = 30
 EDGES = 4
 """Columns of a box and its scroll bar."""
 MARK = "● "
-NOTHING = "No disk has all of these words."
+NO_MATCH = "No disk has all of these words."
 WATCH, RUN, SCRATCH, SWEEP, COMPARE, LESSONS, OPEN, DEMO, CHECK = (
     "watch", "run", "scratch", "sweep", "compare", "lessons", "open", "demo", "check",
 )  # fmt: skip
@@ -419,8 +419,8 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         self._keys.show(FOOT, self.filtering)
         self._show()
         if not self._table().row_count:
-            self._words(NOTHING)
-        elif self._said == NOTHING:
+            self._words(NO_MATCH)
+        elif self._said == NO_MATCH:
             self._usual_words()
 
     # -- words

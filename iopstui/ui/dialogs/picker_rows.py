@@ -37,7 +37,7 @@ COLUMNS = (
 )  # fmt: skip
 LAST = "LAST 60 s"
 LIVE = ("READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s")
-LONG = 48
+LONG_TEXT = 48
 """Columns of a long model or mount point."""
 GAP = 1
 """Blanks on each side of a cell."""
@@ -53,7 +53,7 @@ def widths(total: int) -> dict[str, int]:
         spare -= more
         found[column.title] = column.width + more
     # then a minute has a column for each second, and long names their room
-    for title, most in ((LAST, SECONDS), ("MODEL", LONG), ("MOUNTED", LONG)):
+    for title, most in ((LAST, SECONDS), ("MODEL", LONG_TEXT), ("MOUNTED", LONG_TEXT)):
         more = max(0, min(spare, most - found.get(title, most)))
         spare -= more
         if more:

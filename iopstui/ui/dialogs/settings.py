@@ -32,7 +32,7 @@ HINTS: tuple[Hint, ...] = (
 RESTORED = "restored at the end"
 FIXED = "none can be changed here"
 UNEQUAL = "the disks had different values, so z cannot restore them; they are restored at the end"
-NONE = "No device with a request queue here, so there are no tunables."
+NO_TUNABLES = "No device with a request queue here, so there are no tunables."
 
 
 class Settings(TypeToFilter, Modal[None]):
@@ -56,7 +56,7 @@ class Settings(TypeToFilter, Modal[None]):
         turn: Callable[[str, str], None],
         state: LiveState,
         charset: Charset,
-        none: str = NONE,
+        none: str = NO_TUNABLES,
         opened_by: Key = pages.SETTINGS,
     ) -> None:
         super().__init__("Tunables of the disks", charset, HINTS, opened_by)

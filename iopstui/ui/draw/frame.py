@@ -9,7 +9,7 @@ from rich.style import Style
 from iopstui.ui.draw.rows import Line, Piece, Row, cells
 from iopstui.ui.draw.style import BOLD, BORDER, FOCUS, KEY, Charset
 
-SIDES = 4
+BORDER_COLUMNS = 4
 """Columns of both borders and the blanks beside them."""
 _CHARS = {"utf8": tuple("╭╮╰╯─│"), "console": tuple("┌┐└┘─│"), "ascii": tuple("++++-|")}
 
@@ -89,7 +89,7 @@ def stripped(row: Row) -> list[Piece]:
 
 
 def boxed(first: Row, body: Sequence[Row], last: Row, charset: Charset, focused: bool) -> list[Row]:
-    """A box; the rows of ``body`` are ``SIDES`` narrower than it."""
+    """A box; the rows of ``body`` are ``BORDER_COLUMNS`` narrower than it."""
     line, style = charset.text(side(charset)), colour(focused)
     return [first, *(((f"{line} ", style), *row, (f" {line}", style)) for row in body), last]
 

@@ -18,9 +18,9 @@ from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
 AXIS_WIDTH = 8
 LEAST_WIDTH, LEAST_HEIGHT = 24, 7
-ABOVE = 2
+TITLE_ROWS = 2
 """Rows above the plot: the title and the names."""
-NEAR = 6
+MOUSE_REACH = 6
 """Cells that the mouse may be away from a point."""
 Point = tuple[float, float]
 
@@ -108,15 +108,15 @@ def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point
     for point in (point for line in spec.lines if line.char for point in line.points):
         column, row = _cell(spec, point, columns, rows)
         # a cell is about twice as high as it is wide
-        far = abs(at[0] - AXIS_WIDTH - column) + 2 * abs(at[1] - ABOVE - row)
+        far = abs(at[0] - AXIS_WIDTH - column) + 2 * abs(at[1] - TITLE_ROWS - row)
         found.append((far, point))
-    far, point = min(found, default=(NEAR + 1, (0.0, 0.0)))
-    return point if far <= NEAR else None
+    far, point = min(found, default=(MOUSE_REACH + 1, (0.0, 0.0)))
+    return point if far <= MOUSE_REACH else None
 
 
 def _plot_size(width: int, height: int) -> tuple[int, int]:
     """Columns and rows of the plot."""
-    return width - AXIS_WIDTH - 1, height - ABOVE - 1
+    return width - AXIS_WIDTH - 1, height - TITLE_ROWS - 1
 
 
 def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[Row]:

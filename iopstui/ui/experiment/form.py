@@ -43,11 +43,11 @@ HINTS: tuple[Hint, ...] = (
     ("Esc", "Cancel", "screen.leave"),
 )  # fmt: skip
 SCROLL: Hint = ("PgUp PgDn", "Scroll", "")
-SOON = "Checking the plan ..."
+CHECKING = "Checking the plan ..."
 LABEL = 13
 """Columns of a label, as those of the fields."""
-LOUD = ("OVERWRITES", "Changes")
-BELOW = 2
+WARNING_LABELS = ("OVERWRITES", "Changes")
+ROWS_BELOW = 2
 """Rows of the form beside its fields and what is said: a blank one and the buttons."""
 Line = tuple[str, str, Style | str]
 """A label, words, and their style."""
@@ -221,7 +221,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             self._plan = None
             self._show_error(error)
             return False
-        self._plan_lines([length_text(self._plan), SOON])
+        self._plan_lines([length_text(self._plan), CHECKING])
         return True
 
     def _examine(self) -> None:
@@ -316,7 +316,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         shown: list[Line] = [("", lines[0], WARNING if warn else BOLD)]
         for line in lines[1:]:
             label, colon, words = line.partition(": ")
-            style = WARNING if label in LOUD else ""
+            style = WARNING if label in WARNING_LABELS else ""
             shown.append((label, words, style) if colon else ("", line, style))
         if ready is not None and ready.kept:
             shown.append(("", f"Enter {ready.kept}; Ctrl-N starts over", BOLD))
@@ -327,7 +327,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def _fit(self) -> None:
         """What is said scrolls where there is no room for it: buttons and keys stay in sight."""
         super()._fit()
-        self._scroll.styles.max_height = max(2, self.room - len(self._rows) - BELOW)
+        self._scroll.styles.max_height = max(2, self.room - len(self._rows) - ROWS_BELOW)
 
 
 def _checker(name: str) -> Callable[[str], bool]:

@@ -78,7 +78,7 @@ class CurvePage(CanvasScreen):
 
     def _lay_out(self, width: int, height: int) -> None:
         """Where everything is, which depends on how much is said."""
-        body, edges = height - 4, frame.SIDES if self._framed else 0
+        body, edges = height - 4, frame.BORDER_COLUMNS if self._framed else 0
         lower = 1 if self._framed else 0
         parts = self._view.heights(width - edges, body - 3 * lower)
         sizes = tuple(part + lower for part in parts)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from iopstui.events import Event, FindingReported, FrameReady
 from iopstui.fleet.fleet_events import HostRow, Told
-from iopstui.fleet.fleet_state import ABSENT, AWAIT, IOPS, KEPT, WAIT, HostState
+from iopstui.fleet.fleet_state import ABSENT, AWAIT, IOPS, KEPT_SECONDS, WAIT, HostState
 from iopstui.fleet.merging.frames import event_of, target_of
 from iopstui.fleet.merging.sums import Object
 from iopstui.model.block.device import BlockDevice
@@ -22,7 +22,7 @@ from iopstui.ui.draw.rows import Row as DrawnRow
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, Charset
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 
-PAST_S = KEPT
+HISTORY_S = KEPT_SECONDS
 NO_CPUS = "no CPU figures: a host sends them only while it is shown"
 
 
@@ -96,7 +96,7 @@ class HostView:
             return
         # the frame of one that is gone is of its own last second, not of all hosts'
         second = min(second, line.past[IOPS].last)
-        for at in range(second + 1 - PAST_S, second):
+        for at in range(second + 1 - HISTORY_S, second):
             t = event.t - (second - at) * interval_s
             iops = line.now(IOPS, at)
             if t <= 0 or iops is None:

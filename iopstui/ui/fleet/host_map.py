@@ -21,7 +21,7 @@ LEGEND = ("<1.1", "1.1", "1.5", "2", "4×")
 MOST_LABEL = 26
 MARKS_APART = 20
 UNKNOWN = -1
-WORDS = {IOPS: "median / IOPS", UTIL: "util / median"}
+LEGENDS = {IOPS: "median / IOPS", UTIL: "util / median"}
 
 _Levels = list["int | None"]
 
@@ -40,7 +40,7 @@ class HostMap:
 
     def legend(self, measure: str, fio: bool) -> list[Piece]:
         """What the shades mean."""
-        words = WORDS.get(measure, f"{'p99' if fio else 'await'} / median")
+        words = LEGENDS.get(measure, f"{'p99' if fio else 'await'} / median")
         found: list[Piece] = [(f"  {words}", DIM)]
         shades = density.shades(self._charset)
         for shade, style, text in zip(shades, density.HEAT, LEGEND, strict=True):

@@ -37,7 +37,7 @@ from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, 
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.fleet.host_map import HostMap
 
-FEW = 20
+FEW_HOSTS = 20
 """So many hosts have a row each, even if not all of them are seen at once."""
 NAME, WORST, STATE, ODD = "name", "worst", "state", "odd"
 ORDERS = (NAME, WORST, IOPS, BW, WAIT, AWAIT, UTIL, STATE, ODD)
@@ -50,7 +50,7 @@ LEAST_NAME, MOST_NAME = 8, 30
 MINUTE = 60
 LEAST_LINE = 12
 LIST_WIDTH = 62
-STANDS_S = 5
+ORDER_KEPT_S = 5
 """Seconds for which an order by figures is kept."""
 STYLES = {
     LOST: ERROR, FAILED: ERROR, MISSING: ERROR, OUT: WARNING, LATE: WARNING, PARTLY: WARNING,
@@ -150,13 +150,13 @@ class HostsView:
     def _in_order(self, lines: list[HostState], order: str, second: int) -> list[HostState]:
         """Anew only every few seconds, so that a row can be read."""
         key = (id(lines), len(lines), order, self.reverse)
-        if self._sorted[0] != key or not 0 <= second - self._sorted[1] < STANDS_S:
+        if self._sorted[0] != key or not 0 <= second - self._sorted[1] < ORDER_KEPT_S:
             self._sorted = (key, second, ordered_by(lines, order, second, self.reverse))
         return self._sorted[2]
 
     def is_map(self, hosts: int, room: int) -> bool:
         """Whether so many hosts are shown as a map."""
-        return hosts > max(FEW, room) if self.mapped is None else self.mapped
+        return hosts > max(FEW_HOSTS, room) if self.mapped is None else self.mapped
 
     def chosen(self, scene: FleetState) -> list[HostState]:
         """The hosts that what was typed leaves, by name."""

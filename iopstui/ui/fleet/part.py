@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 ALL = {IDLE: 25, RUNNING: 25, REPLAY: 25}
 ONE_HOST = "one host is shown; Esc returns to all hosts, where keys act on all"
 WATCHED = "no job in this session; iopstui fleet HOSTS --job JOB runs one"
-NOBODY = "no host is connected, so tunables cannot be read or changed"
+NO_HOSTS = "no host is connected, so tunables cannot be read or changed"
 NO_ANSWER = "No host has reported its tunables yet."
 ABOUT_JOBS = frozenset({
     "run_or_stop", "choose_job", "iodepth", "numjobs", "block_size", "option",
 })  # fmt: skip
-WITHOUT = frozenset({
+NOT_IN_FLEET = frozenset({
     "queue_map", "inside", "processes", "decide", "rq_affinity", "scheduler", "probe", "settings",
     "bind_queues", "waits", "open_panel", "close_panel",
 })  # fmt: skip
@@ -102,7 +102,7 @@ class FleetKeys(Part):
         if self.on_host:
             return
         if not self._runs().ask_settings():
-            self.port.say("info", NOBODY)
+            self.port.say("info", NO_HOSTS)
             return
         session = self.port.session
         if session is not None:

@@ -25,7 +25,7 @@ HINTS: tuple[Hint, ...] = (
     ("Esc", "Cancel", "screen.leave"),
 )  # fmt: skip
 MOST_SECONDS = 7 * 86400
-FEW = f"From {LEAST_POINTS} points on, the scaling law is fitted and a knee searched."
+FEW_POINTS = f"From {LEAST_POINTS} points on, the scaling law is fitted and a knee searched."
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
         who = ", ".join(names[:4]) + (f" ... {names[-1]}" if most > 4 else "")
         text = Text(self._clean(f"{said}\nHosts in this order: {who}\n"))
         if len(set(counts)) < LEAST_POINTS:
-            text.append(f"{FEW}\n", style=WARNING)
+            text.append(f"{FEW_POINTS}\n", style=WARNING)
         if self._stops:
             text.append("The current run is stopped first.\n", style=WARNING)
         return text

@@ -28,7 +28,7 @@ from iopstui.ui.lesson.rows import end_page
 from iopstui.ui.lesson.state import END, Playing
 from iopstui.ui.state.live import LiveState
 
-HELD = "a lesson is running: Esc leaves it"
+LESSON_RUNNING = "a lesson is running: Esc leaves it"
 BESIDE_FROM = 120
 """Columns from which on the charts stand beside the text."""
 WHEEL = 3
@@ -243,7 +243,7 @@ class LessonPage(Screen[None]):
         elif char == "r" and self._playing.can_repeat:
             self._again()
         elif char and char in self._held:
-            self._note = HELD
+            self._note = LESSON_RUNNING
             self._foot()
         else:
             return

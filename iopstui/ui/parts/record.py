@@ -19,8 +19,8 @@ from iopstui.ui.actions import (
     EXPERIMENT,
     IDLE,
     LESSON,
+    LOOKING_KEYS_FROM,
     OVER_EXPERIMENT,
-    QUIET_FROM,
     REPLAY,
     RUNNING,
     Action,
@@ -129,7 +129,7 @@ class RecordKeys(Part):
             footer=(
                 # in front while it records, so that it is never forgotten
                 Footer("● end recording",
-                       {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: QUIET_FROM},
+                       {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: LOOKING_KEYS_FROM},
                        when=lambda record: record.recording),
                 Footer("record", {IDLE: 900, RUNNING: 900},
                        when=lambda record: not record.recording),

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from iopstui.events import FindingEnded, FindingReported
 from iopstui.model.findings.evidence import Finding, ceased_words
 
-ONCE = ("moved",)
-KEPT = 60
-STAYS_S = 40.0
+NOT_REPEATED = ("moved",)
+MOST_KEPT = 60
+KEPT_S = 40.0
 """A rule that goes on says so again every 30 s (session/tick/findings.py)."""
 
 
@@ -41,13 +41,13 @@ class ShownFindings:
         rule, first = event.finding.rule, event.t
         for index, entry in enumerate(self.entries):
             # the same tunable changed again is another finding
-            same = (entry.step, entry.finding.rule) == (step, rule) and rule not in ONCE
+            same = (entry.step, entry.finding.rule) == (step, rule) and rule not in NOT_REPEATED
             if same and not entry.ceased:
                 first = entry.first
                 del self.entries[index]
                 break
         self.entries.append(FoundEntry(event.t, first, step, event.finding))
-        del self.entries[:-KEPT]
+        del self.entries[:-MOST_KEPT]
 
     def ceased(self, event: FindingEnded) -> bool:
         """The newest of this rule is over, and shown as that for a while; False: there is none."""
@@ -65,7 +65,7 @@ class ShownFindings:
         held = [
             entry
             for entry in self.entries
-            if entry.step == step and _now_for(entry, t, finished) - entry.t <= STAYS_S
+            if entry.step == step and _now_for(entry, t, finished) - entry.t <= KEPT_S
         ]
         return sorted(held, key=lambda entry: (bool(entry.ceased), -entry.t))
 

@@ -62,7 +62,7 @@ MIB = 1 << 20
 MARKS_APART_S = 5.0
 FRESH_S = 0.5
 PROBED_STAYS_S = 10.0
-NEXT = "r runs it again, [ ] iodepth, v all runs"
+NEXT_KEYS = "r runs it again, [ ] iodepth, v all runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,7 @@ class LiveState:
         """What can be pressed after a run, while its end is told and no other follows."""
         told = self.visible_notice()
         over = told is not None and told.ending and not self.running and not self.next_run.asked
-        return NEXT if over else ""
+        return NEXT_KEYS if over else ""
 
     def visible_notice(self) -> LogEntry | None:
         """The newest message, until it is too old to matter."""

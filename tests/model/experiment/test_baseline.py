@@ -17,7 +17,7 @@ from made_seconds import frame, run
 from iopstui.errors import UsageError
 from iopstui.model.experiment.baseline import (
     FEWEST,
-    MOST,
+    MOST_BATCHES,
     BaselineFigure,
     BatchMeans,
     Spread,
@@ -179,7 +179,9 @@ def test_batches_stay_few_and_lose_nothing(count: int) -> None:
     if count < FEWEST:
         assert known is None
         return
-    assert (known is not None and MOST / 2 - 1 <= known.freedom + 1 <= MOST) or count < MOST
+    assert (
+        known is not None and MOST_BATCHES / 2 - 1 <= known.freedom + 1 <= MOST_BATCHES
+    ) or count < MOST_BATCHES
     one = BatchMeans(("fio", "total", "iops"))
     for each in held:
         one.add(each)
