@@ -43,7 +43,7 @@ def _after_option(
 
 
 def _options(parser: argparse.ArgumentParser, before: Sequence[str]) -> list[Candidate]:
-    """Those that are not there yet, or may be repeated."""
+    """Options that are not on the line yet, or may be repeated."""
     found = []
     for action in parser._actions:
         long = [one for one in action.option_strings if one.startswith("--")]

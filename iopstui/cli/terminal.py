@@ -76,8 +76,8 @@ def show(text: str) -> None:
 
 @contextlib.contextmanager
 def answering(expect: Sequence[str]) -> Iterator[None]:
-    """Where standard output is closed by its reader the command ends with 0; but not if ``expect``
-    was to be answered, because that would be a yes."""
+    """Exit with 0 when the reader closes standard output, unless ``expect``: 0 would mean that the
+    expectation was met."""
     try:
         yield
     except BrokenPipeError as error:

@@ -206,8 +206,8 @@ class ExperimentRunner:
         return self.enough
 
     def _already_measured(self) -> dict[int, Point]:
-        """What is not measured again: of a comparison whole repeats, whose runs are pairs because
-        they follow one another."""
+        """Points that need not be measured again. In a comparison only whole repeats count: their
+        runs are pairs because they follow one another."""
         known = dict(self.progress.points) if self.progress else {}
         if not self.plan.variants:
             return known
@@ -220,7 +220,7 @@ class ExperimentRunner:
         self._sink(event)
 
     def _drain(self) -> None:
-        """What the session said while it closed (tunables restored)."""
+        """Emit the messages of the closing session (tunables restored)."""
         while not self._events.empty():
             self._sink(self._events.get())
 

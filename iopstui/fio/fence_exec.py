@@ -109,8 +109,8 @@ def available() -> str:
 
 
 def before_fork(spec: Spec) -> None:
-    """What the parent of the fenced process has to do: its children then live in a PID namespace
-    of their own. Raises Closed."""
+    """Prepare the parent of the fenced process: its children then live in a PID namespace of their
+    own. Raises Closed."""
     if spec["kind"] != NAMESPACE:
         return
     user, group = os.geteuid(), os.getegid()

@@ -50,8 +50,8 @@ class Fio:
 
 @dataclass(frozen=True, slots=True)
 class SectionFiles:
-    """What fio opens for one job section. ``paths`` are those of all its clones, as fio joins them
-    with ``directory=``, in order; ``sets`` is how many clones have files of their own (1: all
+    """Files that fio opens for one job section. ``paths`` are those of all its clones, as fio joins
+    them with ``directory=``, in order; ``sets`` is how many clones have files of their own (1: all
     share the same)."""
 
     name: str

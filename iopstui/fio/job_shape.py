@@ -98,8 +98,8 @@ def _smallest(jobs: Sequence[Options]) -> int | None:
 
 
 def _aligned(jobs: Sequence[Options]) -> int | None:
-    """What all I/Os begin at multiples of (bytes): the block size, unless an offset or blockalign
-    says otherwise. A percentage is rounded to blocks by fio itself."""
+    """Alignment of all I/Os in bytes: the block size, unless offset or blockalign says otherwise.
+    fio itself rounds a percentage to blocks."""
     found = 0
     for options in jobs:
         size = _smallest([options])

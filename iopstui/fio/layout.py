@@ -58,9 +58,9 @@ def _has_small_files(section: jobfile.Section) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LayoutWork:
-    """What fio's processes have done so far: bytes in the files, bytes given to write(2) and the
-    like (``None``: can't be told), CPU time in seconds; ``waits``: one waits for a device, or is
-    stopped (SIGSTOP), now."""
+    """Work done so far by fio's processes: bytes in the files, bytes given to write(2) and the like
+    (``None``: unknown), CPU time in seconds; ``waits``: one waits for a
+    device, or is stopped (SIGSTOP), now."""
 
     done: int
     written: int | None

@@ -55,7 +55,7 @@ def parse_header(text: str) -> dict[str, str]:
 
 
 def jobs_directory() -> Path:
-    """Where the shipped jobs are. Raises Missing."""
+    """Directory of the shipped jobs. Raises Missing."""
     return shipped_directory("jobs", "fio job file")
 
 
@@ -165,7 +165,7 @@ def _unknown(name: str, paths: dict[str, Path], what: str) -> UsageError:
 
 
 def _advice(name: str, paths: dict[str, Path]) -> str:
-    """What was probably meant: names with that beginning, else similar ones."""
+    """Names that were probably meant: those with this beginning, else similar ones."""
     wanted = os.path.basename(name).removesuffix(SUFFIX).lower()
     meant = [known for known in paths if wanted and known.startswith(wanted)]
     import difflib

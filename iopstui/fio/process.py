@@ -149,7 +149,7 @@ class FioProcess:
         return b"".join(parts)
 
     def _give_back_messages(self) -> None:
-        """Of a fio that writes messages without end the last ones are kept: they are in memory."""
+        """Keep only the last messages of a fio that writes them without end: they are in memory."""
         for name in MESSAGES if self.pid is not None else ():
             try:
                 if name not in self._messages:
@@ -240,7 +240,7 @@ class FioProcess:
         return [line for line in lines if line.strip()][-200:]
 
     def no_room(self) -> str:
-        """Where fio ran out of room for its output; "" if there is room."""
+        """The place where fio ran out of room for its output; "" if there is room."""
         try:
             room = os.fstatvfs(self._fd)
         except OSError:

@@ -55,7 +55,7 @@ class Deduplicator:
         self._origins: dict[tuple[int, str], int] = {}
 
     def again(self, source: int, name: str, row: Object) -> bool:
-        """Of a line of the ``source``-th stream; ``name`` is the host's."""
+        """Whether a line of the ``source``-th stream is a repetition; ``name`` is the host's."""
         kind = row.get("event")
         if kind in ("total", "merged"):
             return self._counted(name, self._is_repeated_row(name, row))

@@ -56,13 +56,14 @@ class FleetEvidence:
     _known: dict[object, object] = field(default_factory=dict)
 
     def once(self, ask: Callable[[FleetEvidence], T]) -> T:
-        """What this says of it; several rules ask the same of a thousand hosts."""
+        """The result of a calculation, made once for each key; several rules need the same figures
+        of a thousand hosts."""
         if ask not in self._known:
             self._known[ask] = ask(self)
         return self._known[ask]  # type: ignore[return-value]
 
     def means(self, figure: str) -> Mapping[str, float]:
-        """Of each host that has it in all of the last ``ENOUGH`` seconds."""
+        """Means of each host that has the figure in all of the last ``ENOUGH`` seconds."""
         if figure not in self._means:
             found = self._means[figure] = {}
             for name, figures in self.hosts.items():
@@ -72,12 +73,12 @@ class FleetEvidence:
         return self._means[figure]
 
     def iops(self, name: str) -> list[float]:
-        """Of one host in all of the ``LONG`` seconds; empty if it was not there in all of them."""
+        """IOPS of one host in the ``LONG`` seconds; empty if it misses one."""
         return _complete_values(self.hosts[name][IOPS])
 
 
 def together(scene: FleetState, interval_s: float = 1.0) -> FleetEvidence:
-    """Of the newest second and those before it, as far as they are of the run that goes on."""
+    """Evidence of the newest second and those before it in the same run."""
     last = scene.number + 1
     begun = (scene.begun or 0) + (0 if scene.watching else SETTLED)
     first = last - LONG

@@ -354,8 +354,8 @@ class Fleet:
                 one.beat()
 
     def _read_all(self) -> None:
-        """What has come from all hosts, or will within a tenth of a second. It is added when all
-        of it is read: a thousand lines cost less if the same is done to each of them in turn."""
+        """Read what all hosts send within a tenth of a second. It is added when all of it is read:
+        a thousand lines cost less if the same is done to each of them in turn."""
         ready = self._waiting.poll(TICK_S)
         now_s = time.time()
         rows: list[tuple[str, Object]] = []
@@ -403,7 +403,7 @@ class Fleet:
         self._warn_once(member, f"skipping rows of it such as this one: {error}")
 
     def _look_after(self, member: Member) -> None:
-        """Who is late, lost or failed, or has no probe, is told once."""
+        """Report hosts that are late, lost, failed or without a probe, once each."""
         if member.no_probe:
             self._warn_once(member, f"no device percentiles: {member.no_probe}")
         if member.state != OVER and member.state != LAUNCHED:

@@ -66,7 +66,7 @@ class SecondSeries:
         self.last = -1
 
     def put(self, second: int, values: Sequence[float | None]) -> None:
-        """Of a second after the last one, or the last one again."""
+        """Add a second after the last one, or the last one again."""
         width = self.width
         if second != self.last + 1:
             if second < self.last:
@@ -112,7 +112,7 @@ class FigureHistory:
         return None if value != value else value
 
     def between(self, first: int, after: int) -> list[float | None]:
-        """Of the seconds from ``first`` up to ``after``, which is not among them."""
+        """Values of the seconds from ``first`` up to, but not including, ``after``."""
         of = self._of
         if of.last - KEPT_SECONDS < first and after - 1 <= of.last:
             width, values = of.width, of.values

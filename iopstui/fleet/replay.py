@@ -256,7 +256,7 @@ class FleetReplay:
 
 
 class _ReplayClock:
-    """Where the play is, by the clock."""
+    """Position of the replay by the clock."""
 
     def __init__(self, at: float) -> None:
         self.now = at
@@ -333,7 +333,7 @@ class _Player:
         ))  # fmt: skip
 
     def _sweep(self, row: Object) -> SweepPosition | None:
-        """Of which point of a sweep a run is; the sweep that it is not of is over."""
+        """Start or end a sweep, from the sweep that a run belongs to."""
         axis, number = row.get("axis"), row.get("point")
         counts = tuple(one for one in axis if type(one) is int) if type(axis) is list else ()
         if type(number) is not int or not 0 <= number < len(counts) or min(counts) < 1:
@@ -348,7 +348,7 @@ class _Player:
         return SweepPosition(counts, number)
 
     def _point(self, merger: Merger, code: object, said: tuple[str, ...]) -> None:
-        """What the point that is over came to."""
+        """Report the result of a finished point."""
         curve = self._curve
         if curve is None:
             return

@@ -60,7 +60,7 @@ class ScalePoint:
 
 
 def scale_point(hosts: int, merger: Merger, met: bool | None = None) -> ScalePoint:
-    """Of a run that is over; ``met`` as in ``ScalePoint``."""
+    """Point of a finished run; ``met`` as in ``ScalePoint``."""
     whole = merger.rated()
     each = {}
     took_part = ((name, host) for name, host in merger.hosts.items() if host.frames)
@@ -103,8 +103,8 @@ def usual_counts(hosts: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SweepPosition:
-    """Of which point of a sweep a run is: ``counts`` are all points' hosts, ``number`` says which,
-    from 0."""
+    """Position of a run in a sweep: ``counts`` are all points' hosts, ``number`` says which, from
+    0."""
 
     counts: tuple[int, ...]
     number: int
@@ -138,7 +138,7 @@ class ScalingCurve:
 
     @property
     def ended(self) -> str:
-        """What has ended it, in words; "" if nothing did."""
+        """Why the sweep has ended; "" if it has not."""
         return f"ended early: {self.why}" if self.why else ""
 
     @property
@@ -147,7 +147,7 @@ class ScalingCurve:
         return self.at == len(self.counts) - 1
 
     def scaling(self) -> Scaling:
-        """What they say together."""
+        """Scaling law of all points."""
         return scaling([(one.hosts, one.iops) for one in self.measured])
 
     def after(self, point: ScalePoint | None, code: int, said: Sequence[str]) -> ScalingCurve:

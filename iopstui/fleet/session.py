@@ -231,7 +231,7 @@ class FleetSession:
                 self._tell(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
 
     def _next_request(self) -> FleetRunRequest | None:
-        """What is asked for next; the hosts of a run that is over are watched meanwhile."""
+        """Wait for the next request; meanwhile the hosts of the last run are watched."""
         self.settings.begin()
         self._report_tunable_results()
         if self._watch is not None and self._number and not self._watching:
@@ -413,7 +413,7 @@ class FleetSession:
             self._tell(found)
 
     def _states(self, fleet: Fleet) -> None:
-        """Who is how far, where that has changed."""
+        """Emit the states of hosts that have changed."""
         for name, one in fleet.members.items():
             state = state_of(one, self._watching or self._between)
             now = (state, "" if state == STOPPED else one.error)
@@ -460,7 +460,7 @@ def state_of(member: Member, watching: bool) -> str:
 
 
 def state_of_code(code: int) -> str:
-    """What a run's exit code says of it. A verdict that was missed is no failure of the run."""
+    """State of a run by its exit code. A missed expectation is not a failure of the run."""
     if code in (EXIT_OK, EXIT_VERDICT):
         return DONE
     return STOPPED if code == EXIT_INTERRUPTED else FAILED

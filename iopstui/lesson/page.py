@@ -46,8 +46,8 @@ class ShownPage:
 
 @dataclass(frozen=True, slots=True)
 class AnswerVerdict:
-    """What the measurement says to a question. ``right`` are the letters it bears out;
-    ``correct`` is ``None`` where the given answer can't be judged, or none was given."""
+    """Answer of the measurement to a question. ``right`` are the letters it bears out; ``correct``
+    is ``None`` where the given answer can't be judged, or none was given."""
 
     question: str
     chosen: str | None

@@ -210,7 +210,7 @@ def _bytes(sectors: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class CpuLoad:
-    """Where one CPU's time went, in percent of the interval's ticks (/proc/stat)."""
+    """Time of one CPU, in percent of the interval's ticks (/proc/stat)."""
 
     usr: float
     sys: float

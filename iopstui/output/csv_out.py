@@ -91,7 +91,7 @@ class Figures:
 
 
 def _missing_value(name: str) -> None:
-    """What an object has that is not there."""
+    """Stand-in for a missing value of an object."""
 
 
 def session_columns(

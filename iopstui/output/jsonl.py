@@ -214,7 +214,7 @@ def _job(job: JobInterval) -> Object:
 
 
 def wait_data(waits: Waits | None) -> Object | None:
-    """Where I/Os waited, as an object with the fields ``wait.*``."""
+    """Waits of the I/Os, as an object with the fields ``wait.*``."""
     if waits is None:
         return None
     return {
@@ -251,7 +251,7 @@ def _disk(disk: DiskRates) -> Object:
 
 
 def _probe(probe: ProbeInterval, opened: Sequence[str]) -> Object:
-    """What the probe counted of the devices that the jobs work on together, and of each."""
+    """Probe figures of the job's devices, together and each."""
     return {
         "seconds": probe.seconds,
         "age_s": probe.age_s,

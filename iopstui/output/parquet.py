@@ -123,7 +123,7 @@ class ParquetSink:
 
 
 def instant(wall_ms: float) -> datetime:
-    """Of a clock that ``utc`` (format.py) has a text for; rounded as there."""
+    """Time by a clock that ``utc`` (format.py) formats; rounded as there."""
     return moment(round(wall_ms))
 
 

@@ -213,7 +213,7 @@ class PlainSink:
             yield rates.words(self._name)
 
     def _state(self, frame: Frame) -> Iterator[str]:
-        """What is special about the interval, once."""
+        """Sentences about the interval's state, once each."""
         before, self._flags = self._flags, frame.flags
         new = frame.flags - before
         if flags.RAMP in new:
@@ -254,7 +254,7 @@ def _finding(event: FindingReported | FindingEnded) -> str:
 
 
 def _experiment(event: Event) -> Iterator[str]:
-    """What is told of a sweep or a comparison."""
+    """Sentences about a sweep or a comparison."""
     match event:
         case ExperimentStarted():
             kind = "Sweep" if event.plan.axes else "Comparison"

@@ -108,7 +108,7 @@ class Prepared:
         )
 
     def _neighbouring_files(self) -> tuple[Grant, ...]:
-        """What exists beside the files to be laid out: fio asks how large it is."""
+        """Files beside those to be laid out: fio asks how large they are."""
         found = []
         for name in self.files if self.staging is not None else ():
             with contextlib.suppress(OSError):

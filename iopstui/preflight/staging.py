@@ -159,7 +159,7 @@ class Staging:
         return jobfile.overridden(text, {}, per_section)
 
     def _named(self, path: str) -> str:
-        """Where fio works on a file of ``filename=``; a device stays where it is."""
+        """Staged path of a file of ``filename=``; a device keeps its path."""
         if _is_special(path):
             return path
         parent, name = _directory_and_name(path)

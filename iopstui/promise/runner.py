@@ -179,7 +179,7 @@ class PromiseRunner:
 
 
 class _Collector:
-    """What one run measured, with its rates second by second."""
+    """Figures of one run, with its rates second by second."""
 
     def __init__(self, settle: float, seconds: float, devices: tuple[str, ...]) -> None:
         self._meter = PointMeter(settle, devices, seconds)

@@ -172,7 +172,7 @@ class _Slot:
 
     @property
     def value(self) -> str:
-        """What its value is called in the text of the function."""
+        """Expression of the value in the function's text."""
         return f"v{self.position}" if self.part is not None else f"n{self.position}"
 
 

@@ -62,14 +62,15 @@ class UnderWay:
         return isinstance(last, events.ExperimentFinished)
 
     def before(self, later: Iterable[Any]) -> list[Any]:
-        """What a recording of ``later`` needs in front: no ended experiment if another job runs."""
+        """Records needed in front of a recording of ``later``: no ended experiment if another job
+        runs."""
         other = self.finished and any(isinstance(item, JobRun) for item in later)
         return [*([] if other else self._experiment), *self._run.values()]
 
 
 class DeltaBase:
-    """What differences of the next sample need: the one before it, and the last ones that have what
-    not every sample has. fio repeats its last document, so two of them."""
+    """Samples that the next difference needs: the one before it, and the last ones with the parts
+    that not every sample has. fio repeats its last document, so two of them."""
 
     def __init__(self) -> None:
         self._found: dict[str, RawSample] = {}

@@ -157,7 +157,7 @@ def _quick_list(text: bytes) -> list[int]:
 
 
 def _next_end(data: bytes, place: int) -> int:
-    """Where the next histogram ends: at the brace before "clat" or "lat"; -1: there is none."""
+    """Position of the next histogram's end: the brace before "clat" or "lat"; -1: there is none."""
     at = place
     while (found := data.find(b'lat",', at)) >= 0:
         at = found + 1
@@ -192,8 +192,8 @@ class _PartialDecoder(Decoder):
 
 
 def _as_before(made: Coder) -> Coder:
-    """What ``made`` gives, which is kept for as long as the value stays the same: a job's options
-    are in every sample."""
+    """Return ``made``'s result, kept as long as the value stays the same: every sample has a job's
+    options."""
     kept: tuple[Any, Any] | None = None
 
     def decode(value: Any) -> Any:

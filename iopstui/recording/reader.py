@@ -58,10 +58,9 @@ class RecordingTooShort(UsageError):
 
 @dataclass(slots=True)
 class RecordingIndex:
-    """What a look at the chunks' heads gives. ``keys`` and ``key_times`` are the places to begin
-    reading at; ``others`` everything that is no sample, with its place; ``end`` the last
-    sample's time. ``whole``: the recording was stopped properly.
-    """
+    """Index of a recording, from the heads of its chunks. ``keys`` and ``key_times`` are the places
+    to begin reading at; ``others`` everything that is no sample, with its place; ``end`` the last
+    sample's time. ``whole``: the recording was stopped properly."""
 
     keys: array[int] = field(default_factory=lambda: array("q"))
     key_times: array[float] = field(default_factory=lambda: array("d"))
@@ -71,7 +70,7 @@ class RecordingIndex:
     whole: bool = False
 
     def key_before(self, t: float) -> int:
-        """Where to begin reading to get everything from ``t`` on."""
+        """Position to begin reading from to get everything from ``t`` on."""
         position = bisect_right(self.key_times, t) - 1
         return self.keys[max(position, 0)] if self.keys else 0
 

@@ -238,7 +238,7 @@ class ReplaySession:
 
     @property
     def at(self) -> float:
-        """Where it is, in seconds from the recording's beginning."""
+        """Position, in seconds from the recording's beginning."""
         with self._turn:
             return min(self._position(), self.end)
 

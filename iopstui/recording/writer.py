@@ -158,7 +158,7 @@ class Recorder:
 
 
 def next_free(path: Path) -> Path:
-    """Where a recording continues that can't continue in ``path``: FILE-2, FILE-3 ..."""
+    """Next free path for a recording that cannot continue in ``path``: FILE-2, FILE-3 ..."""
     number = 2
     while os.path.lexists(found := path.with_name(f"{path.stem}-{number}{path.suffix}")):
         number += 1
@@ -233,7 +233,7 @@ class RecordingBuffer:
 
     @property
     def path(self) -> Path | None:
-        """Where it is being recorded to; ``None`` if it is not."""
+        """Path of the recording; ``None`` if it is not recorded."""
         recorder = self._recorder or self._waiting
         return recorder.path if recorder is not None else None
 

@@ -37,7 +37,7 @@ MOST_OPEN = 3
 
 
 def comparison(stories: Sequence[Story], scales: Scales | None) -> Iterator[Block]:
-    """What several recordings have in common; without ``scales`` there are no charts."""
+    """Comparison of several recordings; no charts without ``scales``."""
     yield Heading(1, comparing.together(stories))
     head, rows = comparing.comparison(stories)
     if rows:

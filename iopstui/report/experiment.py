@@ -131,7 +131,7 @@ class Experiment:
 
     @property
     def expectations(self) -> list[Expectation]:
-        """Those of the first point that has any."""
+        """Expectations of the first point that has any."""
         found = next((point.outcomes for point in self.ordered if point.outcomes), ())
         return [outcome.expectation for outcome in found]
 
@@ -231,7 +231,7 @@ def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
 
 
 def point_cpus(one: Experiment) -> tuple[Row, list[Row]]:
-    """What a sweep's points cost on which CPUs; no rows where none of them knows."""
+    """CPU cost of a sweep's points; no rows if no point has it."""
     known = [event for event in one.measured if event.point.completions or event.point.busy]
     return CPUS_HEAD, [
         (

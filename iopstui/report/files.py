@@ -141,7 +141,7 @@ def put(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO)
 
 
 def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
-    """What the report is of, and its format. UsageError for more than that holds."""
+    """Sources of the report, and its format. UsageError for more than that holds."""
     chosen = FORMATS[kind]
     found = sources(paths)
     if len(found) > chosen.most and chosen.most > 1:
@@ -178,7 +178,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def _mode(path: Path) -> int:
-    """Of the file that is there, or as the umask has it for a new one."""
+    """Mode of the existing file, or for a new one by the umask."""
     with contextlib.suppress(OSError):
         there = os.lstat(path).st_mode
         if stat.S_ISREG(there):

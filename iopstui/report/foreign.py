@@ -218,7 +218,7 @@ def _of_what(result: FioResult | None, logs: Logs) -> Iterator[str]:
 def _missing_facts(
     result: FioResult | None, logs: Logs, files: list[LogFile], redact: bool
 ) -> Iterator[str]:
-    """What the files don't say."""
+    """Facts missing in the files."""
 
     def named(file: LogFile) -> str:
         return f"a log of {file.name.kind}" if redact else file.path.name

@@ -36,8 +36,8 @@ class SegmentMismatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
-    """What one segment gives: its blocks, ``None`` where something else happened. ``begin`` and
-    ``end`` stand for all that its frames, and those that follow, depend on."""
+    """Result of one segment: its blocks, ``None`` if something else happened. ``begin`` and ``end``
+    stand for all that its frames, and those that follow, depend on."""
 
     begin: bytes
     items: Sequence[Block | None]
@@ -84,7 +84,7 @@ def _joined(
 def _helper(
     stack: contextlib.ExitStack, recording: Recording, mine: Sequence[Segment]
 ) -> Connection:
-    """Where the parts of these segments come from. ``stack`` ends it."""
+    """Source of these segments' parts. ``stack`` ends it."""
     try:
         # loaded for long recordings alone; a small Python may lack it
         from multiprocessing import get_context

@@ -60,8 +60,7 @@ def extend(series: Series, interval_s: float, later: Series) -> None:
 
 
 def _gap(series: Series, interval_s: float, begin: float) -> None:
-    """Where nothing was measured before ``begin``, between two runs of an experiment, lines
-    break."""
+    """Gap before ``begin`` without measurements, between two runs of an experiment: lines break."""
     times = series["t"]
     if times and begin - times[-1] > GAP * interval_s:
         for column in series.values():

@@ -44,7 +44,7 @@ def state_directory() -> Path:
 
 
 def _state_path() -> Path:
-    """Where the state directory is, or would be. OSError if nothing says where."""
+    """Path of the state directory, existing or not. OSError if nothing says where."""
     # sudo and su may leave the variables of the user they were called by
     for base in (
         os.environ.get("XDG_STATE_HOME", ""),

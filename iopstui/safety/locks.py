@@ -97,13 +97,13 @@ def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
 
 
 def lock_holder(fd: int, roots: Roots) -> str:
-    """Who has locked the open file, in words."""
+    """Name of the process that has locked the open file."""
     pid = _holder_pid(fd, roots)
     return _named(pid, roots) if pid else "another program has locked it"
 
 
 def who_locked(fd: int, roots: Roots) -> tuple[str, bool]:
-    """Who has locked the open file, in words, and whether it is an iopstui."""
+    """Name of the process that has locked the open file, and whether it is an iopstui."""
     pid = _holder_pid(fd, roots)
     name, ours = _identified(pid, roots) if pid else ("", False)
     if ours:

@@ -56,7 +56,7 @@ def read_values(directory: Path) -> dict[str, str]:
 
 
 def differing(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]:
-    """What those say now that say something else than ``wanted``; "" if one can't be read."""
+    """Current values that differ from ``wanted``; "" if one can't be read."""
     found: dict[str, str] = {}
     for name in sorted(wanted, key=restore_rank):
         try:

@@ -89,8 +89,8 @@ class StopSignals:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """What Ctrl-C does by default, but not in the middle of what has to be made whole: everything
-    that must be restored is restored on the way out."""
+    """Interrupt as Ctrl-C does by default, but not inside code that must complete: everything that
+    must be restored is restored on the way out."""
     if frame is not None and frame.f_code.co_filename.startswith(_IMPORTS):
         # amid Python's own steps of an import a lock would stay taken, for which other threads wait
         _again_soon()

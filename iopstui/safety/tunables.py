@@ -137,8 +137,8 @@ class Tunables:
     def _keep_others(
         self, name: str, value: str, directory: Path, others: Mapping[str, str]
     ) -> None:
-        """What the kernel changed along with a tunable gets its value back, so that one change is
-        one change. A scheduler brings its own values, those it had if it is the first one again."""
+        """Give back values that the kernel changed along with a tunable, so that one change is one
+        change. A scheduler brings its own values, those it had if it is the first one again."""
         if name != "scheduler":
             kept = {n: v for n, v in others.items() if n in TUNABLES and n != name}
         elif directory in self._snapshots:

@@ -74,7 +74,7 @@ class WriteGuard:
 
     @property
     def writes(self) -> tuple[Grant, ...]:
-        """Those that it may write, too."""
+        """Devices that the job may write, too."""
         return tuple(self._write)
 
     @property

@@ -264,7 +264,7 @@ class LiveSession:
 
     @property
     def recording(self) -> Path | None:
-        """Where the session is being recorded to; ``None`` if it is not."""
+        """Path of the recording; ``None`` if it is not recorded."""
         return self._context.tape.path
 
     @property
@@ -458,7 +458,7 @@ def _no_sum(target: Target) -> str:
 
 
 def _exit_code(error: Exception) -> int:
-    """Of a session that has failed: a limit that is used up is the same lack here as before it."""
+    """Exit code of a failed session: a used-up limit is the same lack here as before the start."""
     return (
         EXIT_MISSING
         if isinstance(error, OSError) and hint_for_limit(error, "")

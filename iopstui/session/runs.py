@@ -160,8 +160,8 @@ class Runs:
         return patience
 
     def _poll_s(self, run: FioRun) -> float:
-        """Where fio's writing wakes who waits for it, nothing but its room is left to look at, as
-        long as no budget is counted and no tunable waits for its second."""
+        """Poll interval. When fio's writing wakes the reader, only its room remains to be checked,
+        unless a budget is counted or a tunable waits for its second."""
         woken = run.wakes and run.phase == RUN
         return LOOK_S if woken and self._budget.most is None and not self._knobs.wait else POLL_S
 

@@ -96,6 +96,6 @@ class Watch:
 
 
 def fired_text(fired: TriggerFired) -> str:
-    """What a mark says of it."""
+    """Text of a mark."""
     trigger = fired.trigger
     return f"trigger {trigger.text}: {value_text(fired.value, trigger.unit)}"

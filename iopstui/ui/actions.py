@@ -45,7 +45,7 @@ class Footer:
     key: Words = ""
 
     def place(self, mode: str, quiet: bool) -> int | None:
-        """Where it stands in the footer of ``mode``; None: it does not."""
+        """Position in the footer of ``mode``; None: not in it."""
         if mode in self.at:
             return self.at[mode]
         if quiet and mode in (EXPERIMENT, LESSON) and IDLE in self.at:
@@ -55,12 +55,10 @@ class Footer:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What keys do. ``does`` is a method of the part whose action it is.
-
-    ``help`` is its line in the help and in docs, at ``place`` among the others; ``term`` is how
-    the keys are written there, if not one behind another. ``title`` and ``note`` are for the
-    command palette. ``applies``: whether there is anything to do now.
-    """
+    """Actions of keys. ``does`` is a method of the part whose action it is. ``help`` is its line in
+    the help and in docs, at ``place`` among the others; ``term`` is how the keys are written there,
+    if not one behind another. ``title`` and ``note`` are for the command palette. ``applies``:
+    whether there is anything to do now."""
 
     id: str
     keys: tuple[Key, ...]
@@ -133,7 +131,7 @@ class Part:
 
     @property
     def mode(self) -> str | None:
-        """What the screen is about now, if this part decides it; else ``None``."""
+        """The screen's mode, if this part decides it; else ``None``."""
         return None
 
     def takes(self, action: Action) -> bool:
@@ -185,7 +183,7 @@ class Actions:
 
     @property
     def mode(self) -> str:
-        """What the screen is about now."""
+        """The screen's mode."""
         return next((part.mode for part in reversed(self.parts) if part.mode), IDLE)
 
     def footer(self, mode: str) -> list[KeyHint]:

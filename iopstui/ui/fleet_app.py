@@ -130,7 +130,7 @@ class FleetApp(IopstuiApp):
         ]  # fmt: skip
 
     def more_parts(self) -> list[Part]:
-        """What a replay adds."""
+        """Parts for a replay."""
         return []
 
     def without(self) -> frozenset[str]:
@@ -139,7 +139,7 @@ class FleetApp(IopstuiApp):
 
     @property
     def state(self) -> LiveState:
-        """That of all hosts, whichever is shown."""
+        """State of all hosts, whichever is shown."""
         return self.whole
 
     @property
@@ -150,7 +150,7 @@ class FleetApp(IopstuiApp):
     # -- start and end
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
-        """That of all hosts."""
+        """Make the dashboard of all hosts."""
         self.whole = state
         self.board = FleetBoard(self.fleet, state, self.scene, self.charset)
         return self.board
@@ -175,7 +175,8 @@ class FleetApp(IopstuiApp):
         await super().action_quit()
 
     def exit_code(self) -> int:
-        """That of the last run; one that was stopped, by a key or by leaving, has not failed."""
+        """Exit code of the last run; one that was stopped, by a key or by leaving, has not
+        failed."""
         last = self.fleet.last
         code = EXIT_OK if last is None else last.code
         return EXIT_OK if code == EXIT_INTERRUPTED else code
@@ -186,7 +187,7 @@ class FleetApp(IopstuiApp):
         return self.sweeps.page
 
     def next_job(self) -> str:
-        """What r would run."""
+        """Name of the job that r would run."""
         return self.jobs.job if not self._watched else ""
 
     def refresh_footer(self) -> None:
@@ -244,7 +245,7 @@ class FleetApp(IopstuiApp):
             self.port.begin_anew(host.state)
 
     def begin_anew(self) -> None:
-        """What follows is from another place in a recording."""
+        """Start with a fresh state: another position of the recording follows."""
         self.close_host()
         if self.board is not None:
             self.whole = LiveState(self.fleet.target.opened)
@@ -301,11 +302,11 @@ class FleetReplayApp(FleetApp):
         replay.on_failure = self._failed
 
     def more_parts(self) -> list[Part]:
-        """Those that move in the recording."""
+        """Parts that move in the recording."""
         return [ReplayKeys(self.port, self.replay)]
 
     def without(self) -> frozenset[str]:
-        """What others stand in for here, too."""
+        """Actions that other parts replace here, too."""
         return NOT_IN_FLEET | REPLACED
 
     def _failed(self, error: Exception) -> None:
@@ -321,7 +322,7 @@ class FleetReplayApp(FleetApp):
         return self.fleet.job or ""
 
     def exit_code(self) -> int:
-        """What was recorded may have failed, the replay has not."""
+        """Exit code of a replay: 0, even if the recorded run failed."""
         return EXIT_OK
 
 

@@ -71,7 +71,7 @@ class ReplayApp(IopstuiApp):
         return self.session.job or ""
 
     def exit_code(self) -> int:
-        """What was recorded may have failed, the replay has not."""
+        """Exit code of a replay: 0, even if the recorded run failed."""
         return EXIT_OK
 
 

@@ -106,7 +106,7 @@ def _first_use() -> bool:
 
 
 class _Sessions:
-    """Those of one screen, one after another, each for another target."""
+    """Sessions of one screen, one after another, each for another target."""
 
     def __init__(
         self, options: RunOptions, export: Callable[[LiveSession], object] | None = None
@@ -217,7 +217,7 @@ class _Sessions:
         )  # fmt: skip
 
     def ran(self, runs: Sequence[tuple[Target, Sequence[RunRow], Sequence[MarkInterval]]]) -> None:
-        """What was run and marked, of each session."""
+        """Runs and marks of each session."""
         self._ran = runs
 
     def end(self) -> None:

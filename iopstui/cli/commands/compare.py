@@ -79,7 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _repeats(arguments: argparse.Namespace) -> int:
-    """Of each variant; with --until at most. UsageError for options that don't go together."""
+    """Repeats of each variant (with --until: the most). UsageError for options that don't go
+    together."""
     if arguments.until is None:
         if arguments.max_repeats is not None:
             raise UsageError("--max-repeats limits --until, which is missing.",

@@ -21,7 +21,7 @@ If iopstui was installed as a package, the shell finds the script by itself.
 
 
 class _Shells(tuple[str, ...]):
-    """Those that are offered, and what is taken besides."""
+    """Shells that completion supports; other names are accepted, too."""
 
     __slots__ = ()
 

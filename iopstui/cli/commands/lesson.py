@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _default_target(targets: Sequence[str]) -> tuple[Target, TargetFacts]:
-    """What a lesson would be about, and what is known of it."""
+    """The default target of a lesson, and its facts."""
     from iopstui.lesson.facts import surroundings
     from iopstui.linux.devices.sysfs import read_devices
     from iopstui.linux.roots import Roots

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _fleet(arguments: argparse.Namespace) -> int:
-    """That of many hosts."""
+    """Replay the recording of a fleet."""
     if arguments.format:
         raise UsageError(
             "Use `iopstui merge` to add up the lines of many hosts.",

@@ -271,7 +271,7 @@ def lean(row: Object) -> Object:
 
 
 def _device(part: Any) -> Any:
-    """What the probe counted of all devices together."""
+    """Probe figures of all devices together."""
     if part is None:
         return None
     kinds = {kind: part[kind] for kind in KINDS}

@@ -54,8 +54,8 @@ class AgentOrders:
         return {**order, "frames": LINES} if self._kept else order
 
     def watched(self, node: Node, devices: Sequence[str]) -> Object:
-        """What it is told between two runs: to watch ``devices``, those of the last run, or where
-        none has come so far what the next one would work on."""
+        """Orders for an agent between two runs: watch ``devices``, those of the last run, or,
+        before the first run, those of the next one."""
         known = [f"/dev/{name}" for name in devices]
         targets = known or self._targets or self._destroy.get(node.name) or ["."]
         words = ["--interval", f"{self._interval:g}", *self._probe]

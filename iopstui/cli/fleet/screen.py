@@ -124,8 +124,7 @@ class FleetRunPlanner:
         return PlannedRun(fleet, merger, begun, _ignore_second, self._row, run.stop, judge)
 
     def watch(self) -> PlannedRun:
-        """What goes on between two runs: every host that can be reached watches its disks. Nothing
-        of it is recorded."""
+        """Watch the disks of every reachable host between two runs. Nothing is recorded."""
         orders, merger = AgentOrders(self._arguments, self._nodes), Merger(self._arguments.interval)
         names = tuple(node.name for node in self._nodes)
         terms = FleetOptions(1, watching=True, greet_within_s=self._arguments.connect_timeout)
@@ -160,7 +159,7 @@ class FleetRunPlanner:
     def _exit_code(
         self, fleet: Fleet, merger: Merger, run: FleetRunReporter, least: int | None
     ) -> RunVerdict:
-        """What came of a run; ``least``: it is a point of a sweep, for which so many would do."""
+        """Exit code of a run. ``least``: hosts needed for a point of a sweep."""
         met, outcomes = judged(merger, self._expected)
         code, point, spread = code_of(fleet, run, met), None, spread_words(fleet)
         said = [*outcomes, *([spread] if spread else ())]
@@ -186,7 +185,7 @@ def _code_of_point(code: int, point: ScalePoint | None, met: bool) -> int:
 
 
 def why_failed(fleet: Fleet) -> str:
-    """Who failed or was lost, or why all were stopped."""
+    """Names of hosts that failed or were lost, or why all were stopped."""
     gone = failed_hosts(fleet)
     if fleet.stopped:
         why = f"; {failure_text(gone)}" if gone else ""

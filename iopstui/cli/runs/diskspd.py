@@ -32,8 +32,8 @@ def run_diskspd(command: str, options: RunOptions, kind: str) -> int:
 
 
 def _default_target(found: Translation) -> tuple[str, ...]:
-    """Where to work without a TARGET: a scratch file beside the one that -c would make, the
-    existing file itself, or (none) the several files that the job names."""
+    """Default target: a scratch file beside the one that -c would create, the existing file itself,
+    or none (the job names several files)."""
     if found.creates is not None:
         places = {os.path.dirname(target) or "." for target in found.targets}
         if len(places) > 1:

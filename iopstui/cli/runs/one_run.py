@@ -116,7 +116,8 @@ def _expected(job: str, options: RunOptions, target: Target) -> tuple[Expectatio
 
 
 def _check(job: str, options: RunOptions) -> None:
-    """What can't be run is refused before the target is written for hours. As ``run_job``."""
+    """Refuse what cannot be run, before the target is written for hours. Arguments as
+    ``run_job``."""
     from iopstui.cli.runs.preconditioning import checked
     from iopstui.preflight.job import prepare
     from iopstui.preflight.request import JobRequest

@@ -134,7 +134,7 @@ def _handle(event: Event, sink: EventSink) -> None:
 
 
 def _last_sample(session: LiveSession, one: Watch, sink: EventSink, interval_s: float) -> None:
-    """What has happened since the last one."""
+    """Emit the sample of the time since the last one."""
     if monotonic() - one.sampled_at < WORTH_A_SAMPLE * interval_s:
         return
     session.sample()

@@ -71,7 +71,8 @@ def preconditioned(options: RunOptions) -> RunOptions:
 def checked(
     options: RunOptions, devices: Mapping[str, BlockDevice]
 ) -> tuple[Target, Target | None]:
-    """What would be written, and what the job is given. UsageError for a target that can't be."""
+    """Return what would be written, and the job's inputs. UsageError for a target that cannot be
+    preconditioned."""
     target, job_target = choose_targets(options.targets, JOB, devices, Roots())
     if target.kind == kinds.DIRECTORY:
         raise UsageError(

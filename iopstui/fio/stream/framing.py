@@ -171,8 +171,8 @@ def _first_column(rest: bytearray, brace: bytes, since: int) -> int:
 
 
 def _opening(rest: bytearray, begin: int, end: int) -> int | None:
-    """Where, from ``begin`` on, what every document of fio begins with begins: a brace, a new line
-    and ``"fio version"``, also behind a message that has no line end (yet)."""
+    """Find the beginning of a document of fio from ``begin`` on: a brace, a new line and ``"fio
+    version"``, also behind a message without a line end (yet)."""
     name = rest.find(_NAME, begin, end)
     while name >= 0:
         at = name - 1

@@ -49,14 +49,14 @@ def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
 
 
 def _first_bad(body: bytes, at: int) -> int:
-    """Where the first line from ``at`` on begins that is not fio's."""
+    """Position of the first line from ``at`` on that is not fio's."""
     while at < len(body) and (line := _LINE.match(body, at)):
         at = line.end()
     return at
 
 
 def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """What may be the intruder that begins in the line at ``at``, the likeliest first."""
+    """Candidates for the foreign text that begins in the line at ``at``, the likeliest first."""
     stop = _line_end(body, at)
     pieces = range(-(-at // CHUNK_BYTES) * CHUNK_BYTES, stop, CHUNK_BYTES)
     for begin in pieces:
@@ -72,7 +72,7 @@ def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _whole_pieces(body: bytes, at: int, begin: int) -> Iterator[tuple[int, int]]:
-    """Those that leave two lines of fio's behind them before those that leave one."""
+    """Candidates that leave two lines of fio's, before those that leave one."""
     last = min(len(body), begin + LONGEST)
     found = list(_fitting(body, at, begin, range(begin + CHUNK_BYTES, last + 1, CHUNK_BYTES)))
     found.sort(key=lambda cut: _LINE.match(body, _line_end(body, cut[1])) is None)
@@ -86,8 +86,8 @@ def _fitting(
     ends: range | Iterator[int],
     line: re.Pattern[bytes] = _LINE,
 ) -> Iterator[tuple[int, int]]:
-    """Those from ``begin`` to one of ``ends`` without which the line is one of fio's, and which
-    hold none of fio's other lines."""
+    """Candidates from ``begin`` to one of ``ends``: without them the line is one of fio's, and they
+    contain no other line of fio's."""
     head = body[at:begin]
     fio_s = _MEMBER.search(body, begin)
     last = _line_start(body, fio_s.start()) if fio_s else len(body)

@@ -53,7 +53,7 @@ def _status(data: Mapping[str, Any], sections: Sequence[Section]) -> FioStatus |
 
 @dataclass(frozen=True, slots=True)
 class _RowOptions:
-    """What the options of a row, or of the sections behind it, say of it."""
+    """Options that apply to a row, or to the sections behind it."""
 
     options: dict[str, str]
     block_size: int | None
@@ -64,8 +64,8 @@ class _RowOptions:
 
 
 class _SharedValues:
-    """What a document's rows have in common, made once: hundreds of them may be of one section, and
-    the directions that a row doesn't use all look the same."""
+    """Values that the rows of a document share, made once: hundreds of rows may be of one section,
+    and unused directions all look the same."""
 
     def __init__(self) -> None:
         self._row: dict[str, Any] | None = None
@@ -74,7 +74,7 @@ class _SharedValues:
         self._asked: tuple[object, Row | None, bool, _RowOptions] | None = None
 
     def direction(self, row: dict[str, Any]) -> DirectionStatus:
-        """What ``row`` says; read once, if it says what the one before said."""
+        """Parse ``row``, or return the last result if it is the same."""
         if row.get("total_ios") != 0:
             return _direction(row)
         if self._status is None or row != self._row:
@@ -90,7 +90,7 @@ class _SharedValues:
     def asked(
         self, row: Mapping[str, Any], common: Mapping[str, str], own: Row | None
     ) -> _RowOptions:
-        """What was asked of ``row``."""
+        """The options of ``row``."""
         raw, counts = row.get("job options"), _says_counts(row)
         if self._asked is not None:
             last, behind, counted, found = self._asked

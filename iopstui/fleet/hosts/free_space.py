@@ -55,8 +55,8 @@ class SpaceNeed:
 
 
 def needs_of(layout: Mapping[str, int], roots: Roots) -> list[SpaceNeed]:
-    """Of each place (a scratch directory) and the bytes that are to be laid out there. UsageError
-    where one can't be examined."""
+    """Space needed by each place (a scratch directory) for the bytes laid out there. UsageError if
+    a place cannot be examined."""
     mounts = read_own_mounts(roots)
     return [_need(place, wanted, mounts) for place, wanted in layout.items() if wanted]
 
@@ -88,7 +88,7 @@ def shared_name(entry: MountEntry, size_bytes: int) -> str:
 
 
 def needs_in(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
-    """What a host has said; ``None`` if that is none of ours."""
+    """Space needs in a host's answer; ``None`` if it is malformed."""
     found = row.get("needs")
     if not isinstance(found, list):
         return None

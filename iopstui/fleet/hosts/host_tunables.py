@@ -67,13 +67,13 @@ class HostTunableResult:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Those that were changed."""
+        """Hosts that were changed."""
         return tuple(dict.fromkeys(host for host, *_ in self.changes))
 
 
 def states_object(states: Sequence[TunableState], disk: str) -> list[Object]:
-    """What an agent says of its disks' tunables (not of interrupts: their numbers are each
-    machine's own). ``disk`` is the first one's name."""
+    """The tunables of an agent's disks as an object, without interrupts: their numbers differ
+    between machines. ``disk`` is the first disk's name."""
     return [
         {
             "name": one.name, "meaning": one.meaning, "takes": one.takes,
@@ -139,7 +139,8 @@ def together(hosts: Mapping[str, Mapping[str, HostTunable]]) -> list[TunableStat
 def turn_of(
     hosts: Iterable[str], known: Mapping[str, Mapping[str, HostTunable]], name: str, value: str
 ) -> HostTunableChange:
-    """Who would change what. UsageError for a value that no device could take."""
+    """Hosts and disks that a change would affect. UsageError for a value that no device could
+    take."""
     parse_tunable(f"{name}={value}")
     asked, same, out = [], [], []
     for host in hosts:
@@ -224,7 +225,7 @@ class HostTunables:
     def _keep_originals(
         self, host: str, turn: HostTunableChange, each: Sequence[Sequence[str]]
     ) -> None:
-        """What was so before the first change need not be set again."""
+        """Keep the values from before the first change; those need not be set again."""
         first = self._before.setdefault(
             (host, turn.name), tuple((disk, before) for disk, before, _ in each)
         )
@@ -234,8 +235,8 @@ class HostTunables:
             del kept[turn.name]
 
     def over(self, gone: Iterable[str] = ()) -> HostTunableResult | None:
-        """What came of the change that was asked for, once all have answered, are ``gone`` or have
-        taken too long; told once."""
+        """The result of a requested change, once all hosts have answered, are ``gone`` or timed
+        out; returned once."""
         asked = self._asked
         if asked is None:
             return None

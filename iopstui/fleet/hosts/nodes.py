@@ -63,7 +63,7 @@ def nodes_of(text: str) -> list[Node]:
 
 
 def _split_words(text: str) -> list[str]:
-    """What is looked at by itself: words, or all of it where an operator holds it together."""
+    """Split into words; text that an operator holds together stays one word."""
     if not _OPERATORS.search(text):
         return split(text)
     if _FILE.search(text):
@@ -148,7 +148,7 @@ def _of_file(path: Path) -> Iterator[str]:
 
 
 def _of_clustershell(text: str) -> list[str]:
-    """What is no list of ours: a group, or a set less another one."""
+    """Whether this needs ClusterShell: a group, or a set minus another."""
     if re.search(r"[\[\]]", _BRACKETS.sub("", text)):
         raise UsageError(f"{printable(text[:LONGEST_NAME])!r} has brackets without ranges.")
     for word in re.split(r"[,!&^]+", _BRACKETS.sub(lambda match: match[0].replace(",", " "), text)):

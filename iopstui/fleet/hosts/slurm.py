@@ -144,7 +144,7 @@ class _Allocation:
         return nodes
 
     def _read(self, within_s: float) -> tuple[bytes, bool]:
-        """What salloc's command printed, and whether salloc still runs."""
+        """Read the output of salloc's command, and whether salloc still runs."""
         process = self._process
         assert process.stdout and process.stderr
         ready, _, _ = select.select([process.stdout, process.stderr], [], [], within_s)
@@ -204,7 +204,7 @@ def _queue_position(job: str) -> str:
 
 
 def place_words(job: str, rows: list[list[str]]) -> str:
-    """Of squeue's pending jobs, the next to start first: number, partition, reason."""
+    """Sentence with a job's place among squeue's pending jobs: number, partition, reason."""
     own = next((row for row in rows if row[0] == job), None)
     if own is None:
         return ""

@@ -113,32 +113,32 @@ class Compact:
 
     @property
     def ios(self) -> int:
-        """Of the total, as ``bytes``, ``iops_m`` and ``bw_m`` (sums.py, Part)."""
+        """I/Os of all directions, as ``bytes``, ``iops_m`` and ``bw_m`` (sums.py, Part)."""
         return self.first[1]
 
     @property
     def bytes(self) -> int:
-        """Of the total."""
+        """Bytes of all directions."""
         return self.first[2]
 
     @property
     def iops_m(self) -> int:
-        """Of the total."""
+        """IOPS of all directions, in thousandths."""
         return self.first[3]
 
     @property
     def bw_m(self) -> int:
-        """Of the total."""
+        """Bytes/s of all directions, in thousandths."""
         return self.first[4]
 
     @property
     def p99(self) -> int:
-        """Of the total, in ns; 0: not measured."""
+        """p99 of all directions in ns; 0: not measured."""
         return self.first[_AT_P99]
 
     @property
     def kernel(self) -> KernelSum:
-        """What the devices did."""
+        """Figures of the devices."""
         return _kernel(self.first)
 
     @property
@@ -239,11 +239,11 @@ class Pile:
 
     @property
     def room(self) -> int:
-        """So many can be added at once."""
+        """Number of frames that can be added at once."""
         return OFTEN - self._count
 
     def _count_added(self, count: int, slowest: tuple[int, str]) -> None:
-        """So many were added, of which this is the largest p99 with its host."""
+        """Count added frames; ``slowest`` is the largest p99 with its host."""
         if slowest[0] and (self._slowest is None or slowest > self._slowest):
             self._slowest = slowest
         self._count += count
@@ -322,8 +322,8 @@ def _packed(planes: Mapping[int, int]) -> dict[int, int]:
 
 
 def to_text(sums: HostSums) -> str:
-    """Of one host's frame; "" for what has no place in it (counts that are too large), which goes
-    as JSON lines have it."""
+    """Encode one host's frame; "" for a frame with counts that are too large, which is sent as
+    JSON."""
     numbers, planes = _numbers(sums), [*_planes_of(sums)]
     if numbers is None or any(which < 0 for which, _ in planes):
         return ""

@@ -56,7 +56,7 @@ _KINDS: Mapping[str, type] = {
 
 
 def target_of(session: Object | None) -> Target:
-    """What a host works on, from its first line."""
+    """The target of a host, from its first line."""
     row = session or {}
     path = printable(str(row.get("target") or ""))
     devices = tuple(printable(str(one)) for one in row.get("devices") or ())

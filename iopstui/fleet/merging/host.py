@@ -60,7 +60,7 @@ class HostInterval:
 
     @property
     def sums(self) -> HostSums:
-        """What it did."""
+        """The sums of the host."""
         if not isinstance(self.own, HostSums):
             self.own = self.own.sums(self.host) if self.own is not None else HostSums()
         return self.own

@@ -50,7 +50,7 @@ class MergedSecond:
 
     @property
     def wall_ms(self) -> float:
-        """Where it begins, in ms since 1970."""
+        """Begin of the second, in ms since 1970."""
         return self.number * self.interval_s * 1000
 
 
@@ -82,7 +82,8 @@ class _SubMerger:
     lost: tuple[str, ...] = ()
 
     def silent(self, name: str, number: int) -> tuple[str, ...]:
-        """Who is missing in a second that it says nothing of; its own ``name`` if it is gone."""
+        """Hosts missing in a second that its merger says nothing about; its own ``name`` if it is
+        gone."""
         if not self.ended:
             return (name,)
         return self.lost if self.last is not None and number > self.last else ()
@@ -178,7 +179,7 @@ class Merger:
         self._put_all(plain)
 
     def _check_schema(self, name: str, row: Mapping[str, Any]) -> None:
-        """What follows a session of another schema may mean something else."""
+        """Refuse a stream whose schema changes: its fields may mean something else."""
         if "schema" in row:
             self._foreign.discard(name)
             if row["schema"] != SCHEMA:

@@ -20,7 +20,7 @@ COUNTS = ("missed", "skipped", "lost", "full")
 
 
 def rate_m(ios: int, us: int) -> int:
-    """So many in so many microseconds: per second, in thousandths; 0 in no time."""
+    """Rate per second in thousandths of ``count`` in so many microseconds; 0 in no time."""
     return round(ios * MILLI * MICRO / us) if us else 0
 
 
@@ -100,7 +100,7 @@ class ProbeSum:
         return found
 
     def directions(self) -> Iterator[tuple[str, ProbeDirectionSum]]:
-        """Those in which there was a request, always in the same order."""
+        """Directions with a request, always in the same order."""
         return ((kind, self.parts[kind]) for kind in KINDS if kind in self.parts)
 
     @property
@@ -111,7 +111,7 @@ class ProbeSum:
         return 100 * missed / done if done else None
 
     def words(self, of: int) -> str:
-        """Of how many of so many hosts it is; "" if nobody's probe counted."""
+        """Number of hosts whose probe counted, in words; "" if none did."""
         return f"device: {self.hosts} of {counted(of, 'host')}" if self.hosts else ""
 
     def as_object(self) -> Object | None:

@@ -300,7 +300,7 @@ def kernel_of_total(row: Mapping[str, Any]) -> KernelSum:
 
 
 def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
-    """What a frame's probe counted; nothing where the devices were not followed. Malformed."""
+    """Probe figures of a frame; nothing where the devices were not followed. Malformed."""
     found = part_of(row, DEVICE)
     us = whole(found.get("seconds"), MICRO)
     if not us or any(not part_of(found, kind) for kind in KINDS):
@@ -320,7 +320,7 @@ def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
 
 
 def device_of_total(row: Mapping[str, Any]) -> ProbeSum:
-    """What the probes of a merger's total counted. Malformed."""
+    """Probe figures of a merger's total. Malformed."""
     found = part_of(row, DEVICE)
     hosts = whole(found.get("hosts"))
     if not hosts:
@@ -396,7 +396,7 @@ def split(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum]:
 
 
 def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
-    """What a frame of ``host`` adds. Malformed."""
+    """Figures that a frame of ``host`` adds to the total. Malformed."""
     fio = part_of(row, "fio")
     found = HostSums(kernel=kernel_of_frame(row), device=device_of_frame(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():
@@ -410,7 +410,7 @@ def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
 
 
 def total_sums(row: Mapping[str, Any]) -> HostSums:
-    """What a merger's total adds. Malformed."""
+    """Figures that a merger's total adds. Malformed."""
     fio = part_of(row, "fio")
     found = HostSums(kernel=kernel_of_total(row), device=device_of_total(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():

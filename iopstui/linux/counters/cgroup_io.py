@@ -91,8 +91,8 @@ class CgroupIo:
 
 
 def own(grown: Mapping[str, Counts]) -> dict[str, Counts]:
-    """What each group did without the groups below it. What one did that is gone since stays with
-    the one above."""
+    """I/O of each group without the groups below it. I/O of a group that has gone stays with its
+    parent."""
     found = {name: list(values) for name, values in grown.items()}
     for name, values in grown.items():
         above = os.path.dirname(name)
@@ -125,7 +125,7 @@ def _disk_of(name: str, roots: Roots) -> str:
 
 
 def _top(mounts: Path) -> Path | None:
-    """Where version 2 is mounted with the io controller."""
+    """Mount point of version 2 with the io controller."""
     place = unified_root(mounts)
     there = "io" in (read_text(place / "cgroup.controllers") or "").split()
     return place if there else None

@@ -73,7 +73,7 @@ class FunctionCallReader:
             self._thread.start()
 
     def take(self) -> FunctionCalls | None:
-        """What was asked for, once, if it has been read by now. Raises OSError if it can't be."""
+        """The requested result, once, if it has been read by now. Raises OSError if it can't be."""
         if self._thread is None or self._thread.is_alive():
             return None
         self._thread.join()

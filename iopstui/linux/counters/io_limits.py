@@ -165,8 +165,8 @@ class IoLimits:
         return parse_cost_qos(read_text(f"{self._unified[-1].place}/io.cost.qos") or "")
 
     def _waits(self) -> Mapping[str, int]:
-        """Of the nearest group that I/O is accounted to, unless it is the root of all: iocost lets
-        that pass, and what it counts there is what others waited."""
+        """Waits of the nearest group that I/O is accounted to, except the root of all: iocost lets
+        that pass, and counts there what others waited."""
         for group in self._unified:
             text = read_text(f"{group.place}/io.stat")
             if text is not None:

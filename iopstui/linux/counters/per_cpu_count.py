@@ -40,8 +40,8 @@ class PerCpuCount:
         return self._newest.counts(self)
 
     def grown(self, before: object) -> dict[int, int] | None:
-        """What each count has more than in another reading, without those that are the same;
-        ``None`` if that is not of the same CPUs."""
+        """Growth of each count against another reading, without unchanged ones; ``None`` if that
+        has other CPUs."""
         if before is self:
             return {}
         if not isinstance(before, PerCpuCount):

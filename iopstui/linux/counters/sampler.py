@@ -177,7 +177,7 @@ class KernelSampler:
         self._sources = {}
 
     def _read_more_sources(self) -> dict[str, Counters]:
-        """Of the sources that this kernel has; one that can't be read once is not tried again."""
+        """Read the sources that this kernel has; one that failed once is not tried again."""
         found = {}
         for source, file in list(self._sources.items()):
             try:

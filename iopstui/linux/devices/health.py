@@ -43,7 +43,7 @@ def parse_array(action: str, degraded: str, members: str, chunk: str = "") -> Ar
 
 
 def read_array(disk: str) -> Array | None:
-    """Of the md array whose directory in sysfs is ``disk``."""
+    """State of the md array whose directory in sysfs is ``disk``."""
     files = ("sync_action", "degraded", "raid_disks", "chunk_size")
     return parse_array(*(read_text(f"{disk}/md/{file}") or "" for file in files))
 

@@ -41,9 +41,8 @@ _SWAP_PAGES = (4096, 8192, 16384, 65536)
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """What was found, in words. ``types`` are libblkid's names where it was used. ``error``
-    says why the device could not be examined, and is empty if it was.
-    """
+    """Signatures found, in words. ``types`` are libblkid's names where it was used. ``error`` says
+    why the device could not be examined, and is empty if it was."""
 
     found: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -64,7 +63,7 @@ def read_signatures(path: str) -> Signatures:
 
 
 def known_magics(head: bytes, tail: bytes, size: int) -> Iterator[str]:
-    """What the first and the last bytes of a device of ``size`` bytes tell, in words."""
+    """Known magic numbers in the first and last bytes of a device of ``size`` bytes, in words."""
     for offset, magic, what in _MAGICS:
         if head[offset : offset + len(magic)] == magic:
             yield what

@@ -84,7 +84,7 @@ _WITHOUT_REQUESTS = frozenset({"dm", "md", "zram", "ram", "nvme"})
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """What is read once, for all devices."""
+    """Facts that are read once for all devices."""
 
     roots: Roots
     drivers: Mapping[int, str]
@@ -242,7 +242,7 @@ def _serial(directory: Path, roots: Roots) -> str | None:
 
 
 def _serials(directory: Path, roots: Roots) -> Iterator[str | None]:
-    """Where it may stand, one after another: most have it in the first place."""
+    """Files that may have the serial number; most devices have it in the first."""
     yield read_text(f"{directory}/serial")
     yield read_text(f"{directory}/device/serial")
     page = read_bytes(f"{directory}/device/vpd_pg80")

@@ -175,7 +175,7 @@ def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
 
 
 def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[DeviceLinks, ...]:
-    """What lies directly below each device of ``tree``; of a partition, below its disk."""
+    """Devices directly below each device of ``tree``; for a partition, below its disk."""
     found = []
     for name in tree:
         disk = devices.get(devices[name].disk or "", devices[name])

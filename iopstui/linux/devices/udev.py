@@ -41,7 +41,7 @@ def enumerate_block(roots: Roots) -> list[UdevDevice]:
 
 
 def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:
-    """What udev's rules have found out about the device (ID_MODEL ...). Empty without a udevd, for
+    """Properties that udev's rules found for the device (ID_MODEL ...). Empty without a udevd, for
     devices that no hardware is under, and in a fixture tree. Asking loads libudev, which takes
     longer than to read ten devices."""
     known = roots.run / "udev/data"

@@ -40,8 +40,8 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Where a device's files are: its own directory, and those of its links and sensors (of all
-    paths, if it has several)."""
+    """Files of a device: in its own directory, and in those of its links and sensors (of all paths,
+    if it has several)."""
 
     device: BlockDevice
     directory: str
@@ -65,8 +65,8 @@ class ConditionsFiles:
     def read(
         self, devices: Devices, names: Sequence[str], t: float, cpus: Sequence[int] = ()
     ) -> Conditions:
-        """Of the devices with these names, and of these CPUs (none given: all that are online).
-        ``t`` is seconds. Never fails, but lasts as long as a disk takes to tell its temperature."""
+        """Read the conditions of these devices and CPUs (none given: all that are online). ``t`` is
+        seconds. Never fails, but lasts as long as a disk takes to tell its temperature."""
         states, nodes = self._cpus(cpus)
         return Conditions(t, self._devices(devices, names, t), states, nodes)
 

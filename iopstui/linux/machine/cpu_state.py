@@ -22,8 +22,8 @@ _STATE = re.compile(r"state[0-9]{1,3}")
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Of one CPU. ``sleeps`` are its C-states: how long each takes to leave, and the file that
-    says whether it is disabled."""
+    """Files of one CPU. ``sleeps`` are its C-states: how long each takes to leave, and the file
+    that says whether it is disabled."""
 
     governor: str
     khz: str

@@ -44,8 +44,8 @@ RQ, SLOT, REGION, KIND = 6, 7, 8, 9
 
 @dataclass(frozen=True, slots=True)
 class KernelTypes:
-    """Where this kernel's types have what is needed (bytes), the numbers of its tracepoints, and
-    which of their arguments is the request."""
+    """Offsets (bytes) in this kernel's types, the numbers of its tracepoints, and which of their
+    arguments is the request."""
 
     queue: int
     hctx: int
@@ -63,8 +63,8 @@ class KernelTypes:
 
 @dataclass(frozen=True, slots=True)
 class InFlightMap:
-    """Where the requests in flight of the disk ``dev`` are noted: the map ``fd`` of
-    ``mask`` + 1 slots, ``tags`` for each queue."""
+    """Map of the requests in flight of the disk ``dev``: ``fd`` with ``mask`` + 1 slots, ``tags``
+    for each queue."""
 
     dev: int
     fd: int

@@ -1,9 +1,6 @@
-"""What the kernel says of the probes themselves: their run time (BPF_ENABLE_STATS, bpf(2)), and
-how often one was skipped.
-
+"""Run time of the probe's programs (BPF_ENABLE_STATS, bpf(2)), and how often one was skipped.
 Counting costs some time at every run of every BPF program of the machine, so it is on for a moment
-now and then. It is bound to a file descriptor: nothing stays on when the process ends, however.
-"""
+now and then. It is bound to a file descriptor: nothing stays on when the process ends, however."""
 
 from __future__ import annotations
 

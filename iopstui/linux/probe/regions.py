@@ -15,8 +15,8 @@ MOST_REGIONS = 16
 
 
 def regions(names: Iterable[str], devices: Mapping[str, BlockDevice], roots: Roots) -> list[Region]:
-    """Those of ``names`` that have a device number, a partition with its disk. Where there are more
-    than MOST_REGIONS, the first ones."""
+    """Regions of those ``names`` that have a device number, a partition with its disk. At most
+    MOST_REGIONS, the first ones."""
     found: dict[str, Region] = {}
     for name in names:
         device = devices.get(name)

@@ -186,9 +186,8 @@ def _trusted() -> set[int]:
 
 
 def _candidate_directories() -> Iterator[str]:
-    """Where to try, in this order: XDG_RUNTIME_DIR if it is what it should be (the XDG base
-    directory specification: absolute, ours, mode 0700), memory, the directory for temporary
-    files."""
+    """Directories to try, in this order: XDG_RUNTIME_DIR if it is valid (the XDG base directory
+    specification: absolute, ours, mode 0700), memory, the directory for temporary files."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(runtime) and _is_runtime(runtime):
         yield os.path.realpath(runtime)
@@ -226,7 +225,7 @@ def _make_directory(place: str) -> Path:
 
 
 def _descriptor(path: Path) -> int:
-    """Of a directory that is no link, ours, and nobody else's to enter. OSError."""
+    """Open a directory that is not a link, is ours, and that nobody else may enter. OSError."""
     fd = os.open(path, _DIRECTORY)
     info = os.fstat(fd)
     if info.st_uid != os.geteuid() or info.st_mode & 0o077:

@@ -129,7 +129,8 @@ def coarser(name: str) -> str:
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Of the mean of equal batches; ``None`` with fewer than two, or if it is not above 0."""
+    """Spread of the mean of equal batches; ``None`` with fewer than two, or if the mean is not
+    above 0."""
     count = len(values)
     mean = sum(values) / count if count else 0.0
     if count < 2 or mean <= 0:
@@ -180,7 +181,7 @@ def _share_error(counts: Sequence[int], sizes: Sequence[int]) -> float:
 
 
 def _standard_error(deviations: Sequence[float]) -> float:
-    """Of a mean, from what each batch deviates by, widened by their correlation."""
+    """Standard error of a mean, from the batches' deviations, widened by their correlation."""
     count = len(deviations)
     squares = sum(one * one for one in deviations)
     after = sum(a * b for a, b in itertools.pairwise(deviations))

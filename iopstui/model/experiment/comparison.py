@@ -153,7 +153,7 @@ def _differences(
 
 
 def mean(values: Sequence[float], geometric: bool) -> float:
-    """Of one or more values; the geometric one only if all are positive."""
+    """Mean of one or more values; geometric if all are positive."""
     if geometric and all(value > 0 for value in values):
         return math.exp(sum(map(math.log, values)) / len(values))
     return sum(values) / len(values)

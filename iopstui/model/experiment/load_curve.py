@@ -78,7 +78,7 @@ class LoadCurve(Generic[One]):
 
     @property
     def bend(self) -> Knee | None:
-        """Where it bends by its figures, credible or not."""
+        """The knee by its figures, credible or not."""
         if any(event.point.latency_ns is None for event in self.points):
             return None
         return knee([(e.point.iops, e.point.latency_ns or 0.0) for e in self.points])
@@ -90,7 +90,7 @@ class LoadCurve(Generic[One]):
 
     @property
     def knee(self) -> Knee | None:
-        """Where it bends; ``None`` also where the curve is not credible."""
+        """The knee; ``None`` also if the curve is not credible."""
         return None if self.doubt else self.bend
 
     @property
@@ -143,7 +143,7 @@ def _mean(place: int, runs: Sequence[One]) -> One:
 
 
 def _outcome(each: Sequence[Outcome]) -> Outcome:
-    """What came of one expectation over all runs of a point: judged is the mean."""
+    """Outcome of one expectation over all runs of a point; the mean is judged."""
     measured = [one.measured for one in each if one.measured is not None]
     shares = [one.share for one in each if one.share is not None]
     return Outcome(

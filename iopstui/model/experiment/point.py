@@ -324,9 +324,9 @@ class PointMeter:
         return sum(known) if known else None
 
     def _completions(self) -> tuple[dict[int, float], str]:
-        """Where completions ran. Without softirqs (the interrupt's CPU did the rest itself) the
-        device's own interrupts tell. Both come once for many I/Os, so they are held against each
-        other: completions that are passed on raise about a softirq an interrupt, other disks
+        """CPUs that ran the completions. Without softirqs (the interrupt's CPU did the rest itself)
+        the device's own interrupts tell. Both come once for many I/Os, so they are held against
+        each other: completions that are passed on raise about a softirq an interrupt, other disks
         few."""
         block, irq = sum(self._block.values()), sum(self._irq.values())
         if block and block >= 0.5 * irq:

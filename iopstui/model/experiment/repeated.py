@@ -47,7 +47,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Of one or more figures; the plain mean without an interval if one is not positive."""
+    """Mean of one or more figures; the plain mean without an interval if one is not positive."""
     count = len(values)
     if any(value <= 0 for value in values):
         return Mean(sum(values) / count, None)

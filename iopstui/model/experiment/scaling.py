@@ -150,7 +150,7 @@ class Scaling:
         return [*found, self._knee()]
 
     def _limit(self) -> str:
-        """What many hosts would have; nothing where that is far from what was measured."""
+        """Limit for many hosts; "" if it is far from the measured points."""
         law = self.law
         if law is None or not law.contention:
             return ""
@@ -177,7 +177,7 @@ class Scaling:
 
 
 def scaling(points: Points) -> Scaling:
-    """Of measured (hosts, I/Os per second); those without throughput are left out."""
+    """Scaling law of measured (hosts, I/Os per second); points without throughput are left out."""
     known = tuple(sorted((hosts, measured) for hosts, measured in points if measured > 0))
     if len(known) < LEAST_POINTS:
         there = "is" if len(known) == 1 else "are"

@@ -60,7 +60,7 @@ class ActiveFindings:
 
     @property
     def findings(self) -> list[Finding]:
-        """Those that hold."""
+        """Findings that hold now."""
         return [held.finding for held in self._held.values()]
 
     def withdraw(self, rule: str, why: str) -> EndedFinding:

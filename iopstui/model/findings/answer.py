@@ -1,4 +1,5 @@
-"""What the run that was to decide a finding says. One run each: it decides only what is clear."""
+"""The answer of a run that was made to decide a finding. One run each, so it decides only clear
+cases."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
 
 
 def _spread(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> tuple[str, str]:
-    """What rq_affinity could do about completions that one CPU runs: (advice, key)."""
+    """Advice on rq_affinity for completions that one CPU runs: (advice, key)."""
     affinities = {device.queue.rq_affinity if device.queue else None for device in devices}
     # the CPUs of the machine: a completion may be moved to one that fio does not use, too
     reasons = [why_rq_affinity_cannot_matter(device, cpus) for device in devices]
@@ -134,10 +134,10 @@ def _all_at_submitters(devices: Sequence[BlockDevice]) -> bool:
 def _completions(
     frames: Sequence[Frame], evidence: Evidence
 ) -> tuple[str, dict[int, float]] | None:
-    """Where completions ran. BLOCK softirqs are those of all disks: with several queues, which
-    complete inside the hard interrupt, the device's own interrupts tell; with one queue softirqs
-    count as long as they are no more than its I/Os and run where its interrupt comes. ``None``
-    where neither can tell."""
+    """CPUs that ran the completions. BLOCK softirqs are those of all disks: with several queues,
+    which complete inside the hard interrupt, the device's own interrupts tell; with one queue
+    softirqs count as long as they are no more than its I/Os and run where its interrupt comes.
+    ``None`` where neither can tell."""
     block, irq = e.per_cpu(frames, "block_s"), e.per_cpu(frames, "irq_s")
     softirqs, interrupts = sum(block.values()), sum(irq.values())
     several = any(len(device.hctxs) > 1 for device in evidence.devices)

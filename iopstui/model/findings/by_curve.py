@@ -182,8 +182,8 @@ def burst(evidence: Evidence) -> Finding | None:
 
 
 def _credit_words(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] | None:
-    """What happened and what to do, if the rate fell to the baseline of a bucket of the bought
-    volume; ``None`` if not."""
+    """Headline and advice if the rate fell to the baseline of a bucket of the bought volume;
+    ``None`` if not."""
     found = evidence.volume
     disks = [disk for f in late if (disk := f.together([d.name for d in evidence.devices]))]
     if found is None or not disks:
@@ -203,8 +203,8 @@ def _credit_words(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] 
 
 
 def _step(frames: Sequence[Frame]) -> int | None:
-    """Where the seconds fall into two parts, the second lower by far more than each part varies;
-    ``None`` if they don't."""
+    """Index at which the seconds fall into two parts, the second lower by far more than each part
+    varies; ``None`` if they don't."""
     each = [e.fio_iops([frame]) for frame in frames]
     if not all(each) or not _has_step_down(each):
         return None
@@ -241,8 +241,8 @@ def same_work(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What was done in some seconds: the rows of fio with I/O, the mean size, and the shares (0..1)
-    of reads and of each device."""
+    """I/O of some seconds: the rows of fio with I/O, the mean size, and the shares (0..1) of reads
+    and of each device."""
 
     rows: frozenset[int]
     size: float
@@ -251,7 +251,7 @@ class _Work:
 
     @classmethod
     def of(cls, frames: Sequence[Frame]) -> _Work:
-        """Those of these frames."""
+        """Work of these frames."""
         fios = [f.fio for f in frames if f.fio is not None]
         ios = sum(one.total.ios for one in fios)
         reads = sum(one.directions["read"].ios for one in fios if "read" in one.directions)

@@ -56,7 +56,7 @@ def _reduced(link: Link) -> bool:
 
 
 def _bytes_s(link: Link) -> float:
-    """What a link carries: 8b/10b coding up to 5 GT/s, 128b/130b above; protocol left out."""
+    """Bytes/s of a link: 8b/10b coding up to 5 GT/s, 128b/130b above; protocol left out."""
     coding = 8 / 10 if link.speed <= 5.0 else 128 / 130
     return link.speed * 1e9 / 8 * coding * link.width
 

@@ -136,7 +136,7 @@ def starved(evidence: Evidence) -> Finding | None:
 
 
 def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
-    """What a request of one direction took over all these intervals, in ms; 0.0 for too few."""
+    """Mean time of a request of one direction over all these intervals, in ms; 0.0 for too few."""
     rates = [getattr(disk, f"{side}_s") or 0.0 for disk in disks]
     pairs = zip(rates, (getattr(disk, f"{side}_await") or 0.0 for disk in disks), strict=True)
     return sum(rate * wait for rate, wait in pairs) / sum(rates) if sum(rates) >= FEW_IOS_S else 0.0

@@ -235,7 +235,7 @@ def tags(evidence: Evidence) -> Finding | None:
 
 
 def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding | None:
-    """What a SCSI disk takes at once is less than what is queued for it."""
+    """Finding: a SCSI disk's queue depth is below the number of requests queued for it."""
     depth = e.state_of(device, evidence).queue_depth
     if depth is None or aqu < MORE * depth + 0.5:
         return None

@@ -16,7 +16,7 @@ FIRST = 4
 
 
 def contradiction(finding: Finding, evidence: Evidence) -> str:
-    """What the last seconds show instead; "" if nothing contradicts it."""
+    """Evidence in the last seconds against the finding; "" if there is none."""
     check = _CHECKS.get(finding.rule)
     return check(finding, evidence) if check is not None else ""
 

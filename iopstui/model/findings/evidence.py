@@ -1,8 +1,6 @@
-"""What the rules of model/findings/rules.py look at: frames, the device, and what the job asks for.
-
+"""Evidence for the rules of model/findings/rules.py: frames, the device, and the job's shape.
 Figures over several frames are means of what those frames say; a figure that no frame has is
-``None`` or empty, never 0.
-"""
+``None`` or empty, never 0."""
 
 from __future__ import annotations
 
@@ -48,18 +46,15 @@ NOT_READ = Conditions()
 
 @dataclass(frozen=True, slots=True)
 class JobShape:
-    """What the running job asks for: ``jobs`` in all, each with up to ``iodepth`` I/Os.
-
-    ``iodepth``, ``engine`` and ``direct`` are ``None`` where the sections differ.
-    ``in_flight`` is the sum over all jobs, a synchronous one counting 1 (``None``:
-    jobs × iodepth). ``paced``: the job holds itself back (rate, rate_iops, thinktime).
-    ``polls``: it waits for completions by asking again and again, so its CPU is always busy.
-    ``offloads``: threads of fio's submit for the jobs (io_submit_mode=offload), so that a
-    synchronous engine has a depth as well. ``syncs``: it calls fsync or the like, which writes
-    more than it counts. ``block_size`` is its smallest I/O in bytes (``None``: not told),
-    ``writes`` whether it may write, ``aligned`` of what number of bytes all its I/Os begin at
-    multiples (``None``: not told).
-    """
+    """Shape of the running job: ``jobs`` in all, each with up to ``iodepth`` I/Os. ``iodepth``,
+    ``engine`` and ``direct`` are ``None`` where the sections differ. ``in_flight`` is the sum over
+    all jobs, a synchronous one counting 1 (``None``: jobs × iodepth). ``paced``: the job holds
+    itself back (rate, rate_iops, thinktime). ``polls``: it waits for completions by asking again
+    and again, so its CPU is always busy. ``offloads``: threads of fio's submit for the jobs
+    (io_submit_mode=offload), so that a synchronous engine has a depth as well. ``syncs``: it calls
+    fsync or the like, which writes more than it counts. ``block_size`` is its smallest I/O in bytes
+    (``None``: not told), ``writes`` whether it may write, ``aligned`` of what number of bytes all
+    its I/Os begin at multiples (``None``: not told)."""
 
     jobs: int = 1
     iodepth: int | None = 1
@@ -94,13 +89,12 @@ class SteadyRun:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the rules look at. ``frames`` are the running step's (without a job: the last ones),
+    """Evidence for the rules. ``frames`` are the running step's (without a job: the last ones),
     oldest first; ``before`` those of the quiet time right before it; ``online`` the CPUs that can
     be used. ``devices`` are those that the job works on, ``tree`` these and all below them,
     ``links`` what lies directly below each; ``unseen`` says what else the job works on, if that is
     on no block device. ``now`` are the conditions read last, ``then`` those at the run's beginning.
-    ``volume`` is what was bought, if the user says so.
-    """
+    ``volume`` is what was bought, if the user says so."""
 
     frames: Sequence[Frame]
     before: Sequence[Frame] = ()
@@ -117,7 +111,7 @@ class Evidence:
 
     @cached_property
     def measured(self) -> list[Frame]:
-        """Those of ``frames`` whose figures stand for a whole interval."""
+        """Frames whose figures cover a whole interval."""
         return measured(self.frames)
 
 
@@ -139,7 +133,7 @@ class Finding:
 
     @property
     def options(self) -> str:
-        """Those of ``test`` in words: "bs=8k"; "" of none."""
+        """The options of ``test`` in words: "bs=8k"; "" if it has none."""
         return " ".join(f"{name}={value}" for name, value in self.test)
 
 
@@ -183,7 +177,7 @@ def window(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
 
 
 def state_of(device: BlockDevice, evidence: Evidence) -> DeviceState:
-    """What was read of this device last."""
+    """The last state read of this device."""
     return evidence.now.devices.get(device.name, DeviceState())
 
 
@@ -274,7 +268,7 @@ def device_figures(
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Of all of them; ``None`` if one is missing."""
+    """Mean of all values; ``None`` if one is missing."""
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
 
@@ -329,8 +323,7 @@ def cpus_have_time(evidence: Evidence) -> bool:
 
 
 def idle_percents(evidence: Evidence) -> list[float]:
-    """What the CPUs that can be used had left in each of the last seconds that know it, in percent
-    of all of them."""
+    """Idle percentage of all usable CPUs together, for each of the last seconds that have it."""
     frames = recent(evidence)
     loads = [[f.cpus[c].load for c in evidence.online if c in f.cpus] for f in frames]
     return [fmean(one.idle + one.iowait for one in row if one) for row in loads if any(row)]

@@ -1,9 +1,6 @@
-"""What moved when a tunable was changed, and, told apart from it, what that did to IOPS.
-
-A tunable moves work whether or not that pays: both are reported, neither is promised. The
-seconds before and after one change are not a comparison (the load drifts, too); repeated,
-interleaved runs are.
-"""
+"""Effect of a changed tunable: on CPUs and requests, and separately on IOPS. A tunable moves work
+whether or not that pays: both are reported, neither is promised. The seconds before and after one
+change are not a comparison (the load drifts, too); repeated, interleaved runs are."""
 
 from __future__ import annotations
 
@@ -163,7 +160,7 @@ def _vector(frames: Sequence[Frame], irq: int) -> dict[int, float]:
 
 
 def _cpu_shift_text(what: str, then: Mapping[int, float], now: Mapping[int, float]) -> str:
-    """Where a count was, and is: moved if a tenth of it is on other CPUs."""
+    """How a count moved between CPUs: a move if a tenth of it is on other CPUs."""
     total_then, total_now = sum(then.values()), sum(now.values())
     if not then or not now:
         return f"{what} not measured"

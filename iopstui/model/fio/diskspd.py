@@ -159,7 +159,7 @@ def _area(read: DiskspdCommand) -> dict[str, str]:
 
 
 def _end(read: DiskspdCommand) -> int | None:
-    """Where the area ends; ``None``: where the target does."""
+    """End of the area; ``None``: the end of the target."""
     return min((size for size in (read.end, read.creates) if size is not None), default=None)
 
 

@@ -140,7 +140,7 @@ class FioIntervals:
         )  # fmt: skip
 
     def _widened(self, pairs: list[RowPair]) -> Mapping[str, PackedBins]:
-        """What subtracts the histograms of many rows, by their direction."""
+        """Subtract the histograms of many rows at once, by direction."""
         if len(pairs) < MANY_ROWS:
             return {}
         names = {name for pair in pairs for name in pair.now.directions}
@@ -174,7 +174,7 @@ class FioIntervals:
 
 
 class _Growths:
-    """What all rows grew by since the document before: each row, each direction, and the sum."""
+    """Growth of all rows since the document before: each row, each direction, and the sum."""
 
     def __init__(
         self, pairs: list[RowPair], counted: Counted, packed: Mapping[str, PackedBins]
@@ -204,7 +204,7 @@ class _Growths:
     def intervals(
         self, seconds: float | None
     ) -> tuple[dict[str, DirectionInterval], DirectionInterval]:
-        """Those of the directions, and of the whole."""
+        """Intervals of the directions, and of the total."""
         found = percentiles_of(self.whole.bins)
         # a single direction is the whole
         known = found if len(self.by_direction) == 1 else None

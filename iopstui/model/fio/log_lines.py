@@ -52,7 +52,7 @@ class SecondIos:
     bins: dict[int, int] = field(default_factory=dict)
 
     def add(self, other: SecondIos) -> None:
-        """Those of another job, or second."""
+        """Add those of another job or second."""
         self.count += other.count
         self.bytes += other.bytes
         self.total_ns += other.total_ns

@@ -44,8 +44,8 @@ class PackedBins:
         self._kept = {}
 
     def growth(self, row: int, now: Bins, old: Bins | None) -> int | None:
-        """What was counted in ``row`` between two histograms; ``None`` if that can't be told here.
-        ``old`` is ``None`` where it starts from zero."""
+        """Counts in ``row`` between two histograms; ``None`` if they cannot be computed here.
+        ``old`` is ``None`` if it starts from zero."""
         packed = self._pack(now)
         before = 0
         if old:

@@ -50,7 +50,7 @@ class CpuInterval:
         }  # fmt: skip
 
     def frames(self) -> dict[int, CpuFrame]:
-        """Of all CPUs that the later sample has."""
+        """Frames of all CPUs in the later sample."""
         block, own, ipi = (found.whole() for found in self.rates.values())
         before = self.before
         frames = {}

@@ -72,7 +72,7 @@ class CpuHistory:
 
     @property
     def cpus(self) -> Sequence[int]:
-        """Those of the newest sample, in order."""
+        """CPUs of the newest sample, in order."""
         return self._samples[-1].cpus if self._samples else ()
 
 

@@ -129,9 +129,8 @@ def _list(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GridMeasure:
-    """What one row of the grid shows. ``scale`` is the value of a full cell; ``None``: the
-    largest value of this second. ``unit`` is "%", "/s" or "".
-    """
+    """The measure of one row of the grid. ``scale`` is the value of a full cell; ``None``: the
+    largest value of this second. ``unit`` is "%", "/s" or ""."""
 
     name: str
     unit: str

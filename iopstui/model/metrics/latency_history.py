@@ -64,7 +64,7 @@ class _Ring:
             self._gone += first
 
     def _first_step(self, index: int) -> int:
-        """Where an interval's steps begin."""
+        """Index of an interval's first step."""
         return self._behind[index - 1] - self._gone if index else 0
 
     def copy(self) -> _Ring:
@@ -74,7 +74,7 @@ class _Ring:
         return other
 
     def between(self, low: float, high: float) -> list[int]:
-        """Those whose middle lies in it; else the one that covers its middle."""
+        """Entries whose middle lies in the span; else the one that covers its middle."""
         middle = (low + high) / 2
         found, covering = [], []
         index = bisect_left(self.ends, low)

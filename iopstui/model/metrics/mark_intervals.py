@@ -164,6 +164,6 @@ class MarkIntervals:
 
     @property
     def all(self) -> list[MarkInterval]:
-        """Those in which something was measured, the oldest first, with the one that goes on."""
+        """Intervals with measurements, the oldest first, with the current one."""
         now = self._now.stretch()
         return [*self._over, *([now] if now is not None else [])]

@@ -68,7 +68,7 @@ def _of_few(freedom: int, limit: float, shift: float) -> float:
 
 
 def _simpson(low: float, high: float) -> list[tuple[float, float]]:
-    """Where to look from ``low`` to ``high``, and how much each place weighs (Simpson's rule)."""
+    """Points from ``low`` to ``high`` with their weights (Simpson's rule)."""
     step = (high - low) / _STEPS
     rules = [1 if number in (0, _STEPS) else 4 if number % 2 else 2 for number in range(_STEPS + 1)]
     return [(low + number * step, rule * step / 3) for number, rule in enumerate(rules)]

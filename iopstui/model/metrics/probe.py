@@ -68,7 +68,7 @@ class RequestStats:
 
 @dataclass(frozen=True, slots=True)
 class TaskIo:
-    """What one task had one disk do in an interval: by the task that allocated the requests, which
+    """I/O of one task on one disk in an interval: by the task that allocated the requests, which
     for buffered writes is the kernel's own writeback (``kworker``). ``iops`` and ``bw`` (bytes/s)
     of all directions."""
 
@@ -86,16 +86,14 @@ class TaskIo:
 
 @dataclass(frozen=True, slots=True)
 class ProbeInterval:
-    """What the probe counted in ``seconds`` of its own clock, read ``age_s`` before the frame.
-
+    """Counts of the probe in ``seconds`` of its own clock, read ``age_s`` before the frame.
     ``disks`` has the requests by disk and direction. ``matrix`` are completed requests per second
     by the CPU that allocated them and the one that completed them. ``missed`` is the percentage of
     completions that could not be matched with their beginning, ``skipped`` counts events of any
-    disk at which another probe ran on that CPU (at most so many are missing), ``lost`` events
-    the kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
+    disk at which another probe ran on that CPU (at most so many are missing), ``lost`` events the
+    kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
     reading the maps, ``run_ns`` the probes' own run time for each request, as the kernel counts it.
-    ``by`` is what counts.
-    """
+    ``by`` is what counts."""
 
     seconds: float
     age_s: float
@@ -271,7 +269,7 @@ def _requests(
 
 
 def _grown(now: ByDisk, before: ByDisk) -> dict[str, dict[str, Bins]] | None:
-    """What was counted in between; ``None`` if a counter began again."""
+    """Growth between two counts; ``None`` if a counter began again."""
     found: dict[str, dict[str, Bins]] = {}
     for disk, kinds in now.items():
         for kind, bins in kinds.items():

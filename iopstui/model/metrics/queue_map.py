@@ -204,11 +204,9 @@ def _interrupts_once(rows: Sequence[QueueRow]) -> float:
 
 
 def how_it_completes(device: BlockDevice, frame: Frame | None) -> str | None:
-    """Where this second's completions ran; ``None`` if nothing was measured.
-
-    BLOCK softirqs are counted for all disks together, so few of them prove that a busy device
-    raises none, but many prove little beside other disks.
-    """
+    """How this second's completions ran; ``None`` if nothing was measured. BLOCK softirqs are
+    counted for all disks together, so few of them prove that a busy device raises none, but many
+    prove little beside other disks."""
     if frame is None or device.name not in frame.disks:
         return None
     ios = frame.disks[device.name].ios_s

@@ -32,8 +32,8 @@ class RequestPath:
 
 
 def request_way(frame: Frame) -> RequestPath | None:
-    """Of all requests of the devices that the jobs work on; ``None`` without the probe's part
-    ``way``, or where nothing was completed."""
+    """Request path of all requests of the job's devices; ``None`` without the probe's part ``way``,
+    or if nothing was completed."""
     found = frame.probe.together(frame.opened) if frame.probe is not None else None
     if found is None or found.waiting is None or found.device.mean_ns is None:
         return None

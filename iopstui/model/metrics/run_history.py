@@ -69,7 +69,7 @@ class RunRow:
 
 
 class RunFigures:
-    """What one run measures, or a part of it; ``devices`` are those that its jobs work on."""
+    """Figures of one run, or a part of it; ``devices`` are the job's."""
 
     def __init__(self, devices: Sequence[str]) -> None:
         disk = ("kernel", "disks", devices[0]) if len(devices) == 1 else ("kernel", TOTAL)
@@ -219,7 +219,7 @@ class RunHistory:
             figures.join(later)
 
     def _figures_of(self, step: int) -> RunFigures | None:
-        """Those of the run ``step`` if it is the one that is under way."""
+        """Figures of the run ``step`` if it is the current one."""
         if self._now is None and all(row.step != step for row in self._rows):
             # a recording that begins within the run
             self.started(step, "", "")

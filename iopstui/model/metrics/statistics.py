@@ -87,10 +87,9 @@ FIRST, LAST = "first", "last"
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """Where a load curve bends: ``index`` of the point with the most throughput for its
-    latency. ``edge`` says that this is the curve's "first" or "last" point, so that the bend
-    itself lies outside of what was measured; "" if it lies inside.
-    """
+    """Knee of a load curve: ``index`` of the point with the most throughput for its latency.
+    ``edge`` says that this is the curve's "first" or "last" point, so that the bend itself lies
+    outside of what was measured; "" if it lies inside."""
 
     index: int
     edge: str = ""

@@ -78,14 +78,12 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Where ``ios`` I/Os in flight are, as means over an interval.
-
-    ``above`` is ``None`` without a job, ``cpu`` also where the kernel does not say how long a job
-    waited for a CPU (``above`` has those I/Os then). ``layers`` are devices from the top down.
-    ``queue`` and ``device`` divide what the lowest devices hold (in the scheduler; issued and not
-    completed); ``None`` without the probe. ``unknown`` is what no counter explains. ``stalled``:
-    nothing completed, so these are the counts at the interval's end.
-    """
+    """Places of ``ios`` I/Os in flight, as means over an interval. ``above`` is ``None`` without a
+    job, ``cpu`` also where the kernel does not say how long a job waited for a CPU (``above`` has
+    those I/Os then). ``layers`` are devices from the top down. ``queue`` and ``device`` divide what
+    the lowest devices hold (in the scheduler; issued and not completed); ``None`` without the
+    probe. ``unknown`` is what no counter explains. ``stalled``: nothing completed, so these are the
+    counts at the interval's end."""
 
     ios: float
     cpu: float | None
@@ -99,9 +97,9 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class DirectionLoad:
-    """What a job completed in one direction: ``letter`` "r", "w" or "d" as in iostat, "" for all
-    together. ``in_cache``: fio does not wait until the device has it (buffered writes);
-    ``direct``: none of it can be answered by the page cache."""
+    """I/Os a job completed in one direction: ``letter`` "r", "w" or "d" as in iostat, "" for all
+    together. ``in_cache``: fio does not wait until the device has it (buffered writes); ``direct``:
+    none of it can be answered by the page cache."""
 
     letter: str
     iops: float
@@ -148,7 +146,7 @@ def place_waits(
     job: JobLoad | None = None,
     times: RequestTimes | None = None,
 ) -> Waits | None:
-    """Where the I/Os of an interval are; ``None`` if nothing is known of them."""
+    """Compute the places of an interval's I/Os; ``None`` if nothing is known of them."""
     tops = [disks[name] for name in stack.tops if name in disks]
     if not tops or len(tops) < len(stack.tops):
         return _waits_without_device(job)
@@ -295,7 +293,7 @@ def _divide_lowest(
     layers: Mapping[str, float],
     times: RequestTimes | None,
 ) -> tuple[float | None, float | None]:
-    """What the lowest devices hold, divided by the probe's times."""
+    """Divide the I/Os of the lowest devices by the probe's times."""
     if times is None:
         return None, None
     if times.queue_ns is not None:

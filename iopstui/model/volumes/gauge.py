@@ -54,7 +54,7 @@ class VolumeGauge:
 
     @property
     def noun(self) -> str:
-        """What the credits are called."""
+        """Name of the credits."""
         return "I/O credits" if self.kind == IOPS else "throughput credits"
 
     def feed(self, disk: DiskRates) -> None:
@@ -83,7 +83,7 @@ class VolumeGauge:
         return total
 
     def words(self) -> str:
-        """What is left, in a few words; "" where nothing can be said."""
+        """Remaining credits in a few words; "" if they are unknown."""
         bucket, rate = self.bucket, self.rate
         if bucket is None or rate is None:
             return ""
@@ -122,7 +122,7 @@ def rate_limits(found: Promised, kind: str, disk: DiskRates, volumes: int = 1) -
 
 
 def _rate_together(limit: Limit, volumes: int) -> float:
-    """What so many volumes on one instance may do of it together."""
+    """Rate that several volumes on one instance may reach together."""
     return limit.rate * (volumes if limit.name in (VOLUME_IOPS, VOLUME_BW) else 1)
 
 

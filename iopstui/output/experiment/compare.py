@@ -47,7 +47,7 @@ class CompareOut(ExperimentSink[ComparisonResults]):
     """A comparison's data and words."""
 
     def results(self) -> ComparisonResults:
-        """Of the runs so far."""
+        """Results of the runs so far."""
         return ComparisonResults(self.plan, self._runs())
 
     def _runs(self) -> list[dict[int, Point]]:
@@ -57,7 +57,7 @@ class CompareOut(ExperimentSink[ComparisonResults]):
         return runs
 
     def midway(self) -> str:
-        """What the planned repeats find with the spread seen so far, said once."""
+        """Differences the planned repeats can detect at the spread so far; shown once."""
         if len(self.points) != KNOWN_FROM * len(self.plan.variants):
             return ""
         return sensitivity_so_far(self.plan, self._runs()) if self.plan.repeats > KNOWN_FROM else ""
@@ -188,7 +188,7 @@ class CompareJson:
 
 
 def difference_object(number: int, one: FigureComparison) -> Object:
-    """What one figure of variant ``number`` does against the first's, for JSON."""
+    """Effect of variant ``number`` on one figure against the first variant, for JSON."""
     return {
         "variant": number, "against": 0, "figure": one.metric.name, "unit": one.metric.unit,
         "means": [one.first, one.second],

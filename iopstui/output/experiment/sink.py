@@ -93,7 +93,7 @@ class ExperimentSink(ABC, Generic[R]):
                 units.put(line, self._err)
 
     def midway(self) -> str:
-        """What the newest point lets one say of the rest; mostly ""."""
+        """Note on the remaining points after the newest one; mostly ""."""
         return ""
 
     @abstractmethod

@@ -31,7 +31,7 @@ NAME_MOST = 14
 
 @dataclass(frozen=True, slots=True)
 class SweepResults:
-    """What all points of a sweep say: their curves, in sentences, and outcomes at a glance."""
+    """Results of a sweep: its curves, in sentences, and outcomes at a glance."""
 
     curves: Sequence[LoadCurve[PointFinished]]
     lines: Sequence[str]

@@ -50,7 +50,7 @@ class Listener:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Address of the listener."""
         return f"http://{LOOPBACK}:{self._server.server_port}{PATH}"
 
     def close(self) -> None:

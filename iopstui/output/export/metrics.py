@@ -210,7 +210,7 @@ class Metrics:
 
 
 def _directions(run: StepStarted) -> Sequence[str]:
-    """Those that fio will count under, as far as all jobs of the run agree."""
+    """Directions that fio will count, as far as all jobs of the run agree."""
     unified = run.options.get("unified_rw_reporting", "none")
     if unified in ("1", "mixed"):
         return (MIXED,)
@@ -227,7 +227,7 @@ def _gauge(name: str, words: str, values: Mapping[Labels, float | None]) -> Fami
 
 
 def _moment(frame: Frame) -> Iterator[Family]:
-    """What is so in the newest interval alone."""
+    """Gauges of the newest interval alone."""
     fio = frame.fio
     found: dict[str, dict[Labels, float | None]] = {name: {} for name in GAUGES}
     if fio is not None:

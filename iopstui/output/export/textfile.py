@@ -55,7 +55,7 @@ class Textfile:
             ) from error
 
     def _check(self, shown: str) -> None:
-        """That what is there may be replaced."""
+        """Check that the existing file may be replaced."""
         try:
             fd = os.open(self._name, _FILE | os.O_RDONLY, dir_fd=self._directory)
         except FileNotFoundError:

@@ -44,7 +44,7 @@ def head_columns() -> Iterator[Column]:
 
 
 def head_cells(second: MergedSecond) -> list[object]:
-    """Of the totals."""
+    """Cells of the totals."""
     return [
         second.wall_ms, utc(second.wall_ms), second.interval_s, second.expected, second.counted,
         printable(" ".join(second.missing)), printable(" ".join(second.incomplete)),
@@ -52,7 +52,7 @@ def head_cells(second: MergedSecond) -> list[object]:
 
 
 def figure_columns() -> Iterator[Column]:
-    """What was done in it: fio's, the kernels' and the probes' figures."""
+    """Columns of the figures: fio's, the kernels' and the probes'."""
     for part in _FIO_PARTS:
         for name in _OF_FIO:
             kind = "clat." if name in RANKS or name == "max" else ""

@@ -97,7 +97,7 @@ class LabelledLines:
 
 
 def label_name(label: bytes) -> str:
-    """What a label names: "3" of "3: " and of "[1,3]<stdout>:", "pod/a" of "[pod/a] "."""
+    """Name in a label: "3" of "3: " and of "[1,3]<stdout>:", "pod/a" of "[pod/a] "."""
     text = printable(label.decode("utf-8", "replace")).strip()
     rank = _RANK.search(text)
     return rank.group(1) if rank else text.rstrip(":").strip("[]() ")

@@ -98,7 +98,7 @@ def recording_rows(path: Path, label: str) -> Iterator[Labelled]:
 
 
 def file_rows(path: Path, label: str, say: Say) -> Iterator[Labelled]:
-    """Of a recording or a file of JSON lines. UsageError if it can't be read."""
+    """Rows of a recording or a file of JSON lines. UsageError if it can't be read."""
     try:
         with path.open("rb") as file:
             if file.read(len(form.NAME)) != form.NAME:
@@ -175,7 +175,7 @@ class _HostNames:
             yield found, one
 
     def rest(self) -> Iterator[Labelled]:
-        """Of hosts that never said enough."""
+        """Lines left over, of hosts that sent too little."""
         for (index, name), rows in self._held.items():
             found = self._named(index, name)
             for row in rows:

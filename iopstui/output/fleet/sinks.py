@@ -41,7 +41,7 @@ def totals_sink(kind: str, out: TextIO, err: TextIO, label: str) -> TotalsSink:
 
 
 class _LossMessages:
-    """Who is not counted, told on ``err`` whenever it changes."""
+    """Messages on ``err`` about hosts that are not counted, at each change."""
 
     def __init__(self, err: TextIO) -> None:
         self._err = err

@@ -33,7 +33,7 @@ def first_names(names: Sequence[str]) -> str:
 
 
 def missing_hosts(second: MergedSecond) -> str:
-    """Who is not in a second's totals: "97 of 100 hosts: node03 missing"; "" if all are."""
+    """Hosts missing in a second's totals: "97 of 100 hosts: node03 missing"; "" if none is."""
     if second.counted >= second.expected or ends(second):
         return ""
     why = []

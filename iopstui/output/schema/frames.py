@@ -31,12 +31,12 @@ NEVER_NULL_CONTAINERS = {
 
 
 def frame_schema(strict: bool) -> Schema:
-    """Of a frame event."""
+    """Schema of a frame event."""
     return _object((), FIELDS, strict)
 
 
 def _object(path: tuple[str, ...], fields: Sequence[Field], strict: bool) -> Schema:
-    """Of what stands at ``path``, whose values are ``fields``."""
+    """Schema of the object at ``path``, whose values are ``fields``."""
     depth = len(path)
     names = list(dict.fromkeys(field.path[depth] for field in fields))
     if names == [ANY]:

@@ -76,7 +76,7 @@ _MERGED: dict[str, Keys] = {
 
 
 def line_schemas(strict: bool) -> dict[str, Schema]:
-    """Of every sort of line, by its ``event``."""
+    """Schemas of every kind of line, by its ``event``."""
     # of one host, and of many
     sessions = [record({"event": {"const": "session"}, **_SESSION}, strict),
                 _line("session", _MERGED_SESSION, strict)]  # fmt: skip

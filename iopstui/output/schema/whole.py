@@ -45,7 +45,7 @@ def schema_text() -> str:
 
 
 def _documents(strict: bool) -> dict[str, Schema]:
-    """What `iopstui NAME --format json` prints, and `iopstui report` writes."""
+    """Schemas of `iopstui NAME --format json` and `iopstui report`."""
     words = ("name", "title", "measures", "source", "look_at", "teaches", "path", "text")
     job = record({**dict.fromkeys(words, TEXT), "writes": BOOLEAN, "run": or_null(TEXT)}, strict)
     field = record(dict.fromkeys(("id", "title", "unit", "source", "meaning"), TEXT), strict)
@@ -71,7 +71,7 @@ def _device(strict: bool) -> Schema:
 
 
 def _report() -> Schema:
-    """Of one recording; what stands deeper are the events of the lines above."""
+    """Schema of the report of one recording; its parts are the events of the lines above."""
     thing: Schema = {"type": "object"}
     lists = ("devices", "experiments", "runs", "side_by_side", "findings", "marks", "changes",
              "notices")  # fmt: skip

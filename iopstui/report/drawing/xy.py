@@ -130,7 +130,7 @@ def _drawn(curve: XYCurve, axis: Axis, scale: Scale) -> list[str]:
 
 
 def _point_labels(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[str]:
-    """What stands beside the points, where there is room; the knees first."""
+    """Labels beside the points, where there is room; the knees first."""
     wanted = []
     for curve in curves:
         for index, (x, y) in enumerate(curve.points):

@@ -15,7 +15,7 @@ Figures = Mapping[str, float | None]
 
 
 def charts(story: FleetStory) -> list[str]:
-    """Those that have something to show; "" for some that have not."""
+    """Charts with values; "" if there is none."""
     if not story.seconds:
         return []
     times = Times(0.0, max(story.length_s, story.interval_s))

@@ -30,7 +30,7 @@ class Names:
         self._numbers: dict[str, int] = {}
 
     def __call__(self, host: str) -> str:
-        """Of one host."""
+        """Rows of one host."""
         if not self._redact:
             return printable(host)
         return f"host {self._numbers.setdefault(host, len(self._numbers) + 1)}"
@@ -66,7 +66,7 @@ class Reading:
             host.offset_ms = float(offset)
 
     def left_out(self) -> Iterator[tuple[str, str]]:
-        """Of what was read: a word for it, and what is not in the seconds."""
+        """Lines read but not part of the seconds, in words."""
         if self.repeated:
             yield "counted once", f"{counted(self.repeated, 'second')} of hosts that are duplicate"
         if self.broken:
@@ -81,8 +81,8 @@ class Reading:
     def seconds(
         self, note: Callable[[str, Object], None] = lambda host, row: None
     ) -> Iterator[MergedSecond]:
-        """Those that are over, in their order; ``note`` is told each line. UsageError at the end of
-        a file that has no frame."""
+        """Closed seconds in order; ``note`` gets each line. UsageError at the end of a file that
+        has no frame."""
         merger = self.merger
         for name, row in without_repeats(
             file_rows(self.path, "", self._report_bad_line), self._once

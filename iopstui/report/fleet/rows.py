@@ -34,7 +34,7 @@ Cells = list[Any]
 
 
 def columns() -> Iterator[Column]:
-    """Of a row; ``host`` is empty in those of all together."""
+    """Columns of a row; ``host`` is empty in totals."""
     yield Column("t", unit="s", meaning="since the first second in which a host is counted")
     yield Column("run", WHOLE, meaning="run number; null if the recording has none")
     yield Column("host", WORDS, meaning='"" in rows that sum all counted hosts')

@@ -54,7 +54,7 @@ class _Run:
 
 
 def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[RunRow]:
-    """Of labelled lines, each from where it begins."""
+    """Runs in labelled lines, each from its beginning."""
     run: _Run | None = None
     number = 0
     for name, row in rows:

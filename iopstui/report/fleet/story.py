@@ -113,7 +113,7 @@ class FleetStory:
 
     @property
     def began(self) -> list[tuple[float, float]]:
-        """Those of the run whose hosts began farthest apart."""
+        """Start times of the run whose hosts began farthest apart."""
         return max(self._begins, key=lambda one: (_span_of_starts(one), len(one)))
 
     @property
@@ -158,7 +158,7 @@ class FleetStory:
             self._utils.setdefault(slot.number, []).append(slot.util)
 
     def note(self, host: str, row: Object) -> None:
-        """What a host says beside its frames, and where runs begin."""
+        """Note messages of a host, and where runs begin."""
         if row.get("event") == FLEET:
             self._begins.append([])
         if row.get("event") == "step_finished" and row.get("error"):
@@ -178,7 +178,7 @@ def _span_of_starts(began: Sequence[tuple[float, float]]) -> float:
 
 
 def _of_hosts(utils: Sequence[float]) -> dict[str, float]:
-    """Of percents, which are not added up: the highest, and that of the host in the middle."""
+    """Percentages of the hosts, which cannot be added: the highest, and that of the median host."""
     return {"highest": max(utils), "middle": statistics.median(utils)} if utils else {}
 
 
@@ -206,7 +206,7 @@ def _device_bytes(kernel: KernelSum) -> float | None:
 
 
 def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
-    """Of a file of JSON lines. UsageError for one that holds no frames."""
+    """Story of a file of JSON lines. UsageError for one that holds no frames."""
     reading = Reading(path, redact, keep_bins=True)
     merger = reading.merger
     story = FleetStory(path, reading.interval_s, redact, name=reading.name)

@@ -221,7 +221,7 @@ def _mib(count: float | None) -> str:
 
 
 def run_title(run: Run) -> str:
-    """Whose figures ``run_rows`` are."""
+    """Title of the run that ``run_rows`` describe."""
     summary = run.finished.summary if run.finished else {}
     if not is_final(summary):
         return "fio's last report before it was killed:"
@@ -345,8 +345,8 @@ def verdicts(run: Run) -> Iterator[str]:
 
 
 def findings(story: Story) -> Iterator[str]:
-    """What the evidence showed, with the seconds it is about (in older recordings when it was
-    said), and whether that ceased."""
+    """Findings with the seconds they are about (in older recordings: when they were reported), and
+    whether they ended."""
     for place, found in enumerate(story.findings):
         advice = f" → {found.finding.advice}" if found.finding.advice else ""
         when = seconds_words(found.finding) or units.clock(found.t)

@@ -122,7 +122,7 @@ class FindingTracker:
         self._asked = finding
 
     def surroundings(self, now: Conditions) -> None:
-        """What was read of the devices and CPUs last."""
+        """Last readings of the devices and CPUs."""
         if self._then is NOT_READ:
             self._then = now
         if now.processes is None and self._now.processes is not None:
@@ -141,8 +141,8 @@ class FindingTracker:
     def feed(
         self, frame: Frame, devices: Sequence[BlockDevice], tree: Sequence[BlockDevice] = ()
     ) -> Iterator[Finding]:
-        """What this frame shows that was not reported yet. ``devices`` are those that the jobs work
-        on, ``tree`` these and all below them."""
+        """Findings of this frame that were not reported yet. ``devices`` are those that the jobs
+        work on, ``tree`` these and all below them."""
         self._tree = tuple(tree or devices)
         if not frame.step:
             yield from self._between_runs(frame, devices)
@@ -183,7 +183,7 @@ class FindingTracker:
         return found
 
     def _new(self, evidence: Evidence, frame: Frame) -> Iterator[Finding]:
-        """Those that were not said lately."""
+        """Findings not reported lately."""
         t, found = frame.t, fired(evidence)
         seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
         firing = {one.rule for one in found}
@@ -260,7 +260,7 @@ class FindingTracker:
         return found
 
     def _answered(self, frame: Frame) -> Iterator[Finding]:
-        """What the run decides that was asked for, once it has enough seconds."""
+        """Answer of a run that was requested to decide a finding, once it has enough seconds."""
         if self._question is None:
             return
         if len(measured(self._same_settings())) < ANSWER_AFTER_SECONDS and FINAL not in frame.flags:

@@ -120,8 +120,8 @@ class SessionProbe:
         return self._counter is not None and not self._answered
 
     def take(self) -> ProbeSample | None:
-        """What it counted last, once. A probe that has ended, or doesn't answer, is told of;
-        programs of its own that count something else are replaced by bpftrace's."""
+        """The last counts, once. A probe that has ended, or doesn't answer, is told of; programs of
+        its own that count something else are replaced by bpftrace's."""
         counter = self._counter
         if counter is None:
             return None

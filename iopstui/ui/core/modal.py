@@ -100,7 +100,7 @@ class Modal(ModalScreen[Result]):
             yield self.keys
 
     def content(self) -> ComposeResult:
-        """What is in the box."""
+        """Contents of the box."""
         raise NotImplementedError
 
     @property

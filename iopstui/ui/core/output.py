@@ -55,7 +55,7 @@ class Output:
             self._changed.notify()
 
     def forget(self) -> None:
-        """What waits is not worth being waited for; what is written next is."""
+        """Drop pending output; what is written next is kept."""
         with self._changed:
             self.waiting -= sum(map(len, self._pieces))
             # a sequence that is cut off here must not swallow what follows

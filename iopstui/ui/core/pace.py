@@ -51,9 +51,8 @@ OLD_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class OwnCost:
-    """What iopstui itself uses (percent of one CPU), how old the figures on the screen are, and
-    how many frames the terminal was too slow for.
-    """
+    """Cost of iopstui itself (percent of one CPU), age of the figures on the screen, and the number
+    of frames the terminal was too slow for."""
 
     cpu: float | None = None
     age_s: float | None = None

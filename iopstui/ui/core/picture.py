@@ -19,7 +19,7 @@ _FONTS = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
 def pictures(app: App[Any]) -> dict[str, str]:
-    """What is on the screen now, by the suffix of its file. The SVG loads nothing."""
+    """Pictures of the screen, by the suffix of the file. The SVG loads nothing."""
     width, height = app.size
     console = Console(
         width=width, height=height, file=io.StringIO(), force_terminal=True,

@@ -51,8 +51,8 @@ def device_line(
     cpus: Sequence[int] = (),
     volume: str = "",
 ) -> Row:
-    """What is measured: the device's facts, as many as there is room for. ``cpus`` are those
-    online; ``volume`` is what was bought, and its credits."""
+    """Line of the device: its facts, as many as fit. ``cpus`` are those online; ``volume`` is what
+    was bought, and its credits."""
     line = Line(width, charset).add(" ")
     if volume:
         line.add(printable(volume), MARK).add("  ")
@@ -155,7 +155,7 @@ def _queues(device: BlockDevice) -> list[str]:
 
 
 def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
-    """What runs, how far it is."""
+    """Line of the running job and its progress."""
     line = Line(width, charset).add(" ")
     step = state.step
     if step is None:
@@ -322,8 +322,8 @@ def message_rows(
 
 
 def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset: Charset) -> Line:
-    """What stands before a message of this size: since when the screen stands still, in as many
-    words as there is room for."""
+    """Prefix of a message of this size: since when the screen is frozen, in as many words as
+    fit."""
     if frozen is None:
         return Line(width, charset).add(" ")
     ago = f"{f.clock(max(0.0, state.t - frozen.t))} ago"

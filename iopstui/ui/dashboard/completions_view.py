@@ -51,8 +51,7 @@ def rows(
 
 
 def begin_of(t: float, columns: int) -> float:
-    """Where a window of so many seconds begins that stands still until it is full, and then moves
-    on by a quarter."""
+    """Begin of a window that stays until it is full, and then moves on by a quarter."""
     if t < columns:
         return 0.0
     quarter = max(1, columns // 4)
@@ -60,7 +59,7 @@ def begin_of(t: float, columns: int) -> float:
 
 
 def groups(history: CpuHistory, room: int) -> list[tuple[str, tuple[int, ...]]]:
-    """What each of at most ``room`` rows shows: its label and its CPUs."""
+    """Groups of CPUs for at most ``room`` rows: each with its label."""
     cpus = history.cpus
     each = -(-len(cpus) // room)
     parts = [tuple(cpus[at : at + each]) for at in range(0, len(cpus), each)]

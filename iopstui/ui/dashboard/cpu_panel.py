@@ -108,7 +108,7 @@ def _irq_note(maps: Sequence[DeviceMap]) -> list[Piece]:
 
 
 def note(maps: Sequence[DeviceMap], topology: Topology) -> str:
-    """What must be known to read the figures."""
+    """Note needed to read the figures."""
     parts = [NO_IRQ_TIME] if topology.irq_time is False else []
     several = sum(bool(one.note) for one in maps) > 1
     for one in maps:

@@ -1,4 +1,4 @@
-"""What the evidence shows: the rows above the footer, and all of it on a screen of its own."""
+"""Findings: the rows above the footer, and a screen with all of them."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _evidence(finding: Finding) -> Piece:
 
 
 def _advice_pieces(finding: Finding) -> list[Piece]:
-    """What to do, with its key; nothing if nothing helps."""
+    """Advice with its key; "" if there is none."""
     if not finding.advice and not finding.key and not finding.test:
         return []
     pieces: list[Piece] = [("Next: ", DIM)]
@@ -158,7 +158,7 @@ def empty(state: LiveState) -> bool:
 
 
 def _over_two(first: Line, second: Line, next_: Sequence[Piece]) -> None:
-    """What to do next begins behind the headline, where one row is not enough for it."""
+    """Place the advice behind the headline if one row is too short for it."""
     first.add("  ")
     second.add("   ")
     target = first

@@ -1,4 +1,4 @@
-"""What fio says about the last second."""
+"""Figures of fio in the last second."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _load(fio: FioInterval, width: int, charset: Charset) -> Row:
 
 
 def status(state: LiveState, job: str) -> tuple[str, bool]:
-    """What must be known about these figures, in words; True if it is a warning."""
+    """Note on these figures, in words; True if it is a warning."""
     if state.step is None:
         if state.finished is not None and state.finished.error:
             keys = f"; press r to run {job} again, j to choose" if job else ""

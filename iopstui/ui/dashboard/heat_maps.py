@@ -36,7 +36,7 @@ class HeatMaps:
         self._wanted = FIO
 
     def those(self, state: LiveState, height: int) -> tuple[str, ...]:
-        """What can be shown in so many rows. The device's needs the probe."""
+        """Heat maps that fit into so many rows. The device's needs the probe."""
         if state.probed is None:
             return (FIO,)
         if state.latencies.end is None:

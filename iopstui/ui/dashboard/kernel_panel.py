@@ -1,8 +1,6 @@
-"""What the kernel counted in the same second: iostat's figures for the target's devices.
-
-Of several devices that the jobs work on the first row is their sum, then each, with what lies
-below it alone; in the end what lies below several.
-"""
+"""Figures of the kernel in the same second: iostat's, for the target's devices. Of several devices
+that the jobs work on the first row is their sum, then each, with what lies below it alone; in the
+end what lies below several."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from iopstui.ui.state.live import LiveState
 
 @dataclass(frozen=True, slots=True)
 class PanelData:
-    """What panels are drawn from. ``topology`` may read files: ask for it only if needed."""
+    """Data of the panels. ``topology`` may read files: ask for it only if needed."""
 
     state: LiveState
     target: Target
@@ -118,5 +118,5 @@ def tabs(panels: Sequence[Panel] | None = None, titles: Sequence[str] = TABS) ->
 
 
 def heights(panels: Sequence[Panel]) -> dict[str, int]:
-    """What the panels with a tab want in the whole dashboard, by name."""
+    """Preferred heights of the panels with a tab in the whole dashboard, by name."""
     return {panel.name: panel.height for panel in panels if panel.tab}

@@ -1,4 +1,4 @@
-"""Who does it: processes by their I/O."""
+"""Processes by their I/O."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def orders(state: LiveState) -> Sequence[str]:
 
 
 def _probed(state: LiveState) -> ProbeInterval | None:
-    """What the probe counted, if it counts processes."""
+    """Processes counted by the probe, if it counts them."""
     probe = state.probed.probe if state.probed is not None else None
     return probe if probe is not None and PROCESSES in probe.parts else None
 

@@ -80,8 +80,8 @@ FIO_LATENCY, DEVICE_LATENCY, AWAIT = "fio", "device", "await"
 
 
 def _other_latencies(latency: ChartSpec, charset: Charset) -> dict[str, ChartSpec]:
-    """What stands in the place of fio's percentiles: with the probe the device's beside them,
-    without a job and a probe the means of /proc/diskstats."""
+    """Latencies in place of fio's percentiles: with the probe the device's beside them, without a
+    job and a probe the means of /proc/diskstats."""
     p999, p99, p50 = latency.curves
     device = (
         replace(p999, name="device p99", label="device p99", style=DEVICE),
@@ -114,7 +114,7 @@ Strip = Callable[[int, int, bool], Sequence[Row]]
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
-    """What a user has chosen to see."""
+    """Choices of the user for the view."""
 
     tab: int
     heat_shown: bool
@@ -203,7 +203,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def kept_layout(self) -> KeptLayout:
-        """What is kept for the next start; ``lay_out`` shows it again."""
+        """Layout to keep for the next start; ``lay_out`` restores it."""
         return KeptLayout(
             PANELS[self.tab], self.alone, self.heat_shown, self.percentiles_shown,
             SECONDS[self._zoom],
@@ -224,7 +224,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def shown(self) -> LiveState:
-        """What panels and charts show: the newest state, or the moment at which it stands still."""
+        """State shown by panels and charts: the newest one, or the frozen moment."""
         return self._looked_at or self._still or self.state
 
     @property
@@ -333,7 +333,7 @@ class Dashboard(CanvasScreen):
         return len(self.shown.frame.cpus) if self.shown.frame else 0
 
     def planned(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
-        """Where everything stands."""
+        """The layout of everything."""
         disks = max(1, kernel_panel.rows_of(self.controller.target))
         # two runs over each other have the room of all charts
         further = {} if self.overlay.on else {layout.CHARTS: more_charts.HEIGHT}
@@ -453,8 +453,8 @@ class Dashboard(CanvasScreen):
             self.paint_below()
 
     def _wanted_latency(self) -> str:
-        """Whose latencies are charted: the probe's with fio's, else fio's, and before the first
-        job the kernel's means."""
+        """Latencies to chart: the probe's with fio's, else fio's, and before the first job the
+        kernel's means."""
         state = self.shown
         if state.probed is not None:
             return DEVICE_LATENCY
@@ -742,7 +742,7 @@ class Dashboard(CanvasScreen):
             self.paint(even_if_frozen=True)
 
     def _mark_means(self) -> list[Mean]:
-        """Of each stretch between marks; without a mark the runs panel tells more."""
+        """Means of each span between marks; empty without a mark, where the runs panel has more."""
         stretches = self.shown.stretches
         if not stretches.marked:
             return []

@@ -1,4 +1,4 @@
-"""Where the I/Os in flight are: a bar for the device panel, and a page with the last minutes."""
+"""Places of the I/Os in flight: a bar for the device panel, and a page with the last minutes."""
 
 from __future__ import annotations
 

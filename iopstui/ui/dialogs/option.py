@@ -74,7 +74,7 @@ class OptionPrompt(Prompt):
         self.dismiss(text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """What was said of the words before is no longer about these."""
+        """Remove the message about the words before."""
         self.say("")
 
     async def action_complete(self) -> None:
@@ -95,7 +95,7 @@ class OptionPrompt(Prompt):
             self.say(f"no fio option begins with {text}")
 
     def action_earlier(self, by: int) -> None:
-        """What was typed before, or after that."""
+        """Recall earlier input, or the input after it."""
         field = self.query_one(Input)
         if self._at == len(self._before):
             self._draft = field.value

@@ -292,7 +292,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         return activity.mean if activity is not None else 0.0
 
     def _value(self, device: BlockDevice) -> tuple[float, str]:
-        """What the clicked column sorts by."""
+        """Sort value of the clicked column."""
         activity = self._activity.get(device.name)
         rates = activity.rates if activity is not None else None
         numbers = {
@@ -328,7 +328,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
             self._sort_by(self._sort, not self._down)
 
     def _say_order(self) -> None:
-        """What it is sorted by, on the border."""
+        """Show the order on the border."""
         how = "largest first" if _largest_first(self._sort) else "Z first"
         back = "smallest first" if _largest_first(self._sort) else "A first"
         what = f"{self._sort}, {how if self._down else back}" if self._sort else "activity"
@@ -387,7 +387,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         return found
 
     def _tick(self) -> None:
-        """What the disks do in this second; only what has changed is drawn."""
+        """Update the disks' figures of this second; only changed cells are drawn."""
         if self._loads is None or self.app.screen is not self:
             return
         rates = self._loads()

@@ -1,4 +1,4 @@
-"""What the home screen shows of a device: its facts, who uses it, what it does now."""
+"""Home screen's view of a device: its facts, who uses it, its activity."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def widths(total: int) -> dict[str, int]:
 
 
 class Activity:
-    """What one disk did in the last minute."""
+    """Activity of one disk in the last minute."""
 
     def __init__(self) -> None:
         self._utils: deque[float] = deque(maxlen=SECONDS)
@@ -137,7 +137,7 @@ def live(rates: DiskRates | None) -> dict[str, str]:
 
 
 def mounted(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Where it, or what lies on it, is mounted; else how it is used; "–" if it is free."""
+    """Mount point of the device or of what lies on it; else its use; "–" if it is free."""
     said = carries(device, devices)
     for words in ("carries ", "mounted at "):
         said = said.removeprefix(words)
@@ -167,7 +167,7 @@ def _queue(device: BlockDevice) -> str:
 
 
 def in_a_line(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """What the table does not say of it, in one line for low terminals."""
+    """Facts missing from the table, in one line for low terminals."""
     _, kind, _, model, _ = facts(device)
     parts = ["no writing jobs" if _busy(device, devices) else "free", model or kind]
     parts.append(_queue(device))
@@ -192,7 +192,7 @@ def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:
 
 
 def use(device: BlockDevice) -> str:
-    """Who uses the device, in words; "free" if no user of it can be seen."""
+    """Users of the device, in words; "free" if none can be seen."""
     parts = [f"mounted at {mount.mountpoint}" for mount in device.mounts]
     if device.swap:
         parts.append("swap")

@@ -136,7 +136,7 @@ class Settings(TypeToFilter, Modal[None]):
         return label.append(self.charset.text(cut(now, 6)), style=WARNING)
 
     def _original_value(self, knob: TunableState) -> str | None:
-        """What it had been before this session changed it; ``None``: it is as it was."""
+        """Value before this session changed it; ``None``: it is unchanged."""
         was, now = self._state.was.get(knob.name, {}), dict(knob.each)
         if all(now.get(disk, knob.now) == value for disk, value in was.items()):
             return None
@@ -237,7 +237,7 @@ def checked_value(name: str, value: str) -> str:
 
 
 def _meaning(words: str) -> list[tuple[str, str]]:
-    """What a tunable does; what each value does in a line of its own."""
+    """Meaning of a tunable; of each value in a line of its own."""
     first, *values = re.split(r"(?:^|: |, |; )(?=-?\d )", words)
     if len(values) < 2:
         return [("Meaning", words)]

@@ -47,7 +47,7 @@ class TextScreen(Modal[None]):
 
 
 def doctor_screen(charset: Charset) -> TextScreen:
-    """What `iopstui doctor` says."""
+    """Screen with the output of `iopstui doctor`."""
     from iopstui.preflight.doctor import OK, examine
 
     table = Table.grid(padding=(0, 2, 0, 0))

@@ -28,7 +28,7 @@ class TypeToFilter:
 
     @property
     def filtering(self) -> str:
-        """What was typed, for the line of keys; "" while nothing is."""
+        """The typed filter, for the line of keys; "" if there is none."""
         return f"filter: {self.words}▏" if self._typing else ""
 
     def has(self, *texts: str) -> bool:

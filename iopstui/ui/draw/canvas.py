@@ -86,12 +86,12 @@ class Canvas(Widget):
         return bool(self._changed)
 
     def changed(self) -> list[Region]:
-        """What changed since the last call."""
+        """Parts that changed since the last call."""
         changed, self._changed = self._changed, []
         return changed
 
     def _parts_of_row(self, y: int) -> Sequence[_Part]:
-        """What has a part of this row, from left to right."""
+        """Parts on this row, from left to right."""
         if self._by_row is None:
             self._by_row = {}
             for one in sorted((one for one in self.lines if one.shown), key=lambda one: one.box.x):
@@ -211,7 +211,7 @@ Place = tuple[int, int, list[tuple[str, Style]]]
 
 
 def _covered_regions(screen: Screen[Any]) -> list[Region]:
-    """What the widgets of a dialog cover."""
+    """Regions covered by the widgets of a dialog."""
     return [
         region.intersection(clip)
         for widget, (region, clip) in screen._compositor.visible_widgets.items()
@@ -248,7 +248,7 @@ class _Cutter(Compositor):
         return super().render_full_update(simplify)
 
     def render_partial_update(self) -> ChopsUpdate | None:
-        """What changed since the last update; ``None`` if nothing did."""
+        """The changes since the last update; ``None`` if there are none."""
         canvas = self._canvas
         regions = [*canvas.changed(), *self._dirty_regions]
         seen = self.visible_widgets.keys() - {self.root}
@@ -281,8 +281,8 @@ class _Cut(CompositorUpdate):
         self._base = base
 
     def render_segments(self, console: Console) -> str:
-        """What the terminal is sent: to its place, then the piece, with only those attributes that
-        change from one to the next."""
+        """Segments for the terminal: the position, then the piece, with only the attributes that
+        differ between neighbours."""
         colors = console._color_system
         if colors is None:
             colors = ColorSystem.STANDARD

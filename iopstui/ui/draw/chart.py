@@ -40,7 +40,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class ChartSpec:
-    """What a chart shows. ``right`` is the width of the labels at the right, 0 for none."""
+    """Contents of a chart. ``right`` is the width of the labels at the right, 0 for none."""
 
     id: str
     title: str
@@ -52,7 +52,7 @@ class ChartSpec:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """What was measured between two moments, as one ``value``, and how that is written."""
+    """Mean between two moments, as one ``value``, and its text."""
 
     start: float
     end: float
@@ -400,7 +400,7 @@ class Chart:
         return list(placed.values())
 
     def _labels(self, ends: Sequence[End]) -> list[Row]:
-        """What of them is behind the plot."""
+        """The labels behind the plot."""
         width = self.spec.right
         lines = [Line(width, self._charset) for _ in range(self._rows)]
         for row, column, text, style in ends:

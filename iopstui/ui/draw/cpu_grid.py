@@ -51,7 +51,7 @@ def _columns(cells: int, width: int) -> tuple[int, bool]:
 def _head(
     lines: Sequence[Sequence[Domain]], width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """What stands where: the first CPU of every group, or in words how the lines are cut."""
+    """Head of the grid: the first CPU of every group, or how the lines are divided."""
     if len(lines) == 1:
         names = Line(width, charset).add("cpu".ljust(LABEL), DIM)
         groups = Line(width, charset).add("node".ljust(LABEL), DIM)

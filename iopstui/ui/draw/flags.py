@@ -41,7 +41,7 @@ def flags(
 
 
 def _texts(start: int, words: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:
-    """What to try, the most telling first; at the right end words may stand before their arrow."""
+    """Texts to try, the most telling first; at the right end words may stand before their arrow."""
     told: list[str] = []
     for text in (words, *_shorter_values(words)):
         told += (f"{text}: {mean}", text) if mean else (text,)

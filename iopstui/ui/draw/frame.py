@@ -25,7 +25,7 @@ def side(charset: Charset) -> str:
 
 
 def corners(charset: Charset) -> tuple[str, str]:
-    """Of the lower border."""
+    """Corners of the lower border."""
     left, right = _CHARS[charset.name][2:4]
     return charset.text(left), charset.text(right)
 
@@ -100,7 +100,7 @@ def words_of(title: str) -> tuple[Piece, ...]:
 
 
 def valued(head: Row) -> list[Piece]:
-    """What stands at the right of a panel's first row."""
+    """Value at the right of a panel's first row."""
     pieces = list(head)[1:]
     fills = [n for n, (text, _) in enumerate(pieces) if len(text) > 2 and not text.strip("─- ")]
     return stripped(tuple(pieces[fills[0] + 1 : -1])) if fills else []

@@ -1,4 +1,4 @@
-"""Where everything stands, for any size of the terminal. Pure: a size in, regions out."""
+"""Layout of the screen for any size of the terminal. Pure: a size in, regions out."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LayoutPlan:
     more: Mapping[str, Box] = field(default_factory=dict)
 
     def box(self, name: str) -> Box:
-        """Where this panel stands; ``HIDDEN`` if it does not."""
+        """Box of this panel; ``HIDDEN`` if it is not shown."""
         return self.more[name] if name in self.more else getattr(self, name, HIDDEN)
 
 
@@ -162,7 +162,7 @@ def _three_columns(first: Box, width: int) -> tuple[Box, Box, Box]:
 
 
 def _bottom(found: LayoutPlan) -> int:
-    """Where the lines at the bottom begin: the finding, unless it stands beside the runs."""
+    """First row of the lines at the bottom: the finding, unless it is beside the runs."""
     return min(found.finding.y, found.message.y) if _own_rows(found) else found.message.y
 
 

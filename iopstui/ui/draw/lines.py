@@ -73,7 +73,7 @@ class Lines:
         return len(dirty)
 
     def text(self) -> str:
-        """What it shows, without styles (tests)."""
+        """Text without styles (tests)."""
         return "\n".join("".join(text for text, _ in row) for row in self._rows)
 
     def part(self, y: int, begin: int, end: int) -> list[Piece]:

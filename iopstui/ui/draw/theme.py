@@ -224,7 +224,7 @@ _ROLES_OF_16 = {1: "critical", 2: "good", 3: "warning", 4: "heat-2", 5: "mark", 
 
 
 def _role_of(style: Style) -> str:
-    """What one of the sixteen colours stands for where no role is named."""
+    """Role of one of the sixteen colours where none is named."""
     color = style.color
     if color is not None and color.type is ColorType.STANDARD:
         return _ROLES_OF_16.get(color.number or 0, "")
@@ -317,7 +317,7 @@ def change(app: App[int], name: str) -> None:
 
 
 def plain_name(name: str) -> str:
-    """What the command line calls a theme that was made for sixteen colours."""
+    """Name on the command line of a theme made for sixteen colours."""
     return next((known for known, theme in SIXTEEN.items() if theme.name == name), name)
 
 

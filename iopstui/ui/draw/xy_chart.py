@@ -35,7 +35,7 @@ class XAxis:
     log: bool = False
 
     def fraction(self, value: float) -> float:
-        """Where ``value`` stands between left (0) and right (1)."""
+        """Position of ``value`` between left (0) and right (1)."""
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)

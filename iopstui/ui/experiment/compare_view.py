@@ -161,7 +161,7 @@ def runs(
 def figures(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
 ) -> list[Row]:
-    """What differs, figure by figure, then CPU by CPU."""
+    """Differences, figure by figure, then CPU by CPU."""
     results = state.results()
     rows: list[Row] = []
     if results is None or results.complete < results.least:

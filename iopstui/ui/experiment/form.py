@@ -58,8 +58,8 @@ Field = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class ExperimentChoice:
-    """What was begun, and the fields it was typed into; ``anew``: without what an interrupted run
-    has left."""
+    """Experiment to start, and the fields it was typed into; ``anew``: without the results of an
+    interrupted run."""
 
     ready: PreparedExperiment
     anew: bool = False
@@ -176,12 +176,12 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         )  # fmt: skip
 
     def on_mount(self) -> None:
-        """What is varied has the keys."""
+        """Focus the first field."""
         self.watch(self._scroll, "show_vertical_scrollbar", self._foot)
         self.query_one("#form-axis" if self._kind == SWEEP else "#form-a", Input).focus()
 
     def typed(self) -> Mapping[str, str]:
-        """What stands in the fields."""
+        """Contents of the fields."""
         return {name: self._value(name) for name, *_ in self._rows}
 
     def _value(self, name: str) -> str:
@@ -325,7 +325,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         self._show_lines(shown)
 
     def _fit(self) -> None:
-        """What is said scrolls where there is no room for it: buttons and keys stay in sight."""
+        """Let the messages scroll if there is no room: buttons and keys stay visible."""
         super()._fit()
         self._scroll.styles.max_height = max(2, self.room - len(self._rows) - ROWS_BELOW)
 

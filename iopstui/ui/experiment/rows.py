@@ -1,4 +1,4 @@
-"""What the panes of sweep and comparison share: words, and tables that scroll."""
+"""Shared parts of the panes of sweep and comparison: words, and tables that scroll."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def boxed(rows: Sequence[Row], width: int, charset: Charset, number: str = "") -
 
 
 def inside(box: Box, framed: bool) -> Box:
-    """What is left of a pane's box for its rows, of which the first stands on the border."""
+    """Rows left inside a pane's box; the first is on the border."""
     if not framed:
         return box
     return Box(

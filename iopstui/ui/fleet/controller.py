@@ -49,7 +49,7 @@ NO_TUNABLES = "use K to change tunables of the hosts' disks (it asks first)"
 
 
 class FleetRuns(Protocol):
-    """What runs on the hosts, or has run on them (fleet/session.py, fleet/replay.py)."""
+    """Runs of the hosts, current and past (fleet/session.py, fleet/replay.py)."""
 
     live: bool
 
@@ -180,7 +180,7 @@ class FleetController:
         self._sink(Notice(self._elapsed(), "warning", NO_TUNABLES))
 
     def knobs(self) -> Sequence[TunableState]:
-        """Those of all hosts' disks, as they have said."""
+        """Tunables of all hosts' disks, as the hosts report them."""
         known = self.runs.settings.known
         return together({host: known[host] for host in sorted(known, key=natural_key)})
 
@@ -306,7 +306,7 @@ class FleetController:
         return sum(found) / len(found) if found else None
 
     def _own_cpu(self) -> float | None:
-        """What this process has used since the last time, percent of a CPU."""
+        """CPU use of this process since the last call, percent of a CPU."""
         now, before = (time.monotonic(), time.process_time()), self._cpu
         self._cpu = now
         if before is None or now[0] <= before[0]:

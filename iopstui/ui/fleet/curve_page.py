@@ -77,7 +77,7 @@ class CurvePage(CanvasScreen):
         self.paint()
 
     def _lay_out(self, width: int, height: int) -> None:
-        """Where everything is, which depends on how much is said."""
+        """Lay out the page by the number of its lines."""
         body, edges = height - 4, frame.BORDER_COLUMNS if self._framed else 0
         lower = 1 if self._framed else 0
         parts = self._view.heights(width - edges, body - 3 * lower)

@@ -27,7 +27,7 @@ NO_CPUS = "no CPU figures: a host sends them only while it is shown"
 
 
 class HostController:
-    """What the dashboard asks of a session; a host's is somewhere else."""
+    """Session of one host for the dashboard; the host itself is elsewhere."""
 
     bind = False
     running = False

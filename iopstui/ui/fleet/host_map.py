@@ -39,7 +39,7 @@ class HostMap:
         self._start = 0
 
     def legend(self, measure: str, fio: bool) -> list[Piece]:
-        """What the shades mean."""
+        """Meaning of the shades."""
         words = LEGENDS.get(measure, f"{'p99' if fio else 'await'} / median")
         found: list[Piece] = [(f"  {words}", DIM)]
         shades = density.shades(self._charset)

@@ -75,9 +75,8 @@ def _matches(name: str, word: str) -> bool:
 
 
 class HostsView:
-    """What is shown of the hosts, and how: ``order`` (``reverse``: from its other end), the
-    ``words`` that were typed, the ``cursor``, and whether it is a map (``None``: as many as there
-    are decide)."""
+    """View of the hosts: ``order`` (``reverse``: from its other end), the typed ``words``, the
+    ``cursor``, and whether it is a map (``None``: as many as there are decide)."""
 
     def __init__(self, charset: Charset) -> None:
         self.order = NAME
@@ -332,8 +331,8 @@ def _minute(one: HostState, second: int) -> list[float | None]:
 
 
 def first_of_line(begun: int | None, second: int) -> int:
-    """Where the small lines begin: they stand still until they are full, then move on by a
-    quarter, as a chart does."""
+    """Begin of the small lines: they stay until they are full, then move on by a quarter, as a
+    chart does."""
     since = begun if begun is not None and begun <= second else second
     step = MINUTE // 4
     return since + max(0, (second - since - MINUTE) // step + 1) * step
@@ -376,13 +375,13 @@ def ordered_by(
 
 
 def _severity(one: HostState) -> int:
-    """Of its state: 0 is the worst."""
+    """Severity of its state: 0 is the worst."""
     states = [state for state, style in STYLES.items() if style is not DIM]
     return states.index(one.state) if one.state in states else len(states)
 
 
 def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostState]:
-    """Who is missing, then the slowest, then the oddest; each once."""
+    """Hosts that are missing, then the slowest, then the oddest; each once."""
     gone = [one for one in lines if one.state in ABSENT][: 2 * each]
     here = [one for one in lines if one.state not in ABSENT]
     found = {one.name: one for one in gone}
@@ -395,7 +394,7 @@ def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostSt
 
 
 def order_words(order: str, fio: bool, reverse: bool = False) -> str:
-    """What an order is called."""
+    """Name of an order."""
     if order == WORST:
         return "slowest, then outliers"
     wait = "p99" if fio else "await"

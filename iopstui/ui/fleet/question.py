@@ -82,7 +82,7 @@ class Question(Modal[bool]):
 
 
 def title(turn: HostTunableChange) -> str:
-    """What is asked for, in words."""
+    """The question's title."""
     befores = dict.fromkeys(one.now for _, one in turn.hosts)
     hosts = counted(len(turn.hosts), "host")
     return printable(f"{turn.name} {'/'.join(befores)} → {turn.value} on {hosts}")

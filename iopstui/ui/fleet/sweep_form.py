@@ -30,8 +30,8 @@ FEW_POINTS = f"From {LEAST_POINTS} points on, the scaling law is fitted and a kn
 
 @dataclass(frozen=True, slots=True)
 class HostSweepChoice:
-    """What is to be run: how many hosts each point has; ``seconds`` is each run's, ``None``: as the
-    job says."""
+    """Sweep to run: the number of hosts of each point; ``seconds`` is each run's length, ``None``:
+    as the job says."""
 
     counts: tuple[int, ...]
     seconds: int | None = None
@@ -99,7 +99,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
             self.dismiss(sweep)
 
     def _read(self) -> HostSweepChoice | None:
-        """What the fields say; ``None`` for what can't be, which is shown."""
+        """Values of the fields; ``None`` for invalid ones, whose error is shown."""
         try:
             typed = self.query_one("#form-hosts", Input).value.strip().removeprefix("hosts=")
             counts = counts_of(f"hosts={typed}", len(self._hosts))

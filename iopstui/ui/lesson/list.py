@@ -195,7 +195,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
 
 
 def _possible_text(offer: LessonOffer) -> str:
-    """What of it this target can show, and why not the rest."""
+    """Parts of the lesson this target can show, and why not the rest."""
     if not offer.cannot:
         return "complete"
     runs = len(offer.lesson.runs)

@@ -18,7 +18,7 @@ Part = str | Table
 
 
 def page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Charset) -> list[Part]:
-    """What is on the page, but for the choices of a question."""
+    """Parts of the page, without the choices of a question."""
     found: list[Part] = []
     for part in _page_parts(page, verdicts):
         if isinstance(part, Table):

@@ -92,7 +92,7 @@ class LessonPage(Screen[None]):
 
     @property
     def page(self) -> ShownPage:
-        """What is shown."""
+        """The page shown."""
         return self._playing.page or end_page(self._playing)
 
     @property

@@ -382,7 +382,7 @@ class LessonKeys(Part):
         return True
 
     def offers(self, action: Action) -> bool:
-        """What may be done while a lesson is played, by way of the palette."""
+        """Actions offered in the palette while a lesson is played."""
         if self.playing is None or any(action is own for own in self.ACTIONS):
             return True
         return action.id in BESIDE_A_PAGE or (self.playing.watching and action.quiet)

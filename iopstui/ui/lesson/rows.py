@@ -65,7 +65,7 @@ def _styled(pieces: Sequence[Styled], lines: Sequence[str]) -> Iterator[list[Pie
 
 
 def end_page(playing: Playing) -> ShownPage:
-    """What came of the lesson."""
+    """Result of the lesson."""
     run = playing.run
     good, judged = playing.score()
     made = [one.name for one in run.lesson.runs if one.name in run.points]
@@ -86,7 +86,7 @@ def end_page(playing: Playing) -> ShownPage:
 def strip_rows(
     playing: Playing, tabbed: bool, layout: bool, width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """What is measured, how far it is and what to look at; when it has ended, what came of it.
+    """Rows of the strip: the measurement, its progress and what to look at; afterwards the result.
     As many rows whichever of the two it says, and with tabs as without; only a failure may need
     more. ``height`` is the terminal's."""
     run = playing.measured
@@ -145,7 +145,7 @@ def _broken(pieces: Sequence[Styled], width: int) -> list[list[Piece]]:
 
 
 def _result_rows(playing: Playing, width: int) -> list[list[Piece]]:
-    """What came of the run, and what can be done now."""
+    """Result of the run, and the next steps."""
     run = playing.measured
     if run is None or playing.run.running:
         return []

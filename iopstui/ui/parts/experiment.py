@@ -74,7 +74,7 @@ class ExperimentKeys(Part):
 
     @property
     def noun(self) -> str:
-        """What the known experiment is called in a sentence; "" if there is none."""
+        """Name of the current experiment in a sentence; "" if there is none."""
         known = self.port.state.experiment
         return known.noun if known is not None else ""
 

@@ -84,7 +84,7 @@ class RecordKeys(Part):
         port.work(work, "report")
 
     async def _report_last(self, session: LiveSession) -> None:
-        """Of what is kept in memory. It is saved first: that is what the report is made from."""
+        """Report the run kept in memory. It is saved first: the report is made from the file."""
         recording = Path.cwd() / time.strftime(NAME)
         try:
             seconds = await asyncio.to_thread(session.save_kept, recording)

@@ -73,7 +73,7 @@ class ReplayKeys(Part):
 
     @property
     def space(self) -> str:
-        """What space does now."""
+        """Meaning of space now."""
         session = self._session
         if session.at >= session.end and not session.growing:
             return "again"

@@ -68,7 +68,7 @@ class TargetKeys(Part):
         self.port.push(picker, self._picked)
 
     def _offered_actions(self) -> frozenset[str]:
-        """What can be chosen there; what needs no device only before there is a session."""
+        """Offered actions; actions that need no device only before there is a session."""
         from iopstui.ui.dialogs import picker as home
 
         found = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}

@@ -1,7 +1,5 @@
-"""What the screen knows of a sweep or a comparison: its events, folded. No drawing, no clock.
-
-A recording holds the same events, so a replay makes the same state.
-"""
+"""State of a sweep or a comparison for the screen, folded from its events. No drawing, no clock. A
+recording holds the same events, so a replay makes the same state."""
 
 from __future__ import annotations
 
@@ -77,7 +75,7 @@ class ExperimentState:
 
     @property
     def noun(self) -> str:
-        """What the experiment is called in a sentence."""
+        """Name of the experiment in a sentence."""
         return "comparison" if self.plan.variants else "sweep"
 
     @property
@@ -102,7 +100,7 @@ class ExperimentState:
 
     @cached_property
     def axis(self) -> Axis:
-        """What curves are drawn along."""
+        """Axis of the curves."""
         return drawn_axis(self.plan)
 
     def apply(self, event: Event) -> None:
@@ -183,7 +181,7 @@ class ExperimentState:
         return f"{how} after {len(self.points)} of {self.total} {what}"
 
     def now(self) -> str:
-        """What happens at this moment, in words; "" once it is over."""
+        """Current activity, in words; "" once it is over."""
         if self.started is None or self.finished is not None:
             return "" if self.finished is not None else "between two runs"
         if self.phase == LAYOUT:
@@ -200,11 +198,11 @@ class ExperimentState:
         return self._conclusions()[2]
 
     def results(self) -> ComparisonResults | None:
-        """What the runs of a comparison show so far; ``None`` before the first is done."""
+        """Results of a comparison so far; ``None`` before the first run is done."""
         return self._conclusions()[3]
 
     def words(self) -> list[str]:
-        """What it says, in sentences: the last word once it is over."""
+        """Conclusions in sentences: the final ones once it is over."""
         lines = list(self._conclusions()[1])
         if self.finished is None:
             return [*self._so_far(), *lines]
@@ -258,7 +256,7 @@ class ExperimentState:
         return {one.index: one for one in points_of(self.plan, list(self.points.values()))}
 
     def place(self, step: PlannedPoint | PointFailed) -> int:
-        """Of a run's point in a sweep, from 0."""
+        """Position of a run's point in a sweep, from 0."""
         if isinstance(step, PointFailed):
             return self._places[(step.job, step.settings)]
         return self._places[key_of(step)]

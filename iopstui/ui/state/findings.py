@@ -16,7 +16,7 @@ KEPT_S = 40.0
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """What a rule found: first at ``first``, last at ``t``, in run number ``step``. ``ceased``: its
+    """Finding of a rule: first at ``first``, last at ``t``, in run number ``step``. ``ceased``: its
     cause is over, in words ("": it is not known to be)."""
 
     t: float
@@ -33,7 +33,7 @@ class ShownFindings:
         self.entries = list(entries)
 
     def copy(self) -> ShownFindings:
-        """Those that are kept now."""
+        """Copy of the entries kept now."""
         return ShownFindings(self.entries)
 
     def found(self, event: FindingReported, step: int) -> None:
@@ -60,8 +60,8 @@ class ShownFindings:
         return False
 
     def current(self, step: int, t: float, finished: float | None) -> list[FoundEntry]:
-        """What holds at ``t`` in run ``step``, or held at its end at ``finished``: the newest
-        first, of one second the most telling first; behind them what has ceased lately."""
+        """Findings that hold at ``t`` in run ``step``, or held at its end at ``finished``: the
+        newest first, within a second the most telling first; then those that ended lately."""
         held = [
             entry
             for entry in self.entries
@@ -71,5 +71,5 @@ class ShownFindings:
 
 
 def _now_for(entry: FoundEntry, t: float, finished: float | None) -> float:
-    """What is said of a run stays as it was at its end; what was found since then ages."""
+    """Time of the findings: those of a run stay as they were at its end, later ones age."""
     return t if finished is None or entry.t > finished else min(t, finished)

@@ -1,4 +1,4 @@
-"""What the screen knows: the session's events, folded. No drawing, no clock."""
+"""State of the screen, folded from the session's events. No drawing, no clock."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class LiveState:
 
     @property
     def gone(self) -> tuple[str, ...]:
-        """Those of ``devices`` that the kernel listed and no longer lists."""
+        """Those of ``devices`` that the kernel no longer lists."""
         return tuple(name for name in self.devices if name in self._went)
 
     @property
@@ -266,7 +266,7 @@ class LiveState:
 
     @property
     def next_keys(self) -> str:
-        """What can be pressed after a run, while its end is told and no other follows."""
+        """Keys to press after a run, while its end is shown and no other follows."""
         told = self.visible_notice()
         over = told is not None and told.ending and not self.running and not self.next_run.asked
         return NEXT_KEYS if over else ""
@@ -276,8 +276,8 @@ class LiveState:
         return self.log.visible(self.t)
 
     def current_findings(self) -> list[FoundEntry]:
-        """What holds now, with or without a job, or held at the end of the last run: the newest
-        first, of one second the most telling first; behind them what has ceased lately."""
+        """Findings that hold now, with or without a job, or held at the end of the last run: the
+        newest first, within a second the most telling first; then those that ended lately."""
         finished = self.finished.t if self.finished is not None else None
         return self.findings.current(self._step, self.t, finished)
 
@@ -445,7 +445,7 @@ class LiveState:
 
 
 def gone_words(names: Sequence[str]) -> str:
-    """That these devices are gone."""
+    """Message that these devices have gone."""
     one = len(names) == 1
     are, them = ("is", "it") if one else ("are", "them")
     return f"{', '.join(names)} {are} gone: the kernel no longer lists {them}"

@@ -29,7 +29,7 @@ CPU_SECONDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """What was known when ``frame`` had come."""
+    """State when ``frame`` had arrived."""
 
     frame: Frame
     fio: Frame | None
@@ -63,7 +63,7 @@ class SecondHistory:
         return iter(self._kept)
 
     def copy(self) -> SecondHistory:
-        """Those that are kept now."""
+        """Copy of the entries kept now."""
         return SecondHistory(tuple(self._kept))
 
     def add(self, moment: HistoryEntry) -> None:
@@ -82,7 +82,7 @@ class SecondHistory:
         return known if known is not None and known[0] is frame else (frame, small(frame))
 
     def found(self, findings: Sequence[FoundEntry]) -> None:
-        """What holds is found a little after the newest frame has come."""
+        """Add findings, which are made a little after the newest frame has arrived."""
         if self._kept:
             self._kept[-1] = replace(self._kept[-1], findings=tuple(findings))
 
