@@ -15,7 +15,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.safety import scratch
 from iopstui.safety.scratch_sizes import begins, by_file, scratch_sizes, shared_name, times
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
@@ -24,11 +24,11 @@ from iopstui.text import printable
 
 def in_directories(
     asked: ExaminedRequest, where: Target, devices: Mapping[str, BlockDevice]
-) -> Prepared:
+) -> PreparedJob:
     """On scratch files in the target's directories: nothing else is touched."""
     lent = asked.request.scratch
     made = lent or scratch.make_scratches([Path(place.path) for place in where.places])
-    prepared: Prepared | None = None
+    prepared: PreparedJob | None = None
     try:
         prepared = _on_scratch(asked, made)
         prepared.lent = lent is not None
@@ -65,7 +65,7 @@ def _need_direct(places: Sequence[Path]) -> None:
             )
 
 
-def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
+def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> PreparedJob:
     request = asked.request
     jobs = jobfile.effective(jobfile.overridden(asked.text, asked.overrides))
     places = made.paths
@@ -90,7 +90,9 @@ def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
     files = absolute_files(facts, made.path)
     if _laid_out(files, total):
         layout = None
-    prepared = Prepared(asked.label, describe(text), text, facts, files, made.path, layout, total)
+    prepared = PreparedJob(
+        asked.label, describe(text), text, facts, files, made.path, layout, total
+    )
     prepared.scratch, prepared.logs, prepared.sizes = made, logs, by_name
     most = max(by_name.values(), default=0)
     # fio makes the first files of several longer by a block (filesetup.c)

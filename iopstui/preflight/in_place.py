@@ -25,7 +25,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
@@ -34,7 +34,7 @@ from iopstui.safety.write_guard import GuardedJob, WriteGuard
 QUICK_BYTES = 1 << 30
 
 
-def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prepared:
+def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
     """On the device or file that the target is, or on those that the job names."""
     given = _on_own_files(asked) if asked.where is None else _on_path(asked, asked.where)
     cwd = Path.cwd()
@@ -43,7 +43,7 @@ def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prep
     facts = asked.inspected(given, cwd)
     files = absolute_files(facts, cwd)
     logs = FioLogs(given, asked.label, cwd)
-    prepared = Prepared(asked.label, describe(given), logs.text, facts, files, cwd, logs=logs)
+    prepared = PreparedJob(asked.label, describe(given), logs.text, facts, files, cwd, logs=logs)
     try:
         guarded = GuardedJob(facts, files, cwd)
         prepared.guard = WriteGuard(guarded, asked.request.destroy_data, asked.roots)
@@ -58,7 +58,7 @@ def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prep
         raise
 
 
-def _stage(prepared: Prepared) -> None:
+def _stage(prepared: PreparedJob) -> None:
     """Files that the job names and that don't exist are made apart from all others. A reading job
     has them made first, because it is run with --readonly afterwards."""
     if all(map(os.path.exists, prepared.files)):
@@ -85,7 +85,7 @@ def _size(path: Path) -> int | None:
     return path.stat().st_size if os.path.exists(path) else None
 
 
-def _largest_file(prepared: Prepared) -> int | None:
+def _largest_file(prepared: PreparedJob) -> int | None:
     """How long a file may become: what is free but for 5 %, and where that is little an equal
     share of it. ``None``: the job has only devices."""
     files = [name for name in prepared.files if not _is_device(name)]

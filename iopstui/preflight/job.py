@@ -19,7 +19,7 @@ from iopstui.model.fio import jobfile
 from iopstui.preflight.examined_request import ExaminedRequest
 from iopstui.preflight.in_directories import in_directories
 from iopstui.preflight.in_place import in_place
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.queues import bind_jobs
 from iopstui.preflight.request import JobRequest
 
@@ -31,7 +31,7 @@ def prepare(
     private: Path,
     devices: Mapping[str, BlockDevice],
     roots: Roots,
-) -> Prepared:
+) -> PreparedJob:
     """Everything short of starting fio. ``where`` is ``None`` if the job names its own files.
 
     ``private`` is the run's private directory. Raises UsageError, Refused or Missing; then

@@ -26,7 +26,7 @@ LEAST_LOGGED = 1 << 30
 
 
 @dataclass(slots=True)
-class Prepared:
+class PreparedJob:
     """A job that is ready to run. ``text`` is the job file; ``files`` what it opens by name
     (absolute); ``layout_text`` creates the files first (``None``: nothing to create) with
     ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``lent``. ``staging`` is
@@ -160,7 +160,7 @@ class Prepared:
             self.scratch.close()
 
 
-def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:
+def write_job(prepared: PreparedJob, private: Path, layout: bool) -> Path:
     """Write the job file (or the one that lays out its files) into the private directory."""
     if layout:
         assert prepared.layout_text is not None

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from iopstui.events import field_types
-from iopstui.model.later import Later
+from iopstui.model.lazy_dict import LazyDict
 
 Coder = Callable[[Any], Any]
 Layouts = Mapping[str, "list[str]"]
@@ -86,7 +86,7 @@ def encoder(kind: Any) -> Coder:
 
 def _plain(value: Mapping[Any, Any]) -> dict[Any, Any]:
     # item by item Python would copy it in many times that
-    return dict(value.whole() if type(value) is Later else value)
+    return dict(value.whole() if type(value) is LazyDict else value)
 
 
 # they are text that has to be compiled, the same for every recording

@@ -23,7 +23,7 @@ EXPERIMENT = (
 )  # fmt: skip
 
 
-class UnderWay:
+class CurrentState:
     """The run and the experiment that are under way, for a recording that begins in the middle of
     them: all points so far. With ``keeps_finished`` an experiment stays after its end, until
     something else is run."""
@@ -124,7 +124,7 @@ class LeadBuffer:
 
     def __init__(self, seconds: float) -> None:
         self.lead = DeltaBase()
-        self.under_way = UnderWay(keeps_finished=True)
+        self.under_way = CurrentState(keeps_finished=True)
         self.devices: RecordedDevices | None = None
         self._items: deque[Any] = deque()
         self._span_ns = int(seconds * 1e9)

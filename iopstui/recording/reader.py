@@ -114,7 +114,7 @@ class Recording:
         self._index = RecordingIndex()
         self._indexed = self.start
         self._indexed_once = False
-        self._index_room = _Room()
+        self._index_room = _EventAllowance()
         self._needed: PartialSamples | None = None
 
     def reopen(self) -> None:
@@ -158,7 +158,7 @@ class Recording:
 
     def _read(self, start: int | None, until: int | None, growing: bool) -> Iterator[Record | None]:
         stream: Any = None
-        room = _Room()
+        room = _EventAllowance()
         for chunk in self._chunks(start, form.KEY + form.SAMPLE + form.EVENT, growing):
             if chunk is None:
                 yield None
@@ -310,7 +310,7 @@ class Recording:
             raise ImpossibleFigure(f"a sample of {raw.arrived_ns} ns after the machine's start")
         return SampleRecord(chunk.t, raw, bool(shown))
 
-    def _read_event(self, chunk: _Chunk, room: _Room) -> EventRecord | None:
+    def _read_event(self, chunk: _Chunk, room: _EventAllowance) -> EventRecord | None:
         data = _inflate(zlib.decompressobj(), chunk.payload)
         room.take(len(data))
         name, value = json.loads(data)
@@ -338,7 +338,7 @@ def _layouts(value: Any) -> dict[str, list[str]]:
 
 
 @dataclass(slots=True)
-class _Room:
+class _EventAllowance:
     """For all of a recording's events, which are kept: a small file may hold very large ones."""
 
     left: int = field(default_factory=lambda: form.MOST_EVENTS)

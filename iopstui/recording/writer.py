@@ -24,7 +24,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.samples import RawSample
-from iopstui.recording.lead_buffer import DeltaBase, LeadBuffer, UnderWay
+from iopstui.recording.lead_buffer import CurrentState, DeltaBase, LeadBuffer
 from iopstui.recording.parts import JobRun, RecordedDevices, RecordingEnd
 from iopstui.text import printable
 
@@ -224,7 +224,7 @@ class RecordingBuffer:
         self._lead = DeltaBase()
         self._kept = LeadBuffer(keep_s) if keep_s else None
         self._batch: list[Chunk] | None = None
-        self._under_way = UnderWay()
+        self._under_way = CurrentState()
         self._early: list[events.Event] = []
         self._last_t = 0.0
         self._has_run = False

@@ -15,7 +15,7 @@ from iopstui.report.markup import (
     Bullets,
     Charts,
     Code,
-    Folded,
+    FoldedBlocks,
     Heading,
     Pairs,
     Table,
@@ -94,7 +94,7 @@ def _promised(story: Story, found: Promised) -> Iterator[Block]:
 def _folded(story: Story, blocks: Sequence[Block]) -> Sequence[Block]:
     """The many runs of an experiment are folded, so that they don't hide the rest."""
     count = len(story.runs)
-    return blocks if count <= MOST_OPEN else [Folded(f"All {count} runs, one by one", blocks)]
+    return blocks if count <= MOST_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
 
 
 def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterator[Block]:
@@ -124,7 +124,7 @@ def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterato
         yield Code(grid)
     outcomes = experiment.outcome_lines(one)
     if outcomes:
-        yield Folded("Checks at each point", [Bullets(outcomes)])
+        yield FoldedBlocks("Checks at each point", [Bullets(outcomes)])
 
 
 def _several_runs(story: Story) -> Iterator[Block]:
@@ -149,7 +149,7 @@ def _runs(story: Story) -> Iterator[Block]:
         if run.all_bins:
             yield Text(words.all_latencies(run))
             table = Table(words.HISTOGRAM_HEAD, [*words.histogram_rows(run)])
-            yield Folded("The histogram as a table", [table])
+            yield FoldedBlocks("The histogram as a table", [table])
 
 
 def _run(run: Run) -> Iterator[Block]:
@@ -190,7 +190,7 @@ def _repeat(story: Story, run: Run) -> Iterator[Block]:
             f"{words.job_file_title(story)} (save it as job.fio, name a file of yours in it, and: "
             "fio job.fio)"
         )
-        yield Folded(summary, [Code(words.block(run.asked.text))])
+        yield FoldedBlocks(summary, [Code(words.block(run.asked.text))])
 
 
 def _seconds(story: Story) -> Block:
@@ -209,4 +209,4 @@ def _seconds(story: Story) -> Block:
         rows.append((units.clock(series["fio"][place][0]), *cells))
     head = ("time", "fio IOPS", "device IO/s", "p50", "p99", "p99.9", "aqu-sz", "CPU busy %")
     which = "every sample" if each == 1 else f"every {each}th point of the charts"
-    return Folded(f"Chart data ({which})", [Table(head, rows)])
+    return FoldedBlocks(f"Chart data ({which})", [Table(head, rows)])

@@ -27,9 +27,9 @@ from iopstui.model.block.stack import Stack
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.fio import job_rules
 from iopstui.safety import refusals as safety
+from iopstui.safety.destroy_paths import bind
 from iopstui.safety.file_users import FileUsers
 from iopstui.safety.locks import lock, lock_node, require_rights
-from iopstui.safety.words import bind
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]

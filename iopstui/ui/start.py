@@ -73,7 +73,7 @@ def _recent() -> Sequence[RecentRecording]:
     return recent_recordings(Path.cwd(), MOST_RECENT)
 
 
-class _Wanted:
+class _RequestedReplay:
     """A recording that was asked for, until it is played."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class _Sessions:
         from iopstui.ui.app import run_app
         from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
-        options, wanted = self._options, _Wanted()
+        options, wanted = self._options, _RequestedReplay()
         first = FirstView(
             options.targets, options.job or first_job, options.overrides, pick,
             run_at_once=options.job is not None, lesson=lesson, first_run=_first_use(),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.fio.inspect import JobFacts, SectionFiles
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.session.fio.write_budget import STOP_TIME_S, WriteBudget, at_most, in_short
 
 MIB = 1 << 20
@@ -94,7 +94,9 @@ def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:
     budget = WriteBudget()
     assert budget.beyond(1 << 50) == "", "nothing was said"
     text = "[a]\nrw=write\nbs=4k\nsize=1m\nfilename=x\n"
-    job = Prepared("a", "", text, JobFacts((SectionFiles("a", ("x",)),), True), (), Path("/none"))
+    job = PreparedJob(
+        "a", "", text, JobFacts((SectionFiles("a", ("x",)),), True), (), Path("/none")
+    )
     assert budget.foresee(job, 0, {}) == "writes at most: 1 MiB (the job's own limit)"
     assert budget.beyond(MIB + 4096) == ""
     limited = WriteBudget(4 * MIB)

@@ -151,7 +151,7 @@ class Compact:
 
     def sums(self, host: str) -> HostSums:
         """The same as an object to be shown, or added to others."""
-        pile = Pile()
+        pile = FrameSum()
         pile.add(self, host)
         return pile.taken()
 
@@ -187,7 +187,7 @@ def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
     return found
 
 
-class Pile:
+class FrameSum:
     """Adds up frames; ``taken`` returns their sums and starts again from zero."""
 
     __slots__ = (

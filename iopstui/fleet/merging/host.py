@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iopstui.fleet.merging.compact import Compact, Pile
+from iopstui.fleet.merging.compact import Compact, FrameSum
 from iopstui.fleet.merging.finals import HostTotals
 from iopstui.fleet.merging.sums import (
     MILLI,
@@ -119,7 +119,7 @@ class HostSeconds:
         self.last: int | None = None
         self.ended = False
         self._whole = HostSums()
-        self._pile = Pile()
+        self._pile = FrameSum()
         self.measured = 0.0
         self.counted = HostTotals()
         self.jumped_ms = 0.0

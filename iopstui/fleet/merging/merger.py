@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
-from iopstui.fleet.merging.compact import Compact, Pile
+from iopstui.fleet.merging.compact import Compact, FrameSum
 from iopstui.fleet.merging.host import LATEST_S, HostInterval, HostSeconds, Plain
 from iopstui.fleet.merging.sums import HostSums, MalformedRow, part_of, total_sums, whole
 from iopstui.model.metrics.frame import RAMP
@@ -61,7 +61,7 @@ class _OpenSecond:
 
     sums: HostSums = field(default_factory=HostSums)
     ramps: HostSums = field(default_factory=HostSums)
-    compact: Pile = field(default_factory=Pile)
+    compact: FrameSum = field(default_factory=FrameSum)
     totals: HostSums = field(default_factory=HostSums)
     flags: dict[str, int] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)

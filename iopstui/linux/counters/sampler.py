@@ -19,7 +19,7 @@ from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCa
 from iopstui.linux.counters.kernel_file import KernelFile, opened
 from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
 from iopstui.linux.roots import Roots
-from iopstui.model.later import Later
+from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
 from iopstui.model.sources import SOURCES, Counters
 
@@ -34,14 +34,14 @@ Parsed = TypeVar("Parsed")
 
 
 # of hundreds of CPUs a sample only keeps the text: not each one is looked at, and others may wait
-def _cpus(data: bytes) -> Later[int, CpuTimes]:
+def _cpus(data: bytes) -> LazyDict[int, CpuTimes]:
     lines = procfs.cpu_lines(data)
     numbers = partial(procfs.stat_cpu_numbers, lines)
-    return Later(partial(procfs.parse_stat_cpus, lines), numbers)
+    return LazyDict(partial(procfs.parse_stat_cpus, lines), numbers)
 
 
-def _softirqs(data: bytes) -> Later[int, int]:
-    return Later(partial(procfs.parse_block_counts, *procfs.block_line(data)))
+def _softirqs(data: bytes) -> LazyDict[int, int]:
+    return LazyDict(partial(procfs.parse_block_counts, *procfs.block_line(data)))
 
 
 class _PerCpuCount(KernelFile):

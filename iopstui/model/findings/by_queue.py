@@ -249,7 +249,7 @@ def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _ReachedTags:
     """How many requests the reached queues hold, how many these are, and both in words."""
 
     holds: int
@@ -257,7 +257,7 @@ class _Room:
     words: str
 
 
-def _queue_room(device: BlockDevice, frames: Sequence[Frame]) -> _Room | None:
+def _queue_room(device: BlockDevice, frames: Sequence[Frame]) -> _ReachedTags | None:
     each = device.queue.nr_requests if device.queue is not None else None
     if each is None or not device.hctxs:
         return None
@@ -267,8 +267,8 @@ def _queue_room(device: BlockDevice, frames: Sequence[Frame]) -> _Room | None:
     holds = sum(min(each, hctx.nr_tags or each) if plain else each for hctx in reached)
     hold = f"{'hold' if len(reached) > 1 else 'holds'} {holds} requests (nr_requests)"
     if len(device.hctxs) == 1:
-        return _Room(holds, 1, f"{device.name} has one queue, which {hold}")
+        return _ReachedTags(holds, 1, f"{device.name} has one queue, which {hold}")
     words = (
         f"its CPUs reach {len(reached)} of {device.name}'s {len(device.hctxs)} queues, which {hold}"
     )
-    return _Room(holds, len(reached), words)
+    return _ReachedTags(holds, len(reached), words)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from iopstui.model import rates
-from iopstui.model.later import Later
+from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.samples import CpuTimes, KernelSample
 
@@ -40,13 +40,13 @@ class CpuInterval:
         previous: KernelSample,
         seconds: float,
         irqs: IrqRates,
-        ipi: Later[int, float],
+        ipi: LazyDict[int, float],
     ) -> None:
         self.after: Mapping[int, CpuTimes] = current.cpus
         self.before: Mapping[int, CpuTimes] = previous.cpus
         block = partial(rates.per_second, current.softirq_block, previous.softirq_block, seconds)
-        self.rates: dict[str, Later[int, float]] = {
-            "block_s": Later(block), "irq_s": Later(irqs.by_cpu), "ipi_s": ipi,
+        self.rates: dict[str, LazyDict[int, float]] = {
+            "block_s": LazyDict(block), "irq_s": LazyDict(irqs.by_cpu), "ipi_s": ipi,
         }  # fmt: skip
 
     def frames(self) -> dict[int, CpuFrame]:
@@ -72,11 +72,11 @@ class CpuInterval:
         return [busy for busy in found if busy is not None]
 
 
-class CpuFrames(Later[int, CpuFrame]):
+class CpuFrames(LazyDict[int, CpuFrame]):
     """CPU figures of one interval, built on first access. ``busy_of`` and ``rate_of`` work
     without building them."""
 
-    __slots__ = ("_between",)
+    __slots__ = ("_interval_of",)
 
     def __init__(self, between: CpuInterval) -> None:
         super().__init__(between.frames)

@@ -15,7 +15,7 @@ from iopstui.model import rates, sources
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
-from iopstui.model.later import Later
+from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.cpu_frames import CpuFrame, CpuFrames, CpuInterval
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.metrics.job_load import job_load
@@ -323,7 +323,7 @@ def _kernel_rates(
             if rate is not None:
                 disks[name] = rate
     irqs = IrqRates(current.irqs, previous.irqs, seconds)
-    ipi = Later(partial(_ipi_rates, current, ipi_before))
+    ipi = LazyDict(partial(_ipi_rates, current, ipi_before))
     return seconds, disks, CpuFrames(CpuInterval(current, previous, seconds, irqs, ipi)), irqs
 
 

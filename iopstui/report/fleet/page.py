@@ -17,7 +17,7 @@ from iopstui.report.fleet import wording as words
 from iopstui.report.fleet.charts import charts
 from iopstui.report.fleet.rows import put_csv, put_parquet
 from iopstui.report.fleet.story import FleetStory, gather_fleet
-from iopstui.report.markup import Block, Charts, Folded, Heading, Pairs, Table, Text, html
+from iopstui.report.markup import Block, Charts, FoldedBlocks, Heading, Pairs, Table, Text, html
 from iopstui.report.page import html_of, markdown_of
 from iopstui.report.report_options import ReportOptions
 
@@ -64,7 +64,7 @@ def _blocks(story: FleetStory, drawn: Sequence[str], most: int) -> Iterator[Bloc
     if len(hosts) > most:
         yield Text(f"{len(hosts) - most} more hosts: see CSV and JSON.")
     seconds = Table(words.SECOND_HEAD, words.second_rows(story), left=2)
-    yield Folded(f"Seconds ({words.which_seconds(story)})", [seconds])
+    yield FoldedBlocks(f"Seconds ({words.which_seconds(story)})", [seconds])
 
 
 def _markdown(story: FleetStory) -> str:

@@ -30,7 +30,7 @@ from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
-from iopstui.preflight.prepared import Prepared, write_job
+from iopstui.preflight.prepared import PreparedJob, write_job
 from iopstui.session.fio.write_budget import fio_wrote
 from iopstui.text import printable
 
@@ -92,7 +92,7 @@ def status_interval(seconds: float) -> str:
 
 
 def fio_command(
-    fio: Fio, job: Path, output: Path, prepared: Prepared, interval_s: float
+    fio: Fio, job: Path, output: Path, prepared: PreparedJob, interval_s: float
 ) -> list[str]:
     """The exact arguments of a measuring run."""
     command = [
@@ -123,7 +123,7 @@ def hangs(pids: Sequence[int]) -> str:
 
 
 class FioRun:
-    """Drives one ``Prepared`` job without blocking. ``poll`` returns the events since the last
+    """Drives one ``PreparedJob`` job without blocking. ``poll`` returns the events since the last
     call.
 
     ``before_start`` is called right before the measuring fio starts (the write guard looks
@@ -135,7 +135,7 @@ class FioRun:
     def __init__(
         self,
         fio: Fio,
-        prepared: Prepared,
+        prepared: PreparedJob,
         private: Callable[[], Path],
         interval_s: float,
         before_start: Callable[[], None],

@@ -16,7 +16,7 @@ from iopstui.model.samples import FioStatus
 
 if TYPE_CHECKING:
     from iopstui.fio.write_bound import WriteBound
-    from iopstui.preflight.prepared import Prepared
+    from iopstui.preflight.prepared import PreparedJob
 
 STOP_TIME_S = 0.5
 """What fio may still write after it was told to end, at the highest rate seen: looks are up to a
@@ -42,7 +42,7 @@ class WriteBudget:
         self._rate = 0.0
         self._bound: WriteBound | None = None
 
-    def foresee(self, job: Prepared, layout: int, devices: Mapping[str, BlockDevice]) -> str:
+    def foresee(self, job: PreparedJob, layout: int, devices: Mapping[str, BlockDevice]) -> str:
         """How much the next run may write, in words; it is held to what its own options say."""
         from iopstui.fio.write_bound import bound_of
 
@@ -128,7 +128,7 @@ class WriteBudget:
         self._run, self._seen = 0, None
 
 
-def _existing_size(job: Prepared, path: str, devices: Mapping[str, BlockDevice]) -> int | None:
+def _existing_size(job: PreparedJob, path: str, devices: Mapping[str, BlockDevice]) -> int | None:
     """The size in bytes of a file that the job opens, ``None`` if it has yet to be made."""
     if path in job.sizes:
         return job.sizes[path]

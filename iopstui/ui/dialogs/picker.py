@@ -60,7 +60,7 @@ FOOT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class HomeChoice:
     """Devices in the order they were marked (none: a scratch file), and what to do then."""
 
     paths: tuple[str, ...]
@@ -218,7 +218,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
 
     def on_recent_recordings_chosen(self, message: RecentRecordings.Chosen) -> None:
         """Play a recording."""
-        self.dismiss(Picked((message.path,), OPEN))
+        self.dismiss(HomeChoice((message.path,), OPEN))
 
     # -- which devices there are
 
@@ -523,7 +523,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         paths = tuple(self._marked) or ((here,) if here else ())
         if name in ON_A_DISK and not paths:
             return
-        self.dismiss(Picked(paths if name in ON_A_DISK else (), name))
+        self.dismiss(HomeChoice(paths if name in ON_A_DISK else (), name))
 
     def action_leave(self) -> None:
         """Leave without choosing."""

@@ -42,7 +42,7 @@ def _asked(event: PointFinished) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnCurve:
     """A curve with the characters of its mean and tail, its style, and what it is called."""
 
     curve: PointCurve
@@ -161,13 +161,13 @@ def _unmeasured(
 # -- the charts
 
 
-def drawn(state: ExperimentState) -> list[Drawn]:
+def drawn(state: ExperimentState) -> list[DrawnCurve]:
     """The curves that are drawn, each with a letter if there are several."""
     curves = state.curves()
     if len(curves) == 1 and not curves[0].fixed:
-        return [Drawn(curves[0], MEAN, TAIL, FIO, "")]
+        return [DrawnCurve(curves[0], MEAN, TAIL, FIO, "")]
     return [
-        Drawn(curve, LETTERS[n], LETTERS[n].upper(), STYLES[n % len(STYLES)], _name(curve))
+        DrawnCurve(curve, LETTERS[n], LETTERS[n].upper(), STYLES[n % len(STYLES)], _name(curve))
         for n, curve in enumerate(curves[:MOST_DRAWN])
     ]
 
@@ -260,7 +260,7 @@ def _title_note(state: ExperimentState) -> str:
     return f"{MOST_DRAWN} of {count} lines" if count > MOST_DRAWN else ""
 
 
-def _knee(state: ExperimentState, one: Drawn, at: list[tuple[float, float]]) -> Iterator[Flag]:
+def _knee(state: ExperimentState, one: DrawnCurve, at: list[tuple[float, float]]) -> Iterator[Flag]:
     """Named once the curve is whole; outside of what was measured there is nothing to mark."""
     found = one.curve.knee if state.axis.name in LOADS and not state.active else None
     if found is not None and found.edge != "last" and at[found.index][1] > 0:

@@ -16,7 +16,7 @@ from iopstui.ui.core.messages import Controller
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.ui.dialogs.picker import Picked
+    from iopstui.ui.dialogs.picker import HomeChoice
 
 DEMO_NAME = "demo"
 MOST_RECENT = 8
@@ -77,7 +77,7 @@ class TargetKeys(Part):
             found |= {home.OPEN, home.DEMO, home.CHECK} if self._backend.play is not None else set()
         return frozenset(found)
 
-    def _picked(self, choice: Picked | None) -> None:
+    def _picked(self, choice: HomeChoice | None) -> None:
         """No paths are the scratch file; ``None`` leaves."""
         from iopstui.ui.dialogs import picker as home
 

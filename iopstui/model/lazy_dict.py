@@ -9,7 +9,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Later(Mapping[K, V]):
+class LazyDict(Mapping[K, V]):
     """A value computed by ``make`` when it is first needed (twice if two threads ask at the same
     time: it must always return the same). ``keys_of`` gives its keys, each once and in order, for
     less, or ``None`` if only ``make`` can tell. Equal to a dictionary of the same."""
