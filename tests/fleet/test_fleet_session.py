@@ -134,7 +134,7 @@ def planned(begun: FleetRunStarted, stays: bool) -> PlannedRun:
 def test_after_a_run_the_hosts_are_watched_until_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("iopstui.fleet.session.REST_S", 0.01)
+    monkeypatch.setattr("iopstui.fleet.session.PAUSE_BEFORE_WATCHING_S", 0.01)
     told: queue.Queue[Told] = queue.Queue()
 
     def heard() -> tuple[type, bool]:

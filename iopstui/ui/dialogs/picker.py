@@ -71,7 +71,7 @@ class DevicesChanged(Message):
     """A block device has come, gone or changed."""
 
 
-class Picker(TypeToFilter, Screen["Picked | None"]):
+class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     """Gives the chosen devices and what to do with them; ``None`` to leave. ``loads`` is asked each
     second for what the disks do. ``offered`` are the actions that are possible here."""
 
