@@ -27,7 +27,7 @@ BOX = 4
         runs.HINTS,
         settings.HINTS,
         (*form.HINTS, form.SCROLL),
-        (*lessons.CONTINUE_HINTS, lessons.READ, lessons.FILTER, lessons.CLOSE),
+        (*lessons.CONTINUE_HINTS, lessons.READ, lessons.FILTER, lessons.CLOSE_HINT),
     ],
 )
 def test_they_fit_on_80_columns(hints: Sequence[Hint]) -> None:
