@@ -102,7 +102,7 @@ class LayoutProgress:
 
 @dataclass(frozen=True, slots=True)
 class FrameReady:
-    """One more interval was measured."""
+    """Another interval was measured."""
 
     kind: ClassVar[str] = "frame"
 
@@ -285,12 +285,11 @@ class PointFailed:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentFinished:
-    """It is over: ``done`` of ``total`` points are measured, ``failed`` of the others were tried
-    and failed. ``enough``: it ended before the last one, for it knew what it was to find.
-    ``interrupted`` if it was stopped; ``error`` says in one sentence why a point failed, or is
-    empty, and ``hint`` how to fix it.
-    ``kept`` is the file from which it can go on, "" if there is none.
-    """
+    """An experiment has ended: ``done`` of ``total`` points are measured, ``failed`` of the others
+    were tried and failed. ``enough``: it ended before the last one, for it knew what it was to
+    find. ``interrupted`` if it was stopped; ``error`` says in one sentence why a point failed, or
+    is empty, and ``hint`` how to fix it. ``kept`` is the file from which it can go on, "" if there
+    is none."""
 
     kind: ClassVar[str] = "experiment_finished"
 

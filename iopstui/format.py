@@ -62,7 +62,7 @@ def latency(ns: float | None, space: str = " ") -> str:
 
 
 def milliseconds(ms: float | None, space: str = " ") -> str:
-    """The same from milliseconds (iostat's awaits)."""
+    """Format milliseconds (iostat's awaits)."""
     return latency(None if ms is None else ms * 1e6, space)
 
 
@@ -77,7 +77,7 @@ def axis_latency(ns: float) -> str:
 
 
 def _without_zeros(text: str) -> str:
-    """Without zeros behind the point, which a round number does not need."""
+    """Remove zeros at the end of the fraction."""
     digits = text.rstrip("nµmskMGTP ")
     if "." not in digits:
         return text

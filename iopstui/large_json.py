@@ -30,7 +30,7 @@ def fast_loads(text: bytes) -> Any:
 
 
 def loads(text: bytes) -> Any:
-    """As ``json.loads``, quickly where that can be."""
+    """Parse JSON like ``json.loads``, with orjson if possible."""
     value = fast_loads(text)
     return json.loads(text) if value is None else value
 

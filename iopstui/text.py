@@ -29,5 +29,5 @@ def tied(text: str) -> str:
 
 
 def untied(text: str) -> str:
-    """As it was before ``tied``."""
+    """Undo ``tied``."""
     return text.replace(NO_BREAK_SPACE, " ")

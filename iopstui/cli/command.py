@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """One command: ``add_arguments`` says what it takes, ``run`` does it and gives the exit code.
+    """A command: ``add_arguments`` adds its arguments, ``run`` runs it and returns the exit code.
     The help lists it at its ``place``."""
 
     name: str

@@ -58,7 +58,7 @@ def _options(parser: argparse.ArgumentParser, before: Sequence[str]) -> list[Can
 def _next_positional(
     parser: argparse.ArgumentParser, before: Sequence[str]
 ) -> argparse.Action | None:
-    """Which positional argument comes next."""
+    """Return the positional argument that comes next."""
     known, taken, value = parser._option_string_actions, 0, False
     for word in before:
         if value:

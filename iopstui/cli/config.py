@@ -126,7 +126,7 @@ class Config:
                 for line, words in self.problems]  # fmt: skip
 
     def complaint(self) -> str:
-        """All that is wrong in one line; "": nothing."""
+        """Return all problems in one line; "" if there are none."""
         found = self.sentences()
         more = f" (and {len(found) - 1} more: iopstui config)" if len(found) > 1 else ""
         return found[0] + more if found else ""

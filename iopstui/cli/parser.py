@@ -24,7 +24,7 @@ TARGET_OPTIONS = ("--filename", "--file", "--device", "--dev", "--target")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """As argparse's, which is asked with every option that is added, and loads ``shutil``."""
+    """Argparse's formatter without ``shutil``, which argparse would load for every added option."""
 
     def __init__(self, prog: str, **named: Any) -> None:
         named.setdefault("width", width() - 2)
@@ -48,7 +48,7 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def _missing(reason: str) -> str:
-    """In plain words what argparse calls required."""
+    """Name the required arguments that argparse reports as missing."""
     one_of = reason.removeprefix("one of the arguments ").removesuffix(" is required")
     if one_of.startswith("-") and one_of != reason:
         return f"{' or '.join(one_of.split())} is missing"
@@ -63,7 +63,7 @@ def _aligned(line: str) -> bool:
 
 
 class Parser(argparse.ArgumentParser):
-    """As argparse's; where it complains it says more."""
+    """Argparse's parser with better error messages."""
 
     words: Sequence[str] = ()
     """What it was last given to read."""
@@ -111,7 +111,7 @@ class Parser(argparse.ArgumentParser):
         self._leave(f"unexpected argument {' '.join(words)!r}", "")
 
     def no_command(self, word: str, names: Sequence[str]) -> NoReturn:
-        """There is no command called ``word``."""
+        """Return the error for an unknown command ``word``."""
         import os
 
         if word.startswith("-"):
@@ -175,7 +175,7 @@ def _example_for(message: str) -> str:
 
 
 def short_usage(parser: argparse.ArgumentParser) -> str:
-    """One line: what has to be given."""
+    """Return a one-line usage with the required arguments."""
     places = [a for a in parser._actions if not a.option_strings]
     groups = [g for g in parser._mutually_exclusive_groups if g.required]
     grouped = {id(action) for group in groups for action in group._group_actions}

@@ -170,7 +170,7 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
 
 
 def _require_proc() -> None:
-    """Without it nobody knows what is mounted, which programs run, or what a device does."""
+    """Check that /proc is mounted: mounts, processes and device counters are read from it."""
     if not os.path.exists("/proc/self/mountinfo"):
         raise Missing("/proc is not mounted, so iopstui cannot see this machine's devices and "
                       "programs.",
@@ -188,8 +188,8 @@ def _require_current_directory() -> None:
 
 
 def parsed(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
-    """As ``parse_args``, but further TARGETs may also stand behind options, and without a command
-    it is the default one."""
+    """Parse like ``parse_args``; further TARGETs may also follow options, and the default command
+    is added."""
     names = command_names()
     if argv and argv[0] not in (*names, "-h", "--help", VERSION):
         top.no_command(argv[0], names)

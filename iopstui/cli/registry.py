@@ -10,8 +10,7 @@ from iopstui.cli.command import Command
 
 
 def commands(word: str = "") -> list[Command]:
-    """All of them in the order of the help; the one that is called ``word`` alone, if there is
-    one."""
+    """Return all commands in the order of the help, or the one called ``word`` alone."""
     names = command_names()
     found = [_command(name) for name in ([word] if word in names else names)]
     return sorted(found, key=lambda command: (command.place, command.name))

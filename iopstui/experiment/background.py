@@ -40,7 +40,7 @@ class PreparedExperiment:
 
 
 class BackgroundExperiments:
-    """For one session; ``conditions`` are those of its command line."""
+    """Background experiments of one session; ``conditions`` are those of its command line."""
 
     def __init__(
         self, session: LiveSession, job_target: Target | None, conditions: RunConditions
@@ -126,7 +126,7 @@ class RunningExperiment:
             self._runner.stop()
 
     def wait(self, seconds: float) -> None:
-        """Until it is over."""
+        """Wait until it has ended."""
         self._thread.join(seconds)
 
     def _main(self) -> None:

@@ -143,7 +143,8 @@ def _begun(paths: Sequence[Path_]) -> _BaselineRun:
 
 
 def _of_recording(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
-    """Its only run. UsageError if there is none, or more than one: which is meant is not said."""
+    """Return the only run of a recording. UsageError if there is none, or more than one: which is
+    meant is not said."""
     runs: dict[int, _BaselineRun] = {}
     with Recording(path) as recording:
         for event in replay_events(recording):

@@ -117,7 +117,7 @@ class ExperimentRunner:
         self._session.stop_job()
 
     def kill(self) -> None:
-        """The same at once."""
+        """Kill the current run at once."""
         self.interrupted = True
         self._session.kill_job()
 

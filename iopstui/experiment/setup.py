@@ -70,7 +70,7 @@ class ExperimentSetup:
         return ProgressFile(path or default_path(self.kind, key), key, self.same, self.plan.seed)
 
     def going_on(self, progress: ProgressFile | None) -> ExperimentSetup:
-        """The same in the order in which the interrupted run began it."""
+        """Return the plan in the order in which the interrupted run began it."""
         if progress is None or not progress.points:
             return self
         return replace(self, plan=replace(self.plan, seed=progress.seed))
@@ -143,7 +143,7 @@ def length_text(plan: Plan) -> str:
 
 
 def times_text(plan: Plan) -> str:
-    """The same with the length of each run."""
+    """Return ``times_text`` with the length of each run."""
     each = f"each {plan.settle:g} s to settle and {plan.measure:g} s measured"
     return f"{length_text(plan)}, {each}"
 

@@ -224,7 +224,7 @@ def _allow(rules: int, fd: int, access: int) -> None:
 
 
 def _landlock(number: int, *arguments: int | bytes | None) -> int:
-    """One of Landlock's system calls; its answer, or minus the errno."""
+    """Make a Landlock system call; return its result, or minus the errno."""
     wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
     answer = int(_libc.syscall(ctypes.c_long(number), *wide))
     return answer if answer >= 0 else -ctypes.get_errno()

@@ -85,7 +85,7 @@ def _parents() -> list[tuple[int, int]]:
 
 
 def state(pid: int) -> bytes:
-    """Its state (proc(5)); b"" if it is gone."""
+    """Return a process's state (proc(5)); b"" if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0]
@@ -118,12 +118,12 @@ class Fence:
         self._spec = self._module.parsed(text) if self._module is not None else {}
 
     def before_fork(self) -> None:
-        """In the guard itself. Raises OSError."""
+        """Set up the guard process before it forks. Raises OSError."""
         if self._module is not None:
             self._module.before_fork(self._spec)
 
     def enter(self) -> None:
-        """In fio's process. Raises OSError."""
+        """Set up fio's process after the fork. Raises OSError."""
         if self._module is not None:
             self._module.enter(self._spec)
 
@@ -204,7 +204,7 @@ class Guard:
         self.waiting: dict[int, float] = {}
 
     def run(self) -> None:
-        """Until no process of this run is left."""
+        """Run until no process of this run is left."""
         wake, self.wake_write = os.pipe()
         os.set_blocking(wake, False)
         os.set_blocking(self.wake_write, False)
@@ -280,7 +280,7 @@ class Guard:
                 send(pid, signal.SIGCONT)
 
     def enforce(self) -> None:
-        """Once the grace is over: SIGKILL to every process below, fio's main last."""
+        """Kill every process below once the grace period is over, fio's main process last."""
         if self.kill_at is None or time.monotonic() < self.kill_at:
             return
         below = descendants(os.getpid())

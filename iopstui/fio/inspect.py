@@ -87,8 +87,8 @@ _of_this_thread = threading.local()
 
 
 def give_up_when(asked: SignalFlag) -> None:
-    """From now on this thread stops waiting for fio's answers once ``asked`` is set,
-    and raises Interrupted."""
+    """Stop waiting for fio's answers in this thread once ``asked`` is set; raises Interrupted
+    then."""
     _of_this_thread.given_up = asked
 
 

@@ -32,7 +32,7 @@ IDLE_S = 30.0
 
 
 def layout_text(text: str) -> str:
-    """The same job as ``text``, to be run with --create_only=1."""
+    """Return the job ``text`` changed for a run with --create_only=1."""
     text = jobfile.overridden(text, _CLOCK, removed=_RUN_OPTIONS)
     sections = jobfile.effective(text)
     if any(map(_has_small_blocks, sections)) and not any(map(_has_small_files, sections)):

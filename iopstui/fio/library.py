@@ -119,7 +119,7 @@ def find_shipped(name: str) -> ShippedJob:
 
 
 def _may_be_there(path: str) -> bool:
-    """Also where nobody lets us look: who reads it says why it can't be read."""
+    """Return whether the file may exist; True, too, if permissions hide it."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -61,17 +61,13 @@ class GuardMessage:
 
 
 class FioProcess:
-    """One running fio. ``private`` is removed by ``close``.
-
-    ``fence`` is what fio may do beside using its private directory. ``cleanup`` are directories
-    that are removed should iopstui die. ``keep`` are descriptors (locks, held devices) that stay
-    open until the last process of this run is gone, whatever becomes of iopstui. ``hold``: all is
-    made ready, and fio is started by ``go``. ``deadline_s``: the guard ends fio if ``alive`` is not
-    called for so long, whatever prevents it.
-
+    """A running fio. ``private`` is removed by ``close``. ``fence`` is what fio may do beside using
+    its private directory. ``cleanup`` are directories that are removed should iopstui die. ``keep``
+    are descriptors (locks, held devices) that stay open until the last process of this run is gone,
+    whatever becomes of iopstui. ``hold``: all is made ready, and fio is started by ``go``.
+    ``deadline_s``: the guard ends fio if ``alive`` is not called for so long, whatever prevents it.
     ``wake_fds`` become readable when there may be news (poll them beside a timeout);
-    ``read_output`` and ``read_guard`` never block.
-    """
+    ``read_output`` and ``read_guard`` never block."""
 
     def __init__(
         self,

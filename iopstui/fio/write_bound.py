@@ -29,15 +29,15 @@ RAMPS = 2
 
 @dataclass(frozen=True, slots=True)
 class WriteBound:
-    """In bytes: what jobs are to write, and the block by which each clone may pass its size, where
-    that is no multiple of it."""
+    """What jobs may write, in bytes, and the block by which each clone may exceed its size if that
+    is no multiple of it."""
 
     wanted: int
     spare: int
 
     @property
     def most(self) -> int:
-        """Both."""
+        """Return the sum of both."""
         return self.wanted + self.spare
 
 

@@ -103,7 +103,7 @@ def _paced(step: Object | None) -> bool:
 
 
 def found_in(evidence: FleetEvidence) -> list[Finding]:
-    """All that holds, the most telling first."""
+    """Return all findings that hold, most important first."""
     return [one for rule in RULES if (one := evidence.once(rule)) is not None]
 
 
@@ -247,7 +247,7 @@ def _device_evidence(evidence: FleetEvidence, name: str, low: Sequence[str]) -> 
 
 
 def slow_device(evidence: FleetEvidence) -> Finding | None:
-    """Without a job loads differ, so only times are compared, with those who have as much to do."""
+    """Compare devices without a job by times alone, and only those with similar load."""
     if evidence.fio or len(evidence.hosts) < 3:
         return None
     waits, rates = evidence.means(AWAIT), evidence.means(IOPS)
@@ -301,7 +301,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _complete_values(values: Sequence[float | None]) -> list[float]:
-    """All of them, or nothing."""
+    """Return all values, or nothing if one is missing."""
     known = [value for value in values if value is not None]
     return known if len(known) == len(values) else []
 

@@ -139,7 +139,7 @@ class Fleet:
     # -- the whole
 
     def run(self) -> None:
-        """Until all hosts are over, or have been given up."""
+        """Run until all hosts have ended or been given up."""
         try:
             self._launch()
             if not self._terms.watching:
@@ -339,7 +339,7 @@ class Fleet:
         return not busy and self._under_way and time.monotonic() - self._asked > LOOK_S
 
     def _send_heartbeats(self, now: float) -> None:
-        """To every host; its clock is asked for where that is worth it."""
+        """Send a heartbeat to every host; ask for its clock where needed."""
         self._next_beat = now + BEAT_S
         asks = not self._under_way or self._beats % CLOCKS_EVERY == 0
         self._beats += 1
@@ -438,7 +438,7 @@ class Fleet:
                 self.stop(f"{member.name} is lost")
 
     def _tell_waiting(self) -> None:
-        """Once: launchers that run and have said nothing so far."""
+        """Report once which launchers run and have written nothing so far."""
         if self._waited_for or self._under_way or self.stopped:
             return
         quiet = [one for one in self.members.values()
@@ -466,7 +466,7 @@ class Fleet:
             one.stop()
 
     def _close(self) -> None:
-        """Nothing is left here; where a link was still open, the agent stops by itself."""
+        """Close all links; agents stop by themselves when their link closes."""
         for one in self._active_hosts():
             one.stop()
             one.link.flush()

@@ -19,9 +19,9 @@ FLEET, FLEET_OVER = "fleet", "fleet_over"
 
 
 class HostSecond(NamedTuple):
-    """One host in one second, as the merger counts it: I/Os and bytes per second, ``wait_ns`` the
-    p99 (without fio the mean of the device's requests), ``await_ns`` the device's mean, ``util`` in
-    percent; ``None``: not measured. ``complete`` is False if it is left out of the totals."""
+    """A host's figures in one second, as the merger counts it: I/Os and bytes per second,
+    ``wait_ns`` the p99 (without fio the mean of the device's requests), ``await_ns`` the device's
+    ``complete`` is False if it is left out of the totals."""
 
     name: str
     number: int
@@ -138,7 +138,7 @@ def host_second(name: str, slot: HostInterval, complete: bool) -> HostSecond:
 
 
 def host_seconds(ones: Iterable[Plain]) -> list[HostSecond]:
-    """The same of many hosts, all of which are counted."""
+    """Return the seconds of many hosts, all of them counted."""
     found, make = [], HostSecond
     for name, number, own, util, seconds in ones:
         if not own.first[0]:

@@ -86,7 +86,7 @@ def nan_or(value: float | None) -> float:
 
 
 class FigureHistory:
-    """One figure's last seconds: its own, or the one at ``place`` of several."""
+    """The last seconds of one figure: its own, or the one at ``place`` of several."""
 
     __slots__ = ("_of", "_place")
 
@@ -100,7 +100,7 @@ class FigureHistory:
         return self._of.last
 
     def put(self, second: int, value: float | None) -> None:
-        """As ``SecondSeries.put``, of a figure of its own."""
+        """Add a figure's own value, like ``SecondSeries.add``."""
         self._of.put(second, (value,))
 
     def at(self, second: int) -> float | None:
@@ -160,7 +160,7 @@ class HostState:
         self.past = {name: FigureHistory(self.seconds, at) for at, name in enumerate(FIGURES)}
 
     def now(self, figure: str, second: int) -> float | None:
-        """Its value in this second."""
+        """Return the value in this second."""
         return self.past[figure].at(second)
 
 
@@ -196,8 +196,8 @@ class FleetState:
         return -1 if self.second is None else self.second.number
 
     def spread(self) -> tuple[float, float, int] | None:
-        """Between the first and the last start of fio (ms, by one clock), how wrong that can be
-        (ms), and of how many hosts; ``None``: fewer than two have begun."""
+        """Return the time between the first and the last start of fio (ms, by one clock), its error
+        (ms), and the number of hosts; ``None``: fewer than two have begun."""
         begun = [one for one in self.hosts.values() if one.executed_ms is not None]
         if len(begun) < 2:
             return None
@@ -377,7 +377,7 @@ def ratio_log(value: float | None, middle: float | None) -> float:
 
 
 def sort_hosts(lines: Iterable[HostState], by: str, second: int) -> list[HostState]:
-    """By name, or by a figure: the slowest or the oddest first, those without it last."""
+    """Sort by name, or by a figure: the slowest or most unusual first, hosts without it last."""
     return sorted(lines, key=order_key(by, second))
 
 

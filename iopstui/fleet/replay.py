@@ -119,7 +119,7 @@ class FleetReplay:
 
     @property
     def end(self) -> float:
-        """Its length in seconds."""
+        """Return its length in seconds."""
         return self._last_s - self._first_s
 
     def pause(self, paused: bool) -> None:
@@ -162,19 +162,19 @@ class FleetReplay:
         self._thread.start()
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
-        """Nothing runs in a recording."""
+        """Do nothing: a recording runs no job."""
 
     def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
-        """Nothing runs."""
+        """Do nothing: a recording runs no sweep."""
 
     def stop(self) -> None:
-        """Nothing runs."""
+        """Do nothing: a recording runs no job."""
 
     def mark(self, text: str) -> None:
-        """Nothing is marked."""
+        """Do nothing: a recording takes no marks."""
 
     def detail(self, name: str, wanted: bool) -> None:
-        """Its lines have what they have; they are told from now on."""
+        """Send the lines of this host from now on; their detail is as recorded."""
         (self._detailed.add if wanted else self._detailed.discard)(name)
 
     def ask_settings(self) -> bool:
@@ -182,7 +182,7 @@ class FleetReplay:
         return False
 
     def turn(self, turn: HostTunableChange) -> None:
-        """Nothing is changed."""
+        """Do nothing: a recording changes no tunables."""
 
     def close(self) -> None:
         """End the thread."""
@@ -203,7 +203,7 @@ class FleetReplay:
             self.on_failure(error)
 
     def _play(self, goal: float) -> float | None:
-        """From the beginning, as far as ``goal`` at once; the next goal, ``None``: it is closed."""
+        """Play from the beginning up to ``goal``; return the next goal, ``None`` if closed."""
         player = _Player(self._of_host, self.hosts, self._jobs, self.job, self._first_s)
         words, self._unsaid = self._unsaid, ""
         if words:
@@ -234,7 +234,7 @@ class FleetReplay:
         self._tell(told)
 
     def _wait(self, pace: _ReplayClock, at: float) -> float | None:
-        """Until it is time for what is at ``at``; another goal if there is one meanwhile."""
+        """Wait until it is time for ``at``; return a new goal if there is one meanwhile."""
         with self._turn:
             while not self._closing and self._goal is None:
                 left = pace.left(at, self.speed, self.paused)

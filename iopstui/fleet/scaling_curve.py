@@ -48,7 +48,7 @@ class ScalePoint:
         return total.bw if total is not None else 0.0
 
     def percentiles(self) -> Mapping[str, int]:
-        """In ns; empty without latencies."""
+        """Return the percentiles in ns; empty without latencies."""
         total = self.sums.total
         return total.main[1].percentiles() if total is not None else {}
 
@@ -151,7 +151,7 @@ class ScalingCurve:
         return scaling([(one.hosts, one.iops) for one in self.measured])
 
     def after(self, point: ScalePoint | None, code: int, said: Sequence[str]) -> ScalingCurve:
-        """The same with what the point that runs came to."""
+        """Return the curve with the result of the running point."""
         at = self.at or 0
         worse = max(self.code, code, key=_badness)
         if point is None:
@@ -160,7 +160,8 @@ class ScalingCurve:
         return replace(self, points={**self.points, at: point}, code=worse)
 
     def over(self, why: str) -> ScalingCurve:
-        """The same when no more is run; ``why`` counts unless its last point came to its end."""
+        """Return the curve when no more points are run; ``why`` counts unless its last point has
+        ended normally."""
         here = self.at in self.points or self.notes.get(self.at or 0, STOPPED) != STOPPED
         return replace(self, at=None, why="" if self.last and here else why)
 

@@ -140,7 +140,7 @@ class FleetSession:
 
     @property
     def running(self) -> bool:
-        """From the beginning of a run until nothing of it is left."""
+        """True from the beginning of a run until nothing of it is left."""
         return self._sweeping or (self._fleet is not None and not self._between)
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
@@ -248,7 +248,7 @@ class FleetSession:
         return self._orders.get()
 
     def _watch_between(self, planned: PlannedRun) -> None:
-        """Until something else is asked for, or no host is there any more."""
+        """Watch until there is a request, or no host is left."""
         self._between = True
         fleet = self._begin(planned)
         fleet.on_turn = lambda: self._look_between(fleet)
@@ -342,7 +342,7 @@ class FleetSession:
         return fleet
 
     def _run_planned(self, fleet: Fleet, planned: PlannedRun) -> tuple[str | None, RunVerdict]:
-        """How it ended if it could not run, and what came of it."""
+        """Run the planned job; return how it ended if it could not run, and its verdict."""
         try:
             fleet.run()
         except IopstuiError as error:
@@ -423,12 +423,12 @@ class FleetSession:
 
 
 def _ignore(words: str) -> None:
-    """Not said."""
+    """Ignore an event."""
 
 
 def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
-    """Which hosts were lost, failed or refused, and why, in order of the first that did. Not who
-    only was told to stop."""
+    """Return which hosts were lost, failed or refused, and why, in order of the first that did.
+    Hosts that were only stopped are not included. Not who only was told to stop."""
     return [
         (name, one.error) for name, one in fleet.members.items()
         if one.error and one.error != INTERRUPTED
@@ -436,7 +436,7 @@ def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
 
 
 def failure_text(found: Sequence[tuple[str, str]]) -> str:
-    """Their names with the reason, of many the first: "node2 (its connection has ended)"."""
+    """Return their names with the reason; of many the first: "node2 (its connection has ended)"."""
     shown = [f"{name} ({why.rstrip('.')})" for name, why in found[:MAX_REASONS]]
     more = len(found) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

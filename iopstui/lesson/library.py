@@ -42,7 +42,7 @@ def load_lesson(path: Path) -> Lesson:
 
 
 def shipped_lessons() -> tuple[Lesson, ...]:
-    """All of them, in order."""
+    """Return all shipped lessons, in order."""
     return tuple(load_lesson(path) for path in lesson_paths().values())
 
 

@@ -24,8 +24,8 @@ class LessonOffer:
 
 
 class Lessons:
-    """For the target of one session; ``job_target`` is ``None`` if its job names its own files,
-    ``size`` and ``destroy_data`` are those of the command line."""
+    """Lessons for the target of one session; ``job_target`` is ``None`` if its job names its own
+    files, ``size`` and ``destroy_data`` are those of the command line."""
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ class LessonRun:
         return self._meter is not None
 
     def advance(self) -> None:
-        """To the next page. A question may be left unanswered, a run not made: what depends on
+        """Go to the next page. A question may be left unanswered, a run not made: what depends on
         it is then not said."""
         step = self.step
         if step is None or self.running:

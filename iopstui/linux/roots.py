@@ -17,7 +17,7 @@ class Roots:
 
     @classmethod
     def under(cls, base: Path) -> Roots:
-        """The same layout below ``base`` (a fixture tree)."""
+        """Return the same layout below ``base`` (a fixture tree)."""
         return cls(base / "proc", base / "sys", base / "dev", base / "run")
 
     @property

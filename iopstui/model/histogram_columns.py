@@ -54,19 +54,19 @@ class HistogramColumns(Mapping[int, int]):
         return f"Columns({self.as_dict()!r})"
 
     def keys(self) -> KeysView[int]:
-        """As of a dict."""
+        """Return the keys, like a dict."""
         return self.as_dict().keys()
 
     def values(self) -> ValuesView[int]:
-        """As of a dict."""
+        """Return the values, like a dict."""
         return self.as_dict().values()
 
     def items(self) -> ItemsView[int, int]:
-        """As of a dict."""
+        """Return the items, like a dict."""
         return self.as_dict().items()
 
     def as_dict(self) -> dict[int, int]:
-        """The same as a dict, which callers must not change."""
+        """Return a dict, which callers must not change."""
         if self._held is None:
             pairs = zip(self.places, self.counts, strict=True)
             self._held = {place: count for place, count in pairs if count}

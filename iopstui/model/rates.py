@@ -45,13 +45,10 @@ def ratio(part: float | None, whole: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DiskRates:
-    """One device over one interval, in iostat's terms (man iostat, sysstat).
-
-    Requests and merges are per second, throughput in bytes per second, awaits in ms, sizes in
-    bytes, ``util`` in percent; ``in_flight`` is the counter at the end of the interval.
-    ``reads``, ``writes`` ... are the interval's plain counts. An await with no completed
-    request is ``None``.
-    """
+    """Rates of a device over one interval, in iostat's terms (man iostat, sysstat). Requests and
+    merges are per second, throughput in bytes per second, awaits in ms, sizes in bytes, ``util`` in
+    percent; ``in_flight`` is the counter at the end of the interval. ``reads``, ``writes`` ... are
+    the interval's plain counts. An await with no completed request is ``None``."""
 
     seconds: float
     reads: int | None
@@ -111,7 +108,8 @@ class DiskRates:
 
 
 def _total(reads: float | None, writes: float | None, discards: float | None) -> float | None:
-    """Their sum; ``None`` if reads or writes are missing. Kernels before 4.18 count no discards."""
+    """Return the sum; ``None`` if reads or writes are missing. Kernels before 4.18 count no
+    discards."""
     if reads is None or writes is None:
         return None
     return reads + writes + (discards or 0.0)
@@ -194,7 +192,7 @@ def _added(values: Sequence[Any]) -> Any:
 
 
 def _mean(parts: Sequence[tuple[float | None, float | None]]) -> float | None:
-    """From (mean, number it is a mean of): the mean of all. A device without any has no part."""
+    """Return the mean of all from pairs (mean, count). A device without any has no part."""
     total = count = 0.0
     for mean, number in parts:
         if number is None or (number and mean is None):

@@ -48,10 +48,8 @@ class DiskCounters:
 
 @dataclass(frozen=True, slots=True)
 class CpuTimes:
-    """One cpuN line of /proc/stat, in clock ticks since boot (man 5 proc).
-
-    ``user`` and ``nice`` contain guest time, as the kernel counts it.
-    """
+    """A cpuN line of /proc/stat, in clock ticks since boot (man 5 proc). ``user`` and ``nice``
+    contain guest time, as the kernel counts it."""
 
     user: int
     nice: int
@@ -72,12 +70,12 @@ class IrqReading(Protocol):
         ...
 
     def counts(self) -> Mapping[int, int]:
-        """All of them, by CPU."""
+        """Return all counts by CPU."""
         ...
 
     def grown(self, before: object) -> Mapping[int, int] | None:
-        """By CPU what each count has more than in an earlier reading (less: below 0), without those
-        that are the same; ``None`` where that can't be told so."""
+        """Return the increase of each count against an earlier reading (less: below 0), without
+        unchanged ones; ``None`` if that can't be told."""
         ...
 
 
@@ -155,14 +153,12 @@ class LatencySum:
 
 @dataclass(frozen=True, slots=True)
 class DirectionStatus:
-    """One data direction of one fio row, cumulative since the job began (or its ramp ended).
-
-    ``issued`` counts submissions (fio's total_ios); ``completed`` completions with a latency
-    sample (N, or the sum of the bins before fio 3.19), ``None`` where fio took no latencies.
-    ``bins`` maps a bucket's midpoint in ns to its count; ``None`` when fio gave no histogram.
-    ``bins_of`` says which latency the bins describe: "clat" or "lat".
-    ``iops`` and ``bw_bytes`` are fio's own averages over the whole run.
-    """
+    """A data direction of one fio row, cumulative since the job began (or its ramp ended).
+    ``issued`` counts submissions (fio's total_ios); ``completed`` completions with a latency sample
+    (N, or the sum of the bins before fio 3.19), ``None`` where fio took no latencies. ``bins`` maps
+    a bucket's midpoint in ns to its count; ``None`` when fio gave no histogram. ``bins_of`` says
+    which latency the bins describe: "clat" or "lat". ``iops`` and ``bw_bytes`` are fio's own
+    averages over the whole run."""
 
     issued: int
     completed: int | None
@@ -181,17 +177,15 @@ class DirectionStatus:
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """One row of fio's ``jobs`` array. Rows have no unique name: their index is their key.
-
-    ``usr_cpu`` and ``sys_cpu`` are percent of ``job_runtime_ms`` (which is summed over the
-    members of a group). ``job_start`` is ms since the epoch, ``None`` before fio 3.36.
-    ``block_size`` is set when every I/O of the job has this size (bytes). ``has_ramp``: the
-    job has a ramp_time, so its counters will be reset once. ``measures_latency`` is False
-    with gtod_reduce or when clat and lat are both disabled; ``times_all`` is False where only
-    some sections of a group take latencies. ``in_flight`` is the most I/Os that can be under way
-    (depth x jobs), ``members`` the number of jobs in the row; ``None``: the job file is not known,
-    so ``options`` are those of a group's last section alone. ``failed`` is fio's total_err.
-    """
+    """A row of fio's ``jobs`` array. Rows have no unique name: their index is their key.
+    ``usr_cpu`` and ``sys_cpu`` are percent of ``job_runtime_ms`` (which is summed over the members
+    of a group). ``job_start`` is ms since the epoch, ``None`` before fio 3.36. ``block_size`` is
+    set when every I/O of the job has this size (bytes). ``has_ramp``: the job has a ramp_time, so
+    its counters will be reset once. ``measures_latency`` is False with gtod_reduce or when clat and
+    lat are both disabled; ``times_all`` is False where only some sections of a group take
+    latencies. ``in_flight`` is the most I/Os that can be under way (depth x jobs), ``members`` the
+    number of jobs in the row; ``None``: the job file is not known, so ``options`` are those of a
+    group's last section alone. ``failed`` is fio's total_err."""
 
     name: str
     group: int
@@ -217,7 +211,7 @@ class JobStatus:
 
 @dataclass(frozen=True, slots=True)
 class FioStatus:
-    """One whole status document of fio; ``timestamp_ms`` is fio's wall clock when it was made."""
+    """A complete status document of fio; ``timestamp_ms`` is fio's wall clock when it was made."""
 
     version: str
     timestamp_ms: int
@@ -226,16 +220,14 @@ class FioStatus:
 
 @dataclass(frozen=True, slots=True)
 class JobThread:
-    """One job of the running fio (a process, or a thread with the option ``thread``).
-
-    ``index`` counts jobs from 0 in the order fio started them; ``cpu`` is the one it last ran
-    on; ``allowed`` the CPUs it may run on; ``busy_s`` its user and system time since it began;
-    ``cpu_wait_ns`` how long it was ready to run and had no CPU (/proc/PID/schedstat, the second
-    field; sched-stats), ``workers_wait_ns`` the same for its other threads (io_uring's workers,
-    each of which carries out one I/O at a time) added up; ``None``: it has none. Older recordings
-    have the sum of both in ``cpu_wait_ns``. ``nice`` and ``policy`` are the scheduler's (sched(7);
-    policy 0: SCHED_OTHER, 5: SCHED_IDLE).
-    """
+    """A job of the running fio (a process, or a thread with the option ``thread``). ``index``
+    counts jobs from 0 in the order fio started them; ``cpu`` is the one it last ran on; ``allowed``
+    the CPUs it may run on; ``busy_s`` its user and system time since it began; ``cpu_wait_ns`` how
+    long it was ready to run and had no CPU (/proc/PID/schedstat, the second field; sched-stats),
+    ``workers_wait_ns`` the same for its other threads (io_uring's workers, each of which carries
+    out one I/O at a time) added up; ``None``: it has none. Older recordings have the sum of both in
+    ``cpu_wait_ns``. ``nice`` and ``policy`` are the scheduler's (sched(7); policy 0: SCHED_OTHER,
+    5: SCHED_IDLE)."""
 
     index: int
     pid: int

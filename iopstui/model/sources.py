@@ -18,8 +18,8 @@ Rate = Callable[["int | None", "int | None", float], "float | None"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of a source, under ``kernel.SOURCE.NAME``. ``of`` makes it from the counter of
-    the same name."""
+    """A figure of a source, under ``kernel.SOURCE.NAME``. ``of`` makes it from the counter of the
+    same name."""
 
     name: str
     unit: str
@@ -44,7 +44,7 @@ def per_second(now: int | None, before: int | None, seconds: float) -> float | N
 
 
 def percent_of_time(now: int | None, before: int | None, seconds: float) -> float | None:
-    """The same of microseconds, in percent of the interval."""
+    """Return the percentage of the interval, from microseconds."""
     rate = per_second(now, before, seconds)
     return None if rate is None else min(rate / 1e4, 100.0)
 

@@ -15,11 +15,9 @@ MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!])")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One expectation and its outcome.
-
-    ``name`` is what was expected ("iops>=5000", with the point or host it is about), ``passed`` is
-    ``None`` where it could not be checked, and ``text`` says in a sentence what was measured.
-    """
+    """An expectation and its outcome. ``name`` is what was expected ("iops>=5000", with the point
+    or host it is about), ``passed`` is ``None`` where it could not be checked, and ``text`` says in
+    a sentence what was measured."""
 
     name: str
     passed: bool | None

@@ -59,7 +59,7 @@ class CsvSink:
             self._stream.flush()
 
     def close(self) -> None:
-        """Nothing more will come. The header is written even if no frame ever came."""
+        """Close: no more events follow. The header is written even if no frame ever came."""
         self._start()
         self._stream.flush()
 
@@ -80,7 +80,7 @@ class Figures:
         ]
 
     def of(self, frame: Frame) -> Iterator[Any]:
-        """As JSON has them."""
+        """Return the figures of a frame, as in JSON."""
         row = main_figures(frame)
         for parent, names in self._groups:
             part = value_at(row, parent)

@@ -48,7 +48,7 @@ class InfluxSink:
             self._write(self._event_text(event))
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Close: no more events follow."""
         self._stream.flush()
 
     def _write(self, lines: Iterator[str]) -> None:
@@ -118,7 +118,7 @@ def _numbers(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str,
 def line(
     name: str, tags: Mapping[str, str], fields: Mapping[str, float | str], wall_ms: float
 ) -> str:
-    """One line; tags without a value are left out. ``fields`` must not be empty."""
+    """Return a line; tags without a value are left out. ``fields`` must not be empty."""
     head = ",".join([_key(name), *(f"{_key(k)}={_key(v)}" for k, v in tags.items() if v)])
     body = ",".join(f"{_key(name)}={_value(value)}" for name, value in fields.items())
     return f"{head} {body} {round(wall_ms * 1e6)}"

@@ -12,7 +12,7 @@ NARROWEST = 40
 
 
 def jobs_json(jobs: Iterable[ShippedJob]) -> list[dict[str, object]]:
-    """One object a job, ready for ``json.dumps``."""
+    """Return an object for each job, ready for ``json.dumps``."""
     return [
         {
             "name": job.name,

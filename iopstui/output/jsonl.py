@@ -49,7 +49,7 @@ class JsonlSink:
         self._write({"event": row.pop("event"), "host": self._host, **row})
 
     def close(self) -> None:
-        """Nothing more will come. The session line is written even if nothing ever came."""
+        """Close: no more events follow. The session line is written even if nothing ever came."""
         self.begin()
         self._stream.flush()
 
@@ -65,7 +65,7 @@ class JsonlSink:
 
 
 def dumps(row: Object) -> str:
-    """One line of ASCII without control characters."""
+    """Return a line of ASCII without control characters."""
     text = json.dumps(clean(row), allow_nan=False, separators=(",", ":"))
     return text.replace("\x7f", "\\u007f")
 
@@ -300,7 +300,7 @@ def _latencies(found: LatencyStats) -> Object:
 
 
 def _ranks(percentiles: Mapping[str, int]) -> Object:
-    """All of them by name; null for those that are not known."""
+    """Return all percentiles by name; null for unknown ones."""
     return {name: percentiles.get(name) for name in map(percentile_name, PERCENTILES)}
 
 

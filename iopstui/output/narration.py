@@ -27,9 +27,9 @@ LOG_LINES = 10
 
 
 class Narrator:
-    """One line for every event that is not a frame. Progress is a ``line`` that is drawn over on a
-    terminal, and elsewhere one in steps of 10 %. Of runs that are not ``measured`` there are no
-    figures to speak of."""
+    """Prints a line for every event that is not a frame. Progress is a ``line`` that is drawn over
+    on a terminal, and elsewhere one in steps of 10 %. Of runs that are not ``measured`` there are
+    no figures to speak of."""
 
     def __init__(self, stream: TextIO, out: TextIO | None = None, measured: bool = True) -> None:
         self._stream = stream

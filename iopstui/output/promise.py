@@ -105,7 +105,7 @@ def _verdict_line(rows: Sequence[Verdict]) -> str:
 
 
 def promise_json(found: Promised, rows: Sequence[Verdict], titles: Sequence[str]) -> dict[str, Any]:
-    """The same for programs. IOPS and bytes per second; latencies in ns."""
+    """Return the verdict as an object for JSON. IOPS and bytes per second; latencies in ns."""
     return {
         "volume": volume_json(found.volume, found),
         "rows": [_row_json(row, title) for row, title in zip(rows, titles, strict=True)],

@@ -101,7 +101,7 @@ class RunsSink:
         add_mark_event(self._stretches, event)
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Close: no more events follow."""
         self._inner.close()
         rows = self._history.rows
         if len(rows) > 1:
@@ -153,7 +153,7 @@ class ReplayedExperiments:
             self._sink = None
 
     def close(self) -> None:
-        """Nothing more will come; of an experiment that has no end, what there is."""
+        """Close; print what there is of an experiment that has no end."""
         self._end()
         if self._lines is not None:
             self._lines.close()

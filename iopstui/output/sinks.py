@@ -112,7 +112,7 @@ def make_watch_sink(
     kind: str, out: TextIO, err: TextIO, target: Target, host: str, probed: bool,
     every_s: float = 0.0,
 ) -> EventSink:  # fmt: skip
-    """The same of a watch, where no job runs; ``probed``: the probe counts, too."""
+    """Return the sink of a watch, where no job runs; ``probed``: the probe counts, too."""
     if kind == "table":
         from iopstui.output.watch_table import WatchTable
 

@@ -41,7 +41,7 @@ class _Stdout(io.FileIO):
 
 
 class _Stderr(io.FileIO):
-    """As ``_Stdout``, but a failure can't be reported to anybody."""
+    """Standard error like ``_Stdout``; a failure can't be reported to anybody."""
 
     def write(self, data: Any) -> int:
         while True:
@@ -55,7 +55,8 @@ class _Stderr(io.FileIO):
 
 
 def prepare() -> bool:
-    """Once, before a file is opened. False if standard output is closed."""
+    """Prepare the standard streams once, before a file is opened. False if standard output is
+    closed."""
     there = [_open(number) for number in (0, 1, 2)]
     if sys.stdin is None:
         sys.stdin = os.fdopen(0, closefd=False)

@@ -156,7 +156,7 @@ def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> 
 
 
 def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> list[str]:
-    """One frame in at most 80 columns; behind its row one for each device there is besides."""
+    """Return a frame in at most 80 columns, then a row for each further device."""
     if target is None:
         return [_row(frame, directions, None)]
     layers = target.layers if len(target.on) > 1 else target.layers[1:]

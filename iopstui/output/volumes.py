@@ -201,7 +201,7 @@ def _cited_sources(one: VolumeClass) -> Iterator[str]:
 
 
 def volume_json(one: VolumeClass, found: Promised | None = None) -> dict[str, Any]:
-    """One class, ready for ``json.dumps``; rates per second, sizes in bytes unless named."""
+    """Return a class, ready for ``json.dumps``; rates per second, sizes in bytes unless named."""
     data: dict[str, Any] = {
         "id": one.id, "provider": one.provider, "name": one.name, "title": one.title,
         "drive": one.drive or None,
@@ -242,7 +242,7 @@ def _promised_json(found: Promised) -> dict[str, Any]:
 
 
 def instance_json(one: Instance) -> dict[str, Any]:
-    """One instance size, ready for ``json.dumps``; rates per second."""
+    """Return an instance size, ready for ``json.dumps``; rates per second."""
     return {"id": one.id} | {
         key: None if limit is None else {"iops": limit.iops, "bytes_s": limit.throughput}
         for key, limit in (("uncached", one.uncached), ("cached", one.cached),

@@ -19,7 +19,7 @@ def watch_summary(totals: WatchTotals) -> str:
 
 
 def watch_sentences(totals: WatchTotals) -> Iterator[str]:
-    """The same without a table: a sentence for each disk, trigger and finding."""
+    """Return the summary without a table: a sentence for each disk, trigger and finding."""
     gaps = f", {totals.gap_s:.1f} s of it without samples" if totals.gap_s else ""
     yield f"Watched for {units.duration(totals.watched_s)}{gaps}."
     for name, disk in totals.disks.items():

@@ -60,7 +60,7 @@ def header(probed: bool = False) -> str:
 
 
 def rows(frame: Frame, target: Target, probed: bool = False) -> list[str]:
-    """One frame in at most 80 columns; behind its row one for each device there is besides."""
+    """Return a frame in at most 80 columns, then a row for each further device."""
     several = len(target.on) > 1
     together = frame.together(target.opened) if target.opened else None
     when = (units.utc(frame.wall_ms) or "")[11:19]

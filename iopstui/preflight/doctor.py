@@ -33,9 +33,8 @@ _ON_THE_HOST = "run the container with --privileged -v /sys:/sys, or run iopstui
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of the report. ``state`` is "ok", "lacks" (something is not shown without it)
-    or "needed" (nothing can be measured without it); ``fix`` is the command that fixes it.
-    """
+    """A line of the report. ``state`` is "ok", "lacks" (something is not shown without it) or
+    "needed" (nothing can be measured without it); ``fix`` is the command that fixes it."""
 
     what: str
     state: str

@@ -23,7 +23,7 @@ ROWS_BEFORE_GROUPING = 16
 
 @dataclass(frozen=True, slots=True)
 class ExaminedRequest:
-    """One request after a first look: the job file ``path`` with its ``text``, and the options that
+    """A request after a first look: the job file ``path`` with its ``text``, and the options that
     are changed in it. ``where`` is ``None`` if the job names its own files."""
 
     request: JobRequest

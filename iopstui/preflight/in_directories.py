@@ -25,7 +25,7 @@ from iopstui.text import printable
 def in_directories(
     asked: ExaminedRequest, where: Target, devices: Mapping[str, BlockDevice]
 ) -> PreparedJob:
-    """On scratch files in the target's directories: nothing else is touched."""
+    """Prepare scratch files in the target's directories; nothing else is touched."""
     lent = asked.request.scratch
     made = lent or scratch.make_scratches([Path(place.path) for place in where.places])
     prepared: PreparedJob | None = None

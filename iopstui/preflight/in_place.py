@@ -35,7 +35,7 @@ QUICK_BYTES = 1 << 30
 
 
 def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
-    """On the device or file that the target is, or on those that the job names."""
+    """Prepare a job on the target's device or file, or on those that the job names."""
     given = _on_own_files(asked) if asked.where is None else _on_path(asked, asked.where)
     cwd = Path.cwd()
     check_variables(given, f"The job file {asked.path}")

@@ -168,7 +168,7 @@ class Staging:
         return self._make(parent, name)
 
     def _generated(self, path: str) -> None:
-        """The same for a file that fio names itself: all of a directory lie in one."""
+        """Return the staged path of a file that fio names itself: all of a directory are in one."""
         parent, name = _directory_and_name(path)
         staged = os.path.join(self._staging_directory(parent), name)
         if not os.path.lexists(path):

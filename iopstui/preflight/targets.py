@@ -22,7 +22,8 @@ HEAD_BYTES = 4096
 def choose_targets(
     texts: Sequence[str], job: str | None, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Chosen:
-    """From all TARGETs, or without any the ``job``. UsageError for an invalid target."""
+    """Choose the target from all TARGETs, or without any the ``job``. UsageError for an invalid
+    target."""
     for text in texts:
         _refuse_result(Path(text))
     if not texts and job is not None:
@@ -58,8 +59,8 @@ def _may_be_one(path: Path) -> bool:
 def choose_watched(
     texts: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Target:
-    """From all TARGETs, or without any all disks that do something. UsageError also for what is on
-    no block device: there is nothing to watch."""
+    """Choose from all TARGETs, or without any all active disks. UsageError also for what is on no
+    block device: there is nothing to watch."""
     if not texts:
         from iopstui.linux.machine.active_disks import active_disks
 
@@ -96,8 +97,8 @@ def _name_the_disks(found: Sequence[Target]) -> str:
 def choose_common_targets(
     texts: Sequence[str], jobs: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Chosen:
-    """As ``choose_targets``, for several jobs that are measured alike. UsageError if they name
-    different files."""
+    """Choose targets like ``choose_targets``, for several jobs that are measured alike. UsageError
+    if they name different files."""
     chosen = [choose_targets(texts, job, devices, roots) for job in jobs]
     if any(one != chosen[0] for one in chosen):
         raise UsageError("The jobs use different files. They need a common target.",

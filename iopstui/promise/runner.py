@@ -73,7 +73,7 @@ class PromiseRunner:
         self._session.stop_job()
 
     def kill(self) -> None:
-        """The same at once."""
+        """Kill the current run at once."""
         self.interrupted = True
         self._session.kill_job()
 

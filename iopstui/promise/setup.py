@@ -46,7 +46,7 @@ DEEPENINGS = 2
 
 @dataclass(frozen=True, slots=True)
 class PromiseOptions:
-    """As the user wrote them. Times in seconds, ``tolerance`` a share."""
+    """Options as the user wrote them. Times in seconds, ``tolerance`` a share."""
 
     targets: tuple[str, ...] = ()
     destroy_data: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class PromiseSetup:
 
     @property
     def tolerance(self) -> float:
-        """By which share a figure may be missed: as asked for, what the provider calls
+        """Return the share by which a figure may be missed: as asked for, what the provider calls
         delivered, or 2 %."""
         if self.options.tolerance is not None:
             return self.options.tolerance

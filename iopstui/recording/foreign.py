@@ -202,7 +202,7 @@ def named_log(path: Path) -> LogFile:
 
 
 def read_log_file(file: LogFile) -> LogFile:
-    """The same with its lines. UsageError if it can't be read."""
+    """Read a log file with its lines. UsageError if it can't be read."""
     try:
         with open(file.path, encoding="utf-8", errors="replace") as lines:
             file.log = read_log(file.name.kind, lines)

@@ -34,7 +34,7 @@ class CurrentState:
         self._experiment: list[Any] = []
 
     def add(self, item: Any) -> None:
-        """This happened next."""
+        """Add an event."""
         if isinstance(item, JobRun):
             self._run = {JobRun: item}
             if self.finished:
@@ -89,7 +89,7 @@ class DeltaBase:
         self._found["last"] = raw
 
     def forget_run(self) -> None:
-        """Nothing is subtracted from a run that is over."""
+        """Forget the run: nothing is subtracted from it any more."""
         self._found = {
             what: dataclasses.replace(raw, fio=None)
             for what, raw in self._found.items()
@@ -97,7 +97,7 @@ class DeltaBase:
         }
 
     def samples(self) -> list[RawSample]:
-        """All of them in their order."""
+        """Return all samples in order."""
         seen = {raw.seq: raw for raw in self._found.values()}
         return sorted(seen.values(), key=lambda raw: raw.seq)
 
@@ -132,7 +132,7 @@ class LeadBuffer:
 
     @property
     def items(self) -> list[Any]:
-        """All that is kept."""
+        """Return everything kept."""
         return [one.unpacked() if isinstance(one, _Packed) else one for one in self._items]
 
     def add(self, item: Any) -> None:

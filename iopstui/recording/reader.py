@@ -348,7 +348,8 @@ def _layouts(value: Any) -> dict[str, list[str]]:
 
 @dataclass(slots=True)
 class _EventAllowance:
-    """For all of a recording's events, which are kept: a small file may hold very large ones."""
+    """The space for all events of a recording, which are kept: a small file may hold very large
+    ones."""
 
     left: int = field(default_factory=lambda: form.MAX_EVENTS)
 

@@ -51,7 +51,7 @@ def recent_paths(directory: Path, most: int) -> list[Path]:
 
 
 def recent_recordings(directory: Path, most: int) -> list[RecentRecording]:
-    """The same with what each is of. Reads the beginning of each file."""
+    """Return recent recordings with what each is of. Reads the beginning of each file."""
     return [one for path in recent_paths(directory, most) if (one := _looked_at(path)) is not None]
 
 

@@ -52,7 +52,7 @@ class ReplayFold:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that the next frames depend on."""
+        """Return all state that the next frames depend on."""
         return self._builder.state
 
     def feed(self, record: Record) -> Iterator[events.Event]:
@@ -183,7 +183,7 @@ class ReplaySession:
 
     @property
     def running(self) -> bool:
-        """Nothing ever runs here."""
+        """Always False: nothing runs in a replay."""
         return False
 
     @property
@@ -202,7 +202,7 @@ class ReplaySession:
         self._notice(ONE_RECORDING.format("running a job"))
 
     def stop_job(self) -> None:
-        """Nothing runs."""
+        """Do nothing: nothing runs in a replay."""
 
     def mark(self, text: str) -> None:
         """Refuse: a recording can't be measured in or changed."""

@@ -60,7 +60,7 @@ class Recorder:
         self.put_all([(kind, t, value)])
 
     def put_all(self, chunks: Sequence[Chunk]) -> None:
-        """The same of several, which count as one of those that may wait: they were kept in memory
+        """Queue several chunks, which count as one of those that may wait: they were kept in memory
         until now."""
         if self.problem:
             return
@@ -393,7 +393,8 @@ class RecordingBuffer:
         self._put_other(devices or self._facts())
 
     def _head(self, header: form.Header) -> dict[str, Any]:
-        """In the recorder's thread: of many CPUs the topology takes a while."""
+        """Return the header as an object. Runs in the recorder's thread: many CPUs slow down the
+        topology."""
         from iopstui.recording import layout as form
         from iopstui.recording.coding import encoder
 
@@ -425,7 +426,7 @@ class RecordingBuffer:
         self._put(form.EVENT, t, lambda: [form.NAMES[kind], encoder(kind)(value)])
 
     def _shifted(self, value: Any) -> Any:
-        """The same at the recording's own seconds; those before it are its first."""
+        """Shift the value to the recording's own seconds; those before it become its first."""
         changed: dict[str, Any] = {"t": self._own_second(value.t)}
         if isinstance(value, events.FindingReported):
             about = value.finding

@@ -41,7 +41,7 @@ class Block:
         self.first = inf
 
     def add(self, frame: Frame) -> None:
-        """One more interval."""
+        """Add an interval."""
         fio, step = frame.fio, frame.step
         if step:
             run = self.runs.get(step)

@@ -211,7 +211,7 @@ def verdict_grid(one: Experiment) -> str:
 
 
 def differences(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
-    """For each variant after the first: every figure of both, and the difference."""
+    """Return, for each variant after the first, every figure of both, and the difference."""
     results = one.results()
     if results.complete >= results.least:
         for number, tested in enumerate(results.tested, 1):
@@ -220,7 +220,7 @@ def differences(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
 
 
 def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
-    """For each variant after the first: the CPUs whose load changed most."""
+    """Return, for each variant after the first, the CPUs whose load changed most."""
     results = one.results()
     if results.complete >= results.least:
         for number, shifts in enumerate(results.shifts, 1):
@@ -295,7 +295,7 @@ def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool
 
 
 def as_data(one: Experiment) -> dict[str, Any]:
-    """For JSON."""
+    """Return it for JSON."""
     plan = one.plan
     data: dict[str, Any] = {
         "kind": one.kind, "t": one.t, "jobs": list(plan.jobs), "settle": plan.settle,

@@ -53,7 +53,8 @@ class RedactedRecording(Recording):
         self.path = Path(REDACTED)
 
     def records(self, start: int | None = None, until: int | None = None) -> Iterator[Record]:
-        """As ``Recording.records``. Samples are numbers: of their names none is in a report."""
+        """Return records like ``Recording.records``. Samples are numbers: of their names none is in
+        a report."""
         for record in super().records(start, until):
             if isinstance(record, SampleRecord):
                 if record.raw.probe is not None:

@@ -1,4 +1,4 @@
-"""One fio run of a recording, as the report shows it."""
+"""A fio run of a recording, as the report shows it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Device:
     _totals: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, disk: DiskRates | None, ramp: bool = False, idle: bool = False) -> None:
-        """One more interval; ``None``: not all of them were measured in it. ``ramp``: it is of
-        fio's ramp; ``idle``: fio ended in it."""
+        """Add an interval; ``None``: not all of them were measured in it. ``ramp``: it is of fio's
+        ramp; ``idle``: fio ended in it."""
         if disk is None:
             return
         ios, length = disk.ios, disk.seconds
@@ -80,14 +80,12 @@ def _in_order() -> BinsTotal:
 
 @dataclass
 class Run:
-    """One fio run: what was asked for, what fio says of it in the end, and what the frames hold.
-
-    ``added`` has all latencies of a direction, ``added_all`` those of every I/O once. ``part``:
-    the recording began or
-    ended within the run, so the frames can't add up to fio's count. ``point`` is the label of the
-    experiment's point that it is, "" outside of one. ``device`` are the devices together, ``each``
-    every one of them by itself, and what lies below. ``note`` is said where nothing can be checked.
-    """
+    """A fio run: what was asked for, fio's final figures, and the sums of the frames. ``added`` has
+    all latencies of a direction, ``added_all`` those of every I/O once. ``part``: the recording
+    began or ended within the run, so the frames can't add up to fio's count. ``point`` is the label
+    of the experiment's point that it is, "" outside of one. ``device`` are the devices together,
+    ``each`` every one of them by itself, and what lies below. ``note`` is said where nothing can be
+    checked."""
 
     step: int
     started: events.StepStarted | None = None
@@ -136,7 +134,7 @@ class Run:
         return self.end - self.begin if self.begin is not None else 0.0
 
     def add(self, frame: Frame, tree: Sequence[str]) -> None:
-        """One more frame of this run. ``tree``: the target's devices and those below them."""
+        """Add a frame of this run. ``tree``: the target's devices and those below them."""
         fio = frame.fio
         if fio is None:
             return

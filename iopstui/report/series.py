@@ -43,8 +43,8 @@ def wait_values(waits: Waits | None, layers: Sequence[str]) -> tuple[float | Non
 def append(
     series: Series, interval_s: float, t: float, seconds: float, *others: float | None
 ) -> None:
-    """One value for each of SERIES and of the places; ``None`` is one that was not measured. Places
-    may be left out."""
+    """Append a value for each of SERIES and of the places; ``None`` is one that was not measured.
+    Places may be left out."""
     _gap(series, interval_s, t - seconds)
     values = (t, seconds, *others)
     for column, value in zip_longest(series.values(), values):

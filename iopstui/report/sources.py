@@ -25,7 +25,7 @@ from iopstui.text import printable
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One recording (``path``), or a result of fio, or ``logs`` of one run, or both."""
+    """A recording (``path``), or a result of fio, or ``logs`` of one run, or both."""
 
     path: Path
     result: FioResult | None = None
@@ -78,7 +78,7 @@ def sources(paths: Sequence[Path]) -> list[Source]:
 
 
 def _owner(found: Sequence[Source], prefix: str) -> int | None:
-    """Which result had these logs written; ``None`` if none, or several, did."""
+    """Return the result that these logs belong to; ``None`` if none, or several, do."""
     named = [n for n, one in enumerate(found) if one.result and one.result.names_log(prefix)]
     return named[0] if len(named) == 1 else None
 

@@ -11,7 +11,8 @@ from iopstui.report.story import Story, gather
 
 
 def stories(found: Sequence[Source], options: ReportOptions = DEFAULT_OPTIONS) -> list[Story]:
-    """One story a source. Of several the charts count from where the longest run of each began."""
+    """Return a story for each source. Of several the charts count from where the longest run of
+    each began."""
     told = [
         gather(one.path, options.redact) if one.recorded else gather_foreign(one, options.redact)
         for one in found

@@ -236,7 +236,7 @@ def _begin(story: Story, step: int) -> float:
 
 
 def take_row(story: Story, row: LogRow) -> None:
-    """One more interval of fio's logs."""
+    """Add an interval of fio's logs."""
     found = histogram.percentiles(row.bins, (50.0, 99.0, 99.9))
     ranks = [found.get(p) for p in (50.0, 99.0, 99.9)]
     unknown = [None] * 4

@@ -46,7 +46,7 @@ def csv_text(source: Source, redact: bool = False) -> str:
 
 
 def say_how_it_ends(recording: Recording, fold: ReplayFold) -> None:
-    """On standard error, if the recording is not whole: rows alone can't say it."""
+    """Print on standard error that the recording is not complete: the rows can't show it."""
     words = why_incomplete(recording, fold.whole)
     if words:
         print(f"iopstui: {words}", file=sys.stderr)

@@ -28,7 +28,7 @@ class FileUsers:
         self._roots = roots
 
     def of(self, real: str, info: os.stat_result) -> list[str]:
-        """In words who uses the file ``info``, whose path is ``real``, under any name and through
+        """Describe who uses the file ``info``, whose path is ``real``, under any name and through
         any overlay."""
         files = {identity(info), *self._own_overlays.files(real)}
         users = [

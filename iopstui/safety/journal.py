@@ -126,7 +126,7 @@ def machine() -> str:
 
 @dataclass(slots=True)
 class Note:
-    """One note in the journal: ``content`` is a JSON object chosen by its writer."""
+    """A note in the journal: ``content`` is a JSON object chosen by its writer."""
 
     path: Path
     content: dict[str, Any]

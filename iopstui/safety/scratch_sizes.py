@@ -114,7 +114,7 @@ def _ends_early(job: Section, size: int) -> bool:
 
 
 def files_of(text: str) -> int:
-    """The same from the text alone, for the points of an experiment."""
+    """Return the files from the text alone, for the points of an experiment."""
     total: dict[str, int] = {}
     for index, job in enumerate(jobfile.effective(text)):
         name = shared_name(job)

@@ -41,7 +41,7 @@ def server(name: str, roots: Roots) -> str:
 def used_below(
     names: Iterable[str], stack: Stack, backings: Backings, roots: Roots
 ) -> Iterator[str]:
-    """In words who else uses what any of the devices is made of, if this machine serves it."""
+    """Describe who else uses a part of any of the devices, if this machine serves it."""
     for name in names:
         # of NVMe multipath the head says the same as its hidden paths
         for source in () if stack.devices[name].hidden else _sources(name, roots):

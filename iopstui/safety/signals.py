@@ -99,7 +99,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _again_soon() -> None:
-    """It comes again as SIGALRM, for whichever handler there is by then."""
+    """Send the signal again as SIGALRM, for the handler that is set by then."""
     signal.setitimer(signal.ITIMER_REAL, REPEAT_S)
 
 

@@ -15,11 +15,10 @@ from iopstui.safety.tunables import read_tunable, why_not
 
 @dataclass(frozen=True, slots=True)
 class TunableState:
-    """One tunable. ``now`` is its value (of the first disk), ``values`` all that it takes (empty
-    for a number or a CPU list), ``takes`` the same in words. ``each`` are (disk, value), if
-    there are several disks. ``refused`` says why it can't be changed here and ``hint`` the
-    command that can; ``idle`` why it would move nothing on these disks; all "" if nothing is.
-    """
+    """A tunable. ``now`` is its value (of the first disk), ``values`` all that it takes (empty for
+    a number or a CPU list), ``takes`` the same in words. ``each`` are (disk, value), if there are
+    several disks. ``refused`` says why it can't be changed here and ``hint`` the command that can;
+    ``idle`` why it would move nothing on these disks; all "" if nothing is."""
 
     name: str
     meaning: str

@@ -46,7 +46,7 @@ from iopstui.text import printable
 
 @dataclass(frozen=True, slots=True)
 class AppliedChange:
-    """One changed tunable: ``asked`` was written; the kernel now reports ``now``."""
+    """A changed tunable: ``asked`` was written; the kernel now reports ``now``."""
 
     device: str
     name: str
@@ -260,7 +260,7 @@ def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
 def _restore_alone(
     entries: list[dict[str, object]], snapshots: list[QueueSnapshot], roots: Roots
 ) -> tuple[list[str], list[str]]:
-    """As ``_restore``, unless a session that runs changes one of these: then later."""
+    """Restore like ``_restore``, unless a running session changes one of these: then later."""
     places = {Path(str(e["path"])).parent: str(e["device"]) for e in entries}
     places |= {one.directory: one.device for one in snapshots}
     locks: list[int | None] = []

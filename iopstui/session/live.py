@@ -145,7 +145,7 @@ class LiveSession:
 
     @property
     def left_behind(self) -> str:
-        """After ``close``: processes that hang in the kernel, in words."""
+        """Return, after ``close``, the processes that hang in the kernel, in words."""
         return self._runs.left_behind or self._hangs
 
     def run_job(self, job: str, overrides: Mapping[str, str], plan: bool = False) -> None:
@@ -166,7 +166,7 @@ class LiveSession:
         )
 
     def run_request(self, request: JobRequest) -> None:
-        """The same with everything that can be said of a run (experiments)."""
+        """Request a run with every option of a run (experiments)."""
         self.job, self.overrides = request.job, dict(request.overrides)
         self._command(lambda: self._request(request))
 
@@ -221,7 +221,7 @@ class LiveSession:
         self.turn(name, value, lambda error: None)
 
     def turn(self, name: str, value: str, done: Callable[[IopstuiError | None], None]) -> None:
-        """The same; ``done`` is told, in the session's thread, what prevented it."""
+        """Change a tunable; ``done`` is called in the session's thread with the error, if any."""
         self._command(lambda: done(self._knobs.turn_or_tell(name, value)))
 
     def ask(self, finding: Finding) -> None:
@@ -269,7 +269,7 @@ class LiveSession:
 
     @property
     def recorded(self) -> Path | None:
-        """After ``close``: where it was recorded to at its end; ``None`` if it was not."""
+        """Return, after ``close``, the path of the recording; ``None`` if there was none."""
         return self._context.tape.kept
 
     @property
@@ -289,8 +289,8 @@ class LiveSession:
         self._command(lambda: self._start_recording(recorder))
 
     def begin_recording(self, path: Path) -> None:
-        """The same in the caller's thread: a slow disk holds up nobody else. Begins with the last
-        ``keep_s`` seconds. Raises UsageError."""
+        """Begin a recording in the caller's thread: a slow disk holds up nobody else. Begins with
+        the last ``keep_s`` seconds. Raises UsageError."""
         self._start_recording(Recorder(path), with_kept=True)
 
     def save_kept(self, path: Path) -> float | None:
@@ -300,7 +300,7 @@ class LiveSession:
         return self._context.tape.save_kept(Recorder(path))
 
     def end_recording(self) -> None:
-        """As ``stop_recording``, in the caller's thread."""
+        """End the recording like ``stop_recording``, in the caller's thread."""
         words = self._context.tape.part()()
         if words:
             self.notice("info", words)
@@ -409,7 +409,7 @@ class LiveSession:
         context.emit(ended)
 
     def _wait(self) -> None:
-        """For the next tick, news of fio, or a command."""
+        """Wait for the next tick, news of fio, or a command."""
         fds = [self._wake_read, *self._runs.fds()]
         timeout = (self._sampling.deadline_ns - self._context.clock.monotonic_ns()) / 1e9
         patience = self._runs.patience_s()

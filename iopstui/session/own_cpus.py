@@ -67,9 +67,8 @@ class OwnCpus:
             )
 
     def begin(self) -> str:
-        """In the session's thread, before anything else: what was asked for. What failed, in
-        words, or "".
-        """
+        """Apply the requested CPUs and priority in the session's thread, before anything else. What
+        failed, in words, or ""."""
         try:
             if self._cpus:
                 affinity.pin(self._cpus)
@@ -80,9 +79,8 @@ class OwnCpus:
         return ""
 
     def for_job(self, text: str, disks: Sequence[BlockDevice]) -> str:
-        """Before a job starts: move to where neither it nor its device works, if there is such a
-        CPU. What was done, in words, or "".
-        """
+        """Move, before a job starts, to a CPU where neither the job nor its device works, if there
+        is one. What was done, in words, or ""."""
         if not self._automatic:
             return ""
         jobs = job_cpus(text)

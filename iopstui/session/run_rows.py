@@ -58,7 +58,7 @@ MARK_COLUMNS = (
 
 
 def add_run_event(history: RunHistory, event: Event) -> None:
-    """One event of the session."""
+    """Add an event of the session."""
     match event:
         case FrameReady():
             history.frame(event.frame)
@@ -72,7 +72,7 @@ def add_run_event(history: RunHistory, event: Event) -> None:
 
 
 def add_mark_event(stretches: MarkIntervals, event: Event) -> None:
-    """One event of the session, for what is told by marks."""
+    """Add an event of the session to what is told by marks."""
     match event:
         case FrameReady():
             stretches.frame(event.frame)

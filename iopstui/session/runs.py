@@ -51,12 +51,10 @@ LOOK_S = 0.3
 
 
 class Runs:
-    """One run at a time; a request while one runs stops it first. Never blocks, but for what
-    preparing a job takes. Used in the session's thread alone.
-
-    ``job_target`` is the target handed to jobs; ``None`` if they name their own files.
-    ``exit_code`` is the last run's; ``left_behind`` says what hangs in the kernel.
-    """
+    """Runs one job at a time; a request while one runs stops it first. Never blocks, but for what
+    preparing a job takes. Used in the session's thread alone. ``job_target`` is the target handed
+    to jobs; ``None`` if they name their own files. ``exit_code`` is the last run's; ``left_behind``
+    says what hangs in the kernel."""
 
     def __init__(
         self,
@@ -215,7 +213,7 @@ class Runs:
         )  # fmt: skip
 
     def _call_off(self) -> None:
-        """Nothing of it was begun."""
+        """Cancel the request; nothing of it was begun."""
         self._planning = False
         if self.run is not None:
             self._undo(self.run, Interrupted("Nothing was started."))

@@ -111,7 +111,7 @@ class TunableChanges:
             context.notice("info", f"the kernel changed {name}={value} to {change.now}")
 
     def _take_back(self, changes: Sequence[AppliedChange], disks: Sequence[BlockDevice]) -> None:
-        """One disk refused: the others go back to what they had, or they would differ."""
+        """Undo the change on the other disks after one refused, or they would differ."""
         for change, device in zip(changes, disks, strict=False):
             with contextlib.suppress(IopstuiError):
                 self._emit_marks(

@@ -85,7 +85,7 @@ class Action:
 
     @property
     def written(self) -> str:
-        """Its keys in the help."""
+        """Return its keys as written in the help."""
         return self.term or "  ".join(key.shown for key in self.keys)
 
 
@@ -106,7 +106,7 @@ def bindings(actions: Iterable[Action], on_dashboard: bool = False) -> list[Bind
 
 
 def bindings_of_screen(actions: Iterable[Action]) -> list[BindingType]:
-    """All of them, for a screen that takes what is no key of it as text."""
+    """Return the bindings of all keys, for a screen that takes other keys as text."""
     return [
         Binding(key.names, "app." + press(action.id, number), key.title or action.id, show=False)
         for action in actions

@@ -154,7 +154,7 @@ class IopstuiApp(KeysInOrder):
 
     @property
     def dashboard(self) -> Dashboard | None:
-        """There is one from the choice of a target on."""
+        """The dashboard, once a target is chosen."""
         return self.port.dashboard
 
     # -- themes
@@ -236,7 +236,7 @@ class IopstuiApp(KeysInOrder):
         self.lessons.begin_first()
 
     def pop_screen(self) -> AwaitComplete:
-        """As Textual's."""
+        """Pop a screen, like Textual's."""
         self._untidy = True
         return super().pop_screen()
 
@@ -379,7 +379,7 @@ class IopstuiApp(KeysInOrder):
         self.feed.put(event)
 
     def _wake(self) -> None:
-        """From any thread."""
+        """Wake the screen; from any thread."""
         self.post_message(EventsWaiting())
 
     def on_events_waiting(self, message: EventsWaiting) -> None:

@@ -1,4 +1,5 @@
-"""From the session's thread to the screen: events wait here, and figures are painted in time."""
+"""Queue from the session's thread to the screen: events wait here, and figures are painted in
+time."""
 
 from __future__ import annotations
 
@@ -109,7 +110,7 @@ class Feed:
             self._after_refresh(terminal.painted)
 
     def paint_if_old(self, seconds: float) -> None:
-        """The same if nothing new has come for so long: what is shown says how old it is."""
+        """Paint if nothing new has come for so long: the shown age changes."""
         if time.monotonic() - self._arrived >= seconds:
             self.paint_if_due()
 

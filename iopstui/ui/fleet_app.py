@@ -59,7 +59,7 @@ class FleetBoard(FleetDashboard):
 
 
 class HostBoard(HostDashboard):
-    """One of them."""
+    """A host's board."""
 
     BINDINGS = HOST_SCREEN_BINDINGS
 
@@ -191,8 +191,8 @@ class FleetApp(IopstuiApp):
         return self.jobs.job if not self._watched else ""
 
     def refresh_footer(self) -> None:
-        """Without the keys that do nothing: on one host's screen those that are for all, where no
-        job was named those of jobs."""
+        """Refresh the footer without the keys that do nothing: on one host's screen those for all
+        hosts, without a job those of jobs."""
         super().refresh_footer()
         if self.dashboard is None:
             return
@@ -240,7 +240,7 @@ class FleetApp(IopstuiApp):
                 self.whole.apply(FindingReported(self.whole.t, finding))
 
     def _follow(self, host: HostView) -> None:
-        """Its state is another one when its session began anew."""
+        """Follow its state, which is replaced when its session begins again."""
         if self.port.state is not host.state:
             self.port.begin_anew(host.state)
 
@@ -310,7 +310,7 @@ class FleetReplayApp(FleetApp):
         return NOT_IN_FLEET | REPLACED_ACTIONS
 
     def _failed(self, error: Exception) -> None:
-        """In the replay's thread."""
+        """Report a failure, in the replay's thread."""
         self.post_message(FleetFailed(error))
 
     def on_fleet_failed(self, message: FleetFailed) -> None:

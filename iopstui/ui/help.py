@@ -156,8 +156,8 @@ PANELS: tuple[Section, ...] = (
 
 
 def help_sections(first: str = "") -> tuple[Section, ...]:
-    """All of it, in the order of the help screen; ``first`` is the title of what comes before
-    all others."""
+    """Return all sections in the order of the help screen; ``first`` is the title of what comes
+    before all others."""
     from iopstui.ui import fleet_keys
 
     found = (

@@ -1,4 +1,4 @@
-"""The same screen, from a recording."""
+"""The screen of a replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the command line to the screen."""
+"""Start the screen from the command line."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _RequestedReplay:
         self._name = name
 
     def taken(self) -> str:
-        """Its name, once; "" if none was asked for."""
+        """Return its name once; "" if none was asked for."""
         name, self._name = self._name, ""
         return name
 
@@ -279,7 +279,7 @@ def stretches_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]]) ->
 
 
 def put_last(text: str) -> None:
-    """On the terminal, as far as it takes it: one that is stopped or gone holds nobody up."""
+    """Print on the terminal, as far as it takes it: one that is stopped or gone holds nobody up."""
     stream = sys.__stdout__
     if stream is None or not stream.isatty():
         return

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _plain(arguments: argparse.Namespace) -> int:
-    """Without a screen: the job to its end, or the disks until Ctrl-C."""
+    """Run without a screen: a job to its end, or show the disks until Ctrl-C."""
     refuse_theme(arguments)
     require_for_runs()
     options = with_expectations(run_options(arguments, arguments.job), arguments)

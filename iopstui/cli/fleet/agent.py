@@ -56,7 +56,7 @@ class LineWriter:
         self._thread.start()
 
     def say(self, row: Object) -> None:
-        """One object; from any thread."""
+        """Write one object as a line; safe from any thread."""
         line = dumps({"event": row["event"], "host": self.host, **row}) + "\n"
         self.write(line.encode("ascii"))
 

@@ -56,7 +56,7 @@ class AgentJob:
         self.options: RunOptions = replace(options, hold=job is not None, knobs=knobs)
 
     def session(self) -> LiveSession:
-        """Not started. Raises what the command itself would raise."""
+        """Return a session that is not started. Raises what the command itself would raise."""
         roots = Roots()
         devices = read_devices(roots)
         if self.name is None:

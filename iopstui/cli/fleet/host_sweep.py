@@ -99,7 +99,7 @@ class _HostSweep:
             self._fleet.kill()
 
     def run(self, place: SweepPosition) -> ScalePoint | None:
-        """One point; ``None`` if it does not count. Raises what Fleet.run raises."""
+        """Run one point; ``None`` if it does not count. Raises what Fleet.run raises."""
         self._number += 1
         hosts = place.hosts
         names = tuple(node.name for node in self._nodes[:hosts])

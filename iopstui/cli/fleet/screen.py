@@ -51,12 +51,12 @@ class FleetRecorder:
         self._file = RecordFile(kept(name), self._warn) if name else None
 
     def _warn(self, words: str) -> None:
-        """On the screen at once, and after it for whoever did not look."""
+        """Show the warning on the screen at once, and again after the screen has closed."""
         self._said.append(words)
         self.on_trouble(words)
 
     def write(self, row: Object) -> None:
-        """One line, unless it is nested too deep to be written."""
+        """Write one line, unless it is nested too deeply."""
         if self._file is not None:
             self._file.row(row)
 

@@ -77,7 +77,7 @@ def play_plain(
 
 
 class LessonPlayer:
-    """One lesson on standard output."""
+    """Plays a lesson on standard output."""
 
     def __init__(
         self, run: LessonRun, session: LiveSession, answers: Mapping[str, str], asks: bool

@@ -93,7 +93,7 @@ def checked(
 
 
 def _size(place: TargetPath, devices: Mapping[str, BlockDevice]) -> int:
-    """In bytes."""
+    """Return the size in bytes."""
     if place.kind == kinds.FILE:
         return os.stat(place.path).st_size
     found = devices.get(place.device or "")

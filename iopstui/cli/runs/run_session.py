@@ -29,7 +29,7 @@ def run_to_the_end(
 
 
 def to_the_end(session: LiveSession, events: Events, sink: EventSink) -> StepFinished | None:
-    """The same of a run that was asked for."""
+    """Run the session to its end, for a run that was asked for."""
     try:
         finished = _until_finished(events, sink)
         session.close()

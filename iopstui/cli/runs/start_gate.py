@@ -28,7 +28,7 @@ class StartGateSink:
             threading.Thread(target=self._wait, name="word", daemon=True).start()
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Close: no more events follow."""
         self._inner.close()
 
     def _wait(self) -> None:

@@ -21,7 +21,7 @@ MAX_DOCUMENT_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One whole document of fio, decoded. ``size`` is its length in bytes."""
+    """A complete document of fio, decoded. ``size`` is its length in bytes."""
 
     data: Mapping[str, Any]
     size: int

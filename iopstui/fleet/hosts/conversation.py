@@ -49,7 +49,7 @@ class Conversation:
             threading.Thread(target=target, daemon=True).start()
 
     def over(self, why: str = "") -> None:
-        """Nothing that is said matters any more; the first reason is passed to ``gone``."""
+        """Ignore everything that follows; the first reason is passed to ``gone``."""
         if not self._over.is_set():
             self._over.set()
             if why:

@@ -50,7 +50,7 @@ class SpaceNeed:
     mark: str = ""
 
     def as_object(self) -> Object:
-        """For the agent's line."""
+        """Return an object for the agent's line."""
         return {name: getattr(self, name) for name in _FIELDS}
 
 

@@ -27,8 +27,8 @@ NOT_CONNECTED = "it is not connected, or has not sent its settings"
 
 @dataclass(frozen=True, slots=True)
 class HostTunable:
-    """One tunable of a host's disks, as the host reports it: ``each`` are (disk, value); the
-    rest is as in ``TunableState``."""
+    """A tunable of a host's disks, as the host reports it: ``each`` are (disk, value); the rest is
+    as in ``TunableState``."""
 
     name: str
     meaning: str
@@ -39,7 +39,7 @@ class HostTunable:
 
     @property
     def now(self) -> str:
-        """Its value; of disks that differ all of them."""
+        """Return its value; several if the disks differ."""
         return "/".join(dict.fromkeys(value for _, value in self.each))
 
 
@@ -85,7 +85,8 @@ def states_object(states: Sequence[TunableState], disk: str) -> list[Object]:
 
 
 def states_in(row: Mapping[str, Any]) -> dict[str, HostTunable]:
-    """The same as it comes. What can't be understood is left out: it can't be changed then."""
+    """Parse the tunables a host sends. What can't be understood is left out: it can't be changed
+    then."""
     found = {}
     states = row.get("states")
     for one in (states if isinstance(states, list) else [])[:MAX_TUNABLES]:

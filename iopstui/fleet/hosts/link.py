@@ -69,7 +69,7 @@ class Link:
         return True
 
     def hang_up(self) -> None:
-        """Nothing more is sent: the end of the other side's input."""
+        """Send nothing more: close the input of the other side."""
         self.unsent.clear()
         if self.into >= 0 and self.process.stdin is not None:
             self.into = -1

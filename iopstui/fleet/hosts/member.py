@@ -256,7 +256,7 @@ class Member:
         self.lost = True
 
     def fail(self, error: str, hint: str = "", code: int = EXIT_JOB_FAILED) -> None:
-        """It takes no part any more; the first reason stays."""
+        """Mark the host as failed; the first reason stays."""
         self.error, self.hint = self.error or error or "it failed", self.hint or hint
         self.exit_code = self.exit_code or code
         self.state = OVER
@@ -275,7 +275,7 @@ class Member:
         self.tell({"op": "stop"})
 
     def give_up(self, why: str, hint: str = "") -> None:
-        """It answers no more: it is lost."""
+        """Mark the host as lost: it does not answer."""
         self.fail(why, hint)
         self.lost = True
         self.link.kill()

@@ -64,5 +64,5 @@ def _is_text(value: object) -> bool:
 
 
 def _is_word(value: object) -> bool:
-    """One that can be a program's argument or a file's name."""
+    """Return whether a word can be a program's argument or a file's name."""
     return _is_text(value) and "\0" not in str(value)

@@ -71,7 +71,7 @@ def join_shared(hosts: Needs, seen: Mapping[str, Sequence[str]]) -> dict[str, li
 
 
 def join_similar(hosts: Needs) -> dict[str, list[SpaceNeed]]:
-    """The same with one name for all that looks alike."""
+    """Return the places with one name for file systems that look alike."""
     systems = _EqualNames()
     each = {need.system: need for _, need in _mountable(hosts)}
     ordered = sorted(each.values(), key=lambda need: (need.size, need.free))
@@ -108,7 +108,7 @@ class _EqualNames:
         return name
 
     def join(self, one: str, other: str) -> None:
-        """Both mean the same."""
+        """Record that both names mean the same file system."""
         one, other = self.of(one), self.of(other)
         if one != other:
             self._above[one] = other

@@ -100,7 +100,8 @@ def _fio(
 
 
 def direction_of(part: DirectionSum, bins: Mapping[int, int] | None = None) -> DirectionInterval:
-    """As a frame has it; ``bins`` are those of a total, which has none of its own."""
+    """Return a direction as a frame has it; ``bins`` are those of a total, which has none of its
+    own."""
     kind, main = part.main
     known = main.numbered() if bins is None else bins
     ranks = histogram.percentiles(known)
@@ -161,7 +162,7 @@ def probe_of(
 
 
 def disk_of(kernel: KernelSum, seconds: float, util: float | None) -> DiskRates | None:
-    """As a frame has it; ``None`` if no device was measured."""
+    """Return the device figures as a frame has them; ``None`` if no device was measured."""
     if not kernel.hosts:
         return None
     row = kernel.as_object() or {}

@@ -150,7 +150,7 @@ class Compact:
         return first[3], first[4], first[_AT_P99], reads + writes, read_wait + write_wait
 
     def sums(self, host: str) -> HostSums:
-        """The same as an object to be shown, or added to others."""
+        """Return the sums as an object that can be shown, or added to others."""
         pile = FrameSum()
         pile.add(self, host)
         return pile.taken()
@@ -251,7 +251,7 @@ class FrameSum:
             self._settle()
 
     def taken(self) -> HostSums:
-        """All that was added since the last time."""
+        """Return the sum of all frames added since the last call."""
         self._settle()
         found, self._sums = self._sums, None
         return found or HostSums()

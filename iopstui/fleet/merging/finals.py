@@ -93,7 +93,7 @@ class HostTotals:
         return known and abs(self.ios - ios) <= self._under_way[0]
 
     def as_object(self) -> Object:
-        """For JSON lines."""
+        """Return an object for JSON lines."""
         ios, moved = self.finals or (None, None)
         return {
             "ios": self.ios, "bytes": self.bytes, "fio_ios": ios, "fio_bytes": moved,

@@ -210,7 +210,7 @@ def _fio(row: Mapping[str, Any], found: Collection[str]) -> FioInterval:
 
 
 def _total(row: Mapping[str, Any], parts: Mapping[str, DirectionInterval]) -> DirectionInterval:
-    """With the histograms of its directions, which it has none of in a line."""
+    """Return the total with the summed histograms of its directions; in a line it has none."""
     added = (part.bins for name, part in parts.items() if name != "mixed" or len(parts) == 1)
     return dataclasses.replace(_direction(row), bins=merge(added))
 

@@ -165,7 +165,7 @@ class HostSeconds:
         return self._add_interval(own, number, seconds, flags, util, bool(fio))
 
     def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[HostInterval]:
-        """The same, of a frame that was sent as its sums."""
+        """Feed a frame that was sent as sums."""
         probed = row.get(DEVICE) is not None
         own = Compact(row["sums"], device_of_frame(row) if probed else None)
         fio = own.fio
@@ -228,7 +228,7 @@ class HostSeconds:
 
     @property
     def whole(self) -> HostSums:
-        """All of its frames but fio's ramp."""
+        """Return the sum of its frames without fio's ramp."""
         self._whole.add(self._pile.taken(), self._keep_bins)
         return self._whole
 
@@ -254,12 +254,13 @@ class HostSeconds:
         return over
 
     def expect(self, wall_ms: float) -> None:
-        """Its fio starts at this time of our clock: it is missing until it says something."""
+        """Expect the start of its fio at this time of our clock: the host is missing until it
+        reports."""
         if self.first is None:
             self.first = math.floor(wall_ms / 1000 / self._interval_s + 0.5)
 
     def end(self) -> list[HostInterval]:
-        """Its run is over; the seconds that are over with it."""
+        """End its run; return the seconds that this completes."""
         self.ended = True
         return self.flush()
 
@@ -315,7 +316,7 @@ class HostSeconds:
         return at_s - seconds / 2
 
     def _number(self, middle_s: float, seconds: float) -> int:
-        """Which second (of ``interval_s``) since 1970 it is in."""
+        """Return the number of a second (of ``interval_s``) since 1970."""
         if seconds > LONGEST * self._interval_s:
             self.too_long, self.longest_s = self.too_long + 1, max(self.longest_s, seconds)
         at = middle_s / self._interval_s

@@ -188,7 +188,7 @@ class Merger:
             raise MalformedRow(f"its schema is not {SCHEMA}; it is from another version of iopstui")
 
     def _begin(self, name: str, merged: bool) -> None:
-        """It is known before its first frame, so that no second is closed without it."""
+        """Note a host before its first frame, so that no second is closed without it."""
         if merged:
             self.below.setdefault(name, _SubMerger())
         else:
@@ -202,14 +202,14 @@ class Merger:
         self.end(name)
 
     def end(self, name: str) -> None:
-        """This host has said that it is over: it is expected in no later second."""
+        """Note that the host has ended: it is expected in no later second."""
         host = self.hosts.get(name)
         if host is not None:
             for slot in host.end():
                 self._add_slot(host, slot)
 
     def lose(self, name: str) -> None:
-        """This host says no more: it is missing from now on, until it does."""
+        """Mark a host as missing from now on, until it reports again."""
         self.lost.add(name)
 
     # -- seconds

@@ -38,7 +38,7 @@ _INDEX = {str(key): index for index, key in enumerate(KEYS)}
 
 
 def pack(bins: Mapping[str, int]) -> int:
-    """From a histogram as JSON has it. KeyError for what is no bucket, OverflowError or TypeError
+    """Pack a histogram as JSON has it. KeyError for what is no bucket, OverflowError or TypeError
     for an impossible count."""
     if not bins:
         return 0
@@ -50,14 +50,14 @@ def pack(bins: Mapping[str, int]) -> int:
 
 
 def unpack(packed: int) -> dict[int, int]:
-    """Its counts by their keys (ns), in order."""
+    """Return its counts by their keys (ns), in order."""
     fields = -(-packed.bit_length() // (8 * FIELD))
     counts = struct.unpack(f"<{fields}Q", packed.to_bytes(fields * FIELD, "little"))
     return {key: count for key, count in zip(KEYS, counts, strict=False) if count}
 
 
 def to_wire(packed: int) -> str:
-    """As text; "" for an empty one."""
+    """Return it as text; "" for an empty one."""
     if not packed:
         return ""
     first = ((packed & -packed).bit_length() - 1) // 8 // FIELD

@@ -51,7 +51,7 @@ class ProbeDirectionSum:
         return LatencyStats.of(unpack(self.packed))
 
     def as_object(self, with_bins: bool = True) -> Object:
-        """For JSON lines."""
+        """Return an object for JSON lines."""
         found = self.latencies
         row: Object = {"iops": self.iops, "ios": self.ios, "mean": found.mean_ns}
         row |= {name: found.percentiles.get(name) for name in map(percentile_name, PERCENTILES)}
@@ -83,7 +83,7 @@ class ProbeSum:
             self.counts[name] = self.counts.get(name, 0) + count
 
     def of_one(self) -> None:
-        """All that was added is one host's: its rates over all of its time."""
+        """Return rates for sums of a single host, over all of its time."""
         self.hosts = min(self.hosts, 1)
         for part in self.parts.values():
             part.iops_m = rate_m(part.ios, self.us)
@@ -115,7 +115,7 @@ class ProbeSum:
         return f"device: {self.hosts} of {counted(of, 'host')}" if self.hosts else ""
 
     def as_object(self) -> Object | None:
-        """For JSON lines; ``None`` if nobody's probe counted."""
+        """Return an object for JSON lines; ``None`` if no probe counted."""
         if not self.hosts:
             return None
         row: Object = {"hosts": self.hosts, "seconds": self.us / MICRO}

@@ -124,7 +124,7 @@ class LatencyTotals:
         return {percentile_name(p): value for p, value in found.items()}
 
     def as_object(self, with_bins: bool = True) -> Object:
-        """For JSON lines."""
+        """Return an object for JSON lines."""
         ranks = self.percentiles()
         row: Object = {"mean": self.mean_ns, "n": self.n, "sum_ns": self.sum_ns}
         row |= {name: ranks.get(name) for name in map(percentile_name, PERCENTILES)}
@@ -136,8 +136,8 @@ class LatencyTotals:
 
 @dataclass(slots=True)
 class DirectionSum:
-    """One direction, or the total: completions, bytes, their rates in thousandths, latencies by
-    kind ("slat", "clat", "lat")."""
+    """Sums of one direction, or the total: completions, bytes, their rates in thousandths,
+    latencies by kind ("slat", "clat", "lat")."""
 
     ios: int = 0
     bytes: int = 0
@@ -191,7 +191,7 @@ class DirectionSum:
         return more.n if more.packed else -1
 
     def as_object(self, with_bins: bool = True) -> Object:
-        """For JSON lines."""
+        """Return an object for JSON lines."""
         row: Object = {"iops": self.iops, "bw": self.bw, "ios": self.ios, "bytes": self.bytes}
         for kind in LATENCIES:
             more = self.latencies.get(kind, LatencyTotals())
@@ -260,7 +260,7 @@ class KernelSum:
         return self.rates.get(name, 0) / MILLI if self.hosts else None
 
     def as_object(self) -> Object | None:
-        """For JSON lines; ``None`` if no device was measured."""
+        """Return an object for JSON lines; ``None`` if no device was measured."""
         if not self.hosts:
             return None
         row: Object = {"hosts": self.hosts}
@@ -347,8 +347,8 @@ def _device(row: Mapping[str, Any], us: int) -> ProbeSum:
 
 @dataclass(slots=True)
 class HostSums:
-    """All that is added: fio's directions and its total, the devices as /proc/diskstats and as the
-    probes count them, and the slowest host (p99 in ns, its name)."""
+    """All sums: fio's directions and its total, the devices as /proc/diskstats and as the probes
+    count them, and the slowest host (p99 in ns, its name)."""
 
     fio: dict[str, DirectionSum] = field(default_factory=dict)
     kernel: KernelSum = field(default_factory=KernelSum)
@@ -379,7 +379,7 @@ class HostSums:
         return found
 
     def fio_object(self) -> Object | None:
-        """For JSON lines; ``None`` without fio."""
+        """Return fio's part for JSON lines; ``None`` without fio."""
         total = self.total
         if total is None:
             return None

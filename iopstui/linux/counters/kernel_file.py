@@ -28,7 +28,7 @@ class KernelFile:
         return b"".join(self.pieces())
 
     def read_attribute(self) -> bytes:
-        """The same for a file of sysfs: a page at most, which comes at once."""
+        """Read a file of sysfs: at most a page, in one read."""
         return os.pread(self._fd, CHUNK, 0)
 
     def close(self) -> None:

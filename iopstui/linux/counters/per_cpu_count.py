@@ -25,7 +25,7 @@ SHORT_TABLE_BYTES = 2000
 
 
 class PerCpuCount:
-    """One reading: its ``text``, a valid one, and the CPUs that its columns stand for."""
+    """A reading of a per-CPU table: its ``text``, a valid one, and the CPUs of its columns."""
 
     __slots__ = ("_growth", "_newest", "cpus", "text")
 
@@ -36,7 +36,7 @@ class PerCpuCount:
         self._growth: Growth | None = None
 
     def counts(self) -> dict[int, int]:
-        """By CPU. Not to be changed: others may have the same."""
+        """Return the counts by CPU; callers must not change them."""
         return self._newest.counts(self)
 
     def grown(self, before: object) -> dict[int, int] | None:

@@ -148,7 +148,7 @@ def block_line(data: bytes) -> tuple[bytes, tuple[int, ...]]:
 
 
 def parse_block_counts(line: bytes, cpus: Sequence[int]) -> dict[int, int]:
-    """Both of ``block_line`` as counts by CPU; none unless there is one for each."""
+    """Return both lines of ``block_line`` as counts by CPU; empty unless there is one for each."""
     return _counts(line, cpus) or {}
 
 

@@ -123,7 +123,7 @@ class KernelSampler:
         self._cost_ns, self._follow = 0, max(2, self._follow)
 
     def disks(self) -> dict[str, DiskCounters]:
-        """Only what /proc/diskstats says now."""
+        """Read /proc/diskstats alone."""
         return self._read("diskstats", self._parse_disks) or {}
 
     def sample(self) -> KernelSample:

@@ -57,11 +57,11 @@ class SignalFlag:
         self._there = False
 
     def set(self) -> None:
-        """From now on it is there; from any thread, at any time."""
+        """Set the flag; from any thread, at any time."""
         self._there = True
 
     def clear(self) -> None:
-        """It is not there any more."""
+        """Clear the flag."""
         self._there = False
 
     def is_set(self) -> bool:

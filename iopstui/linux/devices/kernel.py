@@ -11,7 +11,7 @@ from iopstui.model.block.kernel import Kernel, parse_version
 
 
 def read_kernel(roots: Roots) -> Kernel:
-    """It stays the same while the machine runs: read it once."""
+    """Read the running kernel; it does not change while the machine runs."""
     return Kernel(
         version=parse_version(read_text(roots.proc / "sys/kernel/osrelease") or ""),
         threaded_irqs=parse_threaded(

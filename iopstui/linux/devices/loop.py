@@ -56,7 +56,7 @@ def read_backing(node: str, number: tuple[int, int] | None = None) -> Backing | 
 
 
 def backing_of_file(path: str) -> Backing | None:
-    """The same from the file's name, which may mean another file by now."""
+    """Return the backing file by its name, which may be another file by now."""
     try:
         info = os.stat(path)
     except (OSError, ValueError):

@@ -21,7 +21,7 @@ _OCTAL = re.compile(r"\\([0-3][0-7]{2})")
 
 @dataclass(frozen=True, slots=True)
 class MountEntry:
-    """One line of mountinfo. ``elsewhere``: only another mount namespace has it."""
+    """A line of mountinfo. ``elsewhere``: only another mount namespace has it."""
 
     major: int
     minor: int

@@ -79,7 +79,7 @@ class Writers:
         return tuple(dict.fromkeys(found))
 
     def of_file(self, path: str, files: Iterable[File]) -> tuple[str, ...]:
-        """The same of one file: its real path, and the numbers it has."""
+        """Return the writers of one file: its real path, and its numbers."""
         found = [one for file in files for one in self._by_file.get(file, ())]
         # only the name is known of what can't be examined (on a server)
         found += [one for one in self._by_name.get(path, ()) if not one.file and not one.number]
@@ -92,7 +92,7 @@ def writers(
     numbers: Iterable[tuple[int, int]] = (),
     files: Iterable[File] = (),
 ) -> tuple[str, ...]:
-    """As ``Writers.of_device``, now."""
+    """Return the current writers, like ``Writers.of_device``."""
     return Writers(roots).of_device(nodes, numbers, files)
 
 
@@ -125,7 +125,7 @@ def _of_process(process: Path) -> Iterator[Writable]:
 
 
 def _writable(who: str, path: str, info: os.stat_result | None) -> Writable | None:
-    """None if it is neither a block device nor a regular file."""
+    """Return the writable file; ``None`` if it is neither a block device nor a regular file."""
     if info is None:
         return Writable(who, path)
     if stat.S_ISBLK(info.st_mode):

@@ -18,7 +18,7 @@ _MAX_NESTED = 3
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """One mount of an overlay: ``root`` of the overlay is at ``mountpoint``; ``layers`` are its
+    """A mount of an overlay: ``root`` of the overlay is at ``mountpoint``; ``layers`` are its
     directories as the mount named them, the upper one first."""
 
     mountpoint: str
@@ -48,7 +48,7 @@ class Overlays:
                     )
 
     def files(self, path: str) -> set[File]:
-        """The same file beside and below overlays, and above its layers, by number."""
+        """Return the same file beside and below overlays, and above its layers, by number."""
         return set(_existing((*self.names_below(path), *self.names_above(path))))
 
     def names_below(self, path: str, deep: int = _MAX_NESTED) -> Iterator[str]:

@@ -370,7 +370,8 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
 
 
 def _device_of(st_dev: int, entry: MountEntry | None, finder: DeviceFinder) -> str | None:
-    """By the file's own device number; for anonymous ones (btrfs) by the mount's source."""
+    """Find the device by the file's own device number; for anonymous ones (btrfs) by the mount's
+    source."""
     name = finder.by_number(os.major(st_dev), os.minor(st_dev))
     if name is None and entry is not None:
         name = finder.of_mount(entry)

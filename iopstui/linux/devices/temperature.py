@@ -61,7 +61,8 @@ def find_sensors(disk: Path) -> Iterator[Sensor]:
 
 
 def read_temperature(sensor: Sensor) -> Temperature | None:
-    """Now; None if the disk is not in order, or doesn't say. May last as long as the disk hangs."""
+    """Read the current temperature; ``None`` if the disk has a problem, or doesn't report it. May
+    last as long as the disk hangs."""
     if sensor.state is not None and read_text(sensor.state) not in USABLE:
         return None
     now = _degrees(sensor, "temp1_input")

@@ -53,8 +53,8 @@ class Map:
         self._most = most
 
     def __iter__(self) -> Iterator[int]:
-        """All that are there. A map that changes meanwhile may begin again from its first: no more
-        than it has room for are given."""
+        """Iterate over all entries. A map that changes meanwhile may begin again from its first: no
+        more than it has room for are given."""
         after = ctypes.create_string_buffer(8)
         following = ctypes.create_string_buffer(8)
         where: int | None = None

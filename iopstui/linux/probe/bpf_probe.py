@@ -195,7 +195,7 @@ class BpfProbe:
         return sum(fields[at] for at in (0, 4, 11) if at < len(fields)) - flushes
 
     def _with_uncounted(self, sample: ProbeSample, done: Mapping[Region, int]) -> ProbeSample:
-        """With the completions at which the kernel did not run the programs among the missed ones.
+        """Add the completions at which the kernel did not run the programs to the missed ones.
         Under load that is up to 1 in 100, and its own count of such misses may stay at 0; the
         disk's counters say how many there are."""
         known = sample.counts["missed"] + sample.counts["skipped"]

@@ -67,7 +67,8 @@ class JobThreads:
         return self._job(pid, f"/proc/{pid}", fields, workers)
 
     def _threads(self, tasks: str) -> tuple[JobThread, ...]:
-        """With the option ``thread``: fio's threads that are neither its own nor io_uring's."""
+        """Find fio's threads with the option ``thread``: those that are neither its own nor
+        io_uring's."""
         jobs: list[tuple[int, list[bytes]]] = []
         workers: dict[bytes, list[str]] = {}
         for tid in sorted(map(int, os.listdir(tasks)))[OWN_THREADS:]:

@@ -75,7 +75,7 @@ def write(private: Path, name: str, data: bytes) -> Path:
 
 
 def write_text(private: Path, name: str, text: str) -> Path:
-    """The same for a text, in which surrogates stand for odd bytes (a job file's)."""
+    """Write text, in which surrogates stand for odd bytes (a job file's)."""
     return write(private, name, text.encode("utf-8", "surrogateescape"))
 
 
@@ -261,7 +261,8 @@ def _is_abandoned(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_locked(path: str) -> bool:
-    """Its process number says nothing where it was made in another container."""
+    """Return whether the directory is locked; its process number may come from another
+    container."""
     try:
         fd = os.open(path, _DIRECTORY)
     except OSError:

@@ -9,7 +9,7 @@ from iopstui.model.block.kernel import UNKNOWN_KERNEL, Kernel
 
 @dataclass(frozen=True, slots=True)
 class Hctx:
-    """One blk-mq hardware queue (/sys/block/X/mq/N; Documentation/block/blk-mq.rst)."""
+    """A blk-mq hardware queue (/sys/block/X/mq/N; Documentation/block/blk-mq.rst)."""
 
     index: int
     cpus: tuple[int, ...]
@@ -19,9 +19,8 @@ class Hctx:
 
 @dataclass(frozen=True, slots=True)
 class IrqVector:
-    """One interrupt of a device. ``hctx`` is the queue it serves, ``None`` if that is unknown,
-    it serves none (configuration, admin), or it serves all of them (``shared``).
-    """
+    """An interrupt of a device. ``hctx`` is the queue it serves, ``None`` if that is unknown, it
+    serves none (configuration, admin), or it serves all of them (``shared``)."""
 
     irq: int
     name: str
@@ -54,7 +53,7 @@ class QueueLimits:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """One mount of a device. ``elsewhere`` is True if only another mount namespace has it."""
+    """A mount of a device. ``elsewhere`` is True if only another mount namespace has it."""
 
     mountpoint: str
     fstype: str
@@ -63,19 +62,16 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class BlockDevice:
-    """One block device: a disk, a partition or a virtual one.
-
-    ``name`` is the kernel's name (sysfs spelling with ``!`` turned into ``/``), ``path`` its
-    node under /dev. ``kind`` is one of "nvme", "virtio-blk", "scsi", "loop", "dm", "md",
-    "null_blk", "zram", "ram", "nbd", "xen", "mmc", "partition" or "disk". ``transport`` is
-    e.g. "nvme", "virtio", "sata", "sas", "usb", "iscsi". ``size`` is bytes. ``slaves`` are
-    the devices it sits on, ``holders`` those that sit on it; ``disk`` is a partition's whole
-    disk. ``backing_file`` is a loop device's file. ``numa_node`` is ``None`` when unknown.
-    ``dm_name`` is a device-mapper device's own name (/dev/mapper/NAME); ``layer`` says in
-    words what a stacked device is ("LVM", "dm-crypt", "dm-multipath", "raid1"). A hidden
-    multipath path has no device number: ``major`` and ``minor`` are -1. A partition has the
-    queue, hctxs, irqs and diskseq of its disk. ``kernel`` is the one that serves it.
-    """
+    """A block device: a disk, a partition or a virtual one. ``name`` is the kernel's name (sysfs
+    spelling with ``!`` turned into ``/``), ``path`` its node under /dev. ``kind`` is one of "nvme",
+    "virtio-blk", "scsi", "loop", "dm", "md", "null_blk", "zram", "ram", "nbd", "xen", "mmc",
+    "partition" or "disk". ``transport`` is e.g. "nvme", "virtio", "sata", "sas", "usb", "iscsi".
+    ``size`` is bytes. ``slaves`` are the devices it sits on, ``holders`` those that sit on it;
+    ``disk`` is a partition's whole disk. ``backing_file`` is a loop device's file. ``numa_node`` is
+    ``None`` when unknown. ``dm_name`` is a device-mapper device's own name (/dev/mapper/NAME);
+    ``layer`` says in words what a stacked device is ("LVM", "dm-crypt", "dm-multipath", "raid1"). A
+    hidden multipath path has no device number: ``major`` and ``minor`` are -1. A partition has the
+    queue, hctxs, irqs and diskseq of its disk. ``kernel`` is the one that serves it."""
 
     name: str
     path: str

@@ -179,7 +179,7 @@ def _is_table_of(one: BlockDevice, logical: BlockDevice) -> bool:
 
 
 def _number(partition: BlockDevice) -> int:
-    """Its number on its disk, which its name ends with; 0 if it has none."""
+    """Return a partition's number on its disk, which its name ends with; 0 without one."""
     digits = re.search(r"\d+$", partition.name.removeprefix(partition.disk or ""))
     return int(digits[0]) if digits else 0
 

@@ -136,7 +136,7 @@ class Target(TargetPath):
 
 
 def one_target(places: Sequence[Target | TargetPath]) -> Target:
-    """One target of these places, of which there must be one at least."""
+    """Return one target of these places, of which there must be at least one."""
     flat = tuple(_flat(places))
     first = flat[0]
     if len(flat) == 1:

@@ -36,7 +36,8 @@ class Topology:
     irq_time: bool | None = None
 
     def domains(self, cpus: Iterable[int] | None = None) -> tuple[Domain, ...]:
-        """These CPUs (default: those online) by node and cache, in the order of their numbers."""
+        """Return these CPUs (default: those online) by node and cache, in order of their
+        numbers."""
         groups: dict[tuple[int | None, int | None], list[int]] = {}
         for cpu in sorted(self.online if cpus is None else set(cpus)):
             groups.setdefault((self.nodes.get(cpu), self.caches.get(cpu)), []).append(cpu)

@@ -15,7 +15,7 @@ from iopstui.model.block.device import BlockDevice, Hctx
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """One file below /sys/block/X/queue. ``values`` are all allowed values, empty for a number
+    """A file below /sys/block/X/queue. ``values`` are all allowed values, empty for a number
     (``minimum`` and up); ``meaning`` describes its effect."""
 
     name: str
@@ -135,12 +135,10 @@ def current_scheduler(text: str) -> str:
 
 
 def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) -> str | None:
-    """In words, why rq_affinity can't move anything on this device; ``None`` if it can.
-
-    From block/blk-mq.c, blk_mq_complete_need_ipi: a completion is only moved if its request
-    came from another CPU than the one its interrupt is served on. ``online`` are the machine's
-    CPUs, whichever of them the job may use (empty: unknown).
-    """
+    """Return why rq_affinity can't move anything on this device; ``None`` if it can. From
+    block/blk-mq.c, blk_mq_complete_need_ipi: a completion is only moved if its request came from
+    another CPU than the one its interrupt is served on. ``online`` are the machine's CPUs,
+    whichever of them the job may use (empty: unknown)."""
     if device.kind == "null_blk":
         return "null_blk completes on the submitting CPU and never moves a completion"
     if not device.hctxs:

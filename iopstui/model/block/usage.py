@@ -72,7 +72,7 @@ def _reasons_in_use(device: BlockDevice) -> Iterator[str]:
 
 
 def _part_of(name: str, child: str, stack: Stack) -> Iterator[str]:
-    """In words that ``child`` on the device has it in use; a partition alone has not."""
+    """Describe that ``child`` on the device has it in use; a partition alone has not."""
     found = stack.devices.get(child)
     if child in stack.devices[name].holders:
         yield f"{name} is part of {describe(found) if found else printable(child)}"

@@ -60,8 +60,8 @@ class BaselineFigure:
 
 
 class BatchMeans:
-    """One figure over the frames of a run, also as means of up to ``MAX_BATCHES`` equal batches.
-    If there would be more, neighbouring batches are joined."""
+    """A figure over the frames of a run, also as means of up to ``MAX_BATCHES`` equal batches. If
+    there would be more, neighbouring batches are joined."""
 
     def __init__(self, path: Sequence[str]) -> None:
         self._path = tuple(path)

@@ -66,9 +66,9 @@ def metric_named(name: str) -> Metric:
 
 @dataclass(frozen=True, slots=True)
 class FigureComparison:
-    """One figure of two variants: their means over the pairs, the difference (``None``:
-    unknown), and ``p``, corrected as ``compare`` says. The means are geometric where the
-    difference is relative, so that it is exactly what lies between them."""
+    """A figure of two variants: their means over the pairs, the difference (``None``: unknown), and
+    ``p``, corrected as ``compare`` says. The means are geometric where the difference is relative,
+    so that it is exactly what lies between them."""
 
     metric: Metric
     first: float
@@ -161,7 +161,7 @@ def mean(values: Sequence[float], geometric: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CpuShift:
-    """One CPU under two variants, mean over the runs: load in percent and share (0..1) of the
+    """A CPU under two variants, mean over the runs: load in percent and share (0..1) of the
     completions. ``shown`` and ``moved``: the runs show that load and share differ."""
 
     cpu: int

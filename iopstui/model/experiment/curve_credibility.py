@@ -37,8 +37,8 @@ def doubt(points: Sequence[Point], names: Sequence[str]) -> str:
 
 
 def other_load(point: Point) -> float:
-    """By which share the device moved more bytes than fio; 0 where that is too little to count,
-    or isn't known."""
+    """Return by which share the device moved more bytes than fio; 0 if that is negligible or
+    unknown."""
     if point.device_bw is None or point.bw <= 0:
         return 0.0
     more = point.device_bw - point.bw

@@ -73,7 +73,7 @@ class Expectation:
     base: BaselineFigure | None = None
 
     def against(self, base: BaselineFigure) -> Expectation:
-        """The same expectation, relative to this figure."""
+        """Return the expectation relative to this figure."""
         return replace(self, base=base, required=(self.part or 0.0) * base.value)
 
     @property
@@ -249,10 +249,8 @@ def _value(asked: str, name: str, value: str, field: Field) -> float:
 
 
 def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str | None:
-    """In words, why this job can't give the figure, from its options; ``None`` if it may.
-
-    ``jobs`` are the job file's sections with their variables expanded.
-    """
+    """Return why this job can't give the figure, from its options; ``None`` if it may. ``jobs`` are
+    the job file's sections with their variables expanded."""
     path = expectation.path
     if path[0] != "fio" or len(path) < 3 or not jobs:
         return None

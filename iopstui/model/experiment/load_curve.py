@@ -19,7 +19,7 @@ LOADS = ("iodepth", "numjobs")
 
 
 class MeasuredPoint(Protocol):
-    """One run of a sweep (events.py, PointFinished), or all runs of one point together."""
+    """A run of a sweep (events.py, PointFinished), or all runs of one point together."""
 
     @property
     def index(self) -> int:
@@ -154,7 +154,7 @@ def _outcome(each: Sequence[Outcome]) -> Outcome:
 
 
 def curves_of(plan: Plan, runs: Sequence[One]) -> list[LoadCurve[One]]:
-    """One curve along the axis of load for every other combination; none without such an axis."""
+    """Return a curve along the load axis for every other combination; none without such an axis."""
     axis = load_axis(plan)
     return [] if axis is None else curves_along(plan, axis, runs)
 
@@ -200,7 +200,7 @@ def curve_text(curve: LoadCurve[One]) -> str:
 
 
 def _other_knees(curve: LoadCurve[One]) -> str:
-    """Which other points may be the knee; "" where that isn't known or is this one alone."""
+    """Name other points that may be the knee; "" if unknown or there is only this one."""
     within = curve.knee_within
     if within is None:
         return ""
@@ -255,7 +255,7 @@ class FailedPoint(Protocol):
 
 
 def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
-    """Which points failed, and why, a line for each reason."""
+    """Return which points failed, and why, a line for each reason."""
     place = places(plan)
     reasons: dict[str, list[int]] = {}
     for one in failed:

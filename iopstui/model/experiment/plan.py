@@ -38,8 +38,8 @@ _COUNTS = {"iodepth", "numjobs", "nrfiles"}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. ``kind`` is a constant of this module; ``name`` and ``value`` are as the user
-    gave them."""
+    """A setting. ``kind`` is a constant of this module; ``name`` and ``value`` are as the user gave
+    them."""
 
     kind: str
     name: str
@@ -60,8 +60,8 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One side of a comparison: settings that apply together (none: the job unchanged). ``kept``
-    are the settings that other variants change and this one must find unchanged."""
+    """A side of a comparison: settings that apply together (none: the job unchanged). ``kept`` are
+    the settings that other variants change and this one must find unchanged."""
 
     settings: tuple[Setting, ...]
     kept: tuple[Setting, ...] = ()
@@ -74,7 +74,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPoint:
-    """One fio run of an experiment: number ``index`` from 0, of ``variant`` (0 in a sweep), in
+    """A fio run of an experiment: number ``index`` from 0, of ``variant`` (0 in a sweep), in
     ``repeat``. ``label`` distinguishes it from other points."""
 
     index: int
@@ -368,7 +368,7 @@ def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
 
 
 def _counted(numbers: Sequence[int], last: int) -> Sequence[int] | None:
-    """From the last number on with the difference that the last ones have."""
+    """Continue the numbers with the last difference."""
     if len(numbers) < 2:
         return None
     step = numbers[-1] - numbers[-2]
@@ -378,7 +378,7 @@ def _counted(numbers: Sequence[int], last: int) -> Sequence[int] | None:
 
 
 def _multiplied(numbers: Sequence[int], last: int) -> Sequence[int] | None:
-    """The same with their ratio."""
+    """Continue the numbers with the last ratio."""
     if len(numbers) < 2 or numbers[-2] <= 0 or numbers[-1] % numbers[-2]:
         return None
     ratio = numbers[-1] // numbers[-2]

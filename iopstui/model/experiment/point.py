@@ -20,8 +20,7 @@ _DISK = ("ios/s", "bytes/s", "merges/s", "aqu-sz", "util")
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run's figures. Rates per second, latencies in ns, of reads and writes together.
-
+    """Figures of one run. Rates per second, latencies in ns, of reads and writes together.
     ``latency_ns`` is the mean of ``latency_of`` ("lat", or "clat" where fio has no lat, or "await"
     where fio took none: the kernel's); percentiles are of ``bins_of``. ``device_iops``, ``aqu_sz``
     and ``util`` are the target device's, of several devices their sum (``util`` is unknown then).
@@ -32,13 +31,11 @@ class Point:
     (bytes/s), ``merges`` (requests/s), ``request_bytes`` (mean size) and ``await_ns`` are the
     device's. ``fio_cpu`` is percent of one CPU, ``ctx_s`` fio's context switches per second.
     ``device_p50_ns``, ``device_p99_ns`` and ``stayed`` (the share, 0..1, of the requests that were
-    completed on the CPU that allocated them) are the probe's.
-    ``wait_cpu``, ``wait_above``, ``wait_devices`` and ``wait_unknown`` divide the I/Os in flight by
-    the place where they wait (model/metrics/waits.py), ``wait_layers`` the third by device.
-    ``runs`` is of how many runs this is the mean (model/experiment/repeated.py), ``iops_within``
-    and ``latency_within`` (ns) are then 95 % intervals of it.
-    Unknown is ``None``.
-    """
+    completed on the CPU that allocated them) are the probe's. ``wait_cpu``, ``wait_above``,
+    ``wait_devices`` and ``wait_unknown`` divide the I/Os in flight by the place where they wait
+    (model/metrics/waits.py), ``wait_layers`` the third by device. ``runs`` is of how many runs this
+    is the mean (model/experiment/repeated.py), ``iops_within`` and ``latency_within`` (ns) are then
+    95 % intervals of it. Unknown is ``None``."""
 
     seconds: float
     ios: int
@@ -106,7 +103,7 @@ class Point:
 
 
 def point_json(point: Point) -> dict[str, Any]:
-    """As JSON can carry it; ``point_from_json`` gives the same again."""
+    """Return a point as JSON can carry it; ``point_from_json`` gives the same again."""
     return asdict(point)
 
 

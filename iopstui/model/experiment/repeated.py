@@ -61,8 +61,8 @@ def mean_of(values: Sequence[float]) -> Mean:
 
 
 def merged(points: Sequence[Point]) -> Point:
-    """One or more runs of one point as one: IOPS and mean latency with their intervals, seconds
-    and I/Os summed, the worst and best interval of all, and the means of the rest."""
+    """Merge runs of one point: IOPS and mean latency with their intervals, seconds and I/Os summed,
+    the worst and best interval of all, and the means of the rest."""
     if len(points) == 1:
         return points[0]
     found: dict[str, Any] = {}

@@ -39,7 +39,8 @@ def planned_sensitivity(plan: Plan, spread: float | None) -> str:
 
 
 def sensitivity_so_far(plan: Plan, runs: Runs) -> str:
-    """The same with the noise of the first NOISE_KNOWN_FROM repeats; "" where it is not known."""
+    """Return the sensitivity with the noise of the first NOISE_KNOWN_FROM repeats; "" if not
+    known."""
     spread = measured_noise(runs, plan.figure)
     if spread is None:
         return ""

@@ -55,7 +55,7 @@ class ComparisonResults:
         self.settled = plan.until is not None and settled(runs, plan.until, plan.figure)
 
     def verdicts(self) -> Iterator[str]:
-        """One sentence for each variant after the first, and how far to trust them."""
+        """Return a sentence for each variant after the first, and how far to trust it."""
         if self.complete < self.least:
             many = "s" if self.complete > 1 else ""
             yield (

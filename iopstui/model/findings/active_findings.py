@@ -32,13 +32,13 @@ class _ActiveFinding:
 
 
 class ActiveFindings:
-    """Which of the findings that were said hold. Rules are known by their names."""
+    """Reported findings that still hold. Rules are known by their names."""
 
     def __init__(self) -> None:
         self._held: dict[str, _ActiveFinding] = {}
 
     def said(self, finding: Finding, t: float) -> None:
-        """It was said at second ``t``, for the first time or again."""
+        """Note that it was reported at second ``t``, for the first time or again."""
         held = self._held.get(finding.rule)
         if held is not None:
             held.finding = finding

@@ -61,13 +61,13 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """One block device. ``queue_depth`` is what a SCSI disk takes at once (device/queue_depth).
-    ``limits`` are those of cgroups; ``cost_wait_us`` is how long iocost has made this group wait so
-    far (io.stat, cost.wait), ``costed`` whether it is at work on the disk (io.cost.qos). ``errors``
-    (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's counters. ``lost`` names a
-    multipath device's paths that are not usable, with their state. ``misaligned`` is the disk's or
-    partition's alignment_offset in bytes, 0 if aligned. ``suspended``: a device-mapper device lets
-    nothing pass (dm/suspended)."""
+    """Static facts of a block device. ``queue_depth`` is what a SCSI disk takes at once
+    (device/queue_depth). ``limits`` are those of cgroups; ``cost_wait_us`` is how long iocost has
+    made this group wait so far (io.stat, cost.wait), ``costed`` whether it is at work on the disk
+    (io.cost.qos). ``errors`` (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's
+    counters. ``lost`` names a multipath device's paths that are not usable, with their state.
+    ``misaligned`` is the disk's or partition's alignment_offset in bytes, 0 if aligned.
+    ``suspended``: a device-mapper device lets nothing pass (dm/suspended)."""
 
     queue_depth: int | None = None
     limits: tuple[IoLimit, ...] = ()
@@ -86,9 +86,8 @@ class DeviceState:
 
 @dataclass(frozen=True, slots=True)
 class CpuState:
-    """One CPU: its cpufreq ``governor``, its frequencies in kHz (scaling_cur_freq,
-    cpuinfo_max_freq), and how long the deepest C-state that is not disabled takes to leave, in µs
-    (cpuidle/stateN/latency)."""
+    """State of a CPU: its cpufreq ``governor``, its frequencies in kHz (scaling_cur_freq,
+    cpuinfo_max_freq), and how long the deepest C-state that is not disabled takes to leave, in µ"""
 
     governor: str | None = None
     khz: int | None = None

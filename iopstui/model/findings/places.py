@@ -21,7 +21,7 @@ def waits_of(frames: Sequence[Frame]) -> list[Waits]:
 
 
 def mean_waits(frames: Sequence[Frame]) -> Waits | None:
-    """Their mean; ``None`` where ``waits_of`` is empty."""
+    """Return their mean; ``None`` if ``waits_of`` is empty."""
     total = MeanWaits()
     for frame, waits in zip(frames, waits_of(frames), strict=False):
         total.add(waits, frame.seconds or 1.0)

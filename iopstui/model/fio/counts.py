@@ -32,13 +32,11 @@ def completions(job: JobStatus, direction: DirectionStatus) -> int:
 
 
 def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
-    """Which of fio's counters tells the completions of one direction.
-
-    Latency samples, unless I/Os go without (gtod_reduce, a ramp); then the completed bytes over
-    the block size, unless sizes differ. Both are held against the submissions, which exceed them
-    by what is under way and what failed. Where neither agrees only the submissions are left; with
-    io_submit_mode=offload fio adds these up at the end, so until then bytes are all there is.
-    """
+    """Return which of fio's counters counts the completions of one direction. Latency samples,
+    unless I/Os go without (gtod_reduce, a ramp); then the completed bytes over the block size,
+    unless sizes differ. Both are held against the submissions, which exceed them by what is under
+    way and what failed. Where neither agrees only the submissions are left; with
+    io_submit_mode=offload fio adds these up at the end, so until then bytes are all there is."""
     if direction.io_bytes and not direction.issued and not direction.completed:
         return BYTES if job.block_size else NOTHING
     least = direction.issued - _uncompleted(job, direction)

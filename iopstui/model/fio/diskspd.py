@@ -100,7 +100,7 @@ def _threads(read: DiskspdCommand, name: str, files: str, threads: int, depth: i
 
 
 def _pattern(read: DiskspdCommand) -> dict[str, str]:
-    """Which I/Os, and where."""
+    """Return the I/O pattern, and where it reads and writes."""
     kind = "rw" if 0 < read.writes < 100 else "write" if read.writes else "read"
     options = {"rw": f"rand{kind}" if read.random else kind}
     if kind == "rw":

@@ -199,5 +199,5 @@ def _joined(left: LatencySum | None, right: LatencySum | None) -> LatencySum | N
 
 
 def mean_of(total: LatencySum | None) -> float | None:
-    """In ns; ``None`` without a sample."""
+    """Return the mean in ns; ``None`` without a sample."""
     return total.mean_ns if total and total.count else None

@@ -36,13 +36,11 @@ class DirectionInterval:
 
 @dataclass(frozen=True, slots=True)
 class JobInterval:
-    """One row of fio's report in one interval (a job, or a group with group_reporting).
-
-    ``reset``: the row's counters began again in this interval; ``ios`` and ``bytes`` are what
-    it did since then. ``counted_by`` says which counter of fio's ``ios`` is made of:
-    "samples" (of latencies), "bytes" (divided by the block size), "submissions" or "nothing"
-    (fio counts bytes alone, and block sizes vary: ``ios`` is 0, ``iops`` ``None``).
-    """
+    """A row of fio's report in one interval (a job, or a group with group_reporting). ``reset``:
+    the row's counters began again in this interval; ``ios`` and ``bytes`` are what it did since
+    then. ``counted_by`` says which counter of fio's ``ios`` is made of: "samples" (of latencies),
+    "bytes" (divided by the block size), "submissions" or "nothing" (fio counts bytes alone, and
+    block sizes vary: ``ios`` is 0, ``iops`` ``None``)."""
 
     index: int
     name: str

@@ -132,7 +132,8 @@ class FioIntervals:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that the next intervals depend on: two with equal ones go on equally."""
+        """Return all state that the next intervals depend on: two objects with equal states
+        continue equally."""
         begun = self._previous is not None
         return (
             self._previous, self._arrived_ns, None if begun else self._idle_ms,

@@ -40,7 +40,7 @@ _TARGET_OPTIONS = frozenset({"filename", "directory"})
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One ``[name]`` of a job file with its own options, in order, unexpanded."""
+    """A ``[name]`` section of a job file with its own options, in order, unexpanded."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)

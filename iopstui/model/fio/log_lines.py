@@ -62,8 +62,8 @@ class SecondIos:
 
 @dataclass(slots=True)
 class FioLog:
-    """One log, read. ``seconds`` holds single I/Os by second and direction, ``windows`` the lines
-    of an averaged log: (begin, end, direction, value). ``lines`` were understood, ``odd`` not;
+    """A parsed log. ``seconds`` holds single I/Os by second and direction, ``windows`` the lines of
+    an averaged log: (begin, end, direction, value). ``lines`` were understood, ``odd`` not;
     ``epoch``: its times are those of the wall clock (log_unix_epoch), counted from the first."""
 
     kind: str
@@ -288,7 +288,7 @@ def _summed(logs: Sequence[FioLog], width: float, joined: bool = False) -> dict[
 
 
 def _intervals_reached(begin: float, end: float, width: float) -> Iterator[tuple[int, float]]:
-    """Which intervals a window reaches, and for how long."""
+    """Return the intervals that a window reaches, and for how long."""
     for place in range(int(begin / width), int(end / width) + 1):
         seconds = min(end, (place + 1) * width) - max(begin, place * width)
         if seconds > 1e-9:

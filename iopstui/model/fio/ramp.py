@@ -75,7 +75,7 @@ class Ramps:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that it knows."""
+        """Return its complete state."""
         return sorted(self._over), sorted(self._seen)
 
     def over(self, index: int, job: JobStatus) -> bool:

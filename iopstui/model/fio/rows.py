@@ -19,13 +19,13 @@ _BEGIN_A_GROUP = ("stonewall", "wait_for_previous", "new_group")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the report, and the job sections it covers (with variables expanded)."""
+    """A row of the report, and the job sections it covers (with variables expanded)."""
 
     sections: tuple[Section, ...]
 
     @property
     def members(self) -> int:
-        """Its jobs."""
+        """Return its jobs."""
         return sum(_count(section.options, "numjobs") for section in self.sections)
 
     @property

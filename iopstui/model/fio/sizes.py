@@ -62,7 +62,8 @@ def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | Non
 def part_bytes(
     text: str, whole: int | None, options: Mapping[str, str] | None = None
 ) -> int | None:
-    """As ``size_bytes``, and "50%" of a ``whole`` (bytes; ``None``: not known), rounded up."""
+    """Parse a size like ``size_bytes``, or "50%" of a ``whole`` (bytes; ``None``: not known),
+    rounded up."""
     share = text.removesuffix("%")
     if share == text:
         return size_bytes(text, options)

@@ -22,8 +22,8 @@ PARTS = ("job", "version", "starting", "result", "rate", "slat", "clat", "lat", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page. It is skipped unless ``when`` is true; if ``needs`` is false, ``why`` is shown
-    instead."""
+    """A page of a lesson. It is skipped unless ``when`` is true; if ``needs`` is false, ``why`` is
+    shown instead."""
 
     kind: ClassVar[str]
 
@@ -49,7 +49,7 @@ class TextPage(Page):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One answer; ``right`` is a formula that decides whether it is correct."""
+    """An answer; ``right`` is a formula that decides whether it is correct."""
 
     letter: str
     text: Template
@@ -132,7 +132,7 @@ class Lesson:
 
     @property
     def runs(self) -> tuple[RunPage, ...]:
-        """Its fio runs, in order."""
+        """Return its fio runs, in order."""
         return tuple(step for step in self.steps if isinstance(step, RunPage))
 
     @property

@@ -1,4 +1,4 @@
-"""One section of a lesson's file: typed keys, with an error for each mistake."""
+"""A section of a lesson's file: typed keys, with an error for each mistake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iopstui.model.lesson.text import Paragraph, Template, parse_paragraphs, par
 
 
 class Section:
-    """One section of the file; every error message names it."""
+    """A section of the file; every error message names it."""
 
     def __init__(self, label: str, header: str, keys: Mapping[str, str]) -> None:
         self._label = label

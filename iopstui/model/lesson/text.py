@@ -89,7 +89,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class ShownParagraph:
-    """One paragraph ready to be shown; ``kept``: its lines are not to be flowed."""
+    """A paragraph ready to be shown; ``kept``: its lines are not to be flowed."""
 
     text: str
     kept: bool = False

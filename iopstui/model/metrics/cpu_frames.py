@@ -18,10 +18,9 @@ from iopstui.model.samples import CpuTimes, KernelSample
 
 @dataclass(frozen=True, slots=True)
 class CpuFrame:
-    """One CPU's second. Counts are per second; ``irq_s`` is the target device's own interrupts,
+    """A CPU in one second. Counts are per second; ``irq_s`` is the target device's own interrupts,
     ``None`` where the device has none; ``ipi_s`` function-call interrupts, over the last two
-    readings of /proc/interrupts (``None`` in a frame whose sample did not read it).
-    """
+    readings of /proc/interrupts (``None`` in a frame whose sample did not read it)."""
 
     load: rates.CpuLoad | None
     block_s: float | None
@@ -65,7 +64,7 @@ class CpuInterval:
         return frames
 
     def busy(self) -> list[float]:
-        """As ``busy_of``."""
+        """Return the busy share, like ``busy_of``."""
         before = self.before.get
         both = [(now, then) for cpu, now in self.after.items() if (then := before(cpu))]
         found = [rates.cpu_busy(now, then) for now, then in both]
@@ -83,7 +82,7 @@ class CpuFrames(LazyDict[int, CpuFrame]):
         self._interval_of: CpuInterval | None = between
 
     def whole(self) -> dict[int, CpuFrame]:
-        """All of them. Not to be changed."""
+        """Return all frames; callers must not change them."""
         found = super().whole()
         # two samples: no longer needed
         self._interval_of = None

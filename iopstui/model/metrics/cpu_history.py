@@ -39,7 +39,7 @@ class CpuHistory:
         return other
 
     def add(self, t: float, seconds: float, rates: Mapping[int, float | None]) -> None:
-        """One more interval: completions per second by CPU (``None``: not counted)."""
+        """Add an interval: completions per second by CPU (``None``: not counted)."""
         known = {cpu: rate for cpu, rate in sorted(rates.items()) if rate is not None}
         end = self.end
         if not known or seconds <= 0 or (end is not None and t <= end):

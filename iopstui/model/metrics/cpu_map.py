@@ -21,11 +21,10 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class CpuRow:
-    """One CPU in one second. ``hctxs`` are the queues of the watched disks that serve it (of
-    several disks: each disk's), ``jobs`` those that last ran on it, ``pinned`` those of them
-    that may run on no other. Rates are per second; unknown is ``None``. ``online`` is False for
-    a CPU a queue names that does not take part.
-    """
+    """A CPU in one second. ``hctxs`` are the queues of the watched disks that serve it (of several
+    disks: each disk's), ``jobs`` those that last ran on it, ``pinned`` those of them that may run
+    on no other. Rates are per second; unknown is ``None``. ``online`` is False for a CPU a queue
+    names that does not take part."""
 
     cpu: int
     hctxs: tuple[int, ...] = ()
@@ -100,10 +99,8 @@ def _row(
 
 
 def sentence(row: CpuRow) -> str:
-    """One CPU in words: "CPU 3, hctx 3, job 3, 41,200 irq/s, 12 IPI/s, 8 % usr, 61 % sys".
-
-    What is not known is left out.
-    """
+    """Describe a CPU: "CPU 3, hctx 3, job 3, 41,200 irq/s, 12 IPI/s, 8 % usr, 61 % sys". What is
+    not known is left out."""
     if not row.online:
         return f"CPU {row.cpu}, offline" + (f", hctx {_list(row.hctxs)}" if row.hctxs else "")
     parts = [f"CPU {row.cpu}"]
@@ -158,10 +155,9 @@ MEASURES: tuple[GridMeasure, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class GridRow:
-    """One measure over all CPUs. ``values`` is by CPU (``None``: not measured); ``scale`` the
-    value of a full cell, ``busiest`` the CPUs with most of it, largest first, and ``words``
-    names them.
-    """
+    """A measure over all CPUs. ``values`` is by CPU (``None``: not measured); ``scale`` the value
+    of a full cell, ``busiest`` the CPUs with most of it, largest first, and ``words`` names
+    them."""
 
     measure: GridMeasure
     values: Mapping[int, float | None]

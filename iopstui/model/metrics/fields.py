@@ -26,9 +26,8 @@ PROBE = "probe"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One value of a frame event. ``path`` is its place in the object, ``title`` a column
-    heading, ``unit`` "" for plain counts and texts, ``source`` where it comes from.
-    """
+    """A value of a frame event. ``path`` is its place in the object, ``title`` a column heading,
+    ``unit`` "" for plain counts and texts, ``source`` where it comes from."""
 
     path: tuple[str, ...]
     title: str

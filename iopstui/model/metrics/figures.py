@@ -1,8 +1,6 @@
-"""One figure over many frames: a run's IOPS, its p99, a device's await.
-
-Means of means are wrong, so every figure is made of what can be added: counts over seconds,
-latency sums over samples, histogram bins. A figure is named by its path in model/metrics/fields.py.
-"""
+"""A figure over many frames: a run's IOPS, its p99, a device's await. Means of means are wrong, so
+every figure is made of what can be added: counts over seconds, latency sums over samples, histogram
+bins. A figure is named by its path in model/metrics/fields.py."""
 
 from __future__ import annotations
 
@@ -260,7 +258,8 @@ def _of_latencies(found: LatencyStats, name: str) -> float | None:
 
 
 def _rate(part: DirectionInterval | None, name: str, seconds: float | None) -> float | None:
-    """From the counts: an interval without any I/O of this direction had a rate of 0."""
+    """Return the rate from the counts: an interval without any I/O of this direction had a rate of
+    0."""
     if not seconds:
         return None
     if part is None:

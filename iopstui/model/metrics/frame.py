@@ -39,13 +39,12 @@ SOME_HOSTS = "SOME_HOSTS"
 
 @dataclass(frozen=True, slots=True)
 class JobFrame:
-    """One fio job in one interval: ``index`` from 0, the CPU it ran on last, ``pinned`` if it
-    may run on that one alone, ``busy`` percent of one CPU (``None`` in its first interval).
-    ``pid`` is its process's or thread's number. ``cpu_wait`` is the percentage of the interval in
-    which it was ready to run and had no CPU (``None``: not known), ``workers_wait`` the sum of the
-    same percentages of its workers (``None``: it has none). ``nice`` and ``policy`` are the
-    scheduler's (JobThread).
-    """
+    """A fio job in one interval: ``index`` from 0, the CPU it ran on last, ``pinned`` if it may run
+    on that one alone, ``busy`` percent of one CPU (``None`` in its first inte ``pid`` is its
+    process's or thread's number. ``cpu_wait`` is the percentage of the interval in which it was
+    ready to run and had no CPU (``None``: not known), ``workers_wait`` the sum of the same
+    percentages of its workers (``None``: it has none). ``nice`` and ``policy`` are the scheduler's
+    (JobThread)."""
 
     index: int
     cpu: int
@@ -60,19 +59,16 @@ class JobFrame:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One interval of the session.
-
-    ``t`` is seconds since the first raw sample (monotonic). ``seconds`` is the kernel
-    interval. ``fio`` is ``None`` when no document arrived; ``fio_age_s`` says how old fio's
-    last one is then. ``skew_ms`` is kernel sampling time minus fio's timestamp. ``flags`` are
-    the quality flags of this module. ``jobs`` are fio's jobs with the CPUs they are on;
-    ``throttled`` percent of the interval in which a cgroup's CPU limit stopped us.
-    ``ipi_age_s`` is how long before ``t`` the function calls of ``cpus`` were counted: reading
-    them may take long. ``opened`` names the devices of ``disks`` that the jobs work on
+    """An interval of the session. ``t`` is seconds since the first raw sample (monotonic).
+    ``seconds`` is the kernel interval. ``fio`` is ``None`` when no document arrived; ``fio_age_s``
+    says how old fio's last one is then. ``skew_ms`` is kernel sampling time minus fio's timestamp.
+    ``flags`` are the quality flags of this module. ``jobs`` are fio's jobs with the CPUs they are
+    on; ``throttled`` percent of the interval in which a cgroup's CPU limit stopped us.
+    ``ipi_age_s`` is how long before ``t`` the function calls of ``cpus`` were counted: reading them
+    may take long. ``opened`` names the devices of ``disks`` that the jobs work on
     (model/block/target.py), whose sum is ``total``. ``more`` are the figures of model/sources.py,
     ``probe`` what the probe counted (``None`` where it is not on, or has printed nothing new).
-    ``waits`` says where the I/Os in flight are (model/metrics/waits.py).
-    """
+    ``waits`` says where the I/Os in flight are (model/metrics/waits.py)."""
 
     seq: int
     step: int
@@ -101,7 +97,8 @@ class Frame:
         return self.together(self.opened)
 
     def together(self, names: Sequence[str]) -> rates.DiskRates | None:
-        """These devices as one (rates.summed); ``None`` if one of them was not measured."""
+        """Return these devices combined (rates.summed); ``None`` if one of them was not
+        measured."""
         if len(names) == 1:
             return self.disks.get(names[0])
         known = [self.disks[name] for name in names if name in self.disks]
@@ -174,7 +171,8 @@ class FrameBuilder:
 
     @property
     def state(self) -> tuple[object, ...]:
-        """All that the next frames depend on: two builders with equal ones go on equally."""
+        """Return all state that the next frames depend on: two builders with equal states continue
+        equally."""
         return (
             self._origin_ns, self._kernel, self._ipi, self._fio.state, self._fio_arrived_ns,
             self._step, self._last_t, self._jobs, self._own, self._probe.before,

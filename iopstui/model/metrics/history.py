@@ -128,7 +128,7 @@ class History:
         return deepcopy(self)
 
     def add(self, t: float, seconds: float, values: Mapping[str, float | None]) -> None:
-        """One more sample; series that ``values`` lacks have a gap. ``seconds`` must be > 0."""
+        """Add a sample; series that ``values`` lacks have a gap. ``seconds`` must be > 0."""
         if seconds <= 0 or (self.end is not None and t <= self.end):
             return
         row = [nan] * len(self._index)
@@ -192,7 +192,7 @@ class History:
 def _column(
     level: _Level, values: array[float], position: int, low: float, high: float, how: str
 ) -> tuple[float, int]:
-    """One column's value, and where the next column begins to look."""
+    """Return one column's value, and where the next column begins to look."""
     middle = (low + high) / 2
     weight = total = 0.0
     top = covering = nan

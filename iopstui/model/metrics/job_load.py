@@ -46,7 +46,7 @@ def job_load(
 
 
 def _direction_loads(fio: FioInterval, status: FioStatus) -> tuple[DirectionLoad, ...]:
-    """One for each direction; none where fio does not tell reads from writes."""
+    """Return a load for each direction; none where fio does not tell reads from writes."""
     if MIXED in fio.directions:
         return ()
     in_cache = writes_in_cache(status)
@@ -69,7 +69,7 @@ def _writes(job: JobStatus) -> bool:
 
 
 def _buffered(job: JobStatus) -> bool:
-    """As fio does it unless it is told otherwise."""
+    """Return whether I/O is buffered; fio's default is yes."""
     if "buffered" in job.options:
         return _is_enabled(job, "buffered")
     return not _is_enabled(job, "direct")

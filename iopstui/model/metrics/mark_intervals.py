@@ -69,7 +69,7 @@ class IntervalFigures:
     bins: BinsTotal = field(default_factory=BinsTotal)
 
     def add(self, frame: Frame, devices: Sequence[str]) -> None:
-        """One more interval; those of fio's ramp do not count."""
+        """Add an interval; those of fio's ramp do not count."""
         if RAMP in frame.flags:
             return
         fio, self.end = frame.fio, frame.t

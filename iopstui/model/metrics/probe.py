@@ -29,8 +29,8 @@ ByDisk = Mapping[str, Mapping[str, Bins]]
 
 @dataclass(frozen=True, slots=True)
 class LatencyStats:
-    """One histogram of an interval: ``ios`` requests, ``mean_ns``, ``percentiles`` ("p50" ...) and
-    ``max_ns`` in nanoseconds."""
+    """Figures of one histogram of an interval: ``ios`` requests, ``mean_ns``, ``percentiles``
+    ("p50" ...) and ``max_ns`` in nanoseconds."""
 
     ios: int
     mean_ns: float | None
@@ -40,7 +40,7 @@ class LatencyStats:
 
     @classmethod
     def of(cls, bins: Bins) -> LatencyStats:
-        """Its figures; unknown, not 0, of an empty one."""
+        """Return the figures of a histogram; unknown, not 0, if it is empty."""
         ios = sum(bins.values())
         mean = sum(key * count for key, count in bins.items()) / ios if ios else None
         found = histogram.percentiles(bins)
@@ -130,7 +130,8 @@ class ProbeInterval:
         )
 
     def together(self, names: Sequence[str], kinds: Iterable[str] = KINDS) -> RequestStats | None:
-        """These disks and directions as one; ``None`` if one of the disks was not followed."""
+        """Return these disks and directions combined; ``None`` if one of the disks was not
+        followed."""
         if not names or any(name not in self.disks for name in names):
             return None
         chosen = set(kinds)

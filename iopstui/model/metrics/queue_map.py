@@ -28,15 +28,12 @@ MIXED = "mixed"
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One hardware queue with one of its interrupts, or an interrupt that serves none.
-
-    ``hctx`` is ``None`` for an interrupt of no (or of an unknown) queue. ``cpus`` are the
-    queue's CPUs that are online, ``offline`` the others it names. ``effective`` is where the
-    interrupt is sent, as the kernel says (it may be stale); ``served_on`` the CPUs that did
-    serve it this second, busiest first. ``irq_s`` is interrupts per second, ``None`` where no
-    second was measured. ``jobs`` run on a CPU of this queue now, those in ``pinned`` on one CPU
-    alone.
-    """
+    """A hardware queue with one of its interrupts, or an interrupt that serves none. ``hctx`` is
+    ``None`` for an interrupt of no (or of an unknown) queue. ``cpus`` are the queue's CPUs that are
+    online, ``offline`` the others it names. ``effective`` is where the interrupt is sent, as the
+    kernel says (it may be stale); ``served_on`` the CPUs that did serve it this second, busiest
+    first. ``irq_s`` is interrupts per second, ``None`` where no second was measured. ``jobs`` run
+    on a CPU of this queue now, those in ``pinned`` on one CPU alone."""
 
     device: str
     hctx: int | None
@@ -56,11 +53,10 @@ class QueueRow:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMap:
-    """One disk. ``ios_s`` counts completed requests (reads, writes, discards, flushes),
-    ``ios_per_irq`` how many of them one interrupt told of (``None``: no interrupt, or too few
-    I/Os to say). ``completes`` is one of this module's IDLE ... MIXED, ``words`` says it, and
-    ``note`` why there is no interrupt or no queue to show ("" if there is).
-    """
+    """Queue map of one disk. ``ios_s`` counts completed requests (reads, writes, discards,
+    flushes), ``ios_per_irq`` how many of them one interrupt told of (``None``: no interrupt, or too
+    few I/Os to say). ``completes`` is one of this module's IDLE ... MIXED, ``words`` says it, and
+    ``note`` why there is no interrupt or no queue to show ("" if there is)."""
 
     device: str
     kind: str

@@ -73,7 +73,7 @@ class CompletionMatrix:
 
     @property
     def total(self) -> float:
-        """All of them."""
+        """Return the sum of all."""
         return sum(map(sum, self.rates))
 
     @property
@@ -98,7 +98,7 @@ def exchange(matrix: Matrix, topology: Topology, most: int = FEW_CPUS) -> Comple
 def _groupings(
     topology: Topology, cpus: Sequence[int]
 ) -> list[tuple[str, list[tuple[str, tuple[int, ...]]]]]:
-    """From small groups to large ones."""
+    """Return groupings from small groups to large ones."""
     caches = [(units.ranges(domain.cpus), domain.cpus) for domain in topology.domains(cpus)]
     nodes: dict[int, list[int]] = {}
     for cpu in cpus:

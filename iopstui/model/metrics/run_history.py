@@ -31,15 +31,14 @@ _SAID_BY_TITLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run. ``changed`` is what differs from the run before it that measured something, in
-    words; empty: nothing does; ``None``: there is none. ``seconds`` were measured; ``iops`` and
-    ``bw`` (bytes/s) are means over them, ``p50_ns`` and ``p99_ns`` of all their latencies in one
-    histogram of ``bins_of``; ``util`` (percent) and ``aqu_sz`` are the device's means, of several
-    devices together. ``ended`` is one of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base``
-    say how many percent its IOPS are above those of the run before (number ``before``) and of the
-    chosen one (``None`` for that one itself). ``begin`` and ``end`` are
-    seconds of the session, of what was measured. What was not measured is ``None``.
-    """
+    """A run. ``changed`` is what differs from the run before it that measured something, in words;
+    empty: nothing does; ``None``: there is none. ``seconds`` were measured; ``iops`` and ``bw``
+    (bytes/s) are means over them, ``p50_ns`` and ``p99_ns`` of all their latencies in one histogram
+    of ``bins_of``; ``util`` (percent) and ``aqu_sz`` are the device's means, of several devices
+    together. ``ended`` is one of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base`` say how
+    many percent its IOPS are above those of the run before (number ``before``) and of the chosen
+    one (``None`` for that one itself). ``begin`` and ``end`` are seconds of the session, of what
+    was measured. What was not measured is ``None``."""
 
     step: int
     job: str
@@ -87,7 +86,7 @@ class RunFigures:
         self._end: float | None = None
 
     def add(self, frame: Frame) -> None:
-        """One more interval."""
+        """Add an interval."""
         fio = frame.fio
         if fio is None or not fio.seconds or RAMP in frame.flags:
             return
@@ -206,7 +205,7 @@ class RunHistory:
         self._now = _CurrentRun(row, options, figures)
 
     def frame(self, frame: Frame) -> None:
-        """One more interval was measured."""
+        """Add a measured interval."""
         if frame.fio is not None and frame.step:
             figures = self._figures_of(frame.step)
             if figures is not None:

@@ -257,7 +257,8 @@ def _beta(x: float, a: float, b: float) -> float:
 
 
 def _fraction(x: float, a: float, b: float) -> float:
-    """Its continued fraction (Abramowitz and Stegun 26.5.8) by Lentz's method."""
+    """Return the continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8)
+    by Lentz's method."""
     tiny = 1e-300
     c, d = 1.0, 1 - (a + b) * x / (a + 1)
     d = 1 / (d if abs(d) > tiny else tiny)

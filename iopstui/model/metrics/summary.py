@@ -237,7 +237,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
 
 
 class _ComparedRow:
-    """One row of a summary beside what the frames have of it. A row that has both directions and
+    """A row of a summary beside the figures of the frames. A row that has both directions and
     ``mixed`` (unified_rw_reporting=both) has its I/Os in there twice; they count once."""
 
     def __init__(self, row: Mapping[str, Any], frames: FramesTotal) -> None:

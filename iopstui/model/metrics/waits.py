@@ -309,13 +309,13 @@ def _divide_lowest(
 
 
 def _stalled(tops: Sequence[DiskRates], job: JobLoad | None) -> bool:
-    """Nothing completed in the interval, and something is in flight."""
+    """Return whether nothing completed in the interval while something is in flight."""
     done = _sum(tops, "ios_s")
     return done == 0 and not (job and job.iops) and any(disk.in_flight for disk in tops)
 
 
 def _at_the_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:
-    """From the counts of requests in flight at the interval's end."""
+    """Return waits from the counts of requests in flight at the interval's end."""
     layers: dict[str, float] = {}
 
     def visit(name: str) -> None:
@@ -401,6 +401,6 @@ def wait_parts(waits: Waits) -> list[tuple[str, float]]:
 
 
 def waits_line(waits: Waits) -> str:
-    """One line: "In flight 8.0: waiting for a CPU 0.1, above the device 0.3, vda 7.6"."""
+    """Return one line: "In flight 8.0: waiting for a CPU 0.1, above the device 0.3, vda 7.6"."""
     parts = ", ".join(f"{name} {value:.1f}" for name, value in wait_parts(waits))
     return f"In flight {waits.ios:.1f}: {parts}"

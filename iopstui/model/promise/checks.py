@@ -22,7 +22,7 @@ MAX_IOPS_PER_JOB = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One figure to test. ``promised`` and ``burst`` are I/Os per second of ``block_size``, of
+    """A figure to test. ``promised`` and ``burst`` are I/Os per second of ``block_size``, of
     ``kind`` LATENCY ns. ``limits`` are all that bind it, the tightest first, ``burst_limits`` the
     same while a burst lasts."""
 
@@ -64,8 +64,8 @@ SINGLE = Depth(1, 1)
 
 
 def checks(found: Promised) -> tuple[Check, ...]:
-    """One for each published figure. Single I/Os come first, for they use no credits to speak
-    of, then random ones, whose bucket counts I/Os, then those whose bucket counts bytes."""
+    """Return a check for each published figure. Single I/Os come first, for they use no credits to
+    speak of, then random ones, whose bucket counts I/Os, then those whose bucket counts bytes."""
     volume = found.volume
     made = []
     if volume.latency is not None:

@@ -41,11 +41,8 @@ _RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run: I/Os per second with their 95 % interval, the mean latency (ns) with its own, how
-    busy the fio jobs (share of their CPUs) and the machine were, which findings held, the
-    latency of a single I/O before (``None``: not measured), the seconds it rests on, which share of
-    the device's bytes were not this job's, which share of its I/Os in flight was above the
-    device, and how many CPUs fio may use."""
+    """Figures of one run: I/Os per second with their 95 % interval, the mean latency (ns) with its
+    own, how busy the fio jobs (share of their CPUs) and the machine were, which findings he"""
 
     rate: float
     low: float
@@ -66,7 +63,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One row of the answer. Rates are I/Os per second (LATENCY: ns); ``binding`` names the limit
+    """A row of the answer. Rates are I/Os per second (LATENCY: ns); ``binding`` names the limit
     that was reached, ``why`` is a sentence."""
 
     check: Check

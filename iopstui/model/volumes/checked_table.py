@@ -8,8 +8,8 @@ from typing import Any
 
 
 class CheckedTable:
-    """One table. Mistakes are added to ``problems`` as "class.gp3.iops: no source"; ``end`` adds
-    unused keys."""
+    """A table of a file that is being checked. Mistakes are added to ``problems`` as
+    "class.gp3.iops: no source"; ``end`` adds unused keys."""
 
     def __init__(self, data: object, place: str, problems: list[str]) -> None:
         self.place = place

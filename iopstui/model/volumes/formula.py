@@ -24,7 +24,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return the formula for people."""
         return f"{self.page} ({'read' if self.read else 'of'} {self.date})"
 
     def outdated(self, today: datetime.date) -> bool:
@@ -73,7 +73,7 @@ class Formula:
         return bool(self.per_gib or len(self.steps) > 1)
 
     def text(self) -> str:
-        """As a formula: "min(1,800 + 50 × GiB, 50,000) IOPS"."""
+        """Return it as a formula: "min(1,800 + 50 × GiB, 50,000) IOPS"."""
         if self.steps:
             parts = [f"{_number(value)} up to {_number(gib)} GiB" for gib, value in self.steps]
             return f"{', '.join(parts)} ({self.unit})" if len(parts) > 1 else self._plain(

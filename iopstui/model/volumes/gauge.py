@@ -100,7 +100,7 @@ class VolumeGauge:
 
 
 def gauges(found: Promised) -> tuple[VolumeGauge, ...]:
-    """One for each kind of credits that the volume has."""
+    """Return a gauge for each kind of credits that the volume has."""
     return tuple(VolumeGauge(found, kind) for kind in (IOPS, THROUGHPUT) if found.bucket(kind))
 
 

@@ -21,7 +21,7 @@ class IoSize:
     source: str
 
     def counted(self, size: int) -> int:
-        """As how many I/Os one of ``size`` bytes counts."""
+        """Return as how many I/Os one of ``size`` bytes counts."""
         return max(1, -(-size // self.bytes)) if self.split else 1
 
 
@@ -72,7 +72,7 @@ class Provision:
 
 @dataclass(frozen=True, slots=True)
 class VolumeClass:
-    """One entry: "aliyun/essd-pl1". ``formulas`` are by IOPS or THROUGHPUT and by READ, WRITE;
+    """A volume class: "aliyun/essd-pl1". ``formulas`` are by IOPS or THROUGHPUT and by READ, WRITE;
     ``delivers`` is the share (0..1) of its figures that the provider calls delivered, and how
     often."""
 
@@ -144,7 +144,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One file."""
+    """The contents of one provider's file."""
 
     name: str
     title: str

@@ -48,8 +48,8 @@ class WeightedMean:
 
 @dataclass
 class DiskTotal:
-    """One disk over the whole watch: requests and bytes (read and written) per second, awaits in ms
-    weighted by requests, ``util`` in percent; ``seconds`` were measured."""
+    """Totals of a disk over the whole watch: requests and bytes (read and written) per second,
+    awaits in ms weighted by requests, ``util`` in percent; ``seconds`` were measured."""
 
     seconds: float = 0.0
     r_s: WeightedMean = field(default_factory=WeightedMean)
@@ -60,7 +60,7 @@ class DiskTotal:
     util: WeightedMean = field(default_factory=WeightedMean)
 
     def add(self, disk: DiskRates, whole: bool) -> None:
-        """One frame of this disk."""
+        """Add a frame of this disk."""
         self.seconds += disk.seconds
         self.r_s.add(disk.r_s, disk.seconds, whole)
         self.w_s.add(disk.w_s, disk.seconds, whole)

@@ -128,7 +128,7 @@ class CompareTable:
         self._print(f"{event.index + 1:>4} {letter(event.variant)} {row_line(COLUMNS, event)}")
 
     def failed(self, event: PointFailed) -> None:
-        """Nothing: a comparison ends with the first run that fails."""
+        """Do nothing: a comparison ends with the first run that fails."""
 
     def end(self, results: ComparisonResults) -> None:
         """Write the differences."""
@@ -175,7 +175,7 @@ class CompareJson:
         self._lines.write(row.pop("event"), row)
 
     def failed(self, event: PointFailed) -> None:
-        """Nothing: a comparison ends with the first run that fails."""
+        """Do nothing: a comparison ends with the first run that fails."""
 
     def end(self, results: ComparisonResults) -> None:
         """Write the differences."""
@@ -221,7 +221,7 @@ class CompareCsv:
         self._file.row([event.index, letter(event.variant), label, event.repeat, *values])
 
     def failed(self, event: PointFailed) -> None:
-        """Nothing: a comparison ends with the first run that fails."""
+        """Do nothing: a comparison ends with the first run that fails."""
 
     def end(self, results: ComparisonResults) -> None:
-        """Nothing: a CSV file holds rows only."""
+        """Do nothing: a CSV file holds rows only."""

@@ -251,7 +251,7 @@ class SweepCsv:
         self._file.row([event.index, *named, *empty, event.repeat, printable(event.error)])
 
     def end(self, results: SweepResults) -> None:
-        """Nothing: a CSV file holds rows only."""
+        """Do nothing: a CSV file holds rows only."""
 
 
 def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:

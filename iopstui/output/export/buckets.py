@@ -37,7 +37,7 @@ class Buckets:
             self._sum_ns += mean_ns * sum(bins.values())
 
     def samples(self, own: Labels) -> list[Sample]:
-        """Its lines, in seconds."""
+        """Return its lines, in seconds."""
         *below, total = accumulate(self._counts)
         counts = {bound / 1e9: count for bound, count in zip(BOUNDS_NS, below, strict=True)}
         return list(histogram_samples(counts, total, self._sum_ns / 1e9, own))

@@ -62,7 +62,7 @@ class Exports:
             self._thread.start()
 
     def _first(self, file: Textfile, name: str) -> None:
-        """Before anything is measured: whether it can be written at all."""
+        """Check before measuring that the file can be written."""
         try:
             file.write(text_format(self.families()))
         except OSError as error:
@@ -92,12 +92,12 @@ class Exports:
             self._news.set()
 
     def families(self) -> list[Family]:
-        """All that is known now."""
+        """Return everything known now as metric families."""
         with self._lock:
             return list(self._metrics.families())
 
     def close(self) -> None:
-        """Nothing more will come. Idempotent."""
+        """Close; may be called again. Idempotent."""
         with self._lock:
             self._metrics.end()
             self._over = True

@@ -21,7 +21,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One line: ``suffix`` behind the family's name ("_bucket"), its labels, its value."""
+    """A line: ``suffix`` behind the family's name ("_bucket"), its labels, its value."""
 
     suffix: str
     labels: Labels

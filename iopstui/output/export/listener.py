@@ -85,7 +85,7 @@ class _Server(HTTPServer):
             patience.cancel()
 
     def hang_up(self) -> None:
-        """On whoever asks now, and at once on all who come."""
+        """Disconnect the current client, and every later one at once."""
         self._over = True
         if self._asking is not None:
             _shut_down(self._asking)
@@ -120,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, OPENMETRICS_TYPE, openmetrics(self.families()), body)
 
     def _wants_text(self) -> bool:
-        """One that names the older format alone."""
+        """Return whether the client accepts only the older text format."""
         accepted = self.headers.get("Accept", "")
         return "text/plain" in accepted and "application/openmetrics-text" not in accepted
 
@@ -137,4 +137,4 @@ class _Handler(BaseHTTPRequestHandler):
         return "iopstui"
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the terminal is not ours to write to."""
+        """Log nothing: the terminal is not ours to write to."""

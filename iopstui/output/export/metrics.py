@@ -124,7 +124,7 @@ class Metrics:
         self._over = False
 
     def watches(self, target: Target) -> None:
-        """From here on the events are of this target."""
+        """Use this target for the events that follow."""
         self._target = target.path
         self._newest = None
 
@@ -144,11 +144,11 @@ class Metrics:
                 self._met[labels(expectation=asked)] = float(event.passed)
 
     def end(self) -> None:
-        """Nothing more will come: what was so a moment ago is not so any more."""
+        """End: drop the gauges of the last interval."""
         self._over = True
 
     def families(self) -> Iterator[Family]:
-        """All that is known, in one order."""
+        """Return all families, in a fixed order."""
         about = labels(version=__version__, host=self._host, target=printable(self._target))
         yield Family("iopstui", INFO, "what is measured, and the version",
                      [Sample("", about, 1)])  # fmt: skip

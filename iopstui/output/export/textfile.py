@@ -93,7 +93,7 @@ class Textfile:
             raise
 
     def remove(self) -> None:
-        """Nothing is measured any more. OSError."""
+        """Remove the file, as nothing is measured any more. OSError."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._name, dir_fd=self._directory)
 

@@ -31,7 +31,7 @@ COLUMNS = (
 
 
 def figures(point: ScalePoint, first: ScalePoint) -> dict[str, float | int | None]:
-    """By ids of ``COLUMNS``; ``first`` is the first point of the curve."""
+    """Return the figures by ids of ``COLUMNS``; ``first`` is the first point of the curve."""
     each = point.each.values()
     return {
         "hosts": point.hosts, "iops": point.iops, "bw": point.bw,

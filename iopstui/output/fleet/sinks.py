@@ -102,7 +102,7 @@ class TotalCsv:
         self._file.row(map(cell_text, (*head_cells(second), *figure_cells(second.sums))))
 
     def end(self, merger: Merger) -> None:
-        """Nothing more will come."""
+        """End: no more events follow."""
         self._words.whole(merger, self._err)
 
 

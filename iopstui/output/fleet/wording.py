@@ -111,7 +111,7 @@ def whole_text(whole: HostSums, found: MergeCertificate) -> str:
 
 
 def whole_row(name: str, part: DirectionSum) -> str:
-    """One direction."""
+    """Return the row of one direction."""
     _, main = part.main
     own = (main.mean_ns, main.percentiles(), main.max_ns or None)
     return _row(name, part.iops, part.bw, *own)

@@ -32,7 +32,7 @@ _PLAIN: Mapping[Any, Schema] = {
 
 
 def or_null(schema: Schema) -> Schema:
-    """The same, or null."""
+    """Allow null, too."""
     kind = schema.get("type")
     if kind is None:
         return schema if not schema else {"anyOf": [schema, {"type": "null"}]}

@@ -1,4 +1,4 @@
-"""One document with all schemas: a JSON line at the top, each kind of line and document in
+"""A document with all schemas: a JSON line at the top, each kind of line and document in
 ``$defs``."""
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def schema(strict: bool = False) -> Schema:
 
 
 def schema_text() -> str:
-    """As `iopstui fields --format schema` prints it."""
+    """Return the schema as printed by `iopstui fields --format schema`."""
     return json.dumps(schema(), indent=1)
 
 

@@ -56,7 +56,7 @@ class Scales:
 
 
 def own_times(story: Story) -> Times:
-    """From a story's beginning to its end, as charts beside others count."""
+    """Return the times from a story's beginning to its end, as charts beside others count."""
     return Times(-story.zero, story.duration - story.zero)
 
 
@@ -144,7 +144,8 @@ def _waits(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str
 
 
 def _wait_curves(story: Story) -> list[Curve]:
-    """One for each place that ever held an I/O; of many devices the fullest by themselves."""
+    """Return a curve for each place that ever held an I/O; of many devices the fullest by
+    themselves."""
     found = {
         name: _points(story, name)
         for name in story.series

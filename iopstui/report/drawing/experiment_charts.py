@@ -20,7 +20,7 @@ PERCENTILES = ("p50", "p99", "p99.9")
 
 
 def experiment_charts(story: Story, one: Experiment) -> list[str]:
-    """Its charts, those that have something to show."""
+    """Return the experiment's charts that have something to show."""
     drawn = _compare_charts(story, one) if one.plan.variants else _sweep_charts(one)
     return [f"<figure>{chart}</figure>" for chart in drawn if chart]
 

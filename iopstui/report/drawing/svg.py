@@ -24,8 +24,8 @@ Unit = Callable[[float], str]
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One line of (second, value); a ``None`` is a gap. ``style`` is its class; lines differ in
-    their dashes too, not in colour alone."""
+    """A line of (second, value); a ``None`` is a gap. ``style`` is its class; lines differ in their
+    dashes too, not in colour alone."""
 
     label: str
     style: str
@@ -78,7 +78,7 @@ class Scale:
 
 
 def linear(values: Sequence[float], top: float | None = None) -> Scale:
-    """From 0 to a round value above all."""
+    """Return a scale from 0 to a round value above all."""
     if top is not None:
         return Scale(0.0, top)
     step = _round_up(max([*values, 1e-9]) / 4)

@@ -68,7 +68,7 @@ class _Rows:
                 yield from ([at, run, *row] for row in self._host_rows(second, slots))
 
     def say_what_is_not_in_it(self) -> None:
-        """On standard error: rows alone can't say it."""
+        """Print on standard error what the rows do not contain."""
         reading = self._reading
         lost = [self._name(host) for host in certified(reading.merger).lost]
         if self._left:
@@ -129,7 +129,7 @@ class _Encoded:
 
 
 def put_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
-    """The same as Parquet. Missing (exit 5) without pyarrow."""
+    """Write the rows as Parquet. Missing (exit 5) without pyarrow."""
     require(PACKAGE)
     about = {"version": __version__, "file": REDACTED if redact else printable(path.name)}
     table = ParquetTable(out, [*columns()], about)

@@ -108,7 +108,7 @@ class FleetStory:
 
     @property
     def length_s(self) -> float:
-        """From the first second to the last."""
+        """Return the seconds from the first to the last."""
         return self.seconds[-1].t + self.interval_s if self.seconds else 0.0
 
     @property

@@ -31,7 +31,7 @@ Row = tuple[str, ...]
 
 
 def heading(story: FleetStory) -> str:
-    """Its title."""
+    """Return its title."""
     return f"{counted(story.certified.hosts, 'host')} together"
 
 

@@ -50,7 +50,7 @@ def heading(story: Story) -> str:
 
 
 def facts(story: Story) -> Iterator[tuple[str, str]]:
-    """Where and when: (name, value) pairs."""
+    """Return where and when: (name, value) pairs."""
     if story.foreign:
         yield from _foreign_facts(story)
         return
@@ -313,7 +313,7 @@ def ending(run: Run) -> str:
 
 
 def bound(run: Run) -> str:
-    """Which CPU each fio job was bound to; "" if none was."""
+    """Return which CPU each fio job was bound to; "" if none was."""
     binding = run.asked.binding if run.asked else None
     if binding is None:
         return ""

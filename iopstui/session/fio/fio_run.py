@@ -1,4 +1,4 @@
-"""One fio run: lay out its files, start it, follow its documents, end it."""
+"""A fio run: lay out its files, start it, follow its documents, end it."""
 
 from __future__ import annotations
 

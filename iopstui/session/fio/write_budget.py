@@ -175,7 +175,7 @@ def at_most(
 def in_short(
     scratch: int, writes: bool, seconds: float | None, most: int | None, bound: int | None = None
 ) -> str:
-    """The same in a few words, without options of the command line."""
+    """Return the budget in a few words, without options of the command line."""
     if not writes:
         return f"reads only, after writing {size(scratch)}" if scratch else "reads only"
     if bound is not None and (most is None or bound + scratch <= most):

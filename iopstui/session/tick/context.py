@@ -80,13 +80,13 @@ class Context:
             self.tell(one)
 
     def note(self, event: events.Event) -> None:
-        """Only record the event; the caller sends it to the sink."""
+        """Record the event; the caller sends it to the sink."""
         self.tape.event(event)
         for _ in self.verdicts.feed(event):
             pass
 
     def tell(self, event: events.Event) -> None:
-        """Only send the event to the sink, past the recording."""
+        """Send the event to the sink without recording it."""
         with self._telling:
             self._sink(event)
             for sink in self._also:

@@ -171,14 +171,14 @@ class FindingTracker:
         yield from self._new(self._evidence(self._idle, devices), frame)
 
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
-        """Without a document of fio: a stall is all that can be told."""
+        """Return findings without a document of fio: only a stall can be found."""
         evidence = self._in_a_run(devices)
         found = stalled(evidence)
         if found is not None:
             yield from self._report([found], evidence, frame.t)
 
     def over(self) -> list[EndedFinding]:
-        """After ``feed``: what was said and has ceased by now, each once."""
+        """Return, after ``feed``, reported findings that have ended, each once."""
         found, self._over = self._over, []
         return found
 

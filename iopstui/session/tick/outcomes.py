@@ -137,7 +137,7 @@ def judged_event(t: float, step: int, outcome: Outcome) -> ExpectationChecked:
 
 
 def outcome_text(outcome: Outcome) -> str:
-    """One line: PASS or FAIL, required, measured, and how much of the time met it."""
+    """Return one line: PASS or FAIL, required, measured, and how much of the time met it."""
     return judged_text(judged_event(0.0, 0, outcome))
 
 
@@ -149,7 +149,7 @@ def verdict_of(judged: ExpectationChecked) -> str:
 
 
 def judged_text(judged: ExpectationChecked) -> str:
-    """The same of the event."""
+    """Return the outcome line of an event."""
     name, op, unit = judged.expectation.partition(judged.op)[0].strip(), judged.op, judged.unit
     required = f"{printable(name)} {op} {value_text(judged.required, unit)}"
     if judged.base is not None:

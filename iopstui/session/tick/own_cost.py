@@ -68,7 +68,7 @@ class GuardTime:
         self._now = 0.0
 
     def total(self, busy_s: float | None) -> float:
-        """With the time that today's guard has had so far (``None``: there is none)."""
+        """Return the total with the time of the current guard (``None``: there is none)."""
         if busy_s is None or busy_s < self._now:
             self._over += self._now
             self._now = 0.0
@@ -77,5 +77,5 @@ class GuardTime:
 
 
 def _median(values: deque[float]) -> float:
-    """Their median; 0 before there are enough to tell."""
+    """Return the median; 0 before there are enough values."""
     return median(values) if len(values) == FRAMES else 0.0

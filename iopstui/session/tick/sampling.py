@@ -203,7 +203,7 @@ class Sampling:
         self._sampler.follow_interrupts(SECONDS_COMPARED + 2)
 
     def await_first_io(self) -> None:
-        """From now on ``device_moved`` tells whether the device does anything."""
+        """Begin to watch for the device's first I/O; ``device_moved`` tells the result."""
         self._quiet = None
 
     def device_moved(self) -> bool:

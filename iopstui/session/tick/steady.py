@@ -102,7 +102,7 @@ def steady_text(found: Steadiness) -> str:
 
 
 def steady_short(found: SteadyState) -> str:
-    """The same in half a line."""
+    """Return the text of ``steady_text`` in half a line."""
     if found.steady is None:
         return "Steady state: unknown, the run was too short"
     return (

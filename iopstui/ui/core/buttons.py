@@ -7,7 +7,7 @@ from textual.widgets import Button, RadioButton
 
 
 class Radio(RadioButton):
-    """One of several choices: ``(*)`` if it is the chosen one, ``( )`` if not."""
+    """A choice of several: ``(*)`` if it is the chosen one, ``( )`` if not."""
 
     @property
     def _button(self) -> Content:

@@ -79,7 +79,7 @@ class PatientDriver(LinuxDriver):
             self.write(SYNC_QUERY)
 
     def write(self, data: str) -> None:
-        """To the terminal, sooner or later."""
+        """Queue data for the terminal."""
         if self._output is None:
             self._output = Output(sys.__stdout__.fileno(), self._all_taken)  # type: ignore[union-attr]
             self._output.start()

@@ -99,7 +99,7 @@ class KeysInOrder(App[int]):
         self.call_later(self._take_next)
 
     async def _dealt_with(self) -> None:
-        """Until neither screen nor focus have changed while everybody between the focus and the
+        """Wait until neither screen nor focus has changed while everybody between the focus and the
         application has dealt with all messages."""
         before: object = None
         while True:
@@ -114,7 +114,7 @@ class KeysInOrder(App[int]):
             before = now
 
     def _key_path(self) -> list[DOMNode]:
-        """From the focus to the application: the way of a key."""
+        """Return the widgets from the focus to the application: the way of a key."""
         return list((self.focused or self.screen).ancestors_with_self)
 
     async def _palette_has_searched(self) -> None:
@@ -130,7 +130,7 @@ class KeysInOrder(App[int]):
 
 
 async def _has_dealt(node: MessagePump) -> None:
-    """Until it has dealt with all messages that it has by now."""
+    """Wait until it has dealt with all messages that it has by now."""
     done = asyncio.Event()
     if node.call_later(done.set):
         with contextlib.suppress(asyncio.TimeoutError):

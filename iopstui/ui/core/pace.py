@@ -27,7 +27,8 @@ class Pace:
         self._frames += 1
 
     def held_up(self) -> None:
-        """It could not be painted: the terminal is behind. ``owed`` until something is."""
+        """Note that a frame could not be painted because the terminal is behind. ``owed`` until
+        something is."""
         self.owed = True
 
     def wait(self, now: float) -> float:
@@ -59,7 +60,7 @@ class OwnCost:
     dropped: int = 0
 
     def words(self, width: int) -> str:
-        """For a line of this width."""
+        """Return the cost for a line of this width."""
         if self.cpu is None:
             return ""
         parts = [f"iopstui {self.cpu:4.1f} % CPU"]

@@ -299,8 +299,8 @@ def message_rows(
     charset: Charset,
     turns: bool = True,
 ) -> list[Row]:
-    """As ``message_line``; a message longer than its row goes on in up to ``more`` rows below.
-    ``turns``: whether keys here run anything."""
+    """Return rows like ``message_line``; a message longer than its row continues in up to ``more``
+    rows below. ``turns``: whether keys here run anything."""
     own = cost.words(width) if cost is not None else ""
     words, style = _message(state)
     head = _head(state, frozen, cell_len(words), width, charset)

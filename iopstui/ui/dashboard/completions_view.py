@@ -113,7 +113,7 @@ def _legend(charset: Charset) -> list[Piece]:
 
 
 def value(charset: Charset) -> list[Piece]:
-    """For the border of its box: the legend."""
+    """Return the text for the border of its box: the legend."""
     return [("share of the second's", DIM), *_legend(charset)[2:]]
 
 

@@ -1,5 +1,4 @@
-"""Which CPUs submit, interrupt and complete in this second: a table, or a grid where they are
-many."""
+"""CPUs that submit, interrupt and complete in this second: a table, or a grid for many CPUs."""
 
 from __future__ import annotations
 

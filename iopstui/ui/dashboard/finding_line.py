@@ -54,7 +54,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
 
 
 def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
-    """The same in a box: headline, evidence, what to do next."""
+    """Return the finding in a box: headline, evidence, what to do next."""
     inner = width - frame.BORDER_COLUMNS
     if _has_verdicts(state):
         body = pad(_verdict(state, inner, height - 2, charset), height - 2, inner)

@@ -17,7 +17,8 @@ RARE_IOS = 10_000
 
 
 def value(state: LiveState) -> list[Piece]:
-    """For the border of its box: IOPS and MiB/s, and when they were measured if not now."""
+    """Return the text for the border of its box: IOPS and MiB/s, and when they were measured if not
+    now."""
     fio = state.fio.fio if state.fio else None
     if fio is None or state.fio is None:
         return []

@@ -46,7 +46,7 @@ COLUMNS: tuple[Column[DiskRates], ...] = (
 
 
 def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
-    """For the border of its box: how busy the busiest device is."""
+    """Return the text for the border of its box: how busy the busiest device is."""
     frame = state.frame
     disks = [frame.disks.get(name) for name in target.on] if frame is not None else []
     utils = [disk.util for disk in disks if disk is not None and disk.util is not None]

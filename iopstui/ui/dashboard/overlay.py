@@ -55,7 +55,8 @@ class Overlay:
         return len(self.steps) == 2
 
     def choose(self, step: int) -> None:
-        """One run more; of more than two the first one chosen is left out. Again: not any more."""
+        """Choose another run; of more than two the first chosen is left out. Again: not any
+        more."""
         steps = [one for one in self.steps if one != step]
         self.steps = tuple(steps if step in self.steps else [*steps, step][-2:])
 
@@ -66,7 +67,7 @@ class Overlay:
         return [new for one, box in pairs for new in one.place(box, framed)]
 
     def paint(self, state: LiveState) -> None:
-        """Both runs as far as they are kept."""
+        """Paint both runs as far as they are kept."""
         known = {row.step: row for row in state.runs.rows}
         rows = [known[step] for step in self.steps if step in known]
         dots = min((one.dots for one in self.charts if one.shown), default=0)

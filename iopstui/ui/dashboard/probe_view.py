@@ -67,8 +67,8 @@ TASK_ORDERS: Mapping[str, Callable[[TaskIo], Any]] = {
 def rows(
     state: LiveState, parts: Sequence[str] | None, topology: Topology, width: int, charset: Charset
 ) -> list[Row]:
-    """All that the probe's ``parts`` show of the last second that it counted; ``None``: whatever a
-    recording has."""
+    """Return rows for the probe's ``parts`` in the last second that it counted; ``None``: whatever
+    a recording has."""
     frame = state.probed
     if parts is None and frame is None:
         return wrap(width, charset, NOT_RECORDED, None)

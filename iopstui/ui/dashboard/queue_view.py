@@ -33,7 +33,7 @@ def _serves(row: QueueRow) -> str:
 
 
 def _jobs(row: QueueRow) -> str:
-    """As many as there is room for: "#0 #1*", "#10* #11* +3"."""
+    """Return as many jobs as fit: "#0 #1*", "#10* #11* +3"."""
     if not row.jobs:
         return f.MISSING
     jobs = len(row.jobs)

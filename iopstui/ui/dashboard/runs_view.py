@@ -44,7 +44,7 @@ def _columns(base: int | None) -> tuple[Column[RunRow], ...]:
 
 @lru_cache(8)
 def _table(base: int | None, width: int, charset: Charset) -> Table[RunRow]:
-    """Its columns depend on the width alone."""
+    """Return the table; its columns depend on the width alone."""
     columns = _columns(base)
     spare = width - sum(column.width for column in columns)
     return Table(columns, min(MAX_WHAT, max(MIN_WHAT, spare)), width, charset)
@@ -94,7 +94,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
 
 
 def value(state: LiveState) -> list[Piece]:
-    """For the border of its box: how many there are, and the keys."""
+    """Return the text for the border of its box: number of runs, and the keys."""
     count = len(state.runs.rows)
     found: list[Piece] = [(f"{count} in all", DIM), ("  ", None)] if count else []
     return [*found, ("v", KEY), (" list", DIM), ("  ", None), ("V", KEY), (" base", DIM)]

@@ -229,7 +229,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def view(self) -> ViewState:
-        """For ``show_view``."""
+        """Return the view for ``show_view``."""
         return ViewState(self.tab, self.heat_shown)
 
     def show_view(self, view: ViewState) -> None:
@@ -238,11 +238,11 @@ class Dashboard(CanvasScreen):
         self.relayout()
 
     def show_keys(self, hints: Sequence[KeyHint], next_job: str) -> None:
-        """With the next paint: the footer's keys, and what r would run."""
+        """Show the footer's keys and the job that r would run with the next paint."""
         self.hints, self.next_job = hints, next_job
 
     def show_cost(self, own: OwnCost) -> None:
-        """With the next paint: what iopstui itself costs."""
+        """Show iopstui's own cost with the next paint."""
         self.own = own
 
     def begin_anew(self, state: LiveState) -> None:
@@ -385,7 +385,7 @@ class Dashboard(CanvasScreen):
         self.paint(even_if_frozen=True)
 
     def focus_by(self, by: int) -> None:
-        """The same with the next or the previous one that is seen; the first time the first."""
+        """Focus the next or the previous visible panel; the first time the first."""
         seen = [tab for tab in range(len(self.tabs)) if self._is_visible(tab)] or [0]
         at = seen.index(self.tab) + by if self.focus_shown and self.tab in seen else 0
         self.focus_panel(seen[at % len(seen)])
@@ -407,7 +407,7 @@ class Dashboard(CanvasScreen):
         return self.heats.now(self.shown, self._plan.latency.height if self._plan else 0)
 
     def turn_heat(self) -> None:
-        """From the lines to the heat map, to the next one that there is, and back."""
+        """Switch from the lines to the heat map, to the next one, and back."""
         height = self._plan.latency.height if self._plan else 0
         self.show_heat(not self.heat_shown or self.heats.next(self.shown, height))
 
@@ -593,7 +593,7 @@ class Dashboard(CanvasScreen):
         return note if t is None else [(f"at {f.clock(t)}", BOLD), ("  ", None)]
 
     def _values_note(self, chart: Chart) -> list[Piece]:
-        """For a heat map, which has no values in its title."""
+        """Return the values of a heat map, which has none in its title."""
         found: list[Piece] = []
         for curve, value in reversed(
             [*zip(chart.spec.curves, self._values(chart, []), strict=True)]

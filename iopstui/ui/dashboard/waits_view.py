@@ -155,7 +155,7 @@ def _mean(now: Waits, newest: Sequence[Frame]) -> Waits | None:
 
 
 def _part_value(waits: Waits | None, name: str) -> float | None:
-    """One part, or the total; ``None``: not known."""
+    """Return one part, or the total; ``None``: not known."""
     if waits is None:
         return None
     if name == TOTAL:

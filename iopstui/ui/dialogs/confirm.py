@@ -42,7 +42,7 @@ class Confirm(Modal[bool]):
         self.query_one("#confirm-yes", Button).focus()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """One of the answers."""
+        """Take the answer of a button."""
         self.dismiss(event.button.id == "confirm-yes")
 
     def action_answer(self, yes: bool) -> None:

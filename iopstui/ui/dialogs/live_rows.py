@@ -57,7 +57,7 @@ class LiveRows(TypeToFilter, Modal[None]):
         self.canvas = Canvas([self.body])
 
     def content(self) -> ComposeResult:
-        """One widget for all rows."""
+        """Return one widget for all rows."""
         yield self.canvas
 
     def on_mount(self) -> None:
@@ -90,7 +90,7 @@ class LiveRows(TypeToFilter, Modal[None]):
             self.head(self.heading, note)
 
     def _grow(self) -> None:
-        """As high as its rows need; never lower than it was, so that nothing jumps."""
+        """Grow to the height of its rows; never shrink, so that nothing jumps."""
         wanted = min(self.room, max(MIN_ROWS, self._rows))
         if wanted > self._wanted or wanted > self.room:
             self._wanted = wanted
@@ -117,7 +117,7 @@ class LiveRows(TypeToFilter, Modal[None]):
         self.paint()
 
     def on_click(self, event: events.Click) -> None:
-        """On a column's title: sort by it."""
+        """Sort by the column whose title was clicked."""
         box = self.canvas.region
         x, y = event.screen_x - box.x, event.screen_y - box.y
         rows = self.rows(box.width)

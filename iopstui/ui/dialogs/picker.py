@@ -180,7 +180,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             self.set_interval(RESCAN_S, self.action_rescan)
 
     def on_unmount(self) -> None:
-        """Nothing listens once a device is chosen."""
+        """Stop listening once a device is chosen."""
         if self._watch is not None:
             self._watch.stop()
 
@@ -208,7 +208,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self._show()
 
     def _look_back(self) -> None:
-        """In a thread: each recording is opened."""
+        """Look through recent recordings in a thread, as each is opened."""
         found = self._recent() if self._recent is not None else ()
         self.app.call_from_thread(self._recordings, found)
 

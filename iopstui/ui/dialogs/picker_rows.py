@@ -162,7 +162,7 @@ def about(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple
 
 
 def _queue(device: BlockDevice) -> str:
-    """Its scheduler, its hardware queues, and what kind of medium it says that it is."""
+    """Return its scheduler, hardware queues and kind of medium."""
     scheduler = (device.queue.scheduler if device.queue else None) or ""
     parts = [f"scheduler {scheduler}" if scheduler else ""]
     parts.append(f.counted(len(device.hctxs), "queue") if device.hctxs else "")
@@ -210,7 +210,7 @@ def use(device: BlockDevice) -> str:
 
 
 def carries(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """As ``use``; of a disk that is used by what lies on it: what that is."""
+    """Return the use of a disk that is used by devices on top of it, like ``use``."""
     found = list(dict.fromkeys(_uses_above(device, devices, frozenset())))
     if device.mounts or device.swap or not found:
         return use(device)

@@ -63,6 +63,6 @@ class Prompt(Modal["str | None"]):
         await self.query_one(Input).action_submit()
 
     def say(self, words: str, quiet: bool = False) -> None:
-        """Below the field."""
+        """Show a message below the field."""
         text = Text(self.charset.text(printable(words)), style=DIM if quiet else ERROR)
         self.query_one("#prompt-foot", Static).update(text)

@@ -26,7 +26,7 @@ class RecentRecordings(Vertical):
     """A table of them; nothing is seen without any."""
 
     class Chosen(Message):
-        """This one is to be played."""
+        """The recording to be played."""
 
         def __init__(self, path: str) -> None:
             super().__init__()
@@ -60,7 +60,7 @@ class RecentRecordings(Vertical):
             table.add_row(*self._cells(one), key=str(one.path))
 
     def resize(self, width: int, height: int) -> None:
-        """The same in another size."""
+        """Fill the rows again in another size."""
         self.show(self._found, width, height)
 
     def _cells(self, one: RecentRecording) -> list[Text]:

@@ -47,7 +47,7 @@ class Canvas(Widget):
         self.add(lines)
 
     def add(self, lines: Iterable[Lines]) -> None:
-        """These too, from now on."""
+        """Add these tiles."""
         for one in lines:
             self.lines.append(one)
             one.shown_by(self._parts_moved, self._change)
@@ -121,7 +121,7 @@ class Canvas(Widget):
         return [Segment(text, style) for text, style in pieces]
 
     def filtered(self, y: int, begin: int, end: int) -> list[Segment]:
-        """The same in the colours of the theme."""
+        """Return the row in the colours of the theme."""
         segments, filters = self.part(y, begin, end), self.get_line_filters()
         if self._coloured_by != filters:
             self._coloured_by, self._coloured = list(filters), {}
@@ -168,7 +168,7 @@ class CanvasScreen(Screen[None]):
         self._compositor = _Cutter(self.canvas)
 
     def compose(self) -> ComposeResult:
-        """One widget; a resize only moves what it shows."""
+        """Compose one widget; a resize only moves what it shows."""
         yield self.canvas
 
     def paint_below(self) -> None:
@@ -243,7 +243,7 @@ class _Cutter(Compositor):
         self._canvas = canvas
 
     def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
-        """All of it: what changed before is in it."""
+        """Render all of it, including earlier changes."""
         self._canvas.changed()
         return super().render_full_update(simplify)
 

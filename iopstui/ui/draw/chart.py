@@ -27,7 +27,7 @@ TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21
 
 @dataclass(frozen=True)
 class Curve:
-    """One series of a chart: its name in the history, what it is called, how it looks."""
+    """A series of a chart: its name in the history, its title, and its style."""
 
     name: str
     label: str
@@ -259,7 +259,7 @@ class Chart:
         self.time.show([(*row, (last, style))])
 
     def _edged(self, rows: Sequence[Row]) -> list[Row]:
-        """With the sides of the box."""
+        """Add the sides of the box."""
         if not self.framed:
             return list(rows)
         side = (self._charset.text(frame.side(self._charset)), frame.colour(self.focused))

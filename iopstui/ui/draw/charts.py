@@ -56,11 +56,9 @@ def loaded() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line of a chart: a value for every dot of the time axis, ``None`` where it has a gap.
-
+    """A line of a chart: a value for every dot of the time axis, ``None`` where it has a gap.
     ``kind`` is LINE, POINTS (a dotted line) or AREA (filled down to the axis). ``marker`` is
-    "braille" or a single character. Later series are drawn over earlier ones.
-    """
+    "braille" or a single character. Later series are drawn over earlier ones."""
 
     values: Sequence[float | None]
     kind: str
@@ -106,7 +104,8 @@ def nice_below(value: float) -> float:
 
 
 def linear_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
-    """From 0 to a nice maximum. It grows when it must and shrinks only when it may."""
+    """Return a scale from 0 to a nice maximum. It grows when it must and shrinks only when it
+    may."""
     wanted = max(max(values, default=0.0) * 1.05, 1.0)
     step = tick_step(wanted)
     top = step * math.ceil(wanted / step - 1e-9)
@@ -121,7 +120,8 @@ def tick_step(top: float) -> float:
 
 
 def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
-    """Between two nice values, at least a decade apart. What is below 1 (ns) has no place."""
+    """Return a scale between two nice values, at least a decade apart. What is below 1 (ns) has no
+    place."""
     positive = [value for value in values if value >= 1]
     if not positive:
         return previous or Scale(1e4, 1e7, log=True)
@@ -260,12 +260,9 @@ def draw_tile(
     levels: Sequence[Level] = (),
     words: Sequence[Words] = (),
 ) -> list[Row]:
-    """One section of a plot, as rows of styled pieces.
-
-    ``marks`` are columns of the plot that get a vertical line, over areas and under lines;
-    ``cursor`` is one that gets a line over all. ``levels`` are level lines under the others,
-    ``words`` are written over them.
-    """
+    """Return a section of a plot, as rows of styled pieces. ``marks`` are columns of the plot that
+    get a vertical line, over areas and under lines; ``cursor`` is one that gets a line over all.
+    ``levels`` are level lines under the others, ``words`` are written over them."""
     first, columns, charset = section.first, section.columns, section.charset
     cells = blank_cells(columns, section.rows, section.scale, charset)
     for one in series:

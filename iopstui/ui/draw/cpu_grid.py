@@ -21,7 +21,7 @@ ORDER = ("busy", "irq/s", "BLOCK/s", "IPI/s", "jobs", "sys", "soft")
 def rows(
     cpus: Sequence[CpuRow], topology: Topology, width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """As many measures as there is room for; every CPU has its cell in each."""
+    """Return as many measures as fit; every CPU has its cell in each."""
     ranked = sorted(MEASURES, key=lambda m: ORDER.index(m.name) if m.name in ORDER else 99)
     domains = cpu_grid(cpus, topology, ()).domains
     columns, words_beside = _columns(len(cpus) + len(domains) - 1, width)

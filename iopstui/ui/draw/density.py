@@ -15,12 +15,12 @@ UNKNOWN = ("?", None)
 
 
 def bars(charset: Charset) -> str:
-    """From a little to full; nothing at all is shown as a dot."""
+    """Return the bar characters from low to full; nothing at all is shown as a dot."""
     return _BARS[charset.name]
 
 
 def shades(charset: Charset) -> str:
-    """As many as ``HEAT`` has."""
+    """Return as many shades as ``HEAT`` has."""
     return _SHADES[charset.name]
 
 

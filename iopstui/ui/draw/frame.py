@@ -55,7 +55,7 @@ def top(
 
 
 def _without_last_group(value: list[Piece]) -> list[Piece]:
-    """Without the last group; groups begin with a blank piece."""
+    """Return the text without its last group; groups begin with a blank piece."""
     at = next((n for n in range(len(value) - 1, 0, -1) if value[n][0].startswith("  ")), 0)
     return value[:at]
 
@@ -76,7 +76,7 @@ def bottom(width: int, charset: Charset, foot: Row = (), focused: bool = False) 
 
 
 def stripped(row: Row) -> list[Piece]:
-    """Without the blanks at both ends."""
+    """Return the pieces without the blanks at both ends."""
     pieces = list(row)
     while pieces and not pieces[-1][0].strip():
         pieces.pop()

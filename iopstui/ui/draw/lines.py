@@ -37,7 +37,7 @@ class Lines:
         self._refresh: Refresh = lambda *regions: None
 
     def shown_by(self, moved: Callable[[], None], refresh: Refresh) -> None:
-        """From now on its canvas is told when it got another place, and what changed."""
+        """Tell this canvas from now on about moves and changes."""
         self._moved, self._refresh = moved, refresh
 
     def place(self, box: Box) -> None:

@@ -242,7 +242,7 @@ class Table(Generic[T]):
         return found
 
     def row(self, label: str, item: T, dim: bool = False, label_style: Style | None = BOLD) -> Row:
-        """One row of values, each right-aligned in its column."""
+        """Return a row of values, each right-aligned in its column."""
         line = Line(self._width, self._charset).add(fit(label, self._label), label_style)
         run, style = "", PLAIN
         for column, width in self._columns:

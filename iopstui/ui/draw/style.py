@@ -95,7 +95,7 @@ class Charset:
         return "".join(c if c.isascii() else PLAIN_SIGNS.get(c, "?") for c in text)
 
     def words(self, text: str) -> str:
-        """The same for a sentence, whose length may change."""
+        """Return a sentence in this charset; its length may change."""
         return self.text(arrows(text) if self.name == "ascii" else text)
 
 

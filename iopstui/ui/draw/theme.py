@@ -197,7 +197,7 @@ class Colours(LineFilter):
         self._of = lru_cache(512)(self._coloured)
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """The same text in other colours. Blanks are never underlined."""
+        """Return the text in other colours. Blanks are never underlined."""
         found: list[Segment] = []
         for segment in segments:
             text, style, control = segment

@@ -140,7 +140,7 @@ def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[
 
 
 def _fitting(pieces: Sequence[Piece], room: int) -> list[Piece]:
-    """As many as there is room for, with dots where some are left out."""
+    """Return as many pieces as fit, with dots where some are left out."""
     if sum(len(text) for text, _ in pieces) <= room:
         return list(pieces)
     found: list[Piece] = []
@@ -223,7 +223,7 @@ def _ticks(axis: XAxis, columns: int, width: int, charset: Charset) -> Row:
 
 
 def linear_axis(high: float, unit: Callable[[float], str], low: float = 0.0) -> XAxis:
-    """From ``low`` to a round number at or above ``high``."""
+    """Return an axis from ``low`` to a round number at or above ``high``."""
     step = charts.tick_step(max(high - low, 1e-9))
     count = max(1, math.ceil((high - low) / step - 1e-9))
     ticks = [low + step * n for n in range(count + 1)]

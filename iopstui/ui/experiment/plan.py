@@ -1,4 +1,4 @@
-"""From what was typed into the form of a sweep or a comparison to a plan. Pure."""
+"""Convert the fields of the form of a sweep or a comparison to a plan. Pure."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def window(
 
 
 def place_note(first: int, height: int, total: int) -> str:
-    """Which rows of a longer table are shown; "" if all are."""
+    """Return which rows of a longer table are shown; "" if all are."""
     return f"{first + 1}-{min(total, first + height)} of {total}" if total > height else ""
 
 

@@ -277,7 +277,7 @@ class ExperimentScreen(CanvasScreen):
         self._point_at(self._pane_at(event.screen_x, event.screen_y))
 
     def on_leave(self, event: events.Leave) -> None:
-        """Nothing is pointed at any more."""
+        """Stop pointing at anything."""
         self._point_at(None)
 
     def _point_at(self, pointed: tuple[str, int, int] | None) -> None:

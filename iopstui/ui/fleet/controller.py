@@ -141,7 +141,7 @@ class FleetController:
 
     @property
     def running(self) -> bool:
-        """From a run's start to its end."""
+        """True from a run's start to its end."""
         return self.runs.running
 
     @property
@@ -171,12 +171,12 @@ class FleetController:
         self.runs.stop()
 
     def mark(self, text: str) -> None:
-        """On the charts, and in the recording."""
+        """Mark on the charts, and in the recording."""
         self.runs.mark(text)
         self._sink(Mark(self._elapsed(), text))
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Not without a question (part.py)."""
+        """Refuse: a change needs a question first (part.py)."""
         self._sink(Notice(self._elapsed(), "warning", NO_TUNABLES))
 
     def knobs(self) -> Sequence[TunableState]:

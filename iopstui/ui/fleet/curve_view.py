@@ -128,7 +128,7 @@ class CurveView:
     def _unmeasured_row(
         self, number: int, scene: FleetState, width: int, made: Table[MeasuredPoint]
     ) -> Row:
-        """One that runs, is to come, or does not count."""
+        """Return the row of a point that runs, is to come, or does not count."""
         curve, runs = self.curve, self.curve.at == number
         line = Line(width, self._charset).add(">" if runs else " ", BOLD)
         line.add(str(curve.counts[number]).rjust(LABEL - 1), BOLD if runs else DIM)
@@ -162,7 +162,7 @@ def so_far(scene: FleetState) -> float | None:
 
 
 def progress(curve: ScalingCurve) -> str:
-    """Which point runs, or how many there are."""
+    """Return which point runs, or how many there are."""
     if curve.at is None:
         ended = ", ended early" if curve.why else ""
         return f"{len(curve.points)} of {counted(len(curve.counts), 'point')} measured{ended}"

@@ -91,7 +91,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         self.paint(even_if_frozen=True)
 
     def cells(self) -> int:
-        """As many rows as the hosts want."""
+        """Return as many rows as the hosts want."""
         return len(self.scene.hosts)
 
     def planned(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
@@ -108,7 +108,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         return _rows_given_to_hosts(found, rows - found.cpus.height)
 
     def what(self, width: int) -> Row:
-        """Which hosts, how many of them count, how far apart they began."""
+        """Return which hosts, how many of them count, how far apart they began."""
         line = Line(width, self.charset).add(" ").add(printable(self.fleet.title), BOLD)
         line.add("  ").add(hosts_words(self.scene), BOLD)
         counts = self.scene.counts()

@@ -1,4 +1,4 @@
-"""One host of a fleet on a dashboard of its own, from the lines it sends."""
+"""A host of a fleet on a dashboard of its own, from the lines it sends."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ class HostController:
         self.overrides: dict[str, str] = {}
 
     def start(self, sink: Callable[[Event], None]) -> None:
-        """It runs already."""
+        """Do nothing: it runs already."""
 
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
-        """Only all hosts run."""
+        """Do nothing: only all hosts run a job."""
 
     def stop_job(self) -> None:
-        """Only all hosts stop."""
+        """Do nothing: only all hosts stop a job."""
 
     def mark(self, text: str) -> None:
-        """Only all hosts are marked."""
+        """Do nothing: only all hosts are marked."""
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Nothing is set on one host."""
+        """Do nothing: nothing is set on one host."""
 
     def knobs(self) -> Sequence[TunableState]:
-        """None."""
+        """Return no tunables."""
         return ()
 
     def topology(self) -> Topology:
-        """Not known here."""
+        """Return an empty topology: not known here."""
         return Topology()
 
     def close(self) -> None:
-        """It ends with the fleet."""
+        """Do nothing: it ends with the fleet."""
 
 
 class HostView:

@@ -27,7 +27,8 @@ _Levels = list["int | None"]
 
 
 class HostMap:
-    """Only columns that are new are computed, all of them when hosts or window are others."""
+    """A map of hosts over time; only new columns are computed, all of them when hosts or window
+    change."""
 
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
@@ -82,7 +83,7 @@ class HostMap:
         return [span([one.name for one in group]) for group in groups(lines, room)]
 
     def _follow(self, first: int, second: int, columns: int) -> None:
-        """It stands still until it is full, then moves on by a quarter."""
+        """Scroll: it stands still until it is full, then moves on by a quarter."""
         step = max(1, columns // 4)
         self._start = first + max(0, (second - first - columns) // step + 1) * step
 

@@ -109,13 +109,13 @@ class HostsView:
         return self.sort_by(orders[(orders.index(self.order) + 1) % len(orders)], fio)
 
     def sort_by(self, order: str, fio: bool) -> str:
-        """This order, from its usual end; its words."""
+        """Sort in this order, from its usual end; return its words."""
         self.order, self.reverse = order, False
         self.begin_at_the_top()
         return order_words(order, fio)
 
     def turn_round(self, fio: bool) -> str:
-        """The same order from its other end; its words."""
+        """Reverse the order; return its words."""
         self.reverse = not self.reverse and self.order != WORST
         self.begin_at_the_top()
         return order_words(self.order, fio, self.reverse)
@@ -341,7 +341,7 @@ def first_of_line(begun: int | None, second: int) -> int:
 def small_line(
     one: HostState, first: int, second: int, cells: int, top: float, charset: Charset
 ) -> str:
-    """Its IOPS of a minute in so many cells, all hosts' by one scale."""
+    """Return its IOPS of a minute in this many cells, all hosts by one scale."""
     each = -(-MINUTE // cells)
     bars = density.bars(charset)
     text = ""
@@ -358,7 +358,7 @@ def small_line(
 def ordered_by(
     lines: Sequence[HostState], order: str, second: int, reverse: bool = False
 ) -> list[HostState]:
-    """In this order; "worst" are those that matter first, then the others, which are by name.
+    """Return hosts in this order; "worst" are those that matter first, then the others by name.
     ``reverse``: from the other end; hosts without the figure stay last."""
     if order == STATE:
         return sorted(lines, key=lambda one: (_severity(one), one.key), reverse=reverse)

@@ -77,7 +77,7 @@ class FleetKeys(Part):
             self._open_host(one.name)
 
     def back(self) -> None:
-        """From a host to all of them."""
+        """Go from a host to all hosts."""
         if self.on_host:
             self._close_host()
 
@@ -90,7 +90,7 @@ class FleetKeys(Part):
             board.paint(even_if_frozen=True)
 
     def turn_round(self) -> None:
-        """The same order from its other end."""
+        """Reverse the order."""
         board = self._board()
         if board is not None and not self.on_host:
             words = board.hosts.turn_round(not self._watching())

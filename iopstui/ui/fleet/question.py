@@ -1,4 +1,4 @@
-"""Before something is changed on many hosts: who they are, what it is now, and yes or no."""
+"""Question before a change on many hosts: which hosts, the current value, and yes or no."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class SweepKeys(Part):
         return EXPERIMENT if self.active else None
 
     def takes(self, action: Action) -> bool:
-        """Nothing disturbs a sweep; r stops it."""
+        """Refuse keys that would disturb a sweep; r stops it."""
         if not self.active:
             return False
         if action.id == "run_or_stop":
@@ -112,7 +112,7 @@ class SweepKeys(Part):
         return False
 
     def offers(self, action: Action) -> bool:
-        """Not where none can be begun."""
+        """Return whether it is offered: not where none can be begun."""
         return action.id != "sweep_hosts" or self.possible
 
     # -- keys

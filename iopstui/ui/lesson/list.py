@@ -178,7 +178,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         self._choose(anew=False)
 
     def action_take(self) -> None:
-        """As Enter."""
+        """Take the row, like Enter."""
         self._choose(anew=False)
 
     def action_anew(self) -> None:

@@ -35,7 +35,7 @@ WHEEL_ROWS = 3
 
 
 def _parser() -> MarkdownIt:
-    """Without HTML: a "<" in a lesson is a "<"."""
+    """Return a parser without HTML: a "<" in a lesson is a "<"."""
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 

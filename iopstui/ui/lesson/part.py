@@ -276,7 +276,7 @@ class LessonKeys(Part):
     # -- its end
 
     def leave(self) -> None:
-        """To the dashboard; l goes on with it."""
+        """Go to the dashboard; l goes on with the lesson."""
         playing = self.playing
         if playing is None or playing.run.running:
             return
@@ -325,13 +325,13 @@ class LessonKeys(Part):
         self.undoing = asyncio.create_task(asyncio.to_thread(playing.run.close))
 
     async def ended(self) -> None:
-        """After the session was closed: removes the lesson's scratch files."""
+        """Remove the lesson's scratch files after the session was closed."""
         if self.undoing is not None:
             await self.undoing
         await asyncio.to_thread(self.end)
 
     def end(self) -> None:
-        """As ``ended``, for when nobody else calls it any more."""
+        """End like ``ended``, when nobody else calls it any more."""
         for playing in (self.playing, self._left):
             if playing is not None:
                 playing.run.close()

@@ -38,14 +38,14 @@ class Playing:
         return self._back < len(self._earlier)
 
     def back(self) -> bool:
-        """To the page before; False on the first one."""
+        """Go to the page before; False on the first one."""
         if self.has_earlier:
             self._back += 1
             return True
         return False
 
     def on(self) -> None:
-        """To the next page."""
+        """Go to the next page."""
         if self._back:
             self._back -= 1
             return

@@ -105,7 +105,7 @@ class ExperimentKeys(Part):
         return EXPERIMENT if self.active else None
 
     def takes(self, action: Action) -> bool:
-        """Nothing disturbs an experiment; r stops it."""
+        """Refuse keys that would disturb an experiment; r stops it."""
         if action.id == "run_or_stop" and self.experimenting:
             self.stop()
             return True

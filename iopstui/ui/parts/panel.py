@@ -7,7 +7,8 @@ from iopstui.ui.core.key import Key
 
 
 class PanelKeys(Part):
-    """On a large screen all panels are seen; on a small one a pane is as large as it can be."""
+    """Keys of panels: on a large screen all panels are visible, on a small one a pane is as large
+    as possible."""
 
     @property
     def can_open(self) -> bool:

@@ -101,7 +101,8 @@ class RecordKeys(Part):
         self.port.say("error", f"{error.message} {error.hint}".strip())
 
     async def _write_report(self, recording: Path, output: Path, what: str = "") -> None:
-        """In a process of its own: a long recording takes a while, and measuring goes on."""
+        """Write a report in a process of its own: a long recording takes a while, and measuring
+        goes on."""
         # the very same program, wherever it was started from
         environment = {**os.environ, "PYTHONPATH": str(Path(iopstui.__file__).parent.parent)}
         try:

@@ -34,7 +34,7 @@ class PlayedRecording(Protocol):
 
     @property
     def end(self) -> float:
-        """Its length in seconds."""
+        """Return its length in seconds."""
         ...
 
     def pause(self, paused: bool) -> None:
@@ -81,7 +81,7 @@ class ReplayKeys(Part):
 
     @property
     def where(self) -> str:
-        """Which moment of the recording is shown."""
+        """Return which moment of the recording is shown."""
         mode = "FOLLOW" if self._session.growing else "REPLAY"
         return f"{mode} {f.clock(self._session.at)} / {f.clock(self._session.end)}"
 

@@ -95,7 +95,7 @@ class ExperimentState:
 
     @cached_property
     def steps(self) -> tuple[PlannedPoint, ...]:
-        """All of them in their order."""
+        """Return all steps in order."""
         return tuple(expand(self.plan))
 
     @cached_property

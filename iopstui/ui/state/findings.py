@@ -27,7 +27,7 @@ class FoundEntry:
 
 
 class ShownFindings:
-    """In the order in which they were found last."""
+    """Shown findings, in the order in which they were found last."""
 
     def __init__(self, entries: Iterable[FoundEntry] = ()) -> None:
         self.entries = list(entries)

@@ -147,7 +147,7 @@ class LiveState:
 
     @property
     def gone(self) -> tuple[str, ...]:
-        """Those of ``devices`` that the kernel no longer lists."""
+        """Return those of ``devices`` that the kernel no longer lists."""
         return tuple(name for name in self.devices if name in self._went)
 
     @property
@@ -166,7 +166,7 @@ class LiveState:
         return self.running and self.step is not None and self.step.phase == LAYOUT
 
     def still(self) -> LiveState:
-        """As it is now; what is applied later does not change it."""
+        """Return a copy that later events do not change."""
         other = copy(self)
         other.history, other.latencies = self.history.copy(), self.latencies.copy()
         other.device_latencies = self.device_latencies.copy()
@@ -177,7 +177,7 @@ class LiveState:
         return other
 
     def at(self, moment: HistoryEntry) -> LiveState:
-        """As it was in an earlier moment; charts and runs are those of now."""
+        """Return the state at an earlier moment; charts and runs are the current ones."""
         other = copy(self)
         other.frame, other.fio, other._probed = moment.frame, moment.fio, moment.probed
         other.step, other.finished, other.progress = moment.step, moment.finished, moment.progress
@@ -255,7 +255,7 @@ class LiveState:
 
     @property
     def run_shown(self) -> RunShown:
-        """For ``show_run``, when others were made meanwhile."""
+        """Return the run for ``show_run``, when others were made meanwhile."""
         return RunShown(self.step, self.finished, self.fio, tuple(self.judged), self.steady)
 
     def show_run(self, run: RunShown) -> None:

@@ -16,7 +16,7 @@ INFO_STAYS_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One line of the session's log. ``level`` is "info", "warning", "error", "mark", "PASS" or
+    """A line of the session's log. ``level`` is "info", "warning", "error", "mark", "PASS" or
     "FAIL". ``ending``: it says what came of a run."""
 
     t: float
@@ -33,7 +33,7 @@ class Log:
         self.notice: LogEntry | None = None
 
     def copy(self) -> Log:
-        """The same lines; another may be shown."""
+        """Return a copy of the lines; another may be shown."""
         return copy(self)
 
     def add(self, t: float, level: str, text: str) -> None:
@@ -65,7 +65,7 @@ class Log:
         self.notice = entry
 
     def forget_notice(self) -> None:
-        """Nothing is shown: it no longer applies."""
+        """Clear the shown notice: it no longer applies."""
         self.notice = None
 
     def visible(self, t: float) -> LogEntry | None:

@@ -29,7 +29,7 @@ class NextRun:
         return other
 
     def bare(self) -> NextRun:
-        """Without what was turned."""
+        """Return it without the changed options."""
         return NextRun(self.asked, self._after)
 
     @property

@@ -49,7 +49,7 @@ class HistoryEntry:
 
 
 class SecondHistory:
-    """In order of time, the oldest forgotten first."""
+    """History of seconds in order of time, the oldest forgotten first."""
 
     def __init__(self, kept: Sequence[HistoryEntry] = ()) -> None:
         self._kept = deque(kept)
@@ -67,7 +67,7 @@ class SecondHistory:
         return SecondHistory(tuple(self._kept))
 
     def add(self, moment: HistoryEntry) -> None:
-        """One more, the newest."""
+        """Add a moment, the newest."""
         wanted = (moment.frame, moment.fio)
         self._small = {id(one): self._small_frames(one) for one in wanted if one is not None}
         frame, fio = (self._small[id(one)][1] if one is not None else None for one in wanted)
@@ -101,8 +101,8 @@ class SecondHistory:
 
 
 def small(frame: Frame) -> Frame:
-    """Without fio's histograms, which are most of a frame: panels show its percentiles, and the
-    heat map has a history of its own."""
+    """Return the moment without fio's histograms, which are most of a frame: panels show its
+    percentiles, and the heat map has a history of its own."""
     fio = frame.fio
     if fio is None:
         return frame
