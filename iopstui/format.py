@@ -203,16 +203,16 @@ def fit(text: str, encoding: str | None) -> str:
     return text
 
 
-def arrows(text: str) -> str:
+def ascii_arrows(text: str) -> str:
     """``text`` with arrows that every terminal has, and that nobody takes for "greater than"."""
     return text.replace("→", "->").replace("←", "<-")
 
 
 def _plain(text: str) -> str:
-    return arrows(text).translate(_ASCII)
+    return ascii_arrows(text).translate(_ASCII)
 
 
-def put(text: str, stream: TextIO) -> None:
+def print_line(text: str, stream: TextIO) -> None:
     """A line, at once, as far as ``stream`` can print it."""
     stream.write(fit(text, stream.encoding) + "\n")
     stream.flush()

@@ -96,7 +96,7 @@ KEYS: Mapping[str, Key] = {
     "interval": Key(float, values.interval, RUNS, "1"),
     "job": Key(str, _job, RUNS, "none"),
     "size": Key(str, _size, RUNS, "512m in all"),
-    "nice": Key(int, values.nice, RUNS, "0"),
+    "nice": Key(int, values.nice_value, RUNS, "0"),
     "format": Key(str, _format, ("run", "sweep", "compare"), values.EXPERIMENT_FORMATS[0]),
     "layout": Key(str, _layout, ("live", "replay"), "all panels"),
 }

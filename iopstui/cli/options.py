@@ -50,7 +50,7 @@ def _add_own_cpu_options(command: argparse.ArgumentParser) -> None:
                          help="run iopstui itself (not fio) on these CPUs, e.g. 7 or 0-1; "
                               "\"all\": anywhere (default: away from the job's and the device's "
                               "CPUs, if the job names its CPUs)")  # fmt: skip
-    command.add_argument("--nice", type=values.nice, default=0, metavar="N",
+    command.add_argument("--nice", type=values.nice_value, default=0, metavar="N",
                          help="nice value of iopstui itself, 0 to 19; sampling is not affected "
                               "(default: 0)")  # fmt: skip
 

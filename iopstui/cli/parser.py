@@ -104,7 +104,7 @@ class Parser(argparse.ArgumentParser):
 
     def no_option(self, words: Sequence[str]) -> NoReturn:
         """``words`` begin with an option that there is not, and its value."""
-        self._leave(f"there is no option {words[0].split('=')[0]}", self.instead(words))
+        self._leave(f"there is no option {words[0].split('=')[0]}", self.suggestion(words))
 
     def surplus(self, words: Sequence[str]) -> NoReturn:
         """``words`` are more than the command takes."""
@@ -149,7 +149,7 @@ class Parser(argparse.ArgumentParser):
         return any(one.startswith(name) if name[:2] == "--" else one == name
                    for one in self._option_string_actions)  # fmt: skip
 
-    def instead(self, words: Sequence[str]) -> str:
+    def suggestion(self, words: Sequence[str]) -> str:
         """A suggestion for an unknown option; "" if there is none."""
         import difflib
 

@@ -16,7 +16,7 @@ from iopstui import __version__
 from iopstui.cli.command import Command, CommandLine
 from iopstui.cli.parser import Formatter, Parser
 from iopstui.cli.registry import command_names, commands
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
@@ -117,7 +117,7 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
     except SystemExit as ended:  # argparse: help, or a wrong command line that it has told
         return ended.code if isinstance(ended.code, int) else EXIT_OK
     except IopstuiError as error:
-        complain(error)
+        print_error(error)
         return error.exit_code
     except BrokenPipeError:  # the reader had enough: | head
         streams.drop()
@@ -165,7 +165,7 @@ def _main(argv: Sequence[str] | None, writable: bool) -> int:
     if command.kernel:
         _require_proc()
     if config is not None and config.problems:
-        say(config.complaint())
+        print_message(config.complaint())
     return command.run(arguments)
 
 
@@ -208,7 +208,7 @@ def parsed(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
     return arguments if "command" in arguments else top.parse_args([DEFAULT])
 
 
-def complain(error: IopstuiError) -> None:
+def print_error(error: IopstuiError) -> None:
     """Write what happened, and how to fix it, to standard error."""
     from iopstui.text import printable
 

@@ -99,9 +99,9 @@ def at_once(kill: Callable[[], None]) -> Callable[[], None]:
     return asked
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """Write a line for people to standard error."""
-    from iopstui.format import put
+    from iopstui.format import print_line
     from iopstui.text import printable
 
-    put(f"iopstui: {printable(text)}", sys.stderr)
+    print_line(f"iopstui: {printable(text)}", sys.stderr)

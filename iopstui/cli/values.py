@@ -145,7 +145,7 @@ def span(text: str) -> float:
     return found
 
 
-def before(text: str) -> float:
+def lead_time(text: str) -> float:
     """How much of the time before something is kept in memory."""
     from iopstui.model.watch.options import MAX_BEFORE_S
 
@@ -156,7 +156,7 @@ def before(text: str) -> float:
     return found
 
 
-def nice(text: str) -> int:
+def nice_value(text: str) -> int:
     """A nice value that any user may set."""
     if text.isdecimal() and int(text) <= 19:
         return int(text)

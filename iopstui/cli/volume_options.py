@@ -84,10 +84,10 @@ def add_volume(
 def volume_of(arguments: argparse.Namespace) -> Promised | None:
     """The figures of --volume, if it was given. UsageError."""
     text = getattr(arguments, "volume", None)
-    return None if text is None else bought(text)
+    return None if text is None else volume_text(text)
 
 
-def bought(text: str, option: str = "--volume") -> Promised:
+def volume_text(text: str, option: str = "--volume") -> Promised:
     """The figures of a volume in one word, as ``option`` has it: "aws/gp3,size=500g,iops=6000".
     UsageError."""
     from iopstui.catalog.library import read_catalog

@@ -49,7 +49,7 @@ class BackgroundExperiments:
         self._job_target = job_target
         self._conditions = conditions
 
-    def look(self, plan: Plan) -> PreparedExperiment:
+    def preview(self, plan: Plan) -> PreparedExperiment:
         """Preflight: what this plan would do. Takes a while: fio reads every kind of run. Raises
         UsageError, Refused or Missing."""
         session = self._session
@@ -71,7 +71,7 @@ class BackgroundExperiments:
         kept = goes_on_text(progress, plan, time.time()) if progress.points else ""
         return PreparedExperiment(setup, progress, tuple(words), kept)
 
-    def begin(
+    def start(
         self, ready: PreparedExperiment, tell: Tell, t: float, anew: bool = False
     ) -> RunningExperiment:
         """Run it in its own thread. ``tell`` gets the experiment's events there; hand the session's

@@ -119,7 +119,7 @@ def _absolute_expectation(one: Expectation, run: _BaselineRun, name: str) -> Exp
             f"--expect {one.text!r} cannot be compared with {printable(name)}: {why}.",
             f"Record a longer baseline, e.g. --set runtime=60{coarser_hint(one.name)}.",
         )
-    return one.against(base)
+    return one.relative_to(base)
 
 
 def _read(path: Path, paths: Sequence[Path_]) -> _BaselineRun:

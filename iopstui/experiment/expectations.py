@@ -29,7 +29,10 @@ def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
 
 def sections_of(plan: Plan) -> list[tuple[Section, ...]]:
     """The sections of every kind of run that a plan has: each value of each axis at least once."""
-    return [job_sections(step.job, {**plan.options, **step.of(OPTION)}) for step in distinct(plan)]
+    return [
+        job_sections(step.job, {**plan.options, **step.settings_of(OPTION)})
+        for step in distinct(plan)
+    ]
 
 
 def expectations_of(

@@ -90,9 +90,9 @@ def preview_of(
             facts = inspected(fio, private, text, label, Path.cwd())
             writes = writes or facts.writes
             told.setdefault(step.job, []).append(describe(text))
-            if step.of(BIND).get("bind") == "queues":
+            if step.settings_of(BIND).get("bind") == "queues":
                 bind_jobs(text, {}, job_target, devices)
-            size = step.of(SIZE).get("size", conditions.size)
+            size = step.settings_of(SIZE).get("size", conditions.size)
             if job_target is not None and job_target.kind == kinds.DIRECTORY:
                 total = _scratch_bytes(text, facts.sections, size, share, job_target)
                 largest = max(largest, total)
@@ -189,7 +189,7 @@ def _checked_knob(
     """The present value of a tunable, the same on all disks under the target."""
     disks = queued_disks(target, devices)
     if not disks:
-        what = ", ".join(target.on) or target.path
+        what = ", ".join(target.devices_below) or target.path
         raise UsageError(f"{name} can't be changed: {what} has no device with a request queue.")
     found = {}
     for disk in disks:

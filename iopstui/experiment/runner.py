@@ -291,7 +291,7 @@ class ExperimentRunner:
             match event:
                 case FrameReady() if event.frame.step > before:
                     meter.add(event.frame)
-                    if settling.over(event.frame):
+                    if settling.counts(event.frame):
                         judge.add(event.frame)
                 case StepFinished() if event.step > before:
                     return event
@@ -326,20 +326,20 @@ class ExperimentRunner:
         length_s = run_s(self.plan.settle, self.plan.measure, self._session.interval_s)
         overrides = {
             **self.plan.options,
-            **step.of(OPTION),
+            **step.settings_of(OPTION),
             "runtime": f"{round(1000 * length_s)}ms",
             "time_based": "1",
         }
-        bind = step.of(BIND).get("bind")
+        bind = step.settings_of(BIND).get("bind")
         # the scheduler sets others of them anew, so it comes first
         knobs = sorted(
-            (*self._conditions.knobs, *step.of(KNOB).items()),
+            (*self._conditions.knobs, *step.settings_of(KNOB).items()),
             key=lambda knob: knob[0] != "scheduler",
         )
         return JobRequest(
             step.job,
             overrides,
-            step.of(SIZE).get("size", self._conditions.size),
+            step.settings_of(SIZE).get("size", self._conditions.size),
             self._conditions.destroy_data,
             self._conditions.bind if bind is None else bind == "queues",
             tuple(knobs),
@@ -368,7 +368,7 @@ class ExperimentRunner:
 def text_of(plan: Plan, step: PlannedPoint) -> str:
     """The job file of a point, as far as the plan determines it."""
     text = read_job(find_job(step.job))
-    return jobfile.overridden(text, {**plan.options, **step.of(OPTION)})
+    return jobfile.overridden(text, {**plan.options, **step.settings_of(OPTION)})
 
 
 def common_share(plan: Plan, job_target: Target | None) -> int | None:
@@ -378,7 +378,7 @@ def common_share(plan: Plan, job_target: Target | None) -> int | None:
         return None
     most: dict[tuple[str, str], int] = {}
     for step in expand(plan):
-        key = step.job, step.of(OPTION).get("numjobs", "")
+        key = step.job, step.settings_of(OPTION).get("numjobs", "")
         if key not in most:
             most[key] = files_of(text_of(plan, step))
     together = len({job for job, _ in most}) if plan.variants else 1

@@ -125,10 +125,10 @@ def _check_device(
     """UsageError for a job whose own files are where the session does not look."""
     for job in plan.every_job:
         own = own_target(job, devices, roots)
-        if own is not None and set(own.on) != set(target.on):
+        if own is not None and set(own.devices_below) != set(target.devices_below):
             raise UsageError(
-                f"The job {job} uses {', '.join(own.on) or own.path}, but the measured device "
-                f"is {', '.join(target.on) or target.path}.",
+                f"The job {job} uses {', '.join(own.devices_below) or own.path}, but the measured "
+                f"device is {', '.join(target.devices_below) or target.path}.",
                 "Name a common TARGET on the command line.",
             )
 

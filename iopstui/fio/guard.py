@@ -51,7 +51,7 @@ def prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
-def say(line: str) -> None:
+def report_line(line: str) -> None:
     """Write a line to iopstui, if it still listens."""
     try:
         os.write(1, (line + "\n").encode())
@@ -231,7 +231,7 @@ class Guard:
         if heard:
             self.silent_s = 0.0
         elif self.silent_s >= self.deadline_s:
-            say("deadline")
+            report_line("deadline")
             self.stop()
 
     def timeout(self) -> float | None:
@@ -251,7 +251,7 @@ class Guard:
                 return True
             if pid == self.fio:
                 self.exit_code = os.waitstatus_to_exitcode(status)
-                say(f"exited {self.exit_code}")
+                report_line(f"exited {self.exit_code}")
                 self.kill_at = time.monotonic()
                 self.enforce()
 
@@ -289,7 +289,7 @@ class Guard:
         stuck = [] if self.told_stuck else self.stuck(below)
         if stuck:
             self.told_stuck = True
-            say("stuck " + " ".join(map(str, stuck)))
+            report_line("stuck " + " ".join(map(str, stuck)))
         if time.monotonic() > self.kill_at + KILL_TIMEOUT_S:
             # each has its SIGKILL and dies as soon as the kernel lets it
             self.clean()
@@ -345,17 +345,17 @@ def main(argv: list[str]) -> None:
     # a stopped guard would not see that iopstui has died: the kernel wakes it up then
     prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     if hold:
-        say("held")
+        report_line("held")
         if wait_for_go() is None:
-            say("over")
+            report_line("over")
             # iopstui may be gone: nobody needs what was made for this run
             remove([private, *scratch])
             return
     began_ns = time.monotonic_ns()
     fio = start(command, private, fence)
-    say(f"started {fio} {began_ns}" if hold else f"started {fio}")
+    report_line(f"started {fio} {began_ns}" if hold else f"started {fio}")
     Guard(fio, [private, *scratch], deadline_s).run()
-    say("over")
+    report_line("over")
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ class FioProcess:
         return guard if self._inotify is None else (*guard, self._inotify)
 
     @property
-    def wakes(self) -> bool:
+    def wakes_on_output(self) -> bool:
         """Whether one of ``wake_fds`` tells when fio has written something: not everywhere."""
         return self._inotify is not None
 

@@ -36,7 +36,7 @@ class WriteBound:
     spare: int
 
     @property
-    def most(self) -> int:
+    def total(self) -> int:
         """Return the sum of both."""
         return self.wanted + self.spare
 
@@ -44,7 +44,7 @@ class WriteBound:
 def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
     """``bound_of`` in one number: bytes that all jobs together write at most."""
     bound = bound_of(text, sections, size_of)
-    return None if bound is None else bound.most
+    return None if bound is None else bound.total
 
 
 def bound_of(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> WriteBound | None:

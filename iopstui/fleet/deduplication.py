@@ -54,7 +54,7 @@ class Deduplicator:
         self._wholes: dict[str, set[int]] = {}
         self._origins: dict[tuple[int, str], int] = {}
 
-    def again(self, source: int, name: str, row: Object) -> bool:
+    def is_repeat(self, source: int, name: str, row: Object) -> bool:
         """Whether a line of the ``source``-th stream is a repetition; ``name`` is the host's."""
         kind = row.get("event")
         if kind in ("total", "merged"):
@@ -69,7 +69,7 @@ class Deduplicator:
         now = self._now.get((source, name))
         return now is not None and now.copy
 
-    def began(self, name: str) -> bool:
+    def saw_session(self, name: str) -> bool:
         """Whether a session of this host was seen."""
         return name in self._sessions
 
@@ -132,8 +132,8 @@ def mark_repeats(
     for place, labelled in enumerate(rows):
         name, row = labelled
         kind = row.get("event")
-        later = kind == "session" and once.began(name)
-        again = once.again(0, name, row)
+        later = kind == "session" and once.saw_session(name)
+        again = once.is_repeat(0, name, row)
         if later or (name in waiting and kind not in _SETTLES):
             yield from settled(name, False) if later else ()
             waiting.setdefault(name, []).append((place, labelled))

@@ -55,7 +55,7 @@ class FleetEvidence:
     _means: dict[str, dict[str, float]] = field(default_factory=dict)
     _known: dict[object, object] = field(default_factory=dict)
 
-    def once(self, ask: Callable[[FleetEvidence], T]) -> T:
+    def cached(self, ask: Callable[[FleetEvidence], T]) -> T:
         """The result of a calculation, made once for each key; several rules need the same figures
         of a thousand hosts."""
         if ask not in self._known:
@@ -77,7 +77,7 @@ class FleetEvidence:
         return _complete_values(self.hosts[name][IOPS])
 
 
-def together(scene: FleetState, interval_s: float = 1.0) -> FleetEvidence:
+def fleet_evidence(scene: FleetState, interval_s: float = 1.0) -> FleetEvidence:
     """Evidence of the newest second and those before it in the same run."""
     last = scene.number + 1
     begun = (scene.begun or 0) + (0 if scene.watching else SETTLING_SECONDS)
@@ -104,7 +104,7 @@ def _paced(step: Object | None) -> bool:
 
 def found_in(evidence: FleetEvidence) -> list[Finding]:
     """Return all findings that hold, most important first."""
-    return [one for rule in RULES if (one := evidence.once(rule)) is not None]
+    return [one for rule in RULES if (one := evidence.cached(rule)) is not None]
 
 
 def spread_too_large(evidence: FleetEvidence) -> Finding | None:
@@ -157,7 +157,7 @@ def common_limit(evidence: FleetEvidence) -> Finding | None:
 
 def own_limit(evidence: FleetEvidence) -> Finding | None:
     """A host that stands still below the others has a limit of its own."""
-    low = evidence.once(_slow_hosts)
+    low = evidence.cached(_slow_hosts)
     if not low or len(evidence.hosts) < 3:
         return None
     means, middle = evidence.means(IOPS), _middle(evidence, IOPS, low)
@@ -184,9 +184,9 @@ def own_limit(evidence: FleetEvidence) -> Finding | None:
 
 def one_path(evidence: FleetEvidence) -> Finding | None:
     """Two slow hosts of which one gains what the other loses share what is between."""
-    if evidence.once(common_limit) is not None:
+    if evidence.cached(common_limit) is not None:
         return None
-    pairs = evidence.once(_pairs)
+    pairs = evidence.cached(_pairs)
     if not pairs:
         return None
     r, *both_names = min(pairs)
@@ -207,10 +207,10 @@ def one_path(evidence: FleetEvidence) -> Finding | None:
 
 def straggler(evidence: FleetEvidence) -> Finding | None:
     """A host far behind the others, and whether its device is why."""
-    low = evidence.once(_slow_hosts)
+    low = evidence.cached(_slow_hosts)
     if not low or len(evidence.hosts) < 3:
         return None
-    flat = FLAT if evidence.once(own_limit) is not None else -1.0
+    flat = FLAT if evidence.cached(own_limit) is not None else -1.0
     paired = _paired(evidence)
     left = [name for name in low if name not in paired and _cv(evidence.iops(name)) > flat]
     waits, middle = evidence.means(WAIT), _middle(evidence, WAIT, low)
@@ -333,7 +333,7 @@ def _middle(evidence: FleetEvidence, figure: str, without: Sequence[str]) -> flo
 
 def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
     """Slow hosts of which one gains what the other loses, with their correlation."""
-    low = sorted(evidence.once(_slow_hosts), key=lambda name: evidence.means(IOPS)[name])[
+    low = sorted(evidence.cached(_slow_hosts), key=lambda name: evidence.means(IOPS)[name])[
         :MAX_PAIRED
     ]
     found = []
@@ -354,7 +354,7 @@ def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
 
 
 def _paired(evidence: FleetEvidence) -> set[str]:
-    return {name for _, one, other in evidence.once(_pairs) for name in (one, other)}
+    return {name for _, one, other in evidence.cached(_pairs) for name in (one, other)}
 
 
 def _correlation(a: Sequence[float], b: Sequence[float]) -> float:

@@ -132,7 +132,7 @@ class Fleet:
         """Give up at once; the hosts stop by themselves when their links are gone."""
         self._hard = True
 
-    def tell(self, name: str, order: Object) -> None:
+    def send_order(self, name: str, order: Object) -> None:
         """Give this host an order, soon."""
         self._orders.append((name, order))
 
@@ -194,7 +194,7 @@ class Fleet:
         if asked:
             self._look_for(asked)
         for one in self._active_hosts():
-            one.tell({"op": "lay_out"})
+            one.send_order({"op": "lay_out"})
 
     def _needs(self) -> dict[str, list[SpaceNeed]]:
         return {one.name: one.needs or [] for one in self._active_hosts()}
@@ -313,7 +313,7 @@ class Fleet:
             name, order = self._orders.popleft()
             # before its greeting a host reads the package: nothing may come between
             if name in self.members and self.members[name].state not in (LAUNCHED, OVER):
-                self.members[name].tell(order)
+                self.members[name].send_order(order)
         if now >= self._next_beat:
             self._send_heartbeats(now)
         if now >= self._next_look:
@@ -351,7 +351,7 @@ class Fleet:
                 one.ask()
             elif at % 2 == self._beats % 2 or one.heard_ns < lately_ns:
                 # every other second to each that speaks by itself: it gives us up after 5
-                one.beat()
+                one.send_heartbeat()
 
     def _read_all(self) -> None:
         """Read what all hosts send within a tenth of a second. It is added when all of it is read:
@@ -376,7 +376,7 @@ class Fleet:
         self, fd: int, member: Member, data: bytes | None, rows: list[tuple[str, Object]]
     ) -> None:
         link, state = member.link, member.state
-        for row in member.take(data):
+        for row in member.take_rows(data):
             self._row(member, row)
             if row["event"] in MERGED_EVENTS:
                 rows.append((member.name, row))
@@ -430,7 +430,7 @@ class Fleet:
             member.give_up(f"it did not start within {START_WITHIN_S:g} s of the start signal")
         if member.state == OVER and member.error:
             if member.lost:
-                self._merger.lose(member.name)
+                self._merger.mark_lost(member.name)
             watched = self._terms.watching and member.name in self._merger.hosts
             if watched or member.told_s is not None:
                 self._warn_once(member, f"{'is lost' if member.lost else 'failed'}: {member.error}")

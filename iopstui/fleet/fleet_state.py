@@ -65,7 +65,7 @@ class SecondSeries:
         self.values = array("f", [math.nan]) * (KEPT_SECONDS * width)
         self.last = -1
 
-    def put(self, second: int, values: Sequence[float | None]) -> None:
+    def add(self, second: int, values: Sequence[float | None]) -> None:
         """Add a second after the last one, or the last one again."""
         width = self.width
         if second != self.last + 1:
@@ -99,9 +99,9 @@ class FigureHistory:
         """The newest second's number; -1: none."""
         return self._of.last
 
-    def put(self, second: int, value: float | None) -> None:
+    def add(self, second: int, value: float | None) -> None:
         """Add a figure's own value, like ``SecondSeries.add``."""
-        self._of.put(second, (value,))
+        self._of.add(second, (value,))
 
     def at(self, second: int) -> float | None:
         """``None``: not measured, or too long ago."""
@@ -282,7 +282,7 @@ class FleetState:
             state = line.state
             if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
                 line.state = self._measured
-            line.seconds.put(number, values)
+            line.seconds.add(number, values)
 
     def _row(self, line: HostState, row: Object) -> None:
         kind = row["event"]
@@ -331,7 +331,7 @@ class FleetState:
             values = {IOPS: rates["r/s"] + rates["w/s"],
                       BW: (rates["rMB/s"] + rates["wMB/s"]) * MIB}  # fmt: skip
         for name, value in values.items():
-            self.sums[name].put(told.number, value if whole else None)
+            self.sums[name].add(told.number, value if whole else None)
         self._compare(told.number)
 
     @property
@@ -354,9 +354,9 @@ class FleetState:
         for late in [number for number in self._open if number < second]:
             del self._open[late]
         iops, wait = _middle(one.iops for one in here), _middle(one.wait_ns for one in here)
-        self.medians[IOPS].put(second, iops)
-        self.medians[WAIT].put(second, wait)
-        self.medians[UTIL].put(second, _middle(one.util for one in here))
+        self.medians[IOPS].add(second, iops)
+        self.medians[WAIT].add(second, wait)
+        self.medians[UTIL].add(second, _middle(one.util for one in here))
         hosts = self.hosts
         for one in here:
             line = hosts[one.name]

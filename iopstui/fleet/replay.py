@@ -29,7 +29,7 @@ from iopstui.fleet.fleet_events import (
 from iopstui.fleet.fleet_state import DONE, FAILED, KEPT_SECONDS, STOPPED
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition, scale_point
 from iopstui.format import counted
@@ -181,7 +181,7 @@ class FleetReplay:
         """Nobody is asked."""
         return False
 
-    def turn(self, turn: HostTunableChange) -> None:
+    def change_tunable(self, turn: HostTunableChange) -> None:
         """Do nothing: a recording changes no tunables."""
 
     def close(self) -> None:
@@ -212,7 +212,7 @@ class FleetReplay:
         since = -math.inf if self._swept else goal - KEPT_SECONDS
         pace = _ReplayClock(goal)
         for name, row in self._rows():
-            at = player.at(name, row)
+            at = player.position_of(name, row)
             if row.get("event") == "frame" and at < since:
                 continue
             if at > goal:
@@ -237,7 +237,7 @@ class FleetReplay:
         """Wait until it is time for ``at``; return a new goal if there is one meanwhile."""
         with self._turn:
             while not self._closing and self._goal is None:
-                left = pace.left(at, self.speed, self.paused)
+                left = pace.seconds_until(at, self.speed, self.paused)
                 if left <= 0:
                     return None
                 self._at = max(0.0, min(pace.now, at))
@@ -262,7 +262,7 @@ class _ReplayClock:
         self.now = at
         self._then = time.monotonic()
 
-    def left(self, at: float, speed: float, paused: bool) -> float:
+    def seconds_until(self, at: float, speed: float, paused: bool) -> float:
         """Seconds to wait until ``at``; a long pause of the recording is cut."""
         then, self._then = self._then, time.monotonic()
         if paused:
@@ -293,7 +293,7 @@ class _Player:
         self._curve: ScalingCurve | None = None
         tell(ReplayRestarted())
 
-    def at(self, name: str, row: Object) -> float:
+    def position_of(self, name: str, row: Object) -> float:
         """Seconds from the beginning."""
         wall = _wall(row, name, self._offsets)
         if wall is not None:
@@ -352,10 +352,10 @@ class _Player:
         curve = self._curve
         if curve is None:
             return
-        hosts = certified(merger).finished
+        hosts = certificate_of(merger).finished
         counts = code in (EXIT_OK, EXIT_VERDICT) and hosts > 0
         point = scale_point(hosts, merger) if counts else None
-        self._curve = curve.after(point, code if type(code) is int else EXIT_OK, said)
+        self._curve = curve.with_point(point, code if type(code) is int else EXIT_OK, said)
         if curve.last:
             self._end_sweep()
 

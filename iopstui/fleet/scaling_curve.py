@@ -150,7 +150,7 @@ class ScalingCurve:
         """Scaling law of all points."""
         return scaling([(one.hosts, one.iops) for one in self.measured])
 
-    def after(self, point: ScalePoint | None, code: int, said: Sequence[str]) -> ScalingCurve:
+    def with_point(self, point: ScalePoint | None, code: int, said: Sequence[str]) -> ScalingCurve:
         """Return the curve with the result of the running point."""
         at = self.at or 0
         worse = max(self.code, code, key=_badness)

@@ -184,7 +184,7 @@ class FleetSession:
             self._order(name, {"op": "tunables"})
         return fleet is not None
 
-    def turn(self, turn: HostTunableChange) -> None:
+    def change_tunable(self, turn: HostTunableChange) -> None:
         """Have these hosts change a tunable; what came of it is told (Turned)."""
         order = self.settings.ask(turn)
         for name, _ in turn.hosts:
@@ -193,7 +193,7 @@ class FleetSession:
     def _order(self, name: str, order: Object) -> None:
         fleet = self._fleet
         if fleet is not None:
-            fleet.tell(name, order)
+            fleet.send_order(name, order)
 
     def close(self) -> None:
         """Stop what runs and wait until nothing is left of it."""
@@ -232,7 +232,7 @@ class FleetSession:
 
     def _next_request(self) -> FleetRunRequest | None:
         """Wait for the next request; meanwhile the hosts of the last run are watched."""
-        self.settings.begin()
+        self.settings.start_session()
         self._report_tunable_results()
         if self._watch is not None and self._number and not self._watching:
             try:
@@ -274,7 +274,7 @@ class FleetSession:
                 curve, why = replace(curve, at=number), INTERNAL_ERROR
                 self._tell(curve)
                 done = self._run_request(asked, SweepPosition(asked.counts, number))
-                curve = curve.after(done.point, done.code, done.said)
+                curve = curve.with_point(done.point, done.code, done.said)
                 why = self._why_over(done)
                 if why:
                     break
@@ -331,12 +331,12 @@ class FleetSession:
         planned.merger.on_slot = slot
         planned.merger.on_plain = lambda ones: seconds.extend(host_seconds(ones))
         # who can't be watched between two runs stands in its row: what the run came to stays said
-        say = _ignore if planned.begun.between else self.say
+        say = _ignore if planned.begun.between else self.warn
         voices = FleetCallbacks(
             say, partial(self._second, planned, seconds), partial(self._row, planned), planned.stop
         )  # fmt: skip
         self._had = {}
-        self.settings.begin()
+        self.settings.start_session()
         fleet = self._fleet = planned.fleet(voices)
         self._tell(planned.begun)
         return fleet
@@ -360,7 +360,7 @@ class FleetSession:
         self._states(fleet)
         return None, planned.judge(fleet)
 
-    def say(self, text: str) -> None:
+    def warn(self, text: str) -> None:
         """Tell the screen a warning."""
         self._tell(FleetMessage("warning", text))
 
@@ -376,7 +376,7 @@ class FleetSession:
     def _row(self, planned: PlannedRun, name: str, row: Object) -> None:
         kind = row["event"]
         if kind in ("tunables", "turned"):
-            self.settings.heard(name, row)
+            self.settings.take_answer(name, row)
             return
         planned.row(name, row)
         if kind == "frame":
@@ -404,7 +404,7 @@ class FleetSession:
     def _report_tunable_results(self) -> None:
         fleet = self._fleet
         members = fleet.members if fleet is not None else {}
-        found = self.settings.over(
+        found = self.settings.result(
             name for name, one in members.items() if one.state == states.OVER
         )
         if found is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.machine.topology import online_cpus
-from iopstui.linux.process.affinity import allowed
+from iopstui.linux.process.affinity import initial_cpus
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
@@ -119,7 +119,7 @@ def _cpus_per_queue(disk: BlockDevice, online: Sequence[int]) -> float | None:
 def _far_cpus(disk: BlockDevice, online: Sequence[int]) -> Iterator[tuple[int, float | None]]:
     """CPUs that we may use whose queue's interrupt is served elsewhere, with that CPU; of a
     device without interrupts (loop) the last one that we may use."""
-    usable = sorted(set(online) & allowed())
+    usable = sorted(set(online) & initial_cpus())
     for hctx in disk.hctxs:
         vectors = [v for v in disk.irqs if v.hctx == hctx.index or v.shared]
         served = {cpu for vector in vectors for cpu in vector.effective_cpus}

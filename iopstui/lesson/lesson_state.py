@@ -11,7 +11,7 @@ from iopstui.model.experiment.point import Point
 from iopstui.model.lesson.figures import FACTS, Figures, unit_of
 from iopstui.model.lesson.formula import Value
 from iopstui.model.lesson.pages import Lesson, Page, QuestionPage, RunPage
-from iopstui.model.lesson.text import Paragraph, ShownParagraph, told
+from iopstui.model.lesson.text import Paragraph, ShownParagraph, visible_paragraphs
 
 
 class LessonState:
@@ -45,7 +45,7 @@ class LessonState:
         """Answer a question from the measurements so far; ``None`` if it was not asked."""
         for step in self.lesson.steps:
             if isinstance(step, QuestionPage) and step.name == name and name in self.asked:
-                figures = self.lesson.needed(step.figures)
+                figures = self.lesson.needed_names(step.figures)
                 return judge(step, self.answers.get(name), self.lookup, figures)
         return None
 
@@ -56,12 +56,12 @@ class LessonState:
 
     def why(self, step: Page) -> str:
         """The lesson's reason for a page that can't be shown here."""
-        texts, _ = told(step.why, self.lookup, unit_of)
+        texts, _ = visible_paragraphs(step.why, self.lookup, unit_of)
         return " ".join(text.text for text in texts) or "not available here"
 
     def decidable(self, ask: QuestionPage) -> bool:
         """False if a run that decides it was not made, or will not be."""
-        wanted = {name.partition(".")[0] for name in self.lesson.needed(ask.figures)}
+        wanted = {name.partition(".")[0] for name in self.lesson.needed_names(ask.figures)}
         for run in self.lesson.runs:
             if run.name not in wanted or run.name in self.points:
                 continue
@@ -72,18 +72,18 @@ class LessonState:
     def _is_impossible(self, run: RunPage) -> bool:
         """Whether what is known already says that a run will not be made."""
         for formula in (run.when, run.needs):
-            names = self.lesson.needed(formula.names) if formula is not None else ()
+            names = self.lesson.needed_names(formula.names) if formula is not None else ()
             others = {_run_of(name) for name in names if name not in FACTS} - {run.name}
             open_ = any(
                 other.name not in self.failed and not self._is_impossible(other)
                 for other in self.lesson.runs
                 if other.name in others and other.name not in self.points
             )
-            if formula is not None and not open_ and formula.truth(self.lookup) is not True:
+            if formula is not None and not open_ and formula.as_boolean(self.lookup) is not True:
                 return True
         return run.header in self.skipped
 
-    def cannot(self) -> dict[str, str]:
+    def impossible_runs(self) -> dict[str, str]:
         """The runs that can't be made here, and why ("": because another one can't)."""
         return {
             run.name: self.why(run) if run.needs is not None else ""
@@ -93,7 +93,7 @@ class LessonState:
 
     def texts(self, paragraphs: Sequence[Paragraph]) -> list[ShownParagraph]:
         """Paragraphs, filled in, and a note on what of them is missing."""
-        texts, missing = told(paragraphs, self.lookup, unit_of)
+        texts, missing = visible_paragraphs(paragraphs, self.lookup, unit_of)
         # of a run that was not made its own page has said so
         runs = self.points.keys() | {""}
         note = missing_text(name for name in missing if _run_of(name) in runs or name in FACTS)

@@ -43,14 +43,14 @@ class Lessons:
 
     def offers(self) -> list[LessonOffer]:
         """All lessons, in order. Reads files. Raises UsageError or Missing."""
-        around = self.around()
-        return [LessonOffer(one, self._run(one, around).cannot()) for one in self._shelf()]
+        around = self.current_facts()
+        return [LessonOffer(one, self._run(one, around).impossible_runs()) for one in self._shelf()]
 
-    def begin(self, lesson: Lesson) -> LessonRun:
+    def start(self, lesson: Lesson) -> LessonRun:
         """Start a lesson at its first page. Reads files. UsageError if there is no target."""
-        return self._run(lesson, self.around())
+        return self._run(lesson, self.current_facts())
 
-    def around(self) -> TargetFacts:
+    def current_facts(self) -> TargetFacts:
         """Current facts about the target (lesson/facts.py)."""
         return surroundings(self._require_target(), self._devices(), Roots())
 
@@ -63,7 +63,7 @@ class Lessons:
                 "The session's job names its own files, so lessons have no target.",
                 "Start one on a target: iopstui lesson NAME TARGET",
             )
-        if self._target.several:
+        if self._target.has_several:
             raise UsageError(
                 "A lesson needs one device, but this session has several targets.",
                 "Start it on one of them: iopstui lesson NAME TARGET",

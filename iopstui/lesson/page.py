@@ -9,7 +9,7 @@ from iopstui.format import MISSING
 from iopstui.model.lesson.figures import FACTS, FIO, RUN, unit_of
 from iopstui.model.lesson.formula import Lookup
 from iopstui.model.lesson.pages import Choice, FiguresPage, QuestionPage
-from iopstui.model.lesson.text import ShownParagraph, shown
+from iopstui.model.lesson.text import ShownParagraph, formatted
 
 READY, RUNNING, DONE, FAILED, SKIPPED = "ready", "running", "done", "failed", "skipped"
 
@@ -60,7 +60,7 @@ def judge(
     ask: QuestionPage, chosen: str | None, lookup: Lookup, figures: Iterable[str]
 ) -> AnswerVerdict:
     """Compare an answer with what was measured; ``figures`` are those that decide it."""
-    held = {choice.letter: choice.right.truth(lookup) for choice in ask.choices}
+    held = {choice.letter: choice.right.as_boolean(lookup) for choice in ask.choices}
     right = tuple(letter for letter, value in held.items() if value)
     by_letter = {choice.letter: choice for choice in ask.choices}
     # an answer is wrong only where another is right: else the measurement decided nothing
@@ -93,7 +93,7 @@ def figures_table(see: FiguresPage, runs: Sequence[str], lookup: Lookup) -> Tabl
         values = [lookup(f"{run}.{figure}") for run in runs]
         if any(value is not None for value in values):
             unit = unit_of(f"run.{figure}")
-            cells = [MISSING if value is None else shown(value, unit) for value in values]
+            cells = [MISSING if value is None else formatted(value, unit) for value in values]
             rows.append((_meaning(figure), *cells))
     return Table(("", *runs), tuple(rows))
 

@@ -67,7 +67,7 @@ class LessonRun:
         return self.lesson.steps[self._index] if self._index < len(self.lesson.steps) else None
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """True behind the last page."""
         return self.step is None
 
@@ -116,9 +116,9 @@ class LessonRun:
         """Answer a question from the measurements so far; ``None`` if it was not asked."""
         return self._known.verdict(name)
 
-    def cannot(self) -> dict[str, str]:
+    def impossible_runs(self) -> dict[str, str]:
         """The runs that can't be made here, and why ("": because another one can't)."""
-        return self._known.cannot()
+        return self._known.impossible_runs()
 
     def look_again(self, around: TargetFacts) -> None:
         """Go on after a break in which the target's tunables may have changed."""
@@ -126,9 +126,9 @@ class LessonRun:
 
     def _shown(self, step: Page) -> bool:
         """Whether there is anything to show of it."""
-        if step.when is not None and step.when.truth(self.lookup) is not True:
+        if step.when is not None and step.when.as_boolean(self.lookup) is not True:
             return False
-        if step.needs is not None and step.needs.truth(self.lookup) is not True:
+        if step.needs is not None and step.needs.as_boolean(self.lookup) is not True:
             self.skipped[step.header] = self._known.why(step)
             return True
         if isinstance(step, QuestionPage):

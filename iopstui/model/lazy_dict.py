@@ -26,7 +26,7 @@ class LazyDict(Mapping[K, V]):
         self._found: dict[K, V] | None = None
         self._keys: Collection[K] | None = None
 
-    def whole(self) -> dict[K, V]:
+    def full(self) -> dict[K, V]:
         """The whole dictionary. Callers must not change it."""
         make, found = self._make, self._found
         # what is found is there before what makes it is forgotten, which may be large
@@ -40,11 +40,11 @@ class LazyDict(Mapping[K, V]):
         if self._keys is None:
             keys_of = self._keys_of
             found = keys_of() if keys_of is not None else None
-            self._keys = self.whole().keys() if found is None else found
+            self._keys = self.full().keys() if found is None else found
         return self._keys
 
     def __getitem__(self, key: K) -> V:
-        return self.whole()[key]
+        return self.full()[key]
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._known())
@@ -53,16 +53,16 @@ class LazyDict(Mapping[K, V]):
         return len(self._known())
 
     def __repr__(self) -> str:
-        return repr(self.whole())
+        return repr(self.full())
 
     def keys(self) -> KeysView[K]:
         """The keys of the dictionary."""
-        return self.whole().keys()
+        return self.full().keys()
 
     def values(self) -> ValuesView[V]:
         """The values of the dictionary."""
-        return self.whole().values()
+        return self.full().values()
 
     def items(self) -> ItemsView[K, V]:
         """The items of the dictionary."""
-        return self.whole().items()
+        return self.full().items()

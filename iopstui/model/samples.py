@@ -73,7 +73,7 @@ class IrqReading(Protocol):
         """Return all counts by CPU."""
         ...
 
-    def grown(self, before: object) -> Mapping[int, int] | None:
+    def increase_since(self, before: object) -> Mapping[int, int] | None:
         """Return the increase of each count against an earlier reading (less: below 0), without
         unchanged ones; ``None`` if that can't be told."""
         ...

@@ -55,7 +55,7 @@ class CsvSink:
         """Write a row if the event is a frame."""
         if isinstance(event, FrameReady):
             self._start()
-            self._writer.writerow(map(cell_text, self._figures.of(event.frame)))
+            self._writer.writerow(map(cell_text, self._figures.from_frame(event.frame)))
             self._stream.flush()
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class Figures:
             for parent, paths in groupby(columns, lambda path: path[:-1])
         ]
 
-    def of(self, frame: Frame) -> Iterator[Any]:
+    def from_frame(self, frame: Frame) -> Iterator[Any]:
         """Return the figures of a frame, as in JSON."""
         row = main_figures(frame)
         for parent, names in self._groups:

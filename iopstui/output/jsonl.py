@@ -78,7 +78,7 @@ def session_object(host: str, target: Target | None) -> Object:
         "iopstui": __version__,
         "host": host,
         "target": target.path if target else None,
-        "device": target.on[0] if target and len(target.on) == 1 else None,
+        "device": target.devices_below[0] if target and len(target.devices_below) == 1 else None,
         "devices": list(target.tree) if target else [],
         "targets": [place.path for place in target.places] if target else [],
         "opened": list(target.opened) if target else [],
@@ -255,12 +255,12 @@ def _probe(probe: ProbeInterval, opened: Sequence[str]) -> Object:
     return {
         "seconds": probe.seconds,
         "age_s": probe.age_s,
-        **{kind: _requests(probe.together(opened, (kind,))) for kind in KINDS},
-        TOTAL: _requests(probe.together(opened)),
+        **{kind: _requests(probe.combined(opened, (kind,))) for kind in KINDS},
+        TOTAL: _requests(probe.combined(opened)),
         "disks": {
             name: {
                 **{kind: _requests(part) for kind, part in kinds.items()},
-                TOTAL: _requests(probe.together((name,))),
+                TOTAL: _requests(probe.combined((name,))),
             }
             for name, kinds in probe.disks.items()
         },

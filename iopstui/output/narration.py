@@ -42,7 +42,7 @@ class Narrator:
     def handle(self, event: Event) -> None:
         """Describe the event."""
         if isinstance(event, LayoutProgress) and self.line.alive:
-            self.line.draw(f"[{clock(event.t)}] {self._share.words(event)}")
+            self.line.draw(f"[{clock(event.t)}] {self._share.text(event)}")
             return
         for text in self._lines(event):
             self.line.clear()

@@ -110,7 +110,7 @@ class ParquetSink:
         """Take a row if the event is a frame."""
         if isinstance(event, FrameReady):
             frame = event.frame
-            values = zip(self._paths, self._figures.of(frame), strict=True)
+            values = zip(self._paths, self._figures.from_frame(frame), strict=True)
             self._table.row(_cell(path, value, frame.wall_ms) for path, value in values)
 
     def close(self) -> None:

@@ -67,7 +67,7 @@ class _Rates:
 
     def add(self, frame: Frame, devices: Sequence[str]) -> None:
         """Add one interval."""
-        fio, disk = frame.fio, frame.together(devices) if devices else None
+        fio, disk = frame.fio, frame.combined(devices) if devices else None
         if fio is not None:
             self.fio_iops.add(fio.total.iops, fio.seconds)
             self.fio_bw.add(fio.total.bw, fio.seconds)
@@ -99,7 +99,7 @@ class _Rates:
             or _util_differs(self.util.value, other.util.value)
         )
 
-    def words(self, name: str) -> str:
+    def text(self, name: str) -> str:
         """ "fio 75.1k IOPS, 293 MiB/s, p99 up to 1.79 ms. vda 52.3k reads/s ..."; what was not
         measured is left out."""
         fio = []
@@ -164,7 +164,7 @@ class PlainSink:
     def _print_sentence(self, t: float, text: str) -> None:
         line = printable(text).replace(" · ", ", ").translate(_AS_WORDS)
         end = "" if line.endswith((".", "!", "?", ":")) else "."
-        units.put(f"{units.clock(t)} {line}{end}", self._out)
+        units.print_line(f"{units.clock(t)} {line}{end}", self._out)
 
     def _lines(self, event: Event) -> Iterator[str]:
         match event:
@@ -210,7 +210,7 @@ class PlainSink:
         self._due = frame.t + self._every_s
         if rates.differs(self._said):
             self._said = rates
-            yield rates.words(self._name)
+            yield rates.text(self._name)
 
     def _state(self, frame: Frame) -> Iterator[str]:
         """Sentences about the interval's state, once each."""

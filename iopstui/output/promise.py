@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from iopstui.events import Event, LayoutProgress, Notice
 from iopstui.format import clock, fit, latency
 from iopstui.model.promise.checks import LATENCY
-from iopstui.model.promise.verdict import FAIL, PASS, Verdict, met
+from iopstui.model.promise.verdict import FAIL, PASS, Verdict, is_kept
 from iopstui.model.volumes.promised import Promised
 from iopstui.model.volumes.volume import IOPS
 from iopstui.output.status_line import ProgressShare, StatusLine
@@ -30,11 +30,11 @@ class PromiseProgress:
     def handle(self, event: Event) -> None:
         """Describe the event."""
         if isinstance(event, LayoutProgress) and self._line.alive:
-            self._line.draw(f"[{clock(event.t)}] {self._share.words(event)}")
+            self._line.draw(f"[{clock(event.t)}] {self._share.text(event)}")
         elif isinstance(event, Notice) and event.level != "info":
-            self.say(f"{event.level}: {event.text}")
+            self.write_note(f"{event.level}: {event.text}")
 
-    def say(self, words: str) -> None:
+    def write_note(self, words: str) -> None:
         """A line of its own."""
         self._line.clear()
         self._err.write(fit(f"{printable(words)}\n", self._err.encoding))
@@ -101,7 +101,7 @@ def _verdict_line(rows: Sequence[Verdict]) -> str:
     passed = sum(1 for row in rows if row.result == PASS)
     open_ = len(rows) - failed - passed
     words = f"{passed} passed, {failed} failed, {open_} undecided"
-    return f"{'PASS' if met(rows) else 'FAIL' if failed else 'UNDECIDED'}: {words}."
+    return f"{'PASS' if is_kept(rows) else 'FAIL' if failed else 'UNDECIDED'}: {words}."
 
 
 def promise_json(found: Promised, rows: Sequence[Verdict], titles: Sequence[str]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def promise_json(found: Promised, rows: Sequence[Verdict], titles: Sequence[str]
     return {
         "volume": volume_json(found.volume, found),
         "rows": [_row_json(row, title) for row, title in zip(rows, titles, strict=True)],
-        "met": met(rows),
+        "met": is_kept(rows),
     }
 
 

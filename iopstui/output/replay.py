@@ -18,7 +18,7 @@ from iopstui.events import (
     PointFinished,
     TunableChanged,
 )
-from iopstui.format import put
+from iopstui.format import print_line
 from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.output.experiment.compare import CompareOut
@@ -105,9 +105,11 @@ class RunsSink:
         self._inner.close()
         rows = self._history.rows
         if len(rows) > 1:
-            put("\n".join(("", "runs:", *text_rows(rows))), self._out)
+            print_line("\n".join(("", "runs:", *text_rows(rows))), self._out)
         if self._stretches.marked:
-            put("\n".join(("", "marks:", *mark_interval_rows(self._stretches.all))), self._out)
+            print_line(
+                "\n".join(("", "marks:", *mark_interval_rows(self._stretches.all))), self._out
+            )
 
 
 def has_experiment(recording: Recording) -> bool:

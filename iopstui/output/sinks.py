@@ -102,7 +102,7 @@ def make_sink(
     if kind == "csv":
         from iopstui.output.csv_out import CsvSink
 
-        return NarratedSink(CsvSink(out, target.on, target.tree), err)
+        return NarratedSink(CsvSink(out, target.devices_below, target.tree), err)
     from iopstui.output.table import TableSink
 
     return TableSink(out, err, target)

@@ -64,7 +64,7 @@ class ProgressShare:
     def __init__(self) -> None:
         self._first: LayoutProgress | None = None
 
-    def words(self, event: LayoutProgress) -> str:
+    def text(self, event: LayoutProgress) -> str:
         """ "creating the scratch file: 43 %, 28 MiB of 64 MiB, 0:03 left"."""
         first = self._first
         if first is None or event.step != first.step or event.done < first.done:

@@ -129,7 +129,7 @@ class TableSink:
                 self._narrator.handle(Notice(frame.t, "info", text))
 
     def _print(self, text: str) -> None:
-        units.put(text, self._out)
+        units.print_line(text, self._out)
 
 
 def shown_directions(seen: tuple[str, ...]) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def shown_directions(seen: tuple[str, ...]) -> tuple[str, ...]:
 
 def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> str:
     """The two lines above the rows."""
-    on = target.on if target is not None else ()
+    on = target.devices_below if target is not None else ()
     how = "together" if target is not None and target.opened else "without a sum"
     name = f"{len(on)} devices {how}" if len(on) > 1 else (on or ("no device",))[0]
     name = units.cut(printable(name), 24)
@@ -159,9 +159,9 @@ def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> li
     """Return a frame in at most 80 columns, then a row for each further device."""
     if target is None:
         return [_row(frame, directions, None)]
-    layers = target.layers if len(target.on) > 1 else target.layers[1:]
+    layers = target.layers if len(target.devices_below) > 1 else target.layers[1:]
     return [
-        _row(frame, directions, frame.together(target.opened)),
+        _row(frame, directions, frame.combined(target.opened)),
         *(_layer(layer, frame.disks.get(layer.name)) for layer in layers),
     ]
 

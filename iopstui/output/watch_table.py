@@ -47,10 +47,10 @@ class WatchTable:
     def _frame(self, frame: Frame) -> None:
         if self._lines == 0 or self._lines >= HEADER_EVERY:
             self._lines = 0
-            units.put(header(self._probed), self._out)
+            units.print_line(header(self._probed), self._out)
         found = rows(frame, self._target, self._probed)
         self._lines += len(found)
-        units.put("\n".join(found), self._out)
+        units.print_line("\n".join(found), self._out)
 
 
 def header(probed: bool = False) -> str:
@@ -61,8 +61,8 @@ def header(probed: bool = False) -> str:
 
 def rows(frame: Frame, target: Target, probed: bool = False) -> list[str]:
     """Return a frame in at most 80 columns, then a row for each further device."""
-    several = len(target.on) > 1
-    together = frame.together(target.opened) if target.opened else None
+    several = len(target.devices_below) > 1
+    together = frame.combined(target.opened) if target.opened else None
     when = (units.utc(frame.wall_ms) or "")[11:19]
     times = f"{when:>8} {units.clock(frame.t):>8}"
     room = LEFT_WIDTH - len(times) - 1  # hundreds of hours are wider
@@ -88,7 +88,7 @@ def _row(
 
 
 def _probe(frame: Frame, names: Sequence[str]) -> Mapping[str, int]:
-    found: RequestStats | None = frame.probe.together(names) if frame.probe else None
+    found: RequestStats | None = frame.probe.combined(names) if frame.probe else None
     return found.device.percentiles if found else {}
 
 

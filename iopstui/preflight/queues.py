@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from iopstui.errors import UsageError
 from iopstui.fio.job_text import number
-from iopstui.linux.process.affinity import allowed
+from iopstui.linux.process.affinity import initial_cpus
 from iopstui.model.block.binding import Binding, bind_to_queues
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -29,9 +29,13 @@ def bind_jobs(
     queues = found[0].hctxs if found else ()
     jobs = jobfile.effective(jobfile.overridden(text, overrides))
     count = sum(number(job.options.get("numjobs")) for job in jobs)
-    binding = bind_to_queues(queues, count, allowed())
+    binding = bind_to_queues(queues, count, initial_cpus())
     if binding is None:
-        what = ", ".join(where.on) if where is not None and where.on else "this target"
+        what = (
+            ", ".join(where.devices_below)
+            if where is not None and where.devices_below
+            else "this target"
+        )
         raise UsageError(
             f"Cannot bind jobs to hardware queues: {what} has no visible hardware queue.",
             "Remove --bind queues. `iopstui devices` shows each device's queues.",

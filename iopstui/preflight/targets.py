@@ -79,7 +79,7 @@ def choose_watched(
             "directory means the disk it is on.",
             _name_the_disks(error.found),
         ) from error
-    if not target.on:
+    if not target.devices_below:
         raise UsageError(
             f"Nothing to watch at {printable(target.path)}: {target.no_device}.",
             "Choose a disk (iopstui devices), or give no TARGET to watch all disks.",
@@ -88,8 +88,8 @@ def choose_watched(
 
 
 def _name_the_disks(found: Sequence[Target]) -> str:
-    disks = dict.fromkeys(name for one in found for name in one.on)
-    if not all(one.on for one in found):
+    disks = dict.fromkeys(name for one in found for name in one.devices_below)
+    if not all(one.devices_below for one in found):
         return "Give only disks. List: iopstui devices"
     return f"Give the disks: iopstui watch {printable(' '.join(disks))}"
 

@@ -196,14 +196,14 @@ class _Collector:
         """Count one frame, and the findings that hold in it."""
         frame = event.frame
         self._meter.add(frame)
-        if not self._settling.over(frame) or frame.fio is None or not frame.fio.seconds:
+        if not self._settling.counts(frame) or frame.fio is None or not frame.fio.seconds:
             return
         self._rules |= active
         self._measured_s += frame.fio.seconds
         if frame.waits is not None:
             self._above += frame.waits.above or 0.0
             self._in_flight += frame.waits.ios
-        disk = frame.together(self._devices)
+        disk = frame.combined(self._devices)
         if disk is not None and frame.fio.total.bw is not None:
             # of the same length, so that the two clocks do not matter
             self._own_bytes += frame.fio.total.bw

@@ -124,7 +124,7 @@ def set_up(promised: Promised, options: PromiseOptions) -> PromiseSetup:
     fio = find_fio()
     devices = read_devices(Roots())
     target, job_target = choose_targets(options.targets, JOB, devices, Roots())
-    if job_target is None or target.several:
+    if job_target is None or target.has_several:
         raise UsageError("A promise is about one volume: give one TARGET.")
     every = checks(promised)
     may_write = target.kind == kinds.DIRECTORY or bool(options.destroy_data)
@@ -167,7 +167,7 @@ def drains_of(setup: PromiseSetup) -> dict[Check, float]:
         bucket = setup.promised.bucket(one.kind) if one.kind != LATENCY else None
         if bucket is None or one.burst is None or one.kind in kinds:
             continue
-        lasts = bucket.lasts_s(one.aim * (one.block_size if one.kind == THROUGHPUT else 1))
+        lasts = bucket.lasts_s(one.target_iops * (one.block_size if one.kind == THROUGHPUT else 1))
         if lasts is not None:
             kinds.add(one.kind)
             found[one] = lasts + DRAIN_MORE_S

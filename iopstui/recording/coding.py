@@ -36,7 +36,7 @@ class ImpossibleFigure(MalformedData):
     """An impossible figure: not a number, a fraction of a count, or too large."""
 
 
-def same(value: Any) -> Any:
+def unchanged(value: Any) -> Any:
     """The value itself: JSON can carry it as it is."""
     return value
 
@@ -66,19 +66,21 @@ def _collect(kind: Any, names: Names, found: dict[str, list[str]]) -> None:
 def encoder(kind: Any) -> Coder:
     """A function that converts values of this type to JSON-compatible data."""
     if kind in _PLAIN or kind in (object, Any):
-        return same
+        return unchanged
     if dataclasses.is_dataclass(kind):
         return _encoder_of_dataclass(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         part = encoder(_without_none(arguments))
-        return same if part is same else lambda value: None if value is None else part(value)
+        return (
+            unchanged if part is unchanged else lambda value: None if value is None else part(value)
+        )
     if origin in (tuple, frozenset):
         part = encoder(arguments[0])
-        return list if part is same else lambda value: [part(one) for one in value]
+        return list if part is unchanged else lambda value: [part(one) for one in value]
     if origin is not None and issubclass(origin, Mapping):
         part = encoder(arguments[1])
-        if part is same:
+        if part is unchanged:
             return _plain
         return lambda value: {key: part(one) for key, one in value.items()}
     raise TypeError(f"no coding for {kind}")
@@ -86,7 +88,7 @@ def encoder(kind: Any) -> Coder:
 
 def _plain(value: Mapping[Any, Any]) -> dict[Any, Any]:
     # item by item Python would copy it in many times that
-    return dict(value.whole() if type(value) is LazyDict else value)
+    return dict(value.full() if type(value) is LazyDict else value)
 
 
 # they are text that has to be compiled, the same for every recording
@@ -119,9 +121,9 @@ class Decoder:
 
     def __call__(self, kind: Any, value: Any) -> Any:
         """``value`` as a ``kind``."""
-        return self.of(kind)(value)
+        return self.decoder_for(kind)(value)
 
-    def of(self, kind: Any) -> Coder:
+    def decoder_for(self, kind: Any) -> Coder:
         """The function that makes a ``kind``."""
         made = self._made.get(kind)
         if made is None:
@@ -130,19 +132,19 @@ class Decoder:
 
     def _make(self, kind: Any) -> Coder:
         if kind in (object, Any):
-            return same
+            return unchanged
         if kind in _PLAIN:
             return _PLAIN[kind]
         if dataclasses.is_dataclass(kind):
             return self._dataclass(kind)
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if origin in (types.UnionType, typing.Union):
-            part = self.of(_without_none(arguments))
+            part = self.decoder_for(_without_none(arguments))
             return lambda value: None if value is None else part(value)
         if origin in (tuple, frozenset):
-            return _sequence(origin, self.of(arguments[0]))
+            return _sequence(origin, self.decoder_for(arguments[0]))
         if origin is not None and issubclass(origin, Mapping):
-            return _mapping(arguments[0] is int, self.of(arguments[1]))
+            return _mapping(arguments[0] is int, self.decoder_for(arguments[1]))
         raise TypeError(f"no coding for {kind}")
 
     def _dataclass(self, kind: Any) -> Coder:
@@ -157,7 +159,12 @@ class Decoder:
                 raise MalformedData(f"a {kind_name} has no {name}")
         left_out = self._without.get(kind, {})
         slots = [
-            _Slot(position, name, hints[name], None if name in left_out else self.of(hints[name]))
+            _Slot(
+                position,
+                name,
+                hints[name],
+                None if name in left_out else self.decoder_for(hints[name]),
+            )
             for position, name in enumerate(there)
             if name in known
         ]

@@ -82,7 +82,7 @@ class FioResult:
         return self.statuses[-1]
 
     @property
-    def plus(self) -> bool:
+    def has_histogram(self) -> bool:
         """Whether there is a histogram (json+)."""
         return any(d.bins for job in self.last.jobs for d in job.directions.values())
 

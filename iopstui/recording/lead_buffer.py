@@ -61,7 +61,7 @@ class CurrentState:
         last = self._experiment[-1] if self._experiment else None
         return isinstance(last, events.ExperimentFinished)
 
-    def before(self, later: Iterable[Any]) -> list[Any]:
+    def records_before(self, later: Iterable[Any]) -> list[Any]:
         """Records needed in front of a recording of ``later``: no ended experiment if another job
         runs."""
         other = self.finished and any(isinstance(item, JobRun) for item in later)
@@ -109,7 +109,7 @@ class _Packed(NamedTuple):
     data: bytes
 
     @classmethod
-    def of(cls, raw: RawSample) -> _Packed:
+    def from_sample(cls, raw: RawSample) -> _Packed:
         return cls(raw.arrived_ns, zlib.compress(pickle.dumps(raw, pickle.HIGHEST_PROTOCOL), 1))
 
     def unpacked(self) -> RawSample:
@@ -140,7 +140,7 @@ class LeadBuffer:
         if not isinstance(item, RawSample):
             self._items.append(item)
             return
-        self._items.append(_Packed.of(item))
+        self._items.append(_Packed.from_sample(item))
         self._samples += 1
         while self._samples > 1 and self._too_old(item.arrived_ns):
             self._drop()

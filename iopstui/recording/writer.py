@@ -255,7 +255,7 @@ class RecordingBuffer:
             self._begin(recorder, first, buffer.devices if buffer else None)
             for raw in lead:
                 self._put_sample(raw, shown=False)
-            for value in under_way.before(kept):
+            for value in under_way.records_before(kept):
                 self._put_other(value)
             for item in kept:
                 self._put_kept(item)
@@ -267,7 +267,7 @@ class RecordingBuffer:
         (``None``) there is no file. Raises UsageError if they can't be written."""
         with self._lock:
             self.start(recorder)
-            seconds, close = self._last_t, self.part()
+            seconds, close = self._last_t, self.detach()
         close()
         if recorder.problem:
             raise UsageError(f"The recording has stopped: {recorder.problem}.")
@@ -282,9 +282,9 @@ class RecordingBuffer:
     def stop(self) -> str:
         """Stop the recording; return a description of it ("" if nothing was recorded)."""
         with self._lock:
-            return self.part()()
+            return self.detach()()
 
-    def part(self) -> Callable[[], str]:
+    def detach(self) -> Callable[[], str]:
         """Stop the recording; what is returned closes the file, in any thread (a slow disk holds
         that one up), and says what was recorded as ``stop`` does."""
         with self._lock:

@@ -38,7 +38,7 @@ MAX_OPEN = 3
 
 def comparison(stories: Sequence[Story], scales: Scales | None) -> Iterator[Block]:
     """Comparison of several recordings; no charts without ``scales``."""
-    yield Heading(1, comparing.together(stories))
+    yield Heading(1, comparing.subject(stories))
     head, rows = comparing.comparison(stories)
     if rows:
         yield from (Table(head, rows), Text(comparing.NO_PROOF))
@@ -130,9 +130,9 @@ def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterato
 def _several_runs(story: Story) -> Iterator[Block]:
     side = words.side_by_side(story)
     if side:
-        yield from (Text(words.SIDE_BY_SIDE), Table.of(RUN_COLUMNS, side, left=2))
+        yield from (Text(words.SIDE_BY_SIDE), Table.from_rows(RUN_COLUMNS, side, left=2))
     if story.stretches:
-        yield from (Text(words.STRETCHES), Table.of(MARK_COLUMNS, story.stretches, left=2))
+        yield from (Text(words.STRETCHES), Table.from_rows(MARK_COLUMNS, story.stretches, left=2))
 
 
 def _runs(story: Story) -> Iterator[Block]:
@@ -167,7 +167,7 @@ def _run(run: Run) -> Iterator[Block]:
     probed = [*words.probe_rows(run)]
     if probed:
         yield from (Text(words.PROBED), Table(words.PROBE_HEAD, probed, left=2))
-    if bound := words.bound(run):
+    if bound := words.bound_cpus(run):
         yield Text(bound)
 
 

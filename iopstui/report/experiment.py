@@ -76,7 +76,7 @@ class Experiment:
     finished: ExperimentFinished | None = None
     _now: PointStarted | None = None
 
-    def take(self, event: Event) -> None:
+    def add_event(self, event: Event) -> None:
         """Take in one of the experiment's events."""
         match event:
             case PointStarted():
@@ -88,7 +88,7 @@ class Experiment:
             case ExperimentFinished():
                 self.finished, self._now = event, None
 
-    def began(self, step: int) -> str:
+    def label_of_run(self, step: int) -> str:
         """fio run ``step`` belongs to the point that has begun; its label, "" if there is none."""
         if self._now is None:
             return ""

@@ -47,10 +47,10 @@ def report(
             content = rendered(paths, kind, options)
             sys.stdout.write(content.encode(encoding, "replace").decode(encoding))
         else:
-            put(paths, kind, options, sys.stdout.buffer)
+            write_report(paths, kind, options, sys.stdout.buffer)
         return EXIT_OK
     if by_rows:
-        write_whole(Path(out), lambda file: put(paths, kind, options, file))
+        write_whole(Path(out), lambda file: write_report(paths, kind, options, file))
     else:
         encoded = rendered(paths, kind, options).encode()
         write_whole(Path(out), lambda file: file.write(encoded))
@@ -132,7 +132,7 @@ def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_
         return chosen.render(found, options)
 
 
-def put(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
+def write_report(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
     """Write a report piece by piece; errors as of ``rendered``."""
     if any(map(is_fleet, paths)):
         put_fleet(paths, kind, options, out)

@@ -48,7 +48,7 @@ class BlockBuilder:
         self._duration = duration(recording.index())
         self._told = 0.0
 
-    def of(self, segment: Segment) -> Iterator[Block | EventRecord]:
+    def blocks_of(self, segment: Segment) -> Iterator[Block | EventRecord]:
         """Blocks in order, each as soon as it is over. Feed every ``EventRecord`` to the fold."""
         block: Block | None = None
         for record in self._recording.records(segment.start, segment.until):
@@ -56,7 +56,7 @@ class BlockBuilder:
                 if block is not None:
                     yield block
                     block = None
-                self.tell(record)
+                self.add_event(record)
                 yield record
                 continue
             for event in self._fold.feed(record):
@@ -75,7 +75,7 @@ class BlockBuilder:
         if block is not None:
             yield block
 
-    def tell(self, other: EventRecord) -> None:
+    def add_event(self, other: EventRecord) -> None:
         """Something happened before the frames that follow."""
         self._told = max(self._told, getattr(other.value, "t", other.t))
 

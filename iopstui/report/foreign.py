@@ -204,7 +204,7 @@ def _of_logs(story: Story, run: Run, logs: Logs, result: FioResult | None) -> No
 
 def _of_what(result: FioResult | None, logs: Logs) -> Iterator[str]:
     if result is not None:
-        kind = "JSON with histograms (json+)" if result.plus else "JSON"
+        kind = "JSON with histograms (json+)" if result.has_histogram else "JSON"
         count = len(result.statuses)
         yield f"fio's {kind}" + (f", {count} documents (--status-interval)" if count > 1 else "")
     for averaged in (False, True):
@@ -250,7 +250,7 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
     timed = any(job.measures_latency for job in result.last.jobs)
     if not timed:
         yield "latency: not measured by the jobs (gtod_reduce, disable_clat)"
-    elif not result.plus:
+    elif not result.has_histogram:
         yield ("histograms and combined percentiles: use --output-format=json+")  # fmt: skip
     if len(result.statuses) == 1 and not logs.logs:
         yield ("changes over time: use --status-interval=1 or logs (write_lat_log)")  # fmt: skip
@@ -262,9 +262,9 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
 
 def _redacted(story: Story, private: Redactor) -> Story:
     story.path = Path(REDACTED)
-    story.header = private.without(story.header)
-    story.notices = private.without(story.notices)
+    story.header = private.redacted(story.header)
+    story.notices = private.redacted(story.notices)
     for run in story.runs:
-        run.started, run.asked = private.without(run.started), private.without(run.asked)
-        run.finished = private.without(run.finished)
+        run.started, run.asked = private.redacted(run.started), private.redacted(run.asked)
+        run.finished = private.redacted(run.finished)
     return story

@@ -54,7 +54,7 @@ class Table:
     left: int = 1
 
     @classmethod
-    def of(cls, columns: Sequence[Column], rows: Iterable[object], left: int = 1) -> Table:
+    def from_rows(cls, columns: Sequence[Column], rows: Iterable[object], left: int = 1) -> Table:
         """A table of these columns."""
         return cls(titles(columns), [texts(columns, row) for row in rows], left)
 

@@ -145,10 +145,10 @@ def _segment_result(recording: Recording, segment: Segment, origin_ns: int) -> S
     if segment.start is not None:
         for place, other in recording.index().others:
             if place < segment.start:
-                blocks.tell(other)
+                blocks.add_event(other)
         _lead_in(recording, segment, fold)
     begin = _digest(fold)
-    items = [item if isinstance(item, Block) else None for item in blocks.of(segment)]
+    items = [item if isinstance(item, Block) else None for item in blocks.blocks_of(segment)]
     if recording.damage != damage:
         raise SegmentMismatch
     return SegmentResult(begin, items, _digest(fold), fold.begins_within)

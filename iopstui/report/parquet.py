@@ -30,7 +30,7 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
     with opened(source.path, redact) as recording:
         recording.only_needed(ROWS_WITHOUT)
         target = recording.header.target
-        sink = ParquetSink(out, target.on, _about(recording.header), target.tree)
+        sink = ParquetSink(out, target.devices_below, _about(recording.header), target.tree)
         fold = ReplayFold(recording.header)
         try:
             for event in replay_events(recording, fold):

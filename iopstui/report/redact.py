@@ -49,7 +49,7 @@ class RedactedRecording(Recording):
         except BaseException:
             self.close()
             raise
-        self.header = self._private.without(self.header)
+        self.header = self._private.redacted(self.header)
         self.path = Path(REDACTED)
 
     def records(self, start: int | None = None, until: int | None = None) -> Iterator[Record]:
@@ -61,7 +61,7 @@ class RedactedRecording(Recording):
                     self._private.learn(record.raw.probe.tasks)
                 yield record
             else:
-                yield EventRecord(record.t, self._private.without(record.value))
+                yield EventRecord(record.t, self._private.redacted(record.value))
 
 
 def opened(path: Path, redact: bool) -> Recording:
@@ -86,16 +86,16 @@ class Redactor:
             words = "|".join(map(re.escape, longest))
             self._pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
 
-    def without(self, value: Any) -> Any:
+    def redacted(self, value: Any) -> Any:
         """The value with nothing private in it; its types stay as they are."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, Mapping):
-            return {self.without(key): self._field(str(key), one) for key, one in value.items()}
+            return {self.redacted(key): self._field(str(key), one) for key, one in value.items()}
         if isinstance(value, (list, tuple)):
             if len(value) == 2 and value[0] in OPTIONS:  # (option, value)
                 return (value[0], REDACTED)
-            parts = [self.without(one) for one in value]
+            parts = [self.redacted(one) for one in value]
             return tuple(parts) if isinstance(value, tuple) else parts
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._data(value)
@@ -116,7 +116,7 @@ class Redactor:
             return value
         if name in PRIVATE or name in OPTIONS or (name == "job" and "/" in str(value)):
             return _left_out(value)
-        return self.without(value)
+        return self.redacted(value)
 
     def _text(self, text: str) -> str:
         if self._pattern is not None:

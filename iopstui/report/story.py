@@ -123,7 +123,7 @@ def _read_story(recording: Recording, several: bool) -> Story:
             take_block(story, item)
             for step, figures in item.figures.items():
                 history.figures(step, figures)
-            stretches.several(item.measured, item.first)
+            stretches.combined(item.measured, item.first)
             continue
         for event in fold.feed(item):
             _add_event(story, event)
@@ -143,7 +143,7 @@ def _read_story(recording: Recording, several: bool) -> Story:
 def _one_by_one(recording: Recording, fold: ReplayFold) -> Iterator[Block | EventRecord]:
     blocks, known = BlockBuilder(recording, fold), recording.damage
     for segment in segments(recording.index()):
-        yield from blocks.of(segment)
+        yield from blocks.blocks_of(segment)
         # what follows damage is not read
         if recording.damage != known:
             return
@@ -179,7 +179,7 @@ def _add_event(story: Story, event: events.Event) -> None:
             | events.ExperimentFinished()
         ):
             if story.experiments:
-                story.experiments[-1].take(event)
+                story.experiments[-1].add_event(event)
         case events.StepFinished():
             _run(story, event.step).finished = event
         case events.ExpectationChecked():
@@ -194,7 +194,7 @@ def _started(story: Story, event: events.StepStarted) -> None:
     run = _run(story, event.step)
     run.started = event
     if story.experiments:
-        run.point = story.experiments[-1].began(event.step)
+        run.point = story.experiments[-1].label_of_run(event.step)
 
 
 def _finding_ended(story: Story, event: events.FindingEnded) -> None:

@@ -32,7 +32,7 @@ class DestroyPath:
     fd: int = -1
 
     @property
-    def bound(self) -> bool:
+    def existed(self) -> bool:
         """False if there was nothing of this name."""
         return self.file is not None or self.number is not None
 
@@ -40,7 +40,7 @@ class DestroyPath:
         """Whether it names the file or device ``info``, whose real path is ``path``."""
         if not os.path.isabs(self.text):
             return False
-        if info is None or not self.bound:
+        if info is None or not self.existed:
             return self.real == path
         if stat.S_ISBLK(info.st_mode):
             if self.number != (os.major(info.st_rdev), os.minor(info.st_rdev)):

@@ -27,7 +27,7 @@ class FileUsers:
         self._devices = devices
         self._roots = roots
 
-    def of(self, real: str, info: os.stat_result) -> list[str]:
+    def users_of(self, real: str, info: os.stat_result) -> list[str]:
         """Describe who uses the file ``info``, whose path is ``real``, under any name and through
         any overlay."""
         files = {identity(info), *self._own_overlays.files(real)}
@@ -86,7 +86,7 @@ class FileUsers:
         # in an overlay whose layers can't be found by name
         made_of = one.backing.device, one.backing.inode
         same = os.path.basename(one.path) == os.path.basename(real)
-        return (same or info.st_ino == made_of[1]) and self._overlays.hides(one.path, made_of)
+        return (same or info.st_ino == made_of[1]) and self._overlays.may_hide(one.path, made_of)
 
     def _may_back_loop(self, loop: BlockDevice, real: str, info: os.stat_result) -> bool:
         """Whether a loop device could be made of the file: its name is all that is known, and

@@ -19,7 +19,7 @@ from pathlib import Path
 from iopstui.errors import Refused
 from iopstui.linux.devices.loop import read_backings
 from iopstui.linux.devices.mounts import read_btrfs
-from iopstui.linux.devices.openers import unseen, writers
+from iopstui.linux.devices.openers import hidden_programs_reason, writers
 from iopstui.linux.devices.signatures import Signatures, read_signatures
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_count, read_flag, read_text
@@ -88,7 +88,7 @@ def write_reasons(
         path=node,
         in_use=tuple(dict.fromkeys(in_use)),
         carries=tuple(dict.fromkeys(carries)),
-        unseen=unseen(roots),
+        unseen=hidden_programs_reason(roots),
     )
 
 
@@ -155,7 +155,7 @@ def check_file_write(
         return WriteVerdict(path)
     if not stat.S_ISREG(info.st_mode):
         raise Refused(f"Refusing to write to {shown}: it is not a regular file.")
-    why = (users or FileUsers(devices or {}, where)).of(real, info)
+    why = (users or FileUsers(devices or {}, where)).users_of(real, info)
     if why:
         raise Refused(
             f"Refusing to write to {shown}: it is in use: {'; '.join(why)}.",
@@ -171,7 +171,9 @@ def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
     """The devices that loop devices below (or the device itself) are made of: the kernel lets
     others mount them meanwhile, unless they are held."""
     above = (device, *stack.below(device))
-    lower = (name for one in above for name in stack.under(one) if one in stack.loops_on(name))
+    lower = (
+        name for one in above for name in stack.directly_below(one) if one in stack.loops_on(name)
+    )
     return [stack.devices[name] for name in dict.fromkeys(lower)]
 
 
@@ -211,7 +213,7 @@ class ExclusiveHold:
 
 
 @contextmanager
-def hold(path: str, device: BlockDevice, roots: Roots) -> Iterator[ExclusiveHold]:
+def open_exclusively(path: str, device: BlockDevice, roots: Roots) -> Iterator[ExclusiveHold]:
     """Hold the block device at ``path`` exclusively and verify that it still is ``device``.
 
     Opens O_RDONLY|O_EXCL: ordinary opens (fio's) go on working, mount(2), swapon(2) and mkfs
@@ -303,7 +305,7 @@ def _open_by(
     surely destroyed as a mounted one. A program that only reads is no reason.
     """
     below = stack.below(device)
-    related = (*stack.above(device), *below, *stack.beside(device), *stack.snapshots(device))
+    related = (*stack.above(device), *below, *stack.overlapping(device), *stack.snapshots(device))
     names = dict.fromkeys(related)
     members = [stack.devices[name] for name in names]
     nodes = {node, *(member.path for member in members)}
@@ -320,7 +322,7 @@ def _open_by(
 
 def _members(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
     """Membership that isn't in holders/: btrfs, bcache."""
-    names = tuple(dict.fromkeys((*stack.above(device), *stack.beside(device))))
+    names = tuple(dict.fromkeys((*stack.above(device), *stack.overlapping(device))))
     for uuid, members in read_btrfs(roots).items():
         for name in sorted(members.intersection((*names, *stack.below(device)))):
             yield f"{name} belongs to the mounted btrfs {printable(uuid)}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.linux.devices.kernel_files import keeps_all, kernel_file_system
 from iopstui.linux.process.limits import hint_for_limit
-from iopstui.linux.process.programs import new_directory, unforeseen
+from iopstui.linux.process.programs import new_directory, random_name
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
 from iopstui.text import printable
@@ -209,7 +209,7 @@ def room_for_all(directories: Sequence[Path]) -> int:
 
 def supports_direct(directory: Path) -> bool:
     """Whether files here can be opened with O_DIRECT (open(2)); tmpfs before Linux 6.6 can't."""
-    name = os.path.join(directory, unforeseen(PREFIX))
+    name = os.path.join(directory, random_name(PREFIX))
     try:
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError:

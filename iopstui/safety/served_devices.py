@@ -62,7 +62,7 @@ def _users(
             info = os.stat(source.path)
         except OSError:
             return
-        users = FileUsers(devices, roots).of(os.path.realpath(source.path), info)
+        users = FileUsers(devices, roots).users_of(os.path.realpath(source.path), info)
     yield from (why for why in users if source.by not in why)
 
 

@@ -83,7 +83,7 @@ class WriteGuard:
         return tuple(self._fds)
 
     @property
-    def looks(self) -> bool:
+    def is_needed(self) -> bool:
         """Whether there is a file whose device matters: in a scratch directory there is none."""
         return self._job.scratch is None
 
@@ -155,7 +155,7 @@ class WriteGuard:
             one.verify()
 
     def _hold_exclusively(self, path: str, device: BlockDevice) -> safety.ExclusiveHold:
-        held = self._held.enter_context(safety.hold(path, device, self._roots))
+        held = self._held.enter_context(safety.open_exclusively(path, device, self._roots))
         self._fds.append(held.fd)
         return held
 
@@ -215,7 +215,7 @@ class WriteGuard:
 
     def _targets(self, devices: Devices) -> list[Target]:
         found = []
-        for name in self._job.files if self.looks else ():
+        for name in self._job.files if self.is_needed else ():
             path = Path(name)
             if not os.path.lexists(path) and not self._below_dev(path):
                 continue

@@ -124,9 +124,9 @@ class LiveSession:
             self._thread = threading.Thread(target=self._main, name="session", daemon=True)
             self._thread.start()
 
-    def also(self, sink: Sink) -> None:
+    def add_sink(self, sink: Sink) -> None:
         """Send every event from now on to this sink, too; it must not block."""
-        self._context.also(sink)
+        self._context.add_sink(sink)
 
     @property
     def target(self) -> Target:
@@ -218,9 +218,11 @@ class LiveSession:
     def set_tunable(self, name: str, value: str) -> None:
         """Change a tunable (model/block/tunable.py) of the disks under the target; ``close``
         restores it. A refusal arrives as a Notice."""
-        self.turn(name, value, lambda error: None)
+        self.change_tunable(name, value, lambda error: None)
 
-    def turn(self, name: str, value: str, done: Callable[[IopstuiError | None], None]) -> None:
+    def change_tunable(
+        self, name: str, value: str, done: Callable[[IopstuiError | None], None]
+    ) -> None:
         """Change a tunable; ``done`` is called in the session's thread with the error, if any."""
         self._command(lambda: done(self._knobs.turn_or_tell(name, value)))
 
@@ -230,7 +232,7 @@ class LiveSession:
 
     def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
         """Set these (name, value) again, as far as they are different by now."""
-        self._command(lambda: self._knobs.again(settings))
+        self._command(lambda: self._knobs.set_again(settings))
 
     @property
     def probe(self) -> tuple[str, ...]:
@@ -301,7 +303,7 @@ class LiveSession:
 
     def end_recording(self) -> None:
         """End the recording like ``stop_recording``, in the caller's thread."""
-        words = self._context.tape.part()()
+        words = self._context.tape.detach()()
         if words:
             self.notice("info", words)
 
@@ -425,7 +427,7 @@ class LiveSession:
         # past the tape: nothing that was measured
         name = printable(str(recorder.path))
         words = f"recording to {name} (others watch it with: iopstui replay {name} --follow)"
-        context.tell(events.Notice(context.now(), "info", words))
+        context.emit_unrecorded(events.Notice(context.now(), "info", words))
 
     def _recorded(self) -> None:
         words = self._context.tape.stop()

@@ -59,11 +59,11 @@ class OwnCpus:
         self._automatic = cpus is None
         self._cpus = frozenset(cpus or ())
         self._nice = nice
-        impossible = self._cpus - affinity.allowed()
+        impossible = self._cpus - affinity.initial_cpus()
         if impossible:
             raise UsageError(
                 f"iopstui cannot run on CPU {ranges(impossible)}, only on "
-                f"{ranges(affinity.allowed())}."
+                f"{ranges(affinity.initial_cpus())}."
             )
 
     def begin(self) -> str:
@@ -84,8 +84,8 @@ class OwnCpus:
         if not self._automatic:
             return ""
         jobs = job_cpus(text)
-        spare = affinity.allowed() - measured_cpus(jobs, disks) if jobs else frozenset()
-        wanted = spare or affinity.allowed()
+        spare = affinity.initial_cpus() - measured_cpus(jobs, disks) if jobs else frozenset()
+        wanted = spare or affinity.initial_cpus()
         if wanted == affinity.current_cpus():
             return ""
         try:

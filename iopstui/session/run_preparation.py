@@ -80,7 +80,7 @@ class RunPreparation:
         if why:
             prepared.close()
             raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
-        words = self._budget.foresee(prepared, layout, self._context.devices)
+        words = self._budget.forecast(prepared, layout, self._context.devices)
         if self._budget.tell:
             self._context.notice("info", words)
 
@@ -90,7 +90,7 @@ class RunPreparation:
         context = self._context
         words = "checking the job and its files"
         timer = threading.Timer(
-            LONG_S, lambda: context.tell(events.Notice(context.now(), "info", words))
+            LONG_S, lambda: context.emit_unrecorded(events.Notice(context.now(), "info", words))
         )
         timer.daemon = True
         timer.start()
@@ -105,4 +105,4 @@ def recheck_writes(prepared: PreparedJob, roots: Roots) -> None:
     guard = prepared.guard
     if guard is not None:
         # reading all devices takes as long as loading thirty of our files
-        guard.engage(read_devices(roots) if guard.looks else {})
+        guard.engage(read_devices(roots) if guard.is_needed else {})

@@ -65,7 +65,7 @@ def add_run_event(history: RunHistory, event: Event) -> None:
         case StepStarted():
             history.started(event.step, event.job, event.title, event.options)
         case TunableChanged():
-            history.turned(event.device, event.name, event.before, event.now)
+            history.note_tunable_change(event.device, event.name, event.before, event.now)
         case StepFinished():
             ended = FAILED if event.error else STOPPED if event.interrupted else DONE
             history.finished(event.step, ended)

@@ -140,7 +140,7 @@ class Runs:
         """Whatever is left of a run is ended, and no private directory is left."""
         if self.run is not None:
             self.run.close()
-            self._preparing.scratch.over(self.run, False)
+            self._preparing.scratch.release_run(self.run, False)
         self._preparing.close()
 
     def fds(self) -> tuple[int, ...]:
@@ -160,7 +160,7 @@ class Runs:
     def _poll_s(self, run: FioRun) -> float:
         """Poll interval. When fio's writing wakes the reader, only its room remains to be checked,
         unless a budget is counted or a tunable waits for its second."""
-        woken = run.wakes and run.phase == RUN
+        woken = run.wakes_on_output and run.phase == RUN
         return LOOK_S if woken and self._budget.most is None and not self._knobs.wait else POLL_S
 
     # -- beginning
@@ -187,7 +187,7 @@ class Runs:
                 private_directory,
                 self._sampling.interval_s,
                 lambda: recheck_writes(prepared, context.roots),
-                context.target.on,
+                context.target.devices_below,
                 self._policy.hold,
                 self._policy.deadline_s,
             )
@@ -220,8 +220,8 @@ class Runs:
 
     def _undo(self, run: FioRun, error: IopstuiError) -> None:
         run.close()
-        self._preparing.scratch.over(run, False)
-        self._current.over()
+        self._preparing.scratch.release_run(run, False)
+        self._current.end()
         self._not_started(error)
 
     def _start_phase(self) -> None:
@@ -253,7 +253,7 @@ class Runs:
         if run.phase == RUN:
             self.began_ns = context.clock.monotonic_ns()
             binding = run.prepared.binding
-            findings.begin(run.prepared.text, binding is not None)
+            findings.begin_run(run.prepared.text, binding is not None)
             if binding is not None:
                 self._tell_binding(binding)
         else:
@@ -324,9 +324,9 @@ class Runs:
         known = run.phase != RUN and run.prepared.layout_bytes is not None
         if known or run.failure or run.stopping:
             return
-        run.failure = self._budget.beyond(fio_wrote(run.last))
+        run.failure = self._budget.exceeded_count(fio_wrote(run.last))
         if self._budget.most is not None and not run.failure:
-            run.failure = self._budget.look(now / 1e9, run.wrote())
+            run.failure = self._budget.check(now / 1e9, run.bytes_written())
         if run.failure:
             run.stop()
 
@@ -414,8 +414,8 @@ class Runs:
         for why in [] if run.hanging else run.prepared.publish():
             self._context.warn(why)
         run.close()
-        self._preparing.scratch.over(run, laid_out=self.began_ns is not None)
-        self._current.over()
+        self._preparing.scratch.release_run(run, laid_out=self.began_ns is not None)
+        self._current.end()
         self.began_ns = None
         summary = fio_summary(run.last, run.by_itself) if run.last is not None else {}
         self._context.emit(

@@ -33,16 +33,16 @@ class TunableChanges:
         now = [knob for knob in self._requests if knob.after_s is None]
         self._requests = [knob for knob in self._requests if knob.after_s is not None]
         for knob in now:
-            self.turn(knob.name, knob.value)
+            self.change(knob.name, knob.value)
 
     def of_run(self, knobs: Sequence[tuple[str, str]]) -> None:
         """Set a run's own tunables, as far as they are not in force already."""
         for name, value in knobs:
             disks = self._disks(name)
             if any(read_tunable(disk, name, self._context.roots) != value for disk in disks):
-                self.turn(name, value)
+                self.change(name, value)
 
-    def again(self, settings: Sequence[tuple[str, str]]) -> None:
+    def set_again(self, settings: Sequence[tuple[str, str]]) -> None:
         """Set them again after an experiment; a refusal becomes a Notice."""
         for one in settings:
             try:
@@ -68,13 +68,13 @@ class TunableChanges:
     def turn_or_tell(self, name: str, value: str) -> IopstuiError | None:
         """Change a tunable; a refusal becomes a Notice, and is what is given back."""
         try:
-            self.turn(name, value)
+            self.change(name, value)
         except IopstuiError as error:
             self._context.notice("error", f"{error.message} {error.hint}".strip())
             return error
         return None
 
-    def turn(self, name: str, value: str) -> None:
+    def change(self, name: str, value: str) -> None:
         """Change a tunable on every disk that has it. Raises UsageError, Refused or Missing."""
         context, disks = self._context, self._disks(name)
         # all disks or none, as far as that can be known beforehand
@@ -122,7 +122,7 @@ class TunableChanges:
         target = self._context.target
         disks, irq = queued_disks(target, self._context.devices), irq_of(name)
         if not disks:
-            what = ", ".join(target.on) or target.path
+            what = ", ".join(target.devices_below) or target.path
             raise UsageError(f"Cannot change {name}: {what} has no device with a request queue.")
         # the first disk's refusal tells which interrupts there are
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks

@@ -56,7 +56,7 @@ class Watch:
             case FindingReported():
                 self.totals.found(event.t, event.finding)
             case FindingEnded():
-                self.totals.ceased(event.rule, event.since, event.until)
+                self.totals.note_end(event.rule, event.since, event.until)
         self._pass(event)
 
     def close(self) -> None:

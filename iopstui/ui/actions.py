@@ -44,7 +44,7 @@ class Footer:
     when: Callable[[Any], bool] = lambda part: True
     key: Words = ""
 
-    def place(self, mode: str, quiet: bool) -> int | None:
+    def position(self, mode: str, quiet: bool) -> int | None:
         """Position in the footer of ``mode``; None: not in it."""
         if mode in self.at:
             return self.at[mode]
@@ -115,7 +115,7 @@ def bindings_of_screen(actions: Iterable[Action]) -> list[BindingType]:
     ]
 
 
-def helped(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
+def help_rows(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
     """(keys, what they do) in the order of the help."""
     told = sorted((action for action in actions if action.help), key=lambda action: action.place)
     return tuple((action.written, action.help) for action in told)
@@ -134,7 +134,7 @@ class Part:
         """The screen's mode, if this part decides it; else ``None``."""
         return None
 
-    def takes(self, action: Action) -> bool:
+    def refuses(self, action: Action) -> bool:
         """True if ``action`` must not be done now: the part has said why, or did something else."""
         return False
 
@@ -173,10 +173,10 @@ class Actions:
         where = known[0].where
         return on_dashboard or where == ANYWHERE or (where == OVER_EXPERIMENT and over_experiment)
 
-    def do(self, name: str, number: int = 0) -> object:
+    def perform(self, name: str, number: int = 0) -> object:
         """Do the action with the argument of its ``number``-th key, unless a part takes it over."""
         action, part = self.by_id[name]
-        if not action.applies(part) or any(one.takes(action) for one in self.parts):
+        if not action.applies(part) or any(one.refuses(action) for one in self.parts):
             return None
         argument = action.keys[number].argument
         return action.does(part) if argument is None else action.does(part, argument)
@@ -191,7 +191,7 @@ class Actions:
         found: list[tuple[int, KeyHint]] = []
         for action, part in self.by_id.values():
             for one in action.footer:
-                place = one.place(mode, action.quiet)
+                place = one.position(mode, action.quiet)
                 if place is not None and one.when(part):
                     key = _text_for(one.key, part) or " ".join(key.shown for key in action.keys)
                     found.append((place, KeyHint(key, _text_for(one.words, part))))
@@ -226,4 +226,4 @@ def _keyed(key: str, note: str) -> str:
 
 
 def _doer(actions: Actions, name: str, number: int) -> Callable[[], object]:
-    return lambda: actions.do(name, number)
+    return lambda: actions.perform(name, number)

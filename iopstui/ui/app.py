@@ -177,9 +177,11 @@ class IopstuiApp(KeysInOrder):
             PREFERENCES.remember(key, value)
         except OSError as error:
             why = error.strerror or error
-            self.port.say("warning", f"{key}: {value}. Not saved in the configuration: {why}.")
+            self.port.show_message(
+                "warning", f"{key}: {value}. Not saved in the configuration: {why}."
+            )
         else:
-            self.port.say("info", f"{key}: {value} (saved in the configuration)")
+            self.port.show_message("info", f"{key}: {value} (saved in the configuration)")
 
     def _keep_layout(self) -> None:
         """The dashboard is left: the next one begins like that."""
@@ -322,7 +324,7 @@ class IopstuiApp(KeysInOrder):
         session, why = self.controller, self._failure_text()
         if session is not None:
             if session.running:
-                self.port.say("info", "stopping fio, then quitting")
+                self.port.show_message("info", "stopping fio, then quitting")
             self.experiments.end()
             await asyncio.to_thread(session.close)
             await asyncio.to_thread(self.experiments.wait)
@@ -402,7 +404,7 @@ class IopstuiApp(KeysInOrder):
         if changed or self.actions.mode == REPLAY:
             self.refresh_footer()
         if begun:
-            self.experiments.begun()
+            self.experiments.show_screen()
         self.feed.paint_if_due()
         self.tidy()
 
@@ -432,7 +434,7 @@ class IopstuiApp(KeysInOrder):
 
     async def action_do(self, action: str, number: int) -> None:
         """Do ``action``: one of its keys was pressed."""
-        done = self.actions.do(action, number)
+        done = self.actions.perform(action, number)
         if isawaitable(done):
             await done
 

@@ -91,14 +91,14 @@ class Feed:
     def paint_if_due(self) -> None:
         """Shows the newest figures, now or as soon as it is time."""
         dashboard, terminal, now = self._port.dashboard, self.terminal, time.monotonic()
-        if dashboard is None or (terminal is not None and terminal.behind):
+        if dashboard is None or (terminal is not None and terminal.is_behind):
             self._pace.held_up()
             return
         wait = self._pace.wait(now)
         if wait > 0:
             if not self._paint_waits:
                 self._paint_waits = True
-                self._port.later(wait, self._paint_later)
+                self._port.call_after(wait, self._paint_later)
             return
         self._pace.painted(now)
         lag = terminal.lag_s if terminal is not None else 0.0

@@ -11,7 +11,7 @@ from textual.screen import Screen
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
 from iopstui.events import FindingReported, FrameReady
 from iopstui.fio.library import ShippedJob
-from iopstui.fleet.findings import found_in, together
+from iopstui.fleet.findings import fleet_evidence, found_in
 from iopstui.fleet.fleet_state import FleetState
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.replay import FleetReplay
@@ -107,7 +107,7 @@ class FleetApp(IopstuiApp):
             replay=replay,
             no_experiments=NO_EXPERIMENTS,
         )
-        self.actions = Actions([*self._parts(), *self.more_parts()], self.without())
+        self.actions = Actions([*self._parts(), *self.more_parts()], self.missing_actions())
 
     def _parts(self) -> list[Part]:
         port = self.port
@@ -133,7 +133,7 @@ class FleetApp(IopstuiApp):
         """Parts for a replay."""
         return []
 
-    def without(self) -> frozenset[str]:
+    def missing_actions(self) -> frozenset[str]:
         """Actions that this screen doesn't have."""
         return NOT_IN_FLEET
 
@@ -171,7 +171,7 @@ class FleetApp(IopstuiApp):
             runs.kill()
             return
         if self.fleet.running:
-            self.port.say("info", "stopping all hosts, then quitting; again: quit now")
+            self.port.show_message("info", "stopping all hosts, then quitting; again: quit now")
         await super().action_quit()
 
     def exit_code(self) -> int:
@@ -231,12 +231,12 @@ class FleetApp(IopstuiApp):
             if isinstance(one, MergedSecond):
                 self._find_findings(one)
             elif isinstance(one, ScalingCurve):
-                self.sweeps.told()
+                self.sweeps.sweep_changed()
 
     def _find_findings(self, second: MergedSecond) -> None:
         every = SELDOM if len(self.scene.hosts) > MANY else LOOK_EVERY
         if second.number % every == 0 and second.counted:
-            for finding in found_in(together(self.scene, second.interval_s)):
+            for finding in found_in(fleet_evidence(self.scene, second.interval_s)):
                 self.whole.apply(FindingReported(self.whole.t, finding))
 
     def _follow(self, host: HostView) -> None:
@@ -259,7 +259,7 @@ class FleetApp(IopstuiApp):
         if line is None or self.host is not None:
             return
         if line.session is None:
-            self.port.say("info", f"no data from {name} yet")
+            self.port.show_message("info", f"no data from {name} yet")
             return
         second = self.scene.second
         interval = second.interval_s if second is not None else 1.0
@@ -305,7 +305,7 @@ class FleetReplayApp(FleetApp):
         """Parts that move in the recording."""
         return [ReplayKeys(self.port, self.replay)]
 
-    def without(self) -> frozenset[str]:
+    def missing_actions(self) -> frozenset[str]:
         """Actions that other parts replace here, too."""
         return NOT_IN_FLEET | REPLACED_ACTIONS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.ui.actions import helped
+from iopstui.ui.actions import help_rows
 from iopstui.ui.keys import LIVE_ACTIONS, REPLAY_ONLY
 from iopstui.ui.parts import replay
 
@@ -161,10 +161,10 @@ def help_sections(first: str = "") -> tuple[Section, ...]:
     from iopstui.ui import fleet_keys
 
     found = (
-        ("Keys", helped(LIVE_ACTIONS)),
+        ("Keys", help_rows(LIVE_ACTIONS)),
         *SCREENS,
-        (replay.HELP, helped(REPLAY_ONLY)),
-        (fleet_keys.HELP, helped(fleet_keys.FLEET_ONLY)),
+        (replay.HELP, help_rows(REPLAY_ONLY)),
+        (fleet_keys.HELP, help_rows(fleet_keys.FLEET_ONLY)),
         *PANELS,
     )
     return tuple(sorted(found, key=lambda section: section[0] != first))

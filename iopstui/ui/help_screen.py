@@ -35,12 +35,12 @@ class HelpScreen(TypeToFilter, TextScreen):
         super().__init__("Help", _shown(here, sections, charset), charset)
         self.keys.show(HINTS)
 
-    def narrow(self) -> None:
+    def apply_filter(self) -> None:
         """Show the entries that have all of the words; those of a section whose title has them."""
         self.keys.show(HINTS, self.filtering)
         found = []
         for title, entries in self._sections:
-            kept = tuple(one for one in entries if self.has(title, *one))
+            kept = tuple(one for one in entries if self.matches(title, *one))
             if kept:
                 found.append((title, kept))
         here = "" if self.words.strip() else self._here

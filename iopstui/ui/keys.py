@@ -10,7 +10,7 @@ from iopstui.ui.actions import (
     Action,
     Part,
     bindings,
-    helped,
+    help_rows,
 )
 from iopstui.ui.lesson.part import LessonKeys
 from iopstui.ui.parts.experiment import ExperimentKeys
@@ -47,7 +47,7 @@ HELD_IN_LESSON = frozenset(
 def markdown(actions: Iterable[Action] = LIVE_ACTIONS) -> str:
     """The table of keys in docs/reference/keys.md."""
     rows = ["| key | what it does |", "|---|---|"]
-    for written, help_ in helped(actions):
+    for written, help_ in help_rows(actions):
         keys = " ".join(f"`{key}`" for key in written.replace(",", " ").split())
         rows.append(f"| {keys} | {help_} |")
     return "\n".join(rows) + "\n"

@@ -82,9 +82,9 @@ class Port:
 
     # -- what can be done
 
-    def say(self, level: str, text: str) -> None:
+    def show_message(self, level: str, text: str) -> None:
         """A message of the screen's own, at once."""
-        self.state.say(level, text)
+        self.state.add_message(level, text)
         self.paint()
 
     def paint(self) -> None:
@@ -112,7 +112,7 @@ class Port:
         """Opens ``screen``; ``then`` gets what comes of it."""
         self._app.push_screen(screen, then)
 
-    def wear(self, theme: str) -> None:
+    def apply_theme(self, theme: str) -> None:
         """Shows everything in the colours of this theme from now on."""
         change(self._app, theme)
 
@@ -130,11 +130,11 @@ class Port:
         """Closes the screen that is seen."""
         self._app.pop_screen()
 
-    def later(self, seconds: float, do: Callable[[], None]) -> Timer:
+    def call_after(self, seconds: float, do: Callable[[], None]) -> Timer:
         """Call ``do`` after a delay."""
         return self._app.set_timer(seconds, do)
 
-    def work(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
+    def run_beside(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
         """Do this beside the screen; an earlier job of the same ``group`` is cancelled."""
         self._app.run_worker(coroutine, group=group, exclusive=True)
 

@@ -83,7 +83,7 @@ class _RequestedReplay:
         """Play this next."""
         self._name = name
 
-    def taken(self) -> str:
+    def take(self) -> str:
         """Return its name once; "" if none was asked for."""
         name, self._name = self._name, ""
         return name
@@ -143,7 +143,7 @@ class _Sessions:
                 self.background, self.lessons, wanted.ask, _recent, options.volume,
             )  # fmt: skip
             code = run_app(backend, first, Appearance(None, theme, refresh_s), self.ran)
-            name = wanted.taken()
+            name = wanted.take()
             if code != EXIT_OK or not name:
                 return code
             from iopstui.ui.replay import run_replay

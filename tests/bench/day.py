@@ -146,7 +146,7 @@ async def day(seconds: int, press_every: int) -> Mapping[str, Any]:
     keys = itertools.cycle(zip(OPENED, PRESSED, strict=True))
     async with app.run_test(size=(160, 45)) as pilot:
         await pilot.pause(0.5)
-        findings.begin("[day]\nrw=randread\n")
+        findings.begin_run("[day]\nrw=randread\n")
         controller.sink(events.StepStarted(0.0, 1, "day", "randread 4k", ("fio",), True))
         frame: Frame
         for n, frame in enumerate(frames(seconds), 1):

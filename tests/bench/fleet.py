@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from iopstui.cli.fleet.agent import compact, lean
+from iopstui.cli.fleet.agent import compact, trimmed_frame
 from iopstui.events import FrameReady
 from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.orders import LINES, SUMS
@@ -47,7 +47,7 @@ def frames(made: Callable[[Object], Object] = compact) -> list[Object]:
 
 def demo() -> dict[str, list[Object]]:
     """The same by the name of their form (fleet/hosts/orders.py)."""
-    return {SUMS: frames(), LINES: frames(lean)}
+    return {SUMS: frames(), LINES: frames(trimmed_frame)}
 
 
 def line_of(row: Object) -> bytes:

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import fleet
 from terminal import Terminal, cpu_s
 
-from iopstui.cli.fleet.agent import compact, lean
+from iopstui.cli.fleet.agent import compact, trimmed_frame
 from iopstui.fleet.fleet_events import (
     FleetRunStarted,
     HostRow,
@@ -94,7 +94,7 @@ class MadeUp:
     def ask_settings(self) -> bool:
         return False
 
-    def turn(self, turn: HostTunableChange) -> None:
+    def change_tunable(self, turn: HostTunableChange) -> None:
         return
 
     def stop(self) -> None:
@@ -110,7 +110,7 @@ class MadeUp:
         self._over.set()
 
     def _main(self) -> None:
-        made = fleet.frames(lean)
+        made = fleet.frames(trimmed_frame)
         merger = Merger()
         merger.on_slot = lambda name, slot, counted: self._tell(host_second(name, slot, counted))
         merger.on_plain = lambda ones: self._tell(HostSeconds(tuple(host_seconds(ones))))

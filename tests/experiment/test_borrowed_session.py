@@ -63,7 +63,7 @@ class Screen:
             self.over.set()
 
     def begin(self, plan: Plan) -> None:
-        self.running = self.background.begin(self.background.look(plan), self.tell, 0.0)
+        self.running = self.background.start(self.background.preview(plan), self.tell, 0.0)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_form_is_told_no_option_of_the_command_line(here: Path) -> None:
-    look = Screen(here).background.look
+    look = Screen(here).background.preview
     shuffled = "\n".join(look(replace(PLAN, shuffle=True, seed=42)).words)
     assert "Order: random, seed 42" in shuffled and shuffled.startswith("2 points, about ")
     variants = (parse_variant("iodepth=1"), parse_variant("iodepth=4"))
@@ -175,7 +175,7 @@ def test_stopped_in_mid_run_it_keeps_what_it_has_for_the_next_time(here: Path) -
         done = screen.own[-1]
         assert isinstance(done, ExperimentFinished) and done.interrupted and done.done == 1
         assert Path(done.kept).exists()
-        again = screen.background.look(PLAN)
+        again = screen.background.preview(PLAN)
         assert "1 of 2 points done" in again.kept
         assert list(here.iterdir()) == []
     finally:

@@ -83,7 +83,7 @@ def test_what_the_groups_do_on_one_disk_is_what_the_disk_counts(here: Path) -> N
         (above / "cgroup.subtree_control").write_text("+io")
         name = Path(node).name
         source = CgroupIo((name,), Roots(), least_s=0.0)
-        assert source.there and source.rates() is None
+        assert source.available and source.rates() is None
         before, began = read_requests(name), time.monotonic()
         in_group(
             below, "dd", f"if={node}", "of=/dev/null", "bs=4k", f"count={READS}", "iflag=direct"

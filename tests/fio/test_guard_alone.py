@@ -154,7 +154,7 @@ class Machine:
         self.below = [10, 11]
         self.data = b""
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(fio_guard, "say", self.lines.append)
+        monkeypatch.setattr(fio_guard, "report_line", self.lines.append)
         monkeypatch.setattr(fio_guard, "descendants", self._descendants)
         monkeypatch.setattr(fio_guard.os, "kill", lambda *one: self.sent.append(one))
         monkeypatch.setattr(fio_guard.os, "read", self._read)

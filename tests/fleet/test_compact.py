@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, direction, frame, frames, stream
 
-from iopstui.cli.fleet.agent import compact, lean
+from iopstui.cli.fleet.agent import compact, trimmed_frame
 from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.merging import compact as compacts
 from iopstui.fleet.merging.compact import (
@@ -27,7 +27,7 @@ from iopstui.fleet.merging.compact import (
     to_text,
 )
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.packed import FIELD, KEYS, pack
 from iopstui.fleet.merging.sums import (
     AWAITS,
@@ -78,8 +78,8 @@ def test_what_comes_is_what_was_sent_and_adds_up_to_the_same(made: list[HostSums
         assert text and Compact(text).sums("h") == one
         pile.add(Compact(text), "h")
         sums.add(one)
-    assert pile.taken() == sums
-    assert pile.taken() == HostSums()
+    assert pile.drain() == sums
+    assert pile.drain() == HostSums()
 
 
 def test_layouts_that_are_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_layouts_that_are_forgotten_are_read_again(monkeypatch: pytest.MonkeyPat
         one = HostSums({PARTS[0]: part, "read": part})
         pile.add(Compact(to_text(one)), "h")
         found.add(one)
-    assert pile.taken() == found
+    assert pile.drain() == found
     assert len(compacts._LAYOUTS) <= 2
 
 
@@ -114,7 +114,7 @@ def test_fields_that_are_full_are_emptied_in_time() -> None:
     for _ in range(2 * FLUSH_EVERY + 3):
         pile.add(Compact(to_text(one)), "h")
         whole.add(one)
-    assert pile.taken() == whole
+    assert pile.drain() == whole
 
 
 def sent(row: Row) -> Row:
@@ -174,7 +174,7 @@ def test_what_has_no_place_goes_as_json_lines(change: Row) -> None:
     row = {"own_cpu": None, **whole(frame("a", random.Random(1), 1.0, START_MS))}
     assert "sums" in compact(row)
     odd = {**row, "fio": {**row["fio"], "trim": None, "mixed": None, "errors": 0, **change}}
-    assert compact(odd) == lean(odd)
+    assert compact(odd) == trimmed_frame(odd)
 
 
 def raw(row: Row) -> bytes:
@@ -256,7 +256,7 @@ def test_any_bytes_add_up_or_are_refused(at: int, data: bytes) -> None:
         merger.feed("b", row)
     for second in merger.finish():
         json.dumps(second_object(second, "all"), allow_nan=False)
-    assert certified(merger).exact == 1
+    assert certificate_of(merger).exact == 1
 
 
 ROW = {"event": "frame", "host": "a", "t": 1.5, "flags": ["RAMP"], "util": None, "sums": "00ff"}

@@ -37,7 +37,7 @@ def talking() -> Iterator[Heard]:
     try:
         yield heard
     finally:
-        heard.talk.over()
+        heard.talk.abort()
         os.close(heard.write)
 
 
@@ -89,7 +89,7 @@ def test_the_end_of_the_input_is_the_end_and_told_once() -> None:
     heard = Heard()
     os.close(heard.write)
     assert heard.gone.get(timeout=WITHIN_S) == "standard input has ended"
-    heard.talk.over("again")
+    heard.talk.abort("again")
     assert heard.gone.empty()
 
 

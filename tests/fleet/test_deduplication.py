@@ -16,14 +16,14 @@ from made import START_MS, Row, frame, stream
 from iopstui.cli.program import main
 from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.merging.merger import Merger
-from iopstui.output.fleet.labelled_rows import several
+from iopstui.output.fleet.labelled_rows import merged_streams
 from iopstui.output.fleet.rows import merged_object
 
 
 def whole(sources: Sequence[Sequence[Row]], once: Deduplicator) -> Row:
     merger = Merger()
     labelled = [[(row["host"], row) for row in rows] for rows in sources]
-    for name, row in several(labelled, lambda words: None, once):
+    for name, row in merged_streams(labelled, lambda words: None, once):
         merger.feed(name, row)
         list(merger.closed(early=False))
     list(merger.finish())

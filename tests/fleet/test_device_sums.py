@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
-from iopstui.cli.fleet.agent import compact, lean
+from iopstui.cli.fleet.agent import compact, trimmed_frame
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
 from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
@@ -90,7 +90,7 @@ def test_any_tree_of_mergers_and_what_agents_send_give_the_same(
         for at, (seed, count, has) in enumerate(made)
     ]
     flat = merged(streams)
-    for form in (compact, lean):
+    for form in (compact, trimmed_frame):
         assert merged([[sent(row, form) for row in rows] for rows in streams]) == flat
     cut = data.draw(st.integers(1, len(streams) - 1))
     tree = [merged(streams[:cut], "left"), merged(streams[cut:], "right")]
@@ -121,7 +121,7 @@ def one_second(*streams: list[Row]) -> MergedSecond:
 def test_a_second_is_a_frame_of_all_hosts_that_counted() -> None:
     rows = [probed("a", 1, 1), stream("b", 2, 1), probed("c", 3, 1)]
     second = one_second(*rows)
-    assert second.counted == 3 and second.sums.device.words(3) == "device: 2 of 3 hosts"
+    assert second.counted == 3 and second.sums.device.describe(3) == "device: 2 of 3 hosts"
     probe = frame_of_second(second, 1.0, 1).probe
     assert probe is not None and not probe.doubtful
     for kind in KINDS:
@@ -129,14 +129,14 @@ def test_a_second_is_a_frame_of_all_hosts_that_counted() -> None:
             {int(key): n for key, n in frames(rows[at])[0]["device"][kind]["bins"].items()}
             for at in (0, 2)
         )
-        part = probe.together((ALL_DEVICES,), (kind,))
+        part = probe.combined((ALL_DEVICES,), (kind,))
         assert part is not None and part.device.bins == bins
         assert figure(second.sums, ("device", kind, "p99")) == percentiles(bins).get(99.0)
         assert figure(second.sums, ("device", kind, "iops")) == sum(bins.values())
     nobody = one_second(stream("b", 2, 1))
     assert frame_of_second(nobody, 1.0, 1).probe is None
     assert figure(nobody.sums, ("device", "read", "iops")) is None
-    assert nobody.sums.device.words(1) == "" and second_object(nobody, "x")["device"] is None
+    assert nobody.sums.device.describe(1) == "" and second_object(nobody, "x")["device"] is None
 
 
 def test_what_some_miss_all_miss() -> None:
@@ -200,9 +200,9 @@ def test_what_no_probe_counts_is_refused_whole(change: Row) -> None:
     for line in (row, sent(row)):
         with pytest.raises(MalformedRow):
             merger.feed("a", {**line, "device": {**GOOD, **change}})
-    assert not merger.hosts["a"].whole.fio and not merger.hosts["a"].counted.ios
+    assert not merger.hosts["a"].totals.fio and not merger.hosts["a"].counted.ios
     merger.feed("a", {**row, "device": GOOD})
-    assert merger.hosts["a"].whole.device.hosts == 1
+    assert merger.hosts["a"].totals.device.hosts == 1
 
 
 @pytest.mark.parametrize("change", [None, {"read": None}, {"seconds": 0.0}, {"seconds": None}])
@@ -235,13 +235,13 @@ def test_a_host_s_own_frame_has_its_device() -> None:
     lines = [
         row,
         sent(row),
-        sent(row, lean),
+        sent(row, trimmed_frame),
         {**row, "device": {**row["device"], "tasks": [{"comm": "fio"}]}},
     ]
     for line in lines:
         event = event_of(line, ("vda",))
         assert isinstance(event, FrameReady) and event.frame.probe is not None
-        part = event.frame.probe.together(("vda",), ("read",))
+        part = event.frame.probe.combined(("vda",), ("read",))
         assert part is not None and part.device.bins == bins
     # of which of two is not said
     event = event_of(sent(row), ("vda", "vdb"))
@@ -260,7 +260,7 @@ def test_frames_without_a_probe_stay_short() -> None:
 
 def lean_device(row: Row) -> Any:
     fio = {**row["fio"], "trim": None, "mixed": None, "errors": 0}
-    return lean({"own_cpu": None, **row, "fio": fio})["device"]
+    return trimmed_frame({"own_cpu": None, **row, "fio": fio})["device"]
 
 
 def test_the_totals_say_of_how_many_hosts_it_is() -> None:

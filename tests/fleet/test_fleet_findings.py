@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from iopstui.fleet.findings import LONG, FleetEvidence, found_in, together
+from iopstui.fleet.findings import LONG, FleetEvidence, fleet_evidence, found_in
 from iopstui.fleet.fleet_events import FleetRunStarted, HostRow, HostSecond
 from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState
 from iopstui.fleet.merging.merger import MergedSecond
@@ -153,10 +153,10 @@ def test_only_seconds_of_the_run_count() -> None:
             scene.apply(HostRow(name, {"event": "frame"}))
             scene.apply(HostSecond(name, number, True, 1.0, 1.0, 1.0, 1.0, 1.0))
         scene.apply(MergedSecond(number, 1.0, expected=2, counted=2))
-    found = together(scene)
+    found = fleet_evidence(scene)
     assert not found.paced
     scene.apply(HostRow("b", step))
-    assert together(scene).paced
+    assert fleet_evidence(scene).paced
     assert [*found.hosts] == ["a", "b"]
     # eight of its ten: the first two say nothing yet
     assert found.hosts["a"][IOPS] == [None] * 12 + [1.0] * 8

@@ -206,7 +206,7 @@ def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[ob
         (), lambda node: [], lambda node: {}, Merger(), FleetOptions(1, watching=True), voices
     )
     host = SimpleNamespace(
-        name="a", tell=orders.append, ask=lambda: None, link=SimpleNamespace(unsent=False),
+        name="a", send_order=orders.append, ask=lambda: None, link=SimpleNamespace(unsent=False),
         silent_s=0.0, compared_for_s=0.0, error="", lost=False, late=False, executed_ns=None,
         no_probe="", **more,
     )  # fmt: skip
@@ -232,11 +232,11 @@ def test_a_fleet_says_whether_a_hosts_state_may_be_another_one() -> None:
 
 def test_a_host_that_still_reads_the_package_is_given_no_order() -> None:
     fleet, host, _, orders = one_host(state=LAUNCHED)
-    fleet.tell("a", {"op": "tunables"})
+    fleet.send_order("a", {"op": "tunables"})
     fleet._poll()
     assert orders == []
     host.state, fleet._next_look = GREETED, 0.0
-    fleet.tell("a", {"op": "tunables"})
+    fleet.send_order("a", {"op": "tunables"})
     fleet._poll()
     assert orders == [{"op": "tunables"}]
 

@@ -30,7 +30,7 @@ def test_the_past_is_what_was_put_and_nothing_else(steps: Put) -> None:
     past, kept, second = FigureHistory(), {}, 1000
     for step, value in steps:
         second += step
-        past.put(second, value)
+        past.add(second, value)
         kept[second] = value
     for at in range(second - s.KEPT_SECONDS - 5, second + 5):
         wanted = kept.get(at) if second - s.KEPT_SECONDS < at <= second else None
@@ -41,8 +41,8 @@ def test_the_past_is_what_was_put_and_nothing_else(steps: Put) -> None:
 
 def test_a_second_that_comes_late_changes_nothing() -> None:
     past = FigureHistory()
-    past.put(10, 1.0)
-    past.put(9, 2.0)
+    past.add(10, 1.0)
+    past.add(9, 2.0)
     assert (past.at(9), past.at(10)) == (None, 1.0)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import recordings as made
 
-from iopstui.cli.fleet.agent import compact, lean
+from iopstui.cli.fleet.agent import compact, trimmed_frame
 from iopstui.events import Event, FindingReported, FrameReady, Mark, StepStarted
 from iopstui.fleet.merging.frames import event_of, target_of
 from iopstui.model.findings.evidence import Finding
@@ -59,7 +59,7 @@ def _without_n(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("made", [lean, compact])
+@pytest.mark.parametrize("made", [trimmed_frame, compact])
 def test_a_lean_line_has_the_histogram_and_the_device(
     demo: tuple[list[Event], tuple[str, ...]], made: Any
 ) -> None:
@@ -104,6 +104,10 @@ def test_what_is_no_line_is_no_event(row: dict[str, Any]) -> None:
 def test_the_target_of_a_host_is_what_its_first_line_says() -> None:
     session = {"target": "/dev/nvme0n1", "device": "nvme0n1", "devices": ["nvme0n1"]}
     target = target_of(session)
-    assert (target.path, target.on, target.opened) == ("/dev/nvme0n1", ("nvme0n1",), ("nvme0n1",))
-    assert target_of(None).on == () and target_of(None).no_device
+    assert (target.path, target.devices_below, target.opened) == (
+        "/dev/nvme0n1",
+        ("nvme0n1",),
+        ("nvme0n1",),
+    )
+    assert target_of(None).devices_below == () and target_of(None).no_device
     assert replace(target, kind="x") != target

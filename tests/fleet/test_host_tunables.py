@@ -31,7 +31,7 @@ def state(now: str = "none", **more: Any) -> TunableState:
 
 
 def heard(settings: HostTunables, host: str, disk: str, *states: TunableState) -> None:
-    settings.heard(host, {"event": "tunables", "states": s.states_object(states, disk)})
+    settings.take_answer(host, {"event": "tunables", "states": s.states_object(states, disk)})
 
 
 def three() -> HostTunables:
@@ -62,7 +62,7 @@ def test_those_who_can_are_asked_and_the_others_are_named_with_the_reason() -> N
 
 
 def test_all_hosts_are_one_list() -> None:
-    found = {one.name: one for one in s.together(three().known)}
+    found = {one.name: one for one in s.merged_tunables(three().known)}
     scheduler = found["scheduler"]
     assert scheduler.now == "none/mq-deadline/bfq" and scheduler.values == ALL
     assert scheduler.each[:3] == (("a sda", "none"), ("b sdb", "none"), ("b sdc", "mq-deadline"))
@@ -70,7 +70,7 @@ def test_all_hosts_are_one_list() -> None:
     assert not scheduler.refused and set(found) == {"scheduler", "nomerges"}
     alone = HostTunables()
     heard(alone, "e", "sda", state(refused="It needs root."))
-    assert s.together(alone.known)[0].refused == "e: It needs root."
+    assert s.merged_tunables(alone.known)[0].refused == "e: It needs root."
 
 
 def answer(number: int, *each: list[str], error: str = "") -> dict[str, Any]:
@@ -82,14 +82,14 @@ def test_a_change_that_fails_on_one_host_names_it_and_the_others_are_set_again_l
     turn = turn_of("ab", settings.known, "scheduler", "bfq")
     order = settings.ask(turn)
     assert order == {"op": "turn", "id": 1, "name": "scheduler", "value": "bfq"}
-    settings.heard("b", answer(1, ["sdb", "none", "none"], error="The kernel refuses it."))
-    settings.heard("x", answer(1, ["sda", "none", "bfq"]))
-    assert settings.over() is None and settings.busy
-    settings.heard("a", answer(1, ["sda", "none", "bfq"]))
+    settings.take_answer("b", answer(1, ["sdb", "none", "none"], error="The kernel refuses it."))
+    settings.take_answer("x", answer(1, ["sda", "none", "bfq"]))
+    assert settings.result() is None and settings.busy
+    settings.take_answer("a", answer(1, ["sda", "none", "bfq"]))
     found = HostTunableResult("scheduler", "bfq", (("a", "sda", "none", "bfq"),),
                    (("b", "The kernel refuses it."),))  # fmt: skip
-    assert settings.over() == found and found.hosts == ("a",)
-    assert settings.over() is None and not settings.busy
+    assert settings.result() == found and found.hosts == ("a",)
+    assert settings.result() is None and not settings.busy
     assert settings.words("a") == [["scheduler", "bfq"]] and settings.words("b") == []
     # undone: nothing is to be set again
     settings.ask(turn_of("a", settings.known, "scheduler", "mq-deadline"))
@@ -100,13 +100,13 @@ def test_a_change_that_fails_on_one_host_names_it_and_the_others_are_set_again_l
 def test_who_does_not_answer_is_said_to_when_its_session_ends_or_it_is_gone() -> None:
     settings = three()
     settings.ask(turn_of("ab", settings.known, "scheduler", "bfq"))
-    assert settings.over(["c"]) is None
-    settings.heard("a", answer(1, ["sda", "none", "bfq"]))
-    found = settings.over(["b"])
+    assert settings.result(["c"]) is None
+    settings.take_answer("a", answer(1, ["sda", "none", "bfq"]))
+    found = settings.result(["b"])
     assert found is not None and found.failed == (("b", s.NO_ANSWER),)
     settings.ask(turn_of("b", settings.known, "scheduler", "bfq"))
-    settings.begin()
-    found = settings.over()
+    settings.start_session()
+    found = settings.result()
     assert found is not None and found.failed == (("b", s.NO_ANSWER),) and settings.known == {}
 
 
@@ -115,14 +115,14 @@ def test_whatever_a_host_says_is_understood_or_left_out(one: Any, two: Any, thre
     settings = HostTunables()
     row = {"name": one, "values": two, "each": three, "meaning": two, "takes": three}
     for states in (one, [two], [row], [{**row, "name": "x", "each": [["sda", one]]}]):
-        settings.heard("a", {"event": "tunables", "states": states})
+        settings.take_answer("a", {"event": "tunables", "states": states})
         for found in settings.known["a"].values():
             assert found.each and all(isinstance(word, str) for pair in found.each for word in pair)
     known = {"nomerges": HostTunable("nomerges", "", "", (), (("sda", "0"),))}
     settings.ask(turn_of("a", {"a": known}, "nomerges", "2"))
-    settings.heard("a", {"event": "turned", "id": one, "each": two, "error": three})
-    settings.heard("a", {"event": "turned", "id": 1, "each": two, "error": three})
-    assert settings.over() is not None
+    settings.take_answer("a", {"event": "turned", "id": one, "each": two, "error": three})
+    settings.take_answer("a", {"event": "turned", "id": 1, "each": two, "error": three})
+    assert settings.result() is not None
 
 
 def test_interrupts_are_each_machine_s_own() -> None:

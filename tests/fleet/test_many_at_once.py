@@ -15,7 +15,7 @@ from iopstui.cli.fleet.agent import compact
 from iopstui.fleet.fleet_events import host_second, host_seconds
 from iopstui.fleet.merging.compact import FLUSH_EVERY, Compact
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import MalformedRow
 
 ODD: tuple[Row, ...] = (
@@ -103,7 +103,7 @@ def same(each: Merger, one: Merger) -> None:
         assert host.rated() == other.rated()
     assert each.late == one.late and each.lost == one.lost
     assert each.rated() == one.rated()
-    assert certified(each) == certified(one)
+    assert certificate_of(each) == certificate_of(one)
 
 
 @pytest.mark.parametrize("keep_bins", [False, True])

@@ -30,9 +30,9 @@ from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import is_order
 from iopstui.fleet.merging import merger as mergers
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import MalformedRow
-from iopstui.output.fleet.labelled_rows import line_rows, several
+from iopstui.output.fleet.labelled_rows import line_rows, merged_streams
 from iopstui.output.fleet.sinks import totals_sink
 
 HUGE = 10**400
@@ -81,11 +81,11 @@ def test_an_agent_that_knows_no_beat_is_asked(hello: Row, beats: int, member: Me
     member._handle_own_event({"event": "hello", "iopstui": __version__, **hello})
     sent: list[bytes] = []
     member.link.send = sent.append  # type: ignore[method-assign]
-    member.beat()
+    member.send_heartbeat()
     assert [json.loads(one)["op"] for one in sent] == ["beat" if beats else "ping"]
     # who says nothing is asked, too
     member.heard_ns -= 2 * 10**9
-    member.beat()
+    member.send_heartbeat()
     assert json.loads(sent[-1])["op"] == "ping"
 
 
@@ -127,7 +127,7 @@ def test_frames_that_come_again_are_not_counted_again() -> None:
         except MalformedRow:
             again += 1
     list(merger.finish())
-    assert again == 3 and certified(merger).exact == 1
+    assert again == 3 and certificate_of(merger).exact == 1
 
 
 def test_what_another_schema_says_is_left_out() -> None:
@@ -209,7 +209,7 @@ def test_another_merger_s_row_that_is_none_changes_nothing(row: Row) -> None:
         for second in seconds:
             sink.second(second)
         sink.end(merger)
-    assert certified(merger).exact == 1
+    assert certificate_of(merger).exact == 1
 
 
 def test_lines_with_odd_ends_and_times_are_still_put_in_order() -> None:
@@ -219,7 +219,7 @@ def test_lines_with_odd_ends_and_times_are_still_put_in_order() -> None:
     told: list[str] = []
     read = line_rows(io.BytesIO(text.encode() + deep + b"\xff\xfe\n"), "f", told.append)
     other = [("g", {"event": "z", "wall_ms": 7.0})]
-    found = list(several([read, other], told.append))
+    found = list(merged_streams([read, other], told.append))
     assert [row["event"] for _, row in found] == ["x"] * 5 + ["z"]
     assert told == ["f: skipping lines that are not JSON objects"]
 
@@ -272,10 +272,10 @@ def test_any_order_is_one_or_is_none(op: str, more: dict[str, Any]) -> None:
 def test_rows_of_whoever_adds_hosts_up_are_no_host_s(member: Member) -> None:
     # in a recording they would be read as ours: a million hosts that nobody has seen
     for kind in ("fleet", "fleet_over", "total", "merged"):
-        assert member.take(json.dumps({"event": kind, "hosts": {"total": 10**6}}).encode() + b"\n"
-                           ) == []  # fmt: skip
+        line = json.dumps({"event": kind, "hosts": {"total": 10**6}}).encode()
+        assert member.take_rows(line + b"\n") == []
     assert member.broken == 4
-    (kept,) = member.take(b'{"event":"notice","text":"x"}\n')
+    (kept,) = member.take_rows(b'{"event":"notice","text":"x"}\n')
     assert kept["event"] == "notice"
 
 
@@ -285,8 +285,8 @@ def test_a_host_that_never_stops_talking_is_given_up(
     monkeypatch.setattr(members, "MAX_AT_ONCE", 100)
     monkeypatch.setattr(members, "MAX_PER_S", 0)
     line = b'{"event":"notice","text":"x"}\n'
-    assert len(member.take(line * 3)) == 3 and not member.error
-    assert member.take(line) == [] and member.take(line) == []
+    assert len(member.take_rows(line * 3)) == 3 and not member.error
+    assert member.take_rows(line) == [] and member.take_rows(line) == []
     assert member.error.startswith("it sends too much") and member.state == members.OVER
 
 

@@ -145,8 +145,10 @@ def test_a_fault_at_a_later_point_is_said() -> None:
 
 def test_the_last_point_that_is_stopped_ends_it_early_and_one_that_failed_does_not() -> None:
     curve = ScalingCurve("one", (1, 2), 1, {0: ScalePoint(1, Merger().rated())})
-    assert curve.after(None, EXIT_INTERRUPTED, ()).over("stopped").ended == "ended early: stopped"
-    assert curve.after(None, EXIT_JOB_FAILED, ("it broke",)).over("it broke").ended == ""
+    assert (
+        curve.with_point(None, EXIT_INTERRUPTED, ()).over("stopped").ended == "ended early: stopped"
+    )
+    assert curve.with_point(None, EXIT_JOB_FAILED, ("it broke",)).over("it broke").ended == ""
     assert curve.over("cut off").ended == "ended early: cut off"
 
 

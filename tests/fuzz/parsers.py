@@ -129,7 +129,7 @@ def counts_by_cpu(data: bytes) -> None:
     now = next_per_cpu_count(data[half:], [], before)
     then, counts = (parse_per_cpu_count(one, []) for one in (data[:half], data[half:]))
     assert (then, counts) == tuple(one and one.counts() for one in (before, now))
-    grown = now.grown(before) if now is not None else None
+    grown = now.increase_since(before) if now is not None else None
     if counts is not None and then is not None and counts.keys() == then.keys():
         assert grown == {cpu: n - then[cpu] for cpu, n in counts.items() if n != then[cpu]}
 

@@ -152,7 +152,8 @@ def frame(
         throttled=throttled,
         more={} if memory is None else {"memory": {"some": memory, "full": 0.0}},
         opened=(top,) if top else (),
-        waits=_waits(interval, disks or {}, Stack.of((top,), links), waited) if top else None,
+        waits=_waits(interval, disks or {}, Stack.from_tops((top,), links), waited)
+        if top else None,
     )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ BOTH = one_target(LOOPS)
 
 
 def test_every_device_once_and_what_lies_below_both_in_the_end() -> None:
-    assert BOTH.several and BOTH.on == BOTH.opened == ("loop0", "loop1")
+    assert BOTH.has_several and BOTH.devices_below == BOTH.opened == ("loop0", "loop1")
     assert BOTH.layers == (Layer("loop0"), Layer("loop1"), Layer("vda1", 2), Layer("vda", 2))
     assert set(BOTH.tree) == {"loop0", "loop1", "vda1", "vda"}
     assert (BOTH.path, BOTH.name) == ("/dev/loop0:/dev/loop1", "2 devices")
@@ -67,7 +67,7 @@ def test_what_lies_below_one_device_stands_under_it() -> None:
 
 def test_one_place_alone_is_what_it_always_was() -> None:
     one = LOOPS[0]
-    assert one_target([one]) == one and not one.several and one.places == (one,)
+    assert one_target([one]) == one and not one.has_several and one.places == (one,)
     assert one.layers == (Layer("loop0"), Layer("vda1", 1), Layer("vda", 1))
     assert one.opened == ("loop0",) and one.name == "loop0"
 
@@ -75,7 +75,7 @@ def test_one_place_alone_is_what_it_always_was() -> None:
 def test_two_directories_on_one_device_are_one_device() -> None:
     place = Target(DIRECTORY, "/a", "vda1", ("vda1", "vda"), "", "ext4", "/")
     both = one_target([place, replace(place, path="/b")])
-    assert both.several and both.on == ("vda1",) and both.name == "vda1"
+    assert both.has_several and both.devices_below == ("vda1",) and both.name == "vda1"
     assert both.layers == (Layer("vda1"), Layer("vda", 1))
 
 
@@ -91,13 +91,13 @@ def test_a_device_on_another_has_no_sum() -> None:
     partition = Target(DEVICE, "/dev/vda1", "vda1", ("vda1", "vda"))
     target = one_target([partition, Target(DEVICE, "/dev/vda", "vda", ("vda",))])
     assert target.nested == ("vda1", "vda") and target.opened == ()
-    assert target.on == ("vda1", "vda")
+    assert target.devices_below == ("vda1", "vda")
 
 
 def test_a_place_without_a_device_is_named() -> None:
     memory = Target(DIRECTORY, "/dev/shm", None, (), "tmpfs keeps files in memory")
     target = one_target([memory, LOOPS[0]])
-    assert [place.path for place in target.unseen] == ["/dev/shm"]
+    assert [place.path for place in target.without_device] == ["/dev/shm"]
     assert target.device == "loop0" and target.opened == ("loop0",)
 
 
@@ -155,7 +155,7 @@ def test_what_one_lacks_the_sum_lacks() -> None:
     assert both is not None and both.r_s is None and both.r_await is None and both.w_s == 0
     assert summed([]) is None and summed([lost]) is lost
     one = frame(1.0, disks={"loop0": disk(1.0)})
-    assert one.together(("loop0", "loop1")) is None and one.together(()) is None
+    assert one.combined(("loop0", "loop1")) is None and one.combined(()) is None
 
 
 def test_an_idle_device_does_not_blur_the_other_s_await() -> None:
@@ -204,7 +204,7 @@ def test_of_one_device_the_sum_is_itself() -> None:
 
 def test_csv_has_columns_for_the_sum_and_for_each() -> None:
     stream = io.StringIO()
-    sink = CsvSink(stream, BOTH.on)
+    sink = CsvSink(stream, BOTH.devices_below)
     for event in frames():
         sink.handle(event)
     row = list(csv.DictReader(io.StringIO(stream.getvalue()), strict=True))[1]
@@ -333,7 +333,7 @@ def test_names_in_a_sentence() -> None:
 
 
 def test_one_of_several_that_vanishes_ends_the_run() -> None:
-    watch = DeviceWatch(BOTH.on)
+    watch = DeviceWatch(BOTH.devices_below)
     gone = replace(RAWS[2].kernel, disks={"loop0": RAWS[2].kernel.disks["loop0"]})  # type: ignore[union-attr, type-var]
     assert watch.feed(replace(RAWS[1], fio=None)) == ""
     assert "loop1 has disappeared" in watch.feed(replace(RAWS[2], fio=None, kernel=gone))

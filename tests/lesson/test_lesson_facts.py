@@ -38,7 +38,7 @@ def disk(queues: Sequence[Sequence[int]], irqs: Sequence[int], **more: object) -
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> object:
     def known(device: BlockDevice | None, cpus: int, *states: TunableState) -> TargetFacts:
         monkeypatch.setattr(lesson_facts, "online_cpus", lambda roots: tuple(range(cpus)))
-        monkeypatch.setattr(lesson_facts, "allowed", lambda: frozenset(range(cpus)))
+        monkeypatch.setattr(lesson_facts, "initial_cpus", lambda: frozenset(range(cpus)))
         monkeypatch.setattr(lesson_facts, "tunable_states", lambda *given: list(states))
         name = device.name if device else None
         target = Target("directory", str(tmp_path), name, (name,) if name else (), "in memory")
@@ -66,7 +66,7 @@ def test_one_queue_for_two_cpus(machine) -> None:  # type: ignore[no-untyped-def
     assert facts["device.other_scheduler"] == "none"
     assert facts["device.max_request"] == 1280 * 1024
     assert around.knobs == {"rq_affinity": "1"}
-    assert lesson(around).cannot() == {}
+    assert lesson(around).impossible_runs() == {}
     assert facts.keys() <= FACTS.keys()
 
 
@@ -75,7 +75,7 @@ def test_a_queue_for_every_cpu_can_show_nothing(machine) -> None:  # type: ignor
     assert around.facts["matters.rq_affinity"] is False
     assert "every CPU has a hardware queue" in str(around.facts["why.rq_affinity"])
     run = lesson(around)
-    assert set(run.cannot()) == {"zero", "one", "two"}
+    assert set(run.impossible_runs()) == {"zero", "one", "two"}
     seen = []
     while (page := run.page()) is not None:
         seen.append((page.kind, page.name, page.state))
@@ -95,7 +95,7 @@ def test_no_right_to_turn_it(machine) -> None:  # type: ignore[no-untyped-def]
     refused = knob("rq_affinity", refused="It needs root.", hint="sudo iopstui")
     around = machine(disk([[0, 1]], [1]), 2, refused)
     assert around.facts["can.rq_affinity"] is False
-    why = lesson(around).cannot()["zero"]
+    why = lesson(around).impossible_runs()["zero"]
     assert "cannot be changed here: It needs root. sudo iopstui." in why
 
 
@@ -115,7 +115,7 @@ def test_no_device_at_all(machine) -> None:  # type: ignore[no-untyped-def]
     around = machine(None, 2)
     assert around.facts["device.queues"] == 0 and around.facts["why.device"] == "in memory"
     assert around.facts["can.nomerges"] is False
-    assert "no device" in lesson(around).cannot()["zero"]
+    assert "no device" in lesson(around).impossible_runs()["zero"]
 
 
 def test_a_loop_device_has_no_interrupt(machine) -> None:  # type: ignore[no-untyped-def]

@@ -149,9 +149,9 @@ def test_predict_run_see_explain(play: LessonRun) -> None:
     verdict = play.verdict("more")
     assert verdict is not None and verdict.right == ("b",) and verdict.correct is False
     play.advance()
-    assert play.over and play.page() is None
+    assert play.is_over and play.page() is None
     play.advance()
-    assert play.over
+    assert play.is_over
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_run_that_fails_in_the_middle(play: LessonRun) -> None:
         "You said b) no. This cannot be decided here: a required figure is unknown."
     )
     play.advance()
-    assert play.over
+    assert play.is_over
 
 
 def test_it_can_be_run_again(play: LessonRun) -> None:
@@ -258,7 +258,7 @@ def test_a_run_left_out_is_not_spoken_of(play: LessonRun) -> None:
 
 def test_what_can_t_be_shown_says_why(tmp_path: Path) -> None:
     run = lesson_run(tmp_path, can_nomerges=False, why_nomerges="it needs root")
-    assert run.cannot() == {"deep": "Not turned: it needs root."}
+    assert run.impossible_runs() == {"deep": "Not turned: it needs root."}
     seen = []
     while run.step is not None:
         seen.append(run.step.header)
@@ -345,7 +345,7 @@ def test_any_way_through_it_ends(ways: list[str]) -> None:
                 measure(run, error="x" if way == "fail" else "", interrupted=way == "stop")
             elif way == "advance":
                 run.advance()
-        assert run.over
+        assert run.is_over
     finally:
         run.close()
 

@@ -47,12 +47,12 @@ def roots(tmp_path: Path, **reads: int) -> Roots:
 def test_those_that_have_done_something_and_lie_on_no_other(tmp_path: Path) -> None:
     busy = dict.fromkeys((name.replace("-", "_") for name in DEVICES), 7)
     found = active_disks(DEVICES, roots(tmp_path, **busy))
-    assert found.on == found.opened == ("sda", "sdb", "ram0", "zram0", "nvme0n1")
+    assert found.devices_below == found.opened == ("sda", "sdb", "ram0", "zram0", "nvme0n1")
 
 
 def test_what_has_never_done_anything_is_left_out(tmp_path: Path) -> None:
     found = active_disks(DEVICES, roots(tmp_path, sdb=1, sda1=1))
-    assert (found.on, found.path, found.several) == (("sdb",), "/dev/sdb", False)
+    assert (found.devices_below, found.path, found.has_several) == (("sdb",), "/dev/sdb", False)
 
 
 def test_where_none_has_that_is_told(tmp_path: Path) -> None:

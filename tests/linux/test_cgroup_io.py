@@ -56,14 +56,14 @@ def test_rates_of_the_groups_on_a_partition_s_disk(
     busy = unified / "system.slice/db.service"
     busy.mkdir(parents=True)
     roots = Roots(sys=tmp_path / "sys")
-    assert not CgroupIo(("vda1",), roots).there, "no io controller"
+    assert not CgroupIo(("vda1",), roots).available, "no io controller"
     (unified / "cgroup.controllers").write_text("cpu io memory\n")
     (busy.parent / "io.stat").write_text("254:0 rbytes=0 wbytes=0 rios=100 wios=0\n")
     (busy / "io.stat").write_text("254:0 rbytes=0 wbytes=0 rios=40 wios=0\n8:0 rios=7\n")
     source = CgroupIo(("vda1", "vda"), roots, least_s=0.0)
     clock = iter((10.0, 12.0, 14.0, 15.0))
     monkeypatch.setattr(cgroup_io.time, "monotonic", lambda: next(clock))
-    assert source.there and source.disks == ("vda",) and source.rates() is None
+    assert source.available and source.disks == ("vda",) and source.rates() is None
     (busy.parent / "io.stat").write_text("254:0 rbytes=0 wbytes=0 rios=200 wios=0\n")
     (busy / "io.stat").write_text("254:0 rbytes=8192 wbytes=0 rios=140 wios=0\n")
     [found] = source.rates() or ()

@@ -19,7 +19,7 @@ class File:
         self.size = size
         self.error: OSError | None = None
 
-    def pieces(self) -> Iterator[bytes]:
+    def chunks(self) -> Iterator[bytes]:
         if self.error is not None:
             raise self.error
         for at in range(0, len(TABLE), self.size):

@@ -126,8 +126,8 @@ def test_what_changed_on_a_wide_machine(
         assert one is not None
         for before in found[-2:]:
             for _ in range(2):
-                assert one.grown(before) == differences(one, before)
-            assert before.grown(one) == differences(before, one)
+                assert one.increase_since(before) == differences(one, before)
+            assert before.increase_since(one) == differences(before, one)
         found.append(one)
     assert found[-1].counts() == dict(zip(cpus, row, strict=True))
     assert list(found[-1].counts()) == cpus
@@ -145,7 +145,7 @@ def test_columns_that_moved_in_a_text_of_one_length(before: bytes, now: bytes) -
         if first is None or second is None:
             assert None in (parse_per_cpu_count(wide + one, []) for one in (before, now))
         else:
-            assert second.grown(first) == differences(second, first)
+            assert second.increase_since(first) == differences(second, first)
 
 
 def test_columns_that_moved_where_something_changed_before() -> None:
@@ -156,7 +156,7 @@ def test_columns_that_moved_where_something_changed_before() -> None:
     for text in texts:
         before, last = last, next_per_cpu_count(text % rest, [], last)
         assert last is not None
-        assert before is None or last.grown(before) == differences(last, before)
+        assert before is None or last.increase_since(before) == differences(last, before)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_readings_of_other_cpus_can_not_be_compared() -> None:
     first = next_per_cpu_count(b"1,2\n", [0, 1], None)
     second = next_per_cpu_count(b"1,3\n", [0, 2], first)
     assert first is not None and second is not None
-    assert second.grown(first) is None and second.grown({0: 1}) is None
+    assert second.increase_since(first) is None and second.increase_since({0: 1}) is None
     assert second.counts() == {0: 1, 2: 3}
     third = next_per_cpu_count(b"1,3\n", [0, 1], second)
     assert third is not None and third.counts() == {0: 1, 1: 3}

@@ -35,8 +35,8 @@ def test_a_kernel_that_does_not_say_and_a_process_that_is_gone(tmp_path: Path) -
 def test_counting_leaves_nothing_open() -> None:
     before = os.listdir("/proc/self/fd")
     one = RunTimeStats()
-    one.begin()
-    one.begin()
+    one.enable()
+    one.enable()
     one.end()
     one.end()
-    assert not one.on and os.listdir("/proc/self/fd") == before
+    assert not one.enabled and os.listdir("/proc/self/fd") == before

@@ -159,14 +159,14 @@ def test_a_sample_does_not_wait_for_the_table(
 ) -> None:
     sampler = wide(roots, monkeypatch)
     go_on = threading.Event()
-    real = KernelFile.pieces
+    real = KernelFile.chunks
 
     def pieces(file: KernelFile) -> Iterator[bytes]:
         if threading.current_thread().name == "interrupts":
             assert go_on.wait(20)
         return real(file)
 
-    monkeypatch.setattr(KernelFile, "pieces", pieces)
+    monkeypatch.setattr(KernelFile, "chunks", pieces)
     assert [sampler.sample().ipi for _ in range(5)] == [None] * 5
     assert threads() == 1
     go_on.set()
@@ -193,14 +193,14 @@ def test_a_table_that_can_not_be_read_any_more(
     roots: Roots, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sampler = wide(roots, monkeypatch)
-    real = KernelFile.pieces
+    real = KernelFile.chunks
 
     def pieces(file: KernelFile) -> Iterator[bytes]:
         if threading.current_thread().name == "interrupts":
             raise PermissionError(13, "Permission denied")
         return real(file)
 
-    monkeypatch.setattr(KernelFile, "pieces", pieces)
+    monkeypatch.setattr(KernelFile, "chunks", pieces)
     assert [settled(sampler).ipi for _ in range(3)] == [None] * 3
     assert sampler.unavailable == {"interrupts": "Permission denied"}
     sampler.close()

@@ -24,7 +24,7 @@ def fed(
 
 def test_it_is_over_once_its_rule_has_been_quiet_for_long_enough() -> None:
     holding = ActiveFindings()
-    holding.said(FULL, 5.0)
+    holding.note_reported(FULL, 5.0)
     quiet = int(END_AFTER_S)
     assert fed(holding, [True] * 5 + [False] * (quiet - 1)) == []
     assert fed(holding, [False] * 30, 10.0 + quiet - 1) == [
@@ -38,14 +38,14 @@ def test_what_was_not_said_has_no_end() -> None:
 
 def test_seconds_without_a_measurement_end_nothing() -> None:
     holding = ActiveFindings()
-    holding.said(FULL, 5.0)
+    holding.note_reported(FULL, 5.0)
     assert list(holding.feed(500.0, 0.0, ())) == []
     assert list(holding.feed(501.0, 1.0, ())) == []
 
 
 def test_a_run_that_begins_ends_nothing() -> None:
     holding = ActiveFindings()
-    holding.said(FULL, 5.0)
+    holding.note_reported(FULL, 5.0)
     holding.forget()
     assert fed(holding, [False] * 30) == []
 
@@ -68,6 +68,6 @@ def test_it_ends_exactly_where_a_pause_is_long_enough(fires: list[bool]) -> None
             assert one.until == last and one.since <= one.until
             held, ends = False, ends + 1
         if fired and not held:
-            holding.said(Finding("full", "x", since=t - 3), t)
+            holding.note_reported(Finding("full", "x", since=t - 3), t)
             held = True
     assert ends <= len(fires) // int(END_AFTER_S)

@@ -23,7 +23,7 @@ def test_it_answers_as_the_dictionary_does(
     later = LazyDict(lambda: made.append(1) or dict(WHOLE), keys_of)  # type: ignore[func-returns-value]
     for _ in range(2):
         assert ask(later) == ask(WHOLE)
-    assert later.whole() is later.whole() and len(made) == 1
+    assert later.full() is later.full() and len(made) == 1
 
 
 def test_keys_are_told_without_making_it() -> None:

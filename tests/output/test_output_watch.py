@@ -88,7 +88,7 @@ def test_with_the_probe_the_device_s_latencies_take_the_place_of_the_awaits() ->
         sink.handle(FrameReady(one.t, one))
     assert "dev p50 dev p99" in out.getvalue() and "r_await" not in out.getvalue()
     last = seen[-1].probe
-    assert last is not None and (whole := last.together(["vda"])) is not None
+    assert last is not None and (whole := last.combined(["vda"])) is not None
     assert f"{whole.device.percentiles['p50'] / 1000:.2f} µs" in out.getvalue().splitlines()[-1]
 
 
@@ -155,11 +155,11 @@ def test_what_ceased_is_in_the_summary() -> None:
     totals = WatchTotals(["vda"], 1.0)
     busy = Finding("busy", "it is busy", since=2.0, until=5.0)
     totals.found(5.0, busy)
-    totals.ceased("busy", 2.0, 26.0)
+    totals.note_end("busy", 2.0, 26.0)
     assert "finding 0:02-0:26, ended after 24 s in total: it is busy" in watch_summary(totals)
     totals.found(40.0, Finding("busy", "it is busy", since=37.0, until=40.0))
     lines = " ".join(watch_summary(totals).split())
     assert "0:02-0:40, reported 2 times, ended after 24 s in total, then came back: it is" in lines
-    totals.ceased("busy", 37.0, 41.0)
+    totals.note_end("busy", 37.0, 41.0)
     lines = " ".join(watch_summary(totals).split())
     assert "0:02-0:41, reported 2 times, ended 2 times after 28 s in total: it is" in lines

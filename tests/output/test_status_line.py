@@ -109,12 +109,12 @@ def test_control_characters_do_nothing() -> None:
 def test_the_time_that_laying_out_takes_is_that_of_its_pace() -> None:
     share = ProgressShare()
     words = "creating the scratch file"
-    assert share.words(laying_out(5.0, 0)) == f"{words}: 0 %, 0 B of 64 MiB"
-    assert share.words(laying_out(7.0, 16 * MIB)) == f"{words}: 25 %, 16 MiB of 64 MiB, 0:06 left"
-    assert share.words(laying_out(13.0, 64 * MIB)).endswith("100 %, 64 MiB of 64 MiB, 0:00 left")
+    assert share.text(laying_out(5.0, 0)) == f"{words}: 0 %, 0 B of 64 MiB"
+    assert share.text(laying_out(7.0, 16 * MIB)) == f"{words}: 25 %, 16 MiB of 64 MiB, 0:06 left"
+    assert share.text(laying_out(13.0, 64 * MIB)).endswith("100 %, 64 MiB of 64 MiB, 0:00 left")
     # the next file
-    assert share.words(laying_out(20.0, 0)).endswith("0 %, 0 B of 64 MiB")
-    assert share.words(laying_out(20.0, 7, None)) == f"{words}: 7 B"
+    assert share.text(laying_out(20.0, 0)).endswith("0 %, 0 B of 64 MiB")
+    assert share.text(laying_out(20.0, 7, None)) == f"{words}: 7 B"
 
 
 def test_laying_out_is_drawn_over_on_a_terminal() -> None:

@@ -64,7 +64,7 @@ def test_files_in_memory_stand_beside_those_on_a_device(places: Path) -> None:
     text = f"[a]\nsize=1m\nrw=read\nfilename={places}/inram/x:{places}/cache/y\n"
     found = own_target(job(places, text), DEVICES, Roots())
     assert found is not None and found.opened == ("loop0",)
-    assert [place.no_device for place in found.unseen] == ["memory"]
+    assert [place.no_device for place in found.without_device] == ["memory"]
 
 
 def test_a_file_to_be_made_in_dev_shm_is_no_mistyped_device(places: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_file_to_be_made_in_dev_shm_is_no_mistyped_device(places: Path) -> Non
 def test_one_file_is_one_target(places: Path) -> None:
     found = own_target(job(places, f"[a]\nsize=1m\nrw=read\nfilename={places}/cache/x\n"),
                        DEVICES, Roots())  # fmt: skip
-    assert found is not None and not found.several and found.opened == ("loop0",)
+    assert found is not None and not found.has_several and found.opened == ("loop0",)
 
 
 def test_a_job_without_files_has_none(places: Path) -> None:

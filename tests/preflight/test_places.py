@@ -83,7 +83,7 @@ def test_an_experiment_leaves_no_files_of_such_a_job(own: Path, here: Path) -> N
         Plan((str(own),), {}, variants=variants, repeats=2),
     ):
         with pytest.raises(UsageError, match="names no files"):
-            background.look(plan)
+            background.preview(plan)
     assert list(here.iterdir()) == []
 
 
@@ -95,10 +95,10 @@ def test_a_job_on_another_device_is_not_measured_by_this_one(
     other = replace(target, device="sdx", tree=("sdx",))
     background = BackgroundExperiments(LiveSession(target, devices, None), None, RunConditions())
     plan = Plan((str(own),), {}, (parse_axis("iodepth=1,2"),))
-    assert background.look(plan).setup.target == target
+    assert background.preview(plan).setup.target == target
     monkeypatch.setattr(experiment, "own_target", lambda *given: other)
     with pytest.raises(UsageError, match="uses sdx"):
-        background.look(plan)
+        background.preview(plan)
 
 
 def test_variants_that_work_elsewhere_are_not_compared(

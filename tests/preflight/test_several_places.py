@@ -226,7 +226,7 @@ def queued(name: str, *queues: tuple[int, ...]) -> BlockDevice:
 
 
 def test_jobs_are_bound_to_the_first_device_s_queues(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "allowed", lambda: frozenset({0, 1, 2, 3}))
+    monkeypatch.setattr(module, "initial_cpus", lambda: frozenset({0, 1, 2, 3}))
     devices = {
         "a": queued("a", (0, 1), (2, 3)), "b": queued("b", (0, 1), (2, 3)),
         "c": queued("c", (0, 1, 2, 3)), "dm-0": BlockDevice("dm-0", "/dev/dm-0", 253, 0, "dm", 1),

@@ -85,7 +85,7 @@ def test_every_kind_of_a_recording_can_be_coded() -> None:
     decode = Decoder(there, form.NAMES)
     for kind in form.NAMES:
         encoder(kind)
-        decode.of(kind)
+        decode.decoder_for(kind)
     assert there["BlockDevice"] == [field.name for field in fields(BlockDevice)]
 
 

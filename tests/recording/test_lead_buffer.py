@@ -141,9 +141,9 @@ def test_more_samples_than_may_wait_for_a_slow_disk_are_no_problem(tmp_path: Pat
 def test_a_part_is_closed_by_whoever_has_the_time(tmp_path: Path) -> None:
     one = tape(10)
     one.sample(QUIET[0])
-    assert one.part()() == ""
+    assert one.detach()() == ""
     one.start(Recorder(tmp_path / "a"))
-    close = one.part()
+    close = one.detach()
     assert one.path is None
     one.sample(QUIET[1])
     one.start(Recorder(tmp_path / "b"))

@@ -104,10 +104,10 @@ def follow(
     early = [frame for frame in frames if middle_of_frame(frame) < start]
     for frame in early:
         alone = blocks([frame], cuts)[0]
-        joined.several(alone.measured, alone.first)
+        joined.combined(alone.measured, alone.first)
     rest = [frame for frame in frames if frame not in early]
     for block in blocks(rest, cuts) if rest else ():
-        joined.several(block.measured, block.first)
+        joined.combined(block.measured, block.first)
 
 
 @given(cuts=Cuts, mark=st.floats(0.0, 5.0))
@@ -133,7 +133,7 @@ def test_what_lies_mostly_before_a_mark_is_not_behind_it() -> None:
         found = MarkIntervals(DEVICES)
         found.mark(t, "here")
         block = blocks([frame], [False])[0]
-        found.several(block.measured, block.first)
+        found.combined(block.measured, block.first)
         assert len(found.all) == count
 
 

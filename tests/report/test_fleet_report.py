@@ -21,7 +21,7 @@ from json_schema import check
 from iopstui.errors import UsageError
 from iopstui.model.histogram import bucket_key
 from iopstui.output.fleet.labelled_rows import is_fleet
-from iopstui.report.files import put, rendered, report
+from iopstui.report.files import rendered, report, write_report
 from iopstui.report.fleet.reading import interval_of
 from iopstui.report.fleet.story import FleetHeat, gather_fleet
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
@@ -134,7 +134,7 @@ def test_parquet_has_the_cells_of_the_csv(
 ) -> None:
     monkeypatch.setattr("iopstui.output.parquet.ROWS", rows_at_once)
     path, out = two_runs(tmp_path), io.BytesIO()
-    put([path], "parquet", DEFAULT_OPTIONS, out)
+    write_report([path], "parquet", DEFAULT_OPTIONS, out)
     found, expected = pyarrow.parquet.read_table(out), csv_rows(path)
     assert found.column_names == list(expected[0]) and len(found) == len(expected) > 10
     for name in found.column_names:
@@ -154,7 +154,7 @@ def test_parquet_has_the_cells_of_the_csv(
         "double", "int64", "string", "timestamp[ms, tz=UTC]"
     }  # fmt: skip
     assert found.schema.metadata[b"iopstui.file"] == b"runs.jsonl"
-    put([path], "parquet", ReportOptions(True), hidden := io.BytesIO())
+    write_report([path], "parquet", ReportOptions(True), hidden := io.BytesIO())
     bare = pyarrow.parquet.read_table(hidden)
     assert {*bare["host"].to_pylist()} == {"", "host 1", "host 2"}
     assert bare.schema.metadata[b"iopstui.file"] == b"redacted"
@@ -219,7 +219,7 @@ class Full(io.BytesIO):
 def test_a_full_disk_ends_a_table_and_closes_nothing(kind: str, tmp_path: Path) -> None:
     out = Full()
     with pytest.raises(OSError, match="No space left"):
-        put([recorded(tmp_path)], kind, DEFAULT_OPTIONS, out)
+        write_report([recorded(tmp_path)], kind, DEFAULT_OPTIONS, out)
     assert not out.closed
 
 

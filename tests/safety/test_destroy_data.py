@@ -46,13 +46,13 @@ def test_what_is_not_there_yet_goes_by_its_path(tmp_path: Path) -> None:
     real.mkdir()
     (tmp_path / "link").symlink_to(real)
     (word,) = bind([str(tmp_path / "link/new")])
-    assert not word.bound
+    assert not word.existed
     (real / "new").write_text("")
     assert word.means(str(real / "new"), (real / "new").stat())
     other = tmp_path / "other"
     other.write_text("")
     assert not word.means(str(other), other.stat())
-    assert not bind(["/a\0b"])[0].bound
+    assert not bind(["/a\0b"])[0].existed
 
 
 def test_a_link_that_flips_after_its_name_was_repeated(tmp_path: Path) -> None:

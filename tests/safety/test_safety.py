@@ -10,13 +10,19 @@ from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.errors import EXIT_REFUSED, Refused
 from iopstui.linux.devices import loop
-from iopstui.linux.devices.openers import unseen, writers
+from iopstui.linux.devices.openers import hidden_programs_reason, writers
 from iopstui.linux.devices.signatures import Signatures
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.model.block.stack import Backing
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target
 from iopstui.safety import refusals as safety
-from iopstui.safety.refusals import WriteVerdict, check_file_write, check_write, hold, write_reasons
+from iopstui.safety.refusals import (
+    WriteVerdict,
+    check_file_write,
+    check_write,
+    open_exclusively,
+    write_reasons,
+)
 
 
 @pytest.fixture
@@ -65,12 +71,12 @@ def test_a_blank_unused_disk_needs_its_path_twice(
     tree: Tree, blank: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree.disk("vdb", VIRTUAL, "254:16")
-    monkeypatch.setattr(safety, "unseen", lambda roots: "")
+    monkeypatch.setattr(safety, "hidden_programs_reason", lambda roots: "")
     blank_one = "/dev/vdb is a raw device that seems empty; the job would destroy any data on it."
     hint = WRITE_HINT + "/dev/vdb"
     assert said(refusal(tree, "vdb", None)) == (blank_one, hint)
     assert said(refusal(tree, "vdb", [])) == (blank_one, hint)
-    monkeypatch.setattr(safety, "unseen", lambda roots: "nobody looked")
+    monkeypatch.setattr(safety, "hidden_programs_reason", lambda roots: "nobody looked")
     doubt = " Another program may be writing to it: nobody looked."
     assert said(refusal(tree, "vdb", None)) == (blank_one + doubt, hint)
     assert check(tree, "vdb", "/dev/vdb").unseen == "nobody looked"
@@ -238,7 +244,10 @@ def test_a_device_held_by_another(
         patch.setattr(safety.os, "open", busy)
         assert write_reasons("vdb", devices, tree.roots).in_use == (held,)
         assert write_reasons("vdb", devices, tree.roots, held=True).in_use == ()
-        with pytest.raises(Refused) as caught, hold("/dev/vdb", devices["vdb"], tree.roots):
+        with (
+            pytest.raises(Refused) as caught,
+            open_exclusively("/dev/vdb", devices["vdb"], tree.roots),
+        ):
             pytest.fail("held")
     assert said(caught.value) == (f"Refusing to write to /dev/vdb: {held}.", NO_OVERRIDE)
 
@@ -305,7 +314,7 @@ def test_a_node_that_is_something_else(tree: Tree, tmp_path: Path) -> None:
     node.write_text("")
     found = write_reasons("vdb", devices, tree.roots, path=str(node))
     assert found.in_use == (f"{node} is no longer the node of vdb",)
-    with pytest.raises(Refused) as caught, hold(str(node), devices["vdb"], tree.roots):
+    with pytest.raises(Refused) as caught, open_exclusively(str(node), devices["vdb"], tree.roots):
         pytest.fail("held")
     assert caught.value.message == f"Refusing to write to {node}: it is not a block device."
 
@@ -463,9 +472,9 @@ def test_programs_that_cannot_be_seen_are_said(tmp_path: Path, monkeypatch: pyte
     namespace.parent.mkdir(parents=True)
     namespace.symlink_to("pid:[4026531836]")
     (tree.roots.proc / "10/fd").mkdir(parents=True)
-    assert unseen(tree.roots) == ""
+    assert hidden_programs_reason(tree.roots) == ""
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert "1 programs of other users" in unseen(tree.roots)
+    assert "1 programs of other users" in hidden_programs_reason(tree.roots)
     namespace.unlink()
     namespace.symlink_to("pid:[4026532000]")
-    assert "container" in unseen(tree.roots)
+    assert "container" in hidden_programs_reason(tree.roots)

@@ -20,7 +20,7 @@ from iopstui.linux.devices.udev import HotplugMonitor
 from iopstui.linux.roots import Roots
 from iopstui.model.block.stack import Backing
 from iopstui.model.block.target import DEVICE
-from iopstui.safety.refusals import check_file_write, check_write, hold, write_reasons
+from iopstui.safety.refusals import check_file_write, check_write, open_exclusively, write_reasons
 
 ROOTS = Roots()
 
@@ -62,7 +62,7 @@ def test_found_resolved_checked_and_held(loop: str, image: Path) -> None:
     assert (device.kind, device.size, device.backing_file) == ("loop", 8 << 20, str(image))
     with pytest.raises(Refused, match="raw device"):
         check_write(target, devices, ROOTS, None)
-    with hold(loop, device, ROOTS) as held:
+    with open_exclusively(loop, device, ROOTS) as held:
         check_write(target, devices, ROOTS, loop, held=True)
         held.verify()
         os.close(os.open(loop, os.O_RDWR))  # what fio does
@@ -91,7 +91,7 @@ def test_a_changed_medium_is_noticed(loop: str, image: Path) -> None:
         pytest.skip("this kernel numbers no media")
     detach(loop)
     assert subprocess.run(["losetup", loop, str(image)], check=False).returncode == 0
-    with pytest.raises(Refused, match="another disk"), hold(loop, device, ROOTS):
+    with pytest.raises(Refused, match="another disk"), open_exclusively(loop, device, ROOTS):
         pytest.fail("held")
 
 

@@ -43,7 +43,7 @@ def run(count: int, start: float, iops: float = 1_140.0, lat_ns: float = 8e6) ->
 def test_io_before_the_run_is_background() -> None:
     findings = FindingTracker()
     assert fed(findings, quiet(5)) == []
-    findings.begin(job())
+    findings.begin_run(job())
     assert rules(fed(findings, run(1, 5.0))) == ["background"]
 
 
@@ -52,7 +52,7 @@ def test_laying_out_the_file_is_no_background() -> None:
     fed(findings, quiet(5, 0.0))
     findings.lay_out()
     fed(findings, quiet(8, 9_000.0, 5.0))
-    findings.begin(job())
+    findings.begin_run(job())
     assert fed(findings, run(5, 13.0)) == []
 
 
@@ -61,17 +61,17 @@ def test_io_before_the_layout_is_background_all_the_same() -> None:
     fed(findings, quiet(5))
     findings.lay_out()
     fed(findings, quiet(8, 0.0, 5.0))
-    findings.begin(job())
+    findings.begin_run(job())
     assert rules(fed(findings, run(1, 13.0))) == ["background"]
 
 
 def test_what_a_run_leaves_behind_is_no_background() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     fed(findings, run(3, 1.0))
     fed(findings, quiet(5, 9_000.0, 4.0))  # its write-back
     fed(findings, quiet(5, 0.0, 9.0))
-    findings.begin(job())
+    findings.begin_run(job())
     assert fed(findings, run(3, 14.0)) == []
 
 
@@ -80,7 +80,7 @@ def test_what_a_run_leaves_behind_is_no_background() -> None:
 
 def test_a_finding_is_said_once_and_again_after_a_while() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     busy = [replace(f, throttled=50.0) for f in run(int(REPEAT_S) + 5, 1.0)]
     found = fed(findings, busy)
     assert rules(found) == ["throttled", "throttled"]
@@ -89,7 +89,7 @@ def test_a_finding_is_said_once_and_again_after_a_while() -> None:
 def test_a_new_run_says_it_anew() -> None:
     findings = FindingTracker()
     for start in (1.0, 20.0):
-        findings.begin(job())
+        findings.begin_run(job())
         assert "throttled" in rules(
             fed(findings, [replace(f, throttled=50.0) for f in run(4, start)])
         )
@@ -100,11 +100,11 @@ def test_a_new_run_says_it_anew() -> None:
 
 def runs(first: str, second: str, knob: bool = False, bound: bool = False) -> list[str]:
     findings = FindingTracker()
-    findings.begin(first)
+    findings.begin_run(first)
     fed(findings, run(5, 1.0, 1_000, 1e6))
     if knob:
         findings.changed(6.5, "vda", "rq_affinity", "1", "2")
-    findings.begin(second, bound)
+    findings.begin_run(second, bound)
     return rules(fed(findings, run(5, 10.0, 1_000, 8e6)))
 
 
@@ -124,7 +124,7 @@ def test_runs_that_differ_in_more_than_depth_are_not() -> None:
 
 def test_what_moved_is_said_some_seconds_after_the_change() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     fed(findings, run(5, 1.0))
     findings.changed(5.4, "vda", "rq_affinity", "1", "2")
     assert fed(findings, run(5, 6.0)) == []
@@ -135,7 +135,7 @@ def test_what_moved_is_said_some_seconds_after_the_change() -> None:
 
 def test_a_run_that_ends_early_still_says_it() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     fed(findings, run(4, 1.0))
     findings.changed(4.4, "vda", "rq_affinity", "1", "2")
     assert fed(findings, run(4, 5.0)) == []
@@ -146,7 +146,7 @@ def test_a_run_that_ends_early_still_says_it() -> None:
 def test_a_change_before_the_run_or_after_a_moment_of_it_says_nothing() -> None:
     findings = FindingTracker()
     findings.changed(0.5, "vda", "rq_affinity", "1", "2")
-    findings.begin(job())
+    findings.begin_run(job())
     fed(findings, run(2, 1.0))
     findings.changed(2.4, "vda", "rq_affinity", "2", "1")
     assert fed(findings, run(12, 3.0)) == []
@@ -154,7 +154,7 @@ def test_a_change_before_the_run_or_after_a_moment_of_it_says_nothing() -> None:
 
 def test_two_changes_are_not_mixed() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     fed(findings, run(5, 1.0, 1_000))
     findings.changed(5.4, "vda", "rq_affinity", "1", "2")
     fed(findings, run(4, 6.0, 2_000))
@@ -169,7 +169,7 @@ def test_two_changes_are_not_mixed() -> None:
 
 def test_rules_look_only_at_seconds_since_the_change() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     throttled = [replace(f, throttled=50.0) for f in run(2, 1.0)]
     fed(findings, throttled)
     findings.changed(2.4, "vda", "nomerges", "0", "2")
@@ -263,7 +263,7 @@ def test_what_the_kernel_shows_is_told_without_a_job() -> None:
 
 def test_what_a_run_leaves_behind_is_not_called_busy() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     fed(findings, run(3, 1.0))
     flushing = {"vda": disk(0.0, 2_800, wait=45.0, aqu=128.0, util=100.0)}
     assert fed(findings, seconds(5, 4.0, step=0, disks=flushing)) == []
@@ -273,7 +273,7 @@ def test_errors_are_counted_from_the_run_s_beginning() -> None:
     findings = FindingTracker()
     for t, errors in ((0.0, 3), (2.0, 5)):
         findings.surroundings(Conditions(t, {"vda": DeviceState(errors=errors)}))
-    findings.begin(job())
+    findings.begin_run(job())
     assert fed(findings, run(2, 3.0)) == []
     findings.surroundings(Conditions(4.0, {"vda": DeviceState(errors=9)}))
     (found,) = fed(findings, run(1, 5.0))
@@ -285,27 +285,27 @@ def test_errors_are_counted_from_the_run_s_beginning() -> None:
 
 def test_the_run_that_was_asked_for_answers() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     fed(findings, run(5, 1.0, 1_000, 8e6))
     findings.ask(Finding("cap", "...", test=(("bs", "8k"),)))
-    findings.begin(job(bs="8k"))
+    findings.begin_run(job(bs="8k"))
     assert "answer" not in rules(fed(findings, run(4, 8.0, 500, 16e6)))
     assert "answer" in rules(fed(findings, run(1, 12.0, 500, 16e6)))
     # the next run is no answer to it
-    findings.begin(job())
+    findings.begin_run(job())
     assert "answer" not in rules(fed(findings, run(6, 20.0, 1_000, 8e6)))
 
 
 def test_a_question_without_a_run_to_compare_with_is_dropped() -> None:
     findings = FindingTracker()
     findings.ask(Finding("cap", "...", test=(("bs", "8k"),)))
-    findings.begin(job(bs="8k"))
+    findings.begin_run(job(bs="8k"))
     assert "answer" not in rules(fed(findings, run(6, 8.0, 500, 16e6)))
 
 
 def test_frames_of_no_fio_are_survived() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     assert fed(findings, [frame(1.0, None), frame(2.0, None, step=0)]) == []
 
 
@@ -324,7 +324,7 @@ def test_what_was_found_has_an_end_and_is_said_anew(monkeypatch: pytest.MonkeyPa
     findings, said, over = FindingTracker(), [], []
     for second in quiet(20, start=0.0):
         said += [second.t for _ in findings.feed(second, [device()])]
-        over += [(second.t, one.since, one.until) for one in findings.over()]
+        over += [(second.t, one.since, one.until) for one in findings.ended_findings()]
     assert said == [1.0, 15.0]
     assert over == [(14.0, 0.0, 4.0)]
 
@@ -334,9 +334,9 @@ def test_a_run_that_begins_takes_the_end_with_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(of_rules, "RULES", (lambda e: rule if e.frames[-1].t < 3 else None,))
     findings = FindingTracker()
     assert fed(findings, quiet(2))
-    findings.begin(job())
+    findings.begin_run(job())
     fed(findings, run(20, 4.0))
-    assert findings.over() == []
+    assert findings.ended_findings() == []
 
 
 # -- what later seconds show
@@ -344,19 +344,19 @@ def test_a_run_that_begins_takes_the_end_with_it(monkeypatch: pytest.MonkeyPatch
 
 def test_a_finding_that_later_seconds_contradict_is_withdrawn() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     silent = device(iostats=False)
     uncounted = seconds(4, 1.0, interval=fio(900), disks={"vda": disk(0)})
     said = [one.rule for f in uncounted for one in findings.feed(f, [silent])]
-    assert said == ["iostats"] and findings.over() == []
+    assert said == ["iostats"] and findings.ended_findings() == []
     list(findings.feed(run(1, 5.0)[0], [silent]))
-    (over,) = findings.over()
+    (over,) = findings.ended_findings()
     assert over.finding.rule == "iostats" and "does count its I/Os" in over.why
 
 
 def test_a_stall_is_told_while_fio_is_late() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     held = replace(disk(0), in_flight=8)
     stuck = seconds(4, 4.0, interval=None, disks={"vda": held}, flags=frozenset({LATE}))
     assert rules(fed(findings, [*run(3, 1.0), *stuck])) == ["stalled"]
@@ -364,7 +364,7 @@ def test_a_stall_is_told_while_fio_is_late() -> None:
 
 def test_processes_are_asked_for_while_a_neighbour_is_suspected() -> None:
     findings = FindingTracker()
-    findings.begin(job())
+    findings.begin_run(job())
     fed(findings, run(4, 1.0))
     assert not findings.asks_for_processes
     shared = seconds(4, 5.0, interval=fio(500, lat_ns=8e6), disks={"vda": disk(2_000, aqu=8.0)})

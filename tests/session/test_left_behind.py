@@ -67,6 +67,6 @@ def test_a_run_is_looked_at_more_often_only_while_there_is_something_to_see(
     budget = WriteBudget(most)
     runs: Any = Runs(context, None, current, knobs, None, None, RunPolicy(budget=budget))  # type: ignore[arg-type]
     assert runs.patience_s() is None
-    fio: Any = SimpleNamespace(wakes=wakes, phase=phase)
+    fio: Any = SimpleNamespace(wakes_on_output=wakes, phase=phase)
     current.started(fio)
     assert runs.patience_s() == patience

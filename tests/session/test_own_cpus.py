@@ -64,7 +64,7 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, cpus: set[int]) -> None:
         self.own = frozenset(cpus)
-        monkeypatch.setattr(affinity, "allowed", lambda: frozenset(cpus))
+        monkeypatch.setattr(affinity, "initial_cpus", lambda: frozenset(cpus))
         monkeypatch.setattr(affinity, "current_cpus", lambda: self.own)
         monkeypatch.setattr(affinity, "pin", self.pin)
 

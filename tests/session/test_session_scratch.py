@@ -54,7 +54,7 @@ def run(kept: SessionScratch, size: int = 4096, **more: Any) -> PreparedJob:
     if one.layout_text is not None and more.get("laid_out", True):
         Path(one.files[0]).write_bytes(b"x" * size)
     fio: Any = SimpleNamespace(prepared=one, hanging=more.get("hanging", ()))
-    kept.over(fio, more.get("laid_out", True))
+    kept.release_run(fio, more.get("laid_out", True))
     return one
 
 
@@ -105,7 +105,7 @@ def test_an_experiment_s_own_files_take_their_place(here: Path) -> None:
     own = make_scratch(here)
     one = kept.prepared(JobRequest("j", scratch=own), prepared)
     assert one.scratch is own and names(here) == []
-    kept.over(SimpleNamespace(prepared=one, hanging=()), True)  # type: ignore[arg-type]
+    kept.release_run(SimpleNamespace(prepared=one, hanging=()), True)  # type: ignore[arg-type]
     assert own.path.exists()
     own.close()
 

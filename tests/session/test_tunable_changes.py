@@ -66,7 +66,7 @@ def turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Turns:
 
 
 def test_all_disks_get_it_and_are_put_back(turns: Turns) -> None:
-    turns.knobs.turn("rq_affinity", "2")
+    turns.knobs.change("rq_affinity", "2")
     assert turns.now("rq_affinity") == ["2", "2"]
     changed = [one.device for one in turns.told if isinstance(one, events.TunableChanged)]
     assert changed == ["sda", "sdb"]
@@ -87,14 +87,14 @@ def test_what_one_disk_refuses_none_keeps(turns: Turns, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(queue_snapshot, "write", write)
     with pytest.raises(IopstuiError) as caught:
-        turns.knobs.turn("rq_affinity", "2")
+        turns.knobs.change("rq_affinity", "2")
     assert "sdb" in caught.value.message
     assert turns.now("rq_affinity") == ["1", "1"] and turns.watcher.turned == []
 
 
 def test_disks_that_differed_are_told_with_both_values(turns: Turns) -> None:
     (turns.tree.roots.sys / "block/sdb/queue/rq_affinity").write_text("0\n")
-    turns.knobs.turn("rq_affinity", "2")
+    turns.knobs.change("rq_affinity", "2")
     assert "rq_affinity 1/0 → 2 on all of them: sda, sdb" in turns.notices()
     turns.knobs.put_back()
     assert turns.now("rq_affinity") == ["1", "0"]

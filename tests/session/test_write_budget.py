@@ -20,10 +20,10 @@ MIB = 1 << 20
 def test_at_a_steady_rate_it_ends_before_the_budget_is_used(rate_mib: int, most_mib: int) -> None:
     budget = WriteBudget(most_mib * MIB)
     written = 0
-    assert budget.look(0.0, 0) == "", "looks begin with the run"
+    assert budget.check(0.0, 0) == "", "looks begin with the run"
     for look in range(1, 1_000_000):
         written = look * rate_mib * MIB // 10
-        if budget.look(look / 10, written):
+        if budget.check(look / 10, written):
             break
     first = rate_mib * MIB / 10
     assert written + rate_mib * MIB * (STOP_TIME_S - 0.1) <= max(most_mib * MIB, 9 * first)
@@ -44,9 +44,9 @@ def test_all_runs_together_and_none_that_would_go_beyond() -> None:
 
 def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
     free = WriteBudget()
-    assert free.why_not(1 << 60) == "" == free.look(1.0, 1 << 60)
+    assert free.why_not(1 << 60) == "" == free.check(1.0, 1 << 60)
     reads = WriteBudget(1)
-    assert reads.look(1.0, 0) == "" == reads.look(2.0, 0)
+    assert reads.check(1.0, 0) == "" == reads.check(2.0, 0)
 
 
 @pytest.mark.parametrize(
@@ -92,25 +92,25 @@ def test_the_same_in_a_few_words(arguments: tuple[Any, ...], words: str) -> None
 
 def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:
     budget = WriteBudget()
-    assert budget.beyond(1 << 50) == "", "nothing was said"
+    assert budget.exceeded_count(1 << 50) == "", "nothing was said"
     text = "[a]\nrw=write\nbs=4k\nsize=1m\nfilename=x\n"
     job = PreparedJob(
         "a", "", text, JobFacts((SectionFiles("a", ("x",)),), True), (), Path("/none")
     )
-    assert budget.foresee(job, 0, {}) == "writes at most: 1 MiB (the job's own limit)"
-    assert budget.beyond(MIB + 4096) == ""
+    assert budget.forecast(job, 0, {}) == "writes at most: 1 MiB (the job's own limit)"
+    assert budget.exceeded_count(MIB + 4096) == ""
     limited = WriteBudget(4 * MIB)
-    limited.foresee(job, 0, {})
-    assert limited.look(1.0, 4096) == "" == limited.look(1.3, MIB), "it ends by itself before"
-    assert "ended after 4 MiB written: it has reached" in limited.look(1.6, 4 * MIB)
+    limited.forecast(job, 0, {})
+    assert limited.check(1.0, 4096) == "" == limited.check(1.3, MIB), "it ends by itself before"
+    assert "ended after 4 MiB written: it has reached" in limited.check(1.6, 4 * MIB)
     exact = WriteBudget(2 * MIB)
-    exact.foresee(job, 0, {})
+    exact.forecast(job, 0, {})
     exact.end(MIB)
-    assert exact.look(1.0, 4096) == "" == exact.look(1.3, MIB), "no more than it may"
-    assert exact.look(1.5, MIB + 4096) == "", "a block of the file system's own"
-    assert "has reached the write budget of 2 MiB" in exact.look(1.6, MIB + 8192)
+    assert exact.check(1.0, 4096) == "" == exact.check(1.3, MIB), "no more than it may"
+    assert exact.check(1.5, MIB + 4096) == "", "a block of the file system's own"
+    assert "has reached the write budget of 2 MiB" in exact.check(1.6, MIB + 8192)
     less = WriteBudget(2 * MIB - 1)
-    less.foresee(job, 0, {})
+    less.forecast(job, 0, {})
     less.end(MIB)
-    assert less.look(1.0, 4096) == "" and "continuing could exceed" in less.look(1.3, MIB - 4096)
-    assert "stopped after writing 1.01 MiB" in budget.beyond(MIB + 8192)
+    assert less.check(1.0, 4096) == "" and "continuing could exceed" in less.check(1.3, MIB - 4096)
+    assert "stopped after writing 1.01 MiB" in budget.exceeded_count(MIB + 8192)

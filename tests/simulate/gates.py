@@ -58,7 +58,7 @@ def gate(kind: Kind, trials: int, spread_of_base: bool = True) -> dict[str, tupl
         known = {name: one for name, one in before.items() if not one.why}
         unjudged.update(before.keys() - known.keys())
         judge = ExpectationChecker([
-            asked[name].against(BaselineFigure(
+            asked[name].relative_to(BaselineFigure(
                 one.whole.value or 0.0, one.spread if spread_of_base else None, "x"))
             for name, one in known.items()
         ])  # fmt: skip

@@ -113,7 +113,7 @@ class FakeLaboratory:
     begun: list[tuple[Plan, bool]] = field(default_factory=list)
     under: FakeUnder | None = None
 
-    def look(self, plan: Plan) -> PreparedExperiment:
+    def preview(self, plan: Plan) -> PreparedExperiment:
         self.looked.append(plan)
         if self.refusal is not None:
             raise self.refusal
@@ -122,7 +122,7 @@ class FakeLaboratory:
         words = (f"{length_text(plan)} · reads only", "Reads: /dev/nvme0n1 (writes nothing)")
         return PreparedExperiment(setup, None, words, self.kept)
 
-    def begin(
+    def start(
         self, ready: PreparedExperiment, tell: Callable[[Event], None], t: float, anew: bool = False
     ) -> FakeUnder:
         self.begun.append((ready.setup.plan, anew))

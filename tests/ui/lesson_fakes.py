@@ -108,12 +108,12 @@ class Shelf:
         known = self.lessons or [lesson()]
         return [LessonOffer(one, why if number else {}) for number, one in enumerate(known)]
 
-    def begin(self, one: Lesson) -> LessonRun:
+    def start(self, one: Lesson) -> LessonRun:
         assert self.target is not None
         self.begun.append(LessonRun(one, self.target, self.around()))
         return self.begun[-1]
 
-    def around(self) -> TargetFacts:
+    def current_facts(self) -> TargetFacts:
         facts = {"device.name": "nvme0n1", "target.kind": "device"}
         return TargetFacts(facts, {"rq_affinity": self.affinity})
 

@@ -77,8 +77,11 @@ def test_what_starts_or_turns_something_disturbs_a_lesson() -> None:
 
 def test_a_quiet_action_stands_behind_the_own_keys_of_an_experiment() -> None:
     one = Footer("x", {"idle": 10})
-    assert one.place(EXPERIMENT, quiet=True) == FIRST_VIEWING_KEY + 10
-    assert one.place(EXPERIMENT, quiet=False) is None and one.place("running", quiet=True) is None
+    assert one.position(EXPERIMENT, quiet=True) == FIRST_VIEWING_KEY + 10
+    assert (
+        one.position(EXPERIMENT, quiet=False) is None
+        and one.position("running", quiet=True) is None
+    )
     assert Action("x", (Key("x", "x"),), lambda part: None).written == "x"
 
 

@@ -55,7 +55,9 @@ def test_runs_of_one_point_are_one_row_and_a_failed_one_is_told() -> None:
     assert len(state.rows) == 7 and sorted(state.measured()) == list(range(7))
     assert sorted(one.point.runs for one in state.measured().values()) == [1] + [2] * 6
     assert state.progress() == "sweep: done, 14 points, 1 of them failed"
-    assert any(line.startswith("failed: #") and "no such size" in line for line in state.words())
+    assert any(
+        line.startswith("failed: #") and "no such size" in line for line in state.sentences()
+    )
     assert [p.point.runs for p in state.curves()[0].points].count(2) == 6
     text = "\n".join("".join(t for t, _ in row) for row in table(state, 100, 12, UTF8, None))
     assert "95 %" in text and "120k-120k" in text, text
@@ -80,17 +82,17 @@ def test_how_it_ended(how: dict[str, object], words: str) -> None:
     state = folded(told(SWEEP, done))
     state.apply(ExperimentFinished(99.0, done, 7, **how, kept="/state/x"))  # type: ignore[arg-type]
     assert state.progress() == words and not state.active and state.now() == ""
-    said = "\n".join(state.words())
+    said = "\n".join(state.sentences())
     assert ("/state/x" in said) == bool(how)
     assert str(how.get("error", "")) in said
 
 
 def test_the_knee_is_named_when_the_curve_is_whole() -> None:
     state = folded(told(SWEEP, 7))
-    assert not any("knee" in line for line in state.words())
-    assert any("7 of 7 points" in line for line in state.words())
+    assert not any("knee" in line for line in state.sentences())
+    assert any("7 of 7 points" in line for line in state.sentences())
     state.apply(ExperimentFinished(99.0, 7, 7))
-    assert any(line.startswith("knee: iodepth=16") for line in state.words()), state.words()
+    assert any(line.startswith("knee: iodepth=16") for line in state.sentences()), state.sentences()
 
 
 def test_a_line_for_every_other_combination() -> None:
@@ -131,15 +133,15 @@ def test_no_verdict_before_the_end() -> None:
     state = folded(told(COMPARE, 4))
     results = state.results()
     assert results is not None and results.complete == 2
-    assert state.words() == ["2 of 4 repeats are complete; the result follows at the end"]
+    assert state.sentences() == ["2 of 4 repeats are complete; the result follows at the end"]
     state = folded([*told(COMPARE, 8), ExperimentFinished(99.0, 8, 8)])
     assert any(
         "at least 5 repeats are needed to claim a difference; measured: IOPS +" in line
-        for line in state.words()
-    ), state.words()
+        for line in state.sentences()
+    ), state.sentences()
     stopped = folded([*told(COMPARE, 2), ExperimentFinished(99.0, 2, 8, True)])
-    assert "stopped after 2 of 8 runs" in stopped.words()[0]
-    assert any("not enough: 1 complete repeat" in line for line in stopped.words())
+    assert "stopped after 2 of 8 runs" in stopped.sentences()[0]
+    assert any("not enough: 1 complete repeat" in line for line in stopped.sentences())
 
 
 def test_the_job_is_not_said_to_be_done_in_mid_sweep() -> None:

@@ -80,7 +80,7 @@ async def begin(pilot: Pilot[int], plan: Plan, points: int, running: bool = True
     assert isinstance(app, IopstuiApp) and app.experiments.background is not None
     await pilot.pause()
     background = app.experiments.background(app.controller)  # type: ignore[arg-type]
-    under = background.begin(background.look(plan), app.feed.put, 0.0)
+    under = background.start(background.preview(plan), app.feed.put, 0.0)
     assert isinstance(under, lab.FakeUnder)
     app.experiments.under = under
     for event in lab.told(plan, points)[1:]:
@@ -225,7 +225,7 @@ async def test_mistakes_are_said_in_the_form_and_begin_nothing() -> None:
 class Talkative(lab.FakeLaboratory):
     """Says more than 24 rows have room for, if more than two repeats are asked for."""
 
-    def look(self, plan: Plan) -> PreparedExperiment:
+    def preview(self, plan: Plan) -> PreparedExperiment:
         ready = super().look(plan)
         more = [f"word {n}" for n in range(12 if plan.repeats > 2 else 0)]
         return replace(ready, words=(*ready.words, *more, "last"))

@@ -112,7 +112,7 @@ class Runs:
         self.asked += 1
         return True
 
-    def turn(self, turn: HostTunableChange) -> None:
+    def change_tunable(self, turn: HostTunableChange) -> None:
         self.turns.append(turn)
 
     def start(self, tell: Callable[[Told], None]) -> None:
@@ -436,7 +436,7 @@ async def test_a_setting_of_all_hosts_disks_is_changed_after_a_question_that_nam
         for name, now in zip(four(), ("0", "0", "1"), strict=False):
             one = TunableState("nomerges", "merges", now, ("0", "1", "2"), "0, 1, 2")
             row = {"event": "tunables", "states": states_object([one], "sda")}
-            runs.settings.heard(name, row)
+            runs.settings.take_answer(name, row)
         await pilot.press("K")
         await until(pilot, lambda: "node03 sda: 1" in words_of(app))
         assert runs.asked == 1

@@ -96,7 +96,7 @@ async def test_the_values_of_the_second_under_the_mouse_are_shown(size: tuple[in
         assert board(app).pointed == 10.0 and board(app).frozen_at is None
         top = border(app, "at 0:10")
         frame = board(app).state.moments.at(10.0).frame
-        disk = frame.together(board(app).state.devices)
+        disk = frame.combined(board(app).state.devices)
         assert f.number(disk.ios_s) in top and f.number(frame.fio.total.iops) in top
         if size != SMALL:
             p99 = f.latency(frame.fio.total.percentiles["p99"], "")

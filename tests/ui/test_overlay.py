@@ -34,7 +34,7 @@ def test_the_last_two_chosen_count(chosen: tuple[int, ...], left: tuple[int, ...
     overlay = Overlay(UTF8)
     for step in chosen:
         overlay.choose(step)
-    assert overlay.steps == left and overlay.on == (len(left) == 2)
+    assert overlay.steps == left and overlay.active == (len(left) == 2)
 
 
 async def test_g_lays_the_newest_two_over_each_other_and_the_list_chooses_others() -> None:

@@ -59,7 +59,7 @@ def test_frames_that_a_slow_terminal_never_showed_are_counted() -> None:
     ],
 )
 def test_words(cost: OwnCost, width: int, words: str) -> None:
-    assert cost.words(width) == words
+    assert cost.text(width) == words
 
 
 class StoppedTerminal:

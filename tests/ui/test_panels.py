@@ -66,14 +66,14 @@ def test_fio_panel_shows_directions_and_total() -> None:
 def test_the_device_s_line_is_made_anew_when_a_setting_changes() -> None:
     controller = fakes.FakeController()
     dashboard = Dashboard(controller, state(), UTF8, lambda *size: [])
-    first = dashboard.what(120)
-    assert dashboard.what(120) is first
+    first = dashboard.title_line(120)
+    assert dashboard.title_line(120) is first
     device = fakes.DEVICES["nvme0n1"]
     assert device.queue is not None
     turned = replace(device, queue=replace(device.queue, scheduler="kyber"))
     controller.devices = {**fakes.DEVICES, "nvme0n1": turned}
-    assert "scheduler kyber" in text(dashboard.what(120)) and "kyber" not in text(first)
-    assert text(dashboard.what(60)) == text(bars.device_line(
+    assert "scheduler kyber" in text(dashboard.title_line(120)) and "kyber" not in text(first)
+    assert text(dashboard.title_line(60)) == text(bars.device_line(
         controller.target, controller.devices, 60, UTF8
     ))  # fmt: skip
 
@@ -136,7 +136,7 @@ def test_figures_of_a_run_that_is_over_are_not_those_of_this_second() -> None:
 
 def test_a_message_is_told_whole_before_the_own_cost() -> None:
     found, cost = state(), OwnCost(1.5, 0.0)
-    found.say("info", "an overlay needs two runs, which must have ended")
+    found.add_message("info", "an overlay needs two runs, which must have ended")
     line = bars.message_line(found, None, cost, 72, UTF8)
     assert "overlay" in text([line]) and "% CPU" not in text([line])
     assert "% CPU" in text([bars.message_line(found, None, cost, 120, UTF8)])
@@ -148,10 +148,10 @@ def test_a_message_is_told_whole_before_the_own_cost() -> None:
 def test_frozen_takes_no_more_room_than_the_message_leaves() -> None:
     at = fakes.frame(3)
     stopped = state()
-    stopped.say("info", "run 1 stopped: 52.0k IOPS, 203 MiB/s, p99 3.46 ms")
+    stopped.add_message("info", "run 1 stopped: 52.0k IOPS, 203 MiB/s, p99 3.46 ms")
     line = text([bars.message_line(stopped, at, None, 80, UTF8)])
     assert "FROZEN at 0:03 " in line and line.rstrip().endswith("p99 3.46 ms")
-    stopped.say("info", "a message of middling length")
+    stopped.add_message("info", "a message of middling length")
     line = text([bars.message_line(stopped, at, None, 80, UTF8)])
     assert " ago  " in line and "a message of middling length" in line and "measuring" not in line
     assert "measuring continues" in text([bars.message_line(stopped, at, None, 120, UTF8)])
@@ -255,7 +255,7 @@ def test_strings_from_outside_are_never_raw() -> None:
     line = text(bars.device_line(target, fakes.DEVICES, 140, UTF8))
     assert "[red]bad" in line and "\x1b" not in line
     found = state(Notice(1.0, "error", "x\x1b[2J[bold]y\nz"), replace(STARTED, job="\x1b]0;t\x07"))
-    found.say("error", "evil \x1b[31m")
+    found.add_message("error", "evil \x1b[31m")
     for rows in (
         bars.message_line(found, None, None, 80, UTF8), bars.job_line(found, "j", 80, UTF8),
     ):  # fmt: skip
@@ -355,7 +355,7 @@ def test_an_error_stays_in_sight_and_colour_is_not_all_that_says_so() -> None:
     assert "error: fio died" in text(bars.message_line(found, None, None, 80, UTF8))
     assert [entry.text for entry in found.log.entries] == ["fio died", "fio: detail"]
     # but what a key has done is told at once
-    found.say("info", "bs=8k from the next run on")
+    found.add_message("info", "bs=8k from the next run on")
     assert "bs=8k from" in text(bars.message_line(found, None, None, 80, UTF8))
 
 

@@ -26,15 +26,15 @@ from iopstui.ui.dialogs.picker import Picker
 from iopstui.ui.dialogs.picker_rows import (
     PLAIN_BARS,
     Activity,
-    carries,
     cells,
     live,
     mounted,
     tree,
+    use_above,
     widths,
 )
 from iopstui.ui.dialogs.prompt import Prompt
-from iopstui.ui.dialogs.recent import began
+from iopstui.ui.dialogs.recent import start_text
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.style import UTF8
 
@@ -68,7 +68,7 @@ def table(*devices: BlockDevice) -> dict[str, BlockDevice]:
 def test_what_a_disk_carries(
     whole: BlockDevice, devices: dict[str, BlockDevice], said: str
 ) -> None:
-    assert carries(whole, devices) == said
+    assert use_above(whole, devices) == said
 
 
 def test_a_disk_that_is_not_known_yet_has_no_figures() -> None:
@@ -286,10 +286,10 @@ async def test_no_fact_of_a_disk_is_cut_off(size: tuple[int, int]) -> None:
 
 
 def test_when_a_recording_began() -> None:
-    assert began(None) == "–"
+    assert start_text(None) == "–"
     now = time.mktime((2026, 3, 4, 12, 0, 0, 0, 0, -1))
-    assert began(1000 * (now - 61), now) == "11:58:59"
-    assert began(1000 * (now - 86400), now) == "2026-03-03"
+    assert start_text(1000 * (now - 61), now) == "11:58:59"
+    assert start_text(1000 * (now - 86400), now) == "2026-03-03"
 
 
 async def test_a_recording_is_chosen_or_typed(

@@ -28,7 +28,7 @@ def test_a_line_is_exactly_as_wide_as_it_must_be(parts: list[str], width: int) -
     line = Line(width, UTF8)
     for one in parts:
         line.add(one)
-    assert cell_len(plain(line.done())) == width
+    assert cell_len(plain(line.finished())) == width
 
 
 @given(
@@ -119,6 +119,6 @@ def test_an_arrow_in_ascii_is_not_taken_for_greater_than() -> None:
     # where columns are, the length stays the same
     assert ASCII.text("hctx 0 → CPU 1") == "hctx 0 ->CPU 1"
     assert ASCII.text("← →") == "< >"
-    assert ASCII.words("IOPS 1 → 2") == "IOPS 1 -> 2" and UTF8.words("1 → 2") == "1 → 2"
+    assert ASCII.sentence("IOPS 1 → 2") == "IOPS 1 -> 2" and UTF8.sentence("1 → 2") == "1 → 2"
     [row] = wrap(40, ASCII, "depth 1 → 2")
     assert "".join(text for text, _ in row) == " depth 1 -> 2".ljust(40)

@@ -56,11 +56,11 @@ def test_the_histograms_are_not_kept_and_the_percentiles_are() -> None:
 
 def test_a_copy_stays_as_it_was() -> None:
     state = told(5)
-    still = state.still()
+    still = state.snapshot()
     state.apply(FrameReady(6.0, frame(t=6.0)))
     state.apply(FindingReported(6.0, Finding("one-cpu", "CPU 1 alone completes", "")))
-    state.say("info", "frozen")
-    state.next_run.turn("iodepth", "iodepth 64")
+    state.add_message("info", "frozen")
+    state.next_run.note_change("iodepth", "iodepth 64")
     assert times(still.moments) == [1.0, 2.0, 3.0, 4.0, 5.0]
     assert not still.current_findings() and state.current_findings()
     assert still.visible_notice() is None and not still.next_run.pending
@@ -68,9 +68,9 @@ def test_a_copy_stays_as_it_was() -> None:
 
 def test_the_window_reaches_back_and_follows_again() -> None:
     window = TimeWindow(start=100.0, dot_s=1.0)
-    window.reach(130.0, 80)
+    window.extend_to(130.0, 80)
     assert window.start == 100.0
-    window.reach(60.0, 80)
+    window.extend_to(60.0, 80)
     assert window.start < 60.0 < window.start + 80
     assert window.follow(170.0, 80) and window.start < 170.0 < window.start + 80
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from iopstui.cli.command import Command
-from iopstui.cli.terminal import say, show
+from iopstui.cli.terminal import print_message, show
 from iopstui.errors import EXIT_OK, EXIT_USAGE
 
 
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not config.settings and not config.problems and config.path is not None:
         show(f"\nNothing is set; the file would be {printable(str(config.path))}")
     for sentence in config.sentences():
-        say(sentence)
+        print_message(sentence)
     return EXIT_USAGE if config.problems else EXIT_OK
 
 

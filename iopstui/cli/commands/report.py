@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     against = None
     if arguments.against is not None:
-        from iopstui.cli.volume_options import bought
+        from iopstui.cli.volume_options import volume_text
 
-        against = bought(arguments.against, "--against")
+        against = volume_text(arguments.against, "--against")
     options = ReportOptions(arguments.redact, against)
     return report(arguments.file, arguments.output, arguments.format, options)
 

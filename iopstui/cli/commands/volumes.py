@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from iopstui.cli.command import Command
-from iopstui.cli.terminal import say, show, width
+from iopstui.cli.terminal import print_message, show, width
 from iopstui.cli.volume_options import add_bought, promised_by
 from iopstui.errors import EXIT_OK, UsageError
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     catalog = read_catalog()
     if not arguments.json:
         for problem in catalog.problems:
-            say(problem)
+            print_message(problem)
     if arguments.instances and (arguments.name or not arguments.json):
         listed = catalog.instances_like(arguments.name or "")
         found_json = {"instances": [instance_json(one) for one in listed]}

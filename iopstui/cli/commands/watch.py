@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", type=values.new_file, metavar="FILE",
                         help="record everything, or with --trigger the time around each event; "
                              "FILE must not exist")  # fmt: skip
-    parser.add_argument("--before", type=values.before, metavar="TIME",
+    parser.add_argument("--before", type=values.lead_time, metavar="TIME",
                         help="how much to record before a trigger fires, max 10m (default: "
                              "1m)")  # fmt: skip
     parser.add_argument("--after", type=values.span, metavar="TIME",

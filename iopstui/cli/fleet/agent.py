@@ -55,7 +55,7 @@ class LineWriter:
         self._thread = threading.Thread(target=self._write, name="lines", daemon=True)
         self._thread.start()
 
-    def say(self, row: Object) -> None:
+    def write_row(self, row: Object) -> None:
         """Write one object as a line; safe from any thread."""
         line = dumps({"event": row["event"], "host": self.host, **row}) + "\n"
         self.write(line.encode("ascii"))
@@ -84,9 +84,9 @@ class Agent:
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self.lines = LineWriter(lambda why: self.talk.over(why))
+        self.lines = LineWriter(lambda why: self.talk.abort(why))
         self.talk = Conversation(
-            0, self.lines.say, self._obey, self._stop_everything, self._note_heartbeat
+            0, self.lines.write_row, self._obey, self._stop_everything, self._note_heartbeat
         )
         self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
         self._session: LiveSession | None = None
@@ -97,7 +97,7 @@ class Agent:
 
     def serve(self) -> int:
         """Serve until all is done or the connection is lost."""
-        self.lines.say({
+        self.lines.write_row({
             "event": "hello", "iopstui": __version__, "python": platform.python_version(),
             "pid": os.getpid(), "boot": boot_id(), "speaks": CAPABILITIES,
         })  # fmt: skip
@@ -112,20 +112,20 @@ class Agent:
                 job = AgentJob(order, stack, self._read)
                 return self._run(job, order.get("plan") is True)
         except IopstuiError as error:
-            self.lines.say({
+            self.lines.write_row({
                 "event": "failed", "exit_code": error.exit_code, "error": error.message,
                 "hint": error.hint,
             })  # fmt: skip
             return error.exit_code
         finally:
-            self.talk.over()
+            self.talk.abort()
             self.lines.close()
 
     def _run(self, job: AgentJob, plan: bool) -> int:
         session = self._session = job.session()
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         StopSignals(session.stop_job, session.kill_job)
-        self.lines.say(session_object(self.lines.host, session.target))
+        self.lines.write_row(session_object(self.lines.host, session.target))
         session.start(events.put)
         try:
             if job.name is not None:
@@ -154,7 +154,7 @@ class Agent:
     def _send_event(self, event: Event) -> None:
         row = event_object(event)
         if isinstance(event, FrameReady) and not self._detail:
-            row = compact(row) if self._sums else lean(row)
+            row = compact(row) if self._sums else trimmed_frame(row)
         if isinstance(event, RunPlanned):
             self._places = tuple(event.layout)
             row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
@@ -162,14 +162,14 @@ class Agent:
             row["disks"] = disks_of(event.writes, Roots())
         if isinstance(event, RunReady | FrameReady):
             self._tell_of_probe()
-        self.lines.say(row)
+        self.lines.write_row(row)
 
     def _tell_of_probe(self) -> None:
         """Why there is none though it was asked for, once, before it is missed."""
         why = self._session.no_probe if self._session is not None else ""
         if why != self._no_probe:
             self._no_probe = why
-            self.lines.say({"event": "no_probe", "why": why})
+            self.lines.write_row({"event": "no_probe", "why": why})
 
     # -- in the conversation's threads
 
@@ -200,10 +200,10 @@ class Agent:
             self._session.alive()
 
     def _report_marks(self, names: list[str]) -> None:
-        self.lines.say({"event": "seen", "names": marks_found(self._places, names)})
+        self.lines.write_row({"event": "seen", "names": marks_found(self._places, names)})
 
     def _say_tunables(self, session: LiveSession) -> None:
-        self.lines.say({
+        self.lines.write_row({
             "event": "tunables", "states": states_object(session.knobs(), _disk(session))
         })  # fmt: skip
 
@@ -213,14 +213,14 @@ class Agent:
 
         def done(error: IopstuiError | None) -> None:
             now = _values(session, name)
-            self.lines.say({
+            self.lines.write_row({
                 "event": "turned", "id": order["id"], "name": name,
                 "each": [[disk, value, now.get(disk, "")] for disk, value in before.items()],
                 "error": error.message if error else "", "hint": error.hint if error else "",
             })  # fmt: skip
             self._say_tunables(session)
 
-        session.turn(name, str(order["value"]), done)
+        session.change_tunable(name, str(order["value"]), done)
 
     def _stop_everything(self, why: str) -> None:
         self._why = why
@@ -259,7 +259,7 @@ def serve(read: Read) -> int:
     return Agent(read).serve()
 
 
-def lean(row: Object) -> Object:
+def trimmed_frame(row: Object) -> Object:
     """A frame without what the totals don't need."""
     fio, total = row["fio"], row["kernel"]["total"]
     return {
@@ -293,7 +293,7 @@ def compact(row: Object) -> Object:
     except MalformedRow:
         text = ""
     if not text:
-        return lean(row)
+        return trimmed_frame(row)
     total, device = row["kernel"]["total"], _device(row.get(DEVICE))
     return {
         **{name: row[name] for name in _SENT}, "seconds": seconds,

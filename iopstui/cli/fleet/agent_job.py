@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.cli.options import probe_parts, run_options
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import print_message
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
@@ -63,7 +63,7 @@ class AgentJob:
             target = choose_watched(self.options.targets, devices, roots)
             return new_session(self.options, target, target, devices, soon=False)
         find_fio()
-        clean_up_and_say(say, roots)
+        clean_up_and_say(print_message, roots)
         target, job_target = choose_targets(self.options.targets, self.name, devices, roots)
         return new_session(
             self.options, target, job_target, devices, idle_frames=False, deadline_s=DEADLINE_S

@@ -12,7 +12,7 @@ from typing import Any
 from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_words
 from iopstui.cli.fleet.one_run import judged, terms_of
 from iopstui.cli.fleet.record_file import RecordFile, fleet_object, over_object
-from iopstui.cli.terminal import answering, at_once, say
+from iopstui.cli.terminal import answering, at_once, print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
@@ -26,9 +26,9 @@ from iopstui.fleet.fleet_events import FleetRunStarted
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition, counts_of, scale_point
-from iopstui.format import put
+from iopstui.format import print_line
 from iopstui.model.experiment.scaling import scaling
 from iopstui.output.fleet.scaling import scaling_sink
 from iopstui.safety.signals import StopSignals
@@ -50,13 +50,13 @@ def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
     return found
 
 
-def taken(
+def measured_point(
     fleet: Fleet, merger: Merger, hosts: int, least: int, met: bool | None
 ) -> tuple[ScalePoint | None, list[str]]:
     """The point of a run on ``hosts`` that is over, of which ``least`` would do, and what is to be
     said of it; ``None`` if it does not count. ``met`` as in ``ScalePoint``."""
     began = sum(one.executed_ns is not None for one in fleet.members.values())
-    done = certified(merger).finished
+    done = certificate_of(merger).finished
     if done < max(began, least) or fleet.stopped:
         return None, [f"not counted: the job finished on {done} of {hosts}"]
     said = [] if done == hosts else [f"only {done} took part, so this is the point for {done}"]
@@ -80,7 +80,9 @@ class _HostSweep:
         self._expected = expected
         self._least = least
         self._orders = AgentOrders(arguments, nodes)
-        self._record = RecordFile(kept(arguments.record), say) if arguments.record else None
+        self._record = (
+            RecordFile(kept(arguments.record), print_message) if arguments.record else None
+        )
         self._fleet: Fleet | None = None
         self._stop = False
         self._aborts: list[AbortCondition] = []
@@ -116,7 +118,7 @@ class _HostSweep:
             self._record_row(over_object(code, said))
         self.code = max(self.code, code, key=_CODES_BY_SEVERITY.index)
         for words in said:
-            put(f"hosts={hosts}: {words}", sys.stderr)
+            print_line(f"hosts={hosts}: {words}", sys.stderr)
         return point
 
     def _run(self, hosts: int) -> tuple[int, list[str], ScalePoint | None]:
@@ -131,20 +133,20 @@ class _HostSweep:
             self._orders.of,
             merger,
             terms_of(arguments, least),
-            FleetCallbacks(say, lambda second: None, self._row, self._why_stop),
+            FleetCallbacks(print_message, lambda second: None, self._row, self._why_stop),
         )
         if not self._stop:
             fleet.run()
         if self._stop:
             return EXIT_INTERRUPTED, [], None
         met, outcomes = judged(merger, self._expected)
-        point, said = taken(fleet, merger, hosts, least, met if self._expected else None)
+        point, said = measured_point(fleet, merger, hosts, least, met if self._expected else None)
         if point is None:
             return EXIT_JOB_FAILED, said, None
         return EXIT_OK if met else EXIT_VERDICT, [*said, *outcomes], point
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether nothing more is to be run."""
         return self._stop or self._aborted
 
@@ -187,12 +189,12 @@ def _points(curve: _HostSweep, counts: Sequence[int], kind: str) -> None:
     points: list[ScalePoint] = []
     try:
         for place, hosts in enumerate(counts):
-            say(f"hosts={hosts} ({place + 1} of {len(counts)})")
+            print_message(f"hosts={hosts} ({place + 1} of {len(counts)})")
             point = curve.run(SweepPosition(tuple(counts), place))
             if point is not None:
                 points.append(point)
                 sink.point(point, points[0])
-            if curve.over:
+            if curve.is_over:
                 break
     except IopstuiError:
         # what was measured before is shown all the same

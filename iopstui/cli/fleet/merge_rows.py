@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import print_message
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.sums import MalformedRow
-from iopstui.output.fleet.labelled_rows import Labelled, file_rows, line_rows, several
+from iopstui.output.fleet.labelled_rows import Labelled, file_rows, line_rows, merged_streams
 from iopstui.output.fleet.sinks import totals_sink
 from iopstui.output.replay import checking_figures
 
@@ -55,7 +55,7 @@ def merge_files(
     sink.end(merger)
     _warn_of_long_samples(merger)
     for host, count in once.repeated.items():
-        say(f"{host}: {count} duplicate seconds, counted once")
+        print_message(f"{host}: {count} duplicate seconds, counted once")
     return EXIT_OK
 
 
@@ -70,7 +70,7 @@ def _different(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path,
         except OSError:
             same = file  # it can't be read, which is said where it is
         if same in found:
-            say(f"{file} is the same file as {found[same][0]}, counted once")
+            print_message(f"{file} is the same file as {found[same][0]}, counted once")
         found.setdefault(same, (file, str(label)))
     return list(found.values())
 
@@ -79,9 +79,11 @@ def _rows(
     files: Sequence[tuple[Path, str]], labels: Sequence[str], once: Deduplicator
 ) -> Iterable[Labelled]:
     if not files:
-        lines = line_rows(sys.stdin.buffer, labels[0] if labels else LABEL, say)
+        lines = line_rows(sys.stdin.buffer, labels[0] if labels else LABEL, print_message)
         return without_repeats(lines, once)
-    return several([file_rows(path, label, say) for path, label in files], say, once)
+    return merged_streams(
+        [file_rows(path, label, print_message) for path, label in files], print_message, once
+    )
 
 
 _broken: set[str] = set()
@@ -93,7 +95,7 @@ def _feed(merger: Merger, name: str, row: dict[str, object]) -> None:
     except MalformedRow as error:
         if name not in _broken:
             _broken.add(name)
-            say(f"{name}: skipping rows such as this one: {error}")
+            print_message(f"{name}: skipping rows such as this one: {error}")
 
 
 def _arrives_late(name: str, row: dict[str, object]) -> bool | None:
@@ -105,20 +107,22 @@ def _arrives_late(name: str, row: dict[str, object]) -> bool | None:
     behind_s = time.time() - wall / 1000
     if behind_s <= LATE_ROWS_S:
         return False
-    say(f"{name}: its first second arrives {behind_s:.0f} s late, so all rows are shown at the end")
+    print_message(
+        f"{name}: its first second arrives {behind_s:.0f} s late, so all rows are shown at the end"
+    )
     return True
 
 
 def _warn_of_long_samples(merger: Merger) -> None:
     for name, host in merger.hosts.items():
         if host.too_long * 2 > host.frames:
-            say(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a row; set "
-                "--interval to that length")  # fmt: skip
+            print_message(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a "
+                "row; set --interval to that length")  # fmt: skip
         if host.jumped_ms:
-            say(f"{name}: its clock jumped by {host.jumped_ms / 1000:+.1f} s; its monotonic "
-                "clock is used from then on")  # fmt: skip
+            print_message(f"{name}: its clock jumped by {host.jumped_ms / 1000:+.1f} s; its "
+                "monotonic clock is used from then on")  # fmt: skip
     for name, count in merger.late.items():
-        say(
+        print_message(
             f"{name}: {count} of its seconds came too late for their rows and count only in the "
             "totals"
         )

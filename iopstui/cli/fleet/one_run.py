@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from iopstui.cli.fleet.agent_orders import kept
 from iopstui.cli.fleet.record_file import LABEL, RecordFile
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
@@ -20,7 +20,7 @@ from iopstui.errors import (
 from iopstui.fleet.fleet import Fleet, FleetOptions, spread
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, figure
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.format import put
+from iopstui.format import print_line
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.output.fleet.sinks import TotalsSink, totals_sink
 from iopstui.output.fleet.wording import executed_text, outcome_text
@@ -43,7 +43,7 @@ class FleetRunReporter:
         self.aborted = False
         self.reached = False
         if arguments.record:
-            self._record = RecordFile(kept(arguments.record), say)
+            self._record = RecordFile(kept(arguments.record), print_message)
 
     def sink(self) -> TotalsSink:
         """Begun with the first second: nothing is printed where nothing starts."""
@@ -62,7 +62,7 @@ class FleetRunReporter:
         if row["event"] == "executed" and self.kind == "jsonl":
             self.sink()
             with contextlib.suppress(RecursionError):
-                put(dumps({**row, "host": name}), self._out)
+                print_line(dumps({**row, "host": name}), self._out)
 
     def stop(self, second: MergedSecond) -> str:
         """Why the run ends with this second; "" if it goes on."""

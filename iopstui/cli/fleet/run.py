@@ -13,7 +13,7 @@ from typing import Any
 
 from iopstui.cli.fleet.agent_orders import AgentOrders, launch_words
 from iopstui.cli.fleet.one_run import FleetRunReporter, code_of, judged, spread_words, terms_of
-from iopstui.cli.terminal import answering, at_once, has_screen, say
+from iopstui.cli.terminal import answering, at_once, has_screen, print_message
 from iopstui.errors import (
     UsageError,
 )
@@ -22,7 +22,7 @@ from iopstui.fleet.hosts.nodes import Node, nodes_of
 from iopstui.fleet.hosts.slurm import SLURM, slurm_hosts
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, wanted
 from iopstui.fleet.merging.merger import Merger
-from iopstui.format import put
+from iopstui.format import print_line
 from iopstui.model.experiment.expectation import parse_tolerance
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.safety.signals import StopSignals
@@ -43,7 +43,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
         return _run_on(arguments)
     if arguments.launcher not in ("", SLURM):
         raise UsageError(f"HOSTS {SLURM} and --launcher {arguments.launcher!r} cannot be combined.")
-    with slurm_hosts(arguments.hosts, arguments.allocate, os.environ, say) as found:
+    with slurm_hosts(arguments.hosts, arguments.allocate, os.environ, print_message) as found:
         arguments.hosts, arguments.launcher = found.nodes, found.launcher
         return _run_on(arguments)
 
@@ -90,7 +90,7 @@ def _run_without_screen(
         merger,
         terms_of(arguments, least),
         # where lines are kept they are asked for as JSON
-        FleetCallbacks(say, run.second, run.row, run.stop),
+        FleetCallbacks(print_message, run.second, run.row, run.stop),
     )
     StopSignals(fleet.interrupt, at_once(fleet.kill))
     with contextlib.closing(run), answering(arguments.expect):
@@ -98,10 +98,10 @@ def _run_without_screen(
         run.sink().end(merger)
     words = spread_words(fleet)
     if words:
-        say(words)
+        print_message(words)
     met, outcomes = judged(merger, expected)
     for text in outcomes:
-        put(text, sys.stderr)
+        print_line(text, sys.stderr)
     return code_of(fleet, run, met)
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_words
-from iopstui.cli.fleet.host_sweep import host_counts, taken
+from iopstui.cli.fleet.host_sweep import host_counts, measured_point
 from iopstui.cli.fleet.one_run import FleetRunReporter, code_of, judged, spread_words, terms_of
 from iopstui.cli.fleet.record_file import LABEL, RecordFile, fleet_object, over_object
-from iopstui.cli.terminal import require_for_screen, say
+from iopstui.cli.terminal import print_message, require_for_screen
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT
 from iopstui.fio.library import shipped_jobs
 from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
@@ -23,7 +23,7 @@ from iopstui.fleet.hosts.host_tunables import HostTunables
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.merging.figures import FleetExpectation
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition
 from iopstui.fleet.session import (
@@ -70,7 +70,7 @@ class FleetRecorder:
         if self._file is not None:
             self._file.close()
         while self._said:
-            say(self._said.pop(0))
+            print_message(self._said.pop(0))
 
 
 class FleetRunPlanner:
@@ -143,7 +143,7 @@ class FleetRunPlanner:
 
     def _set(self, node: Node, order: Object) -> Object:
         """The order with the tunables that were changed on this host's disks."""
-        words = self._settings.words(node.name)
+        words = self._settings.initial_settings(node.name)
         return {**order, "tunables": words} if words else order
 
     def _launch(self, node: Node) -> list[str]:
@@ -165,14 +165,14 @@ class FleetRunPlanner:
         said = [*outcomes, *([spread] if spread else ())]
         if least is not None:
             passed = met if self._expected else None
-            point, about = taken(fleet, merger, len(fleet.members), least, passed)
+            point, about = measured_point(fleet, merger, len(fleet.members), least, passed)
             code = _code_of_point(code, point, met)
             gone = failed_hosts(fleet)
             about = [": ".join([*about, failure_text(gone)])] if point is None and gone else about
             said = [*(about if code != EXIT_INTERRUPTED else ()), *said]
         elif state_of_code(code) == FAILED:
             said.insert(0, why_failed(fleet))
-        words = (whole_text(merger.rated(), certified(merger)), *said)
+        words = (whole_text(merger.rated(), certificate_of(merger)), *said)
         self._recorder.write(over_object(code, said))
         return RunVerdict(code, tuple(said), words, point, run.aborted)
 
@@ -218,7 +218,7 @@ def show_fleet(
         planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch, settings,
         [node.name for node in nodes], scaling_words,
     )  # fmt: skip
-    recorder.on_trouble = session.say
+    recorder.on_trouble = session.warn
     from iopstui.ui.fleet_app import run_fleet_screen
 
     return run_fleet_screen(

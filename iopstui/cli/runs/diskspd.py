@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from iopstui.cli.runs.one_run import run_job
 from iopstui.errors import UsageError
-from iopstui.format import put
+from iopstui.format import print_line
 from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.model.experiment.options import RunOptions
 from iopstui.model.fio.diskspd import Translation, translate
@@ -22,7 +22,7 @@ def run_diskspd(command: str, options: RunOptions, kind: str) -> int:
     if not given:
         options = replace(options, targets=_default_target(found))
     for line in translation_lines(found, given, options.size):
-        put(line, sys.stderr)
+        print_line(line, sys.stderr)
     private = private_directory()
     try:
         job = write_text(private, "diskspd.fio", found.text)

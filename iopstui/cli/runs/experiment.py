@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from iopstui.cli.runs.check_files import CheckCollector, check_files
 from iopstui.cli.runs.preconditioning import checked, preconditioned
-from iopstui.cli.terminal import answering, at_once, say
+from iopstui.cli.terminal import answering, at_once, print_message
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.events import PointFinished
 from iopstui.experiment.progress import ProgressFile
@@ -21,7 +21,7 @@ from iopstui.experiment.start import (
     kept_progress,
     set_up,
 )
-from iopstui.format import counted, put
+from iopstui.format import counted, print_line
 from iopstui.model.experiment.load_curve import points_of
 from iopstui.model.experiment.options import ExperimentOptions
 from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
@@ -47,10 +47,10 @@ def _run_experiment(options: ExperimentOptions, checks: CheckCollector) -> int:
     if not options.dry_run:
         ask(options.plan, options.yes)
     setup = replace(
-        set_up(options, say), spread=options.spread, write_budget=options.run.write_budget
+        set_up(options, print_message), spread=options.spread, write_budget=options.run.write_budget
     )
     expected = expectations_at_every_point(options.run, setup)
-    progress = kept_progress(setup, options, expected, say)
+    progress = kept_progress(setup, options, expected, print_message)
     setup = setup.going_on(progress)
     first = options.run.precondition and not (progress is not None and progress.points)
     if options.dry_run:
@@ -58,15 +58,15 @@ def _run_experiment(options: ExperimentOptions, checks: CheckCollector) -> int:
     if first:
         options = replace(options, run=preconditioned(options.run))
     setup = replace(setup, write_budget=options.run.write_budget)
-    put(writes_text(setup), sys.stderr)
+    print_line(writes_text(setup), sys.stderr)
     if setup.plan.variants:
-        put(planned_sensitivity(setup.plan, setup.spread), sys.stderr)
+        print_line(planned_sensitivity(setup.plan, setup.spread), sys.stderr)
     sink = experiment_sink(setup.plan, options.format, os.uname().nodename, setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
     told = ReportedExperiment(sink, sys.stderr, sys.stdout)
     runner = ExperimentRunner(
-        experiment_session(setup, options.run, progress, say), setup.plan, setup.job_target,
-        setup.conditions, told.handle, progress, expected,
+        experiment_session(setup, options.run, progress, print_message), setup.plan,
+        setup.job_target, setup.conditions, told.handle, progress, expected,
     )  # fmt: skip
     StopSignals(runner.stop, at_once(runner.kill))
     with answering(options.run.expect):
@@ -82,7 +82,7 @@ def _code_of(
 ) -> int:
     """The exit code of an experiment that has ended. Its progress is kept if it was interrupted."""
     if runner.interrupted:
-        say(_what_is_kept(runner))
+        print_message(_what_is_kept(runner))
         return EXIT_INTERRUPTED
     if runner.progress is not None:
         runner.progress.remove()
@@ -93,8 +93,8 @@ def _code_of(
             checks.add(f"{event.label}: {one.expectation.text}", one.passed, outcome_text(one))
     if runner.failed:
         checks.add("all points", False, f"{counted(len(runner.failed), 'run')} failed")
-        say(f"{counted(len(runner.failed), 'run')} of {plan.points} failed; the others were "
-            "measured")  # fmt: skip
+        print_message(f"{counted(len(runner.failed), 'run')} of {plan.points} failed; the others "
+            "were measured")  # fmt: skip
         return EXIT_JOB_FAILED
     return _exit_code(points)
 
@@ -108,9 +108,9 @@ def _dry_run(
     """Print what would be done; the exit code."""
     if precondition:
         place = checked(options.run, setup.devices)[0].path
-        put(f"first: writes {place} twice (--precondition)", sys.stdout)
+        print_line(f"first: writes {place} twice (--precondition)", sys.stdout)
     for line in dry_run(setup, progress):
-        put(line, sys.stdout)
+        print_line(line, sys.stdout)
     return EXIT_OK
 
 

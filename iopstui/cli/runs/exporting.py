@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import print_message
 from iopstui.model.experiment.options import RunOptions
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ def exported(options: RunOptions, keep: bool = False) -> Iterator[Export]:
     from iopstui.output.export.exports import exporting
 
     with exporting(
-        options.textfile, options.metrics_port, os.uname().nodename, say, keep
+        options.textfile, options.metrics_port, os.uname().nodename, print_message, keep
     ) as exports:
-        yield lambda session: session.also(
+        yield lambda session: session.add_sink(
             exports.sink_of(session.target, lambda text: session.notice("warning", text))
         )

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from iopstui.cli.terminal import require_for_screen, require_terminal, say
+from iopstui.cli.terminal import print_message, require_for_screen, require_terminal
 from iopstui.cli.volume_options import volume_of
 from iopstui.errors import UsageError
 from iopstui.linux.process.private import private_directory, remove
@@ -48,14 +48,14 @@ def _play(path: Path, arguments: argparse.Namespace, ended: Callable[[], bool]) 
     if kind:
         from iopstui.output.replay import replay_headless
 
-        wait_for_first_sample(path, say, ended)
+        wait_for_first_sample(path, print_message, ended)
         return replay_headless(str(path), kind, _Patience(ended), arguments.plain_every)
     require_terminal(COMMAND_WITHOUT_SCREEN)
     require_for_screen(arguments)
     from iopstui.ui.replay import show_session
 
     volume = volume_of(arguments)
-    wait_for_first_sample(path, say, ended)
+    wait_for_first_sample(path, print_message, ended)
     return show_session(FollowSession(path, arguments.speed, ended), arguments.theme, volume)
 
 

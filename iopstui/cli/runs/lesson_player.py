@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from types import FrameType
 
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
@@ -67,7 +67,7 @@ def play_plain(
     """Play a lesson from its first page to its last; the exit code. Where it ``asks`` and somebody
     can answer, what is in ``answers`` is not looked at."""
     find_fio()
-    clean_up_and_say(say, Roots())
+    clean_up_and_say(print_message, Roots())
     devices = read_devices(Roots())
     target, _ = choose_targets(options.targets, None, devices, Roots())
     around = surroundings(target, devices, Roots())
@@ -97,7 +97,7 @@ class LessonPlayer:
         self._session.start(self._events.put)
         try:
             self._print_lines(head_lines(self._run.lesson))
-            while not self._run.over and not self._stopped:
+            while not self._run.is_over and not self._stopped:
                 self._page()
         except KeyboardInterrupt:
             self._stopped = 1

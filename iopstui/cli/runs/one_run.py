@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from iopstui.cli.runs.check_files import CheckCollector, check_files
 from iopstui.cli.runs.exporting import exported
 from iopstui.cli.runs.run_session import run_to_the_end
-from iopstui.cli.terminal import answering, say
+from iopstui.cli.terminal import answering, print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -55,7 +55,7 @@ def _run_job(
     job: str, options: RunOptions, kind: str, checks: CheckCollector, plain_every_s: float
 ) -> int:
     find_fio()
-    clean_up_and_say(say, Roots())
+    clean_up_and_say(print_message, Roots())
     if options.precondition:
         _check(job, options)
     # what it came to stays in the file: it may be over before anybody has read it
@@ -90,7 +90,7 @@ def _run(
     if options.until_steady:
         checks.add("steady state", session.steady, "" if session.steady else NEVER_STEADY)
     if options.until_steady and not session.steady:
-        say(NEVER_STEADY)
+        print_message(NEVER_STEADY)
         return EXIT_VERDICT
     return _exit_code(judging)
 

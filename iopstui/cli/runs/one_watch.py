@@ -12,10 +12,10 @@ from pathlib import Path
 from time import monotonic
 
 from iopstui.cli.runs.exporting import exported
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import print_message
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, JobFailed
 from iopstui.events import Event, FrameReady, SessionEnded
-from iopstui.format import put
+from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.experiment.options import RunOptions
@@ -107,7 +107,7 @@ def _new_watch(options: RunOptions, how: WatchOptions) -> tuple[LiveSession, Wat
     keep_s = how.before_s if parts else 0.0
     session = new_session(options, target, target, devices, keep_s=keep_s, soon=False)
     if not options.targets:
-        say(f"watching all disks that have done I/O: {', '.join(target.on)}")
+        print_message(f"watching all disks that have done I/O: {', '.join(target.devices_below)}")
     return session, Watch(target, options.interval_s, triggers, parts)
 
 
@@ -161,9 +161,9 @@ def _end(session: LiveSession, one: Watch, kind: str) -> None:
     """The summary; where it was recorded to."""
     if kind == PLAIN:
         for sentence in watch_sentences(one.totals):
-            put(sentence, sys.stdout)
+            print_line(sentence, sys.stdout)
     else:
         stream = sys.stdout if kind == "table" else sys.stderr
-        put("\n" + watch_summary(one.totals), stream)
+        print_line("\n" + watch_summary(one.totals), stream)
     if session.recorded is not None:
-        say(f"recorded to {session.recorded}")
+        print_message(f"recorded to {session.recorded}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.cli.runs.run_session import run_to_the_end
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import print_message
 from iopstui.errors import Interrupted, JobFailed, UsageError, error_of
 from iopstui.format import size
 from iopstui.linux.devices.sysfs import read_devices
@@ -46,7 +46,7 @@ def preconditioned(options: RunOptions) -> RunOptions:
         targets=options.targets, size=options.size, destroy_data=options.destroy_data,
         write_budget=options.write_budget, own_cpus=options.own_cpus, nice=options.nice,
     )  # fmt: skip
-    say(f"preconditioning: writing {target.path} twice before the measurement")
+    print_message(f"preconditioning: writing {target.path} twice before the measurement")
     session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
     words = Narrator(sys.stderr, measured=False)
     finished = run_to_the_end(session, JOB, {}, StatusSink(words, sys.stderr))
@@ -61,7 +61,7 @@ def preconditioned(options: RunOptions) -> RunOptions:
     # the budget's own figure may be more: writes past a page cache that somebody reads through are
     # counted by the kernel again where they had to go into it
     total: Any = finished.summary["total"]
-    say(f"preconditioned: {size(total['write']['io_bytes'])} written")
+    print_message(f"preconditioned: {size(total['write']['io_bytes'])} written")
     if options.write_budget is None:
         return replace(options, precondition=False)
     left = max(0, options.write_budget - session.budget.used)

@@ -8,14 +8,14 @@ import sys
 
 from iopstui.catalog.library import read_catalog
 from iopstui.catalog.seen import read_seen
-from iopstui.cli.terminal import at_once, say, show, width
+from iopstui.cli.terminal import at_once, print_message, show, width
 from iopstui.cli.volume_options import GIB, promised_by
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
-from iopstui.format import put
+from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.promise.verdict import met
+from iopstui.model.promise.verdict import is_kept
 from iopstui.model.volumes.guess import Guess, guess
 from iopstui.output.promise import PromiseProgress, promise_json, promise_text
 from iopstui.promise.runner import PromiseRunner
@@ -37,12 +37,12 @@ def run_promise(arguments: argparse.Namespace) -> int:
     setup = _set_up(arguments)
     plan = sys.stdout if arguments.dry_run else sys.stderr
     for line in plan_lines(setup):
-        put(line, plan)
+        print_line(line, plan)
     if arguments.dry_run:
         return EXIT_OK
-    clean_up_and_say(say, Roots())
+    clean_up_and_say(print_message, Roots())
     progress = PromiseProgress(sys.stderr, sys.stdout)
-    runner = PromiseRunner(setup, progress.handle, progress.say)
+    runner = PromiseRunner(setup, progress.handle, progress.write_note)
     StopSignals(runner.stop, at_once(runner.kill))
     runner.run()
     rows = runner.verdicts
@@ -51,13 +51,13 @@ def run_promise(arguments: argparse.Namespace) -> int:
         show(json.dumps(promise_json(setup.promised, rows, titles), indent=2))
     else:
         show(promise_text(setup.promised, rows, titles, width()))
-    return EXIT_OK if met(rows) else EXIT_VERDICT
+    return EXIT_OK if is_kept(rows) else EXIT_VERDICT
 
 
 def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     catalog = read_catalog()
     for problem in catalog.problems:
-        say(problem)
+        print_message(problem)
     targets = (arguments.target,) if arguments.target else ()
     device = device_of(targets, read_devices(Roots()))
     seen = read_seen(device, Roots()) if device is not None else None
@@ -67,17 +67,19 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     volume = catalog.volume(arguments.volume)
     known = {one.provider for one in catalog.classes.values()}
     if guessed.provider in known - {volume.provider, "drive"} and volume.provider != "drive":
-        say(f"warning: this looks like a volume of {guessed.provider} ({guessed.why}), not of "
-            f"{volume.provider}")  # fmt: skip
+        print_message(f"warning: this looks like a volume of {guessed.provider} ({guessed.why}), "
+            f"not of {volume.provider}")  # fmt: skip
     on = catalog.instances.get(f"{volume.provider}/{seen.product}") if seen is not None else None
     if on is not None and arguments.instance is None:
-        say(f"This machine calls itself {on.name}: --instance {on.name} counts its limits, too")
+        print_message(
+            f"This machine calls itself {on.name}: --instance {on.name} counts its limits, too"
+        )
     known_size = volume.needs_size and device is not None and device.size
     size = device.size / GIB if device is not None and known_size and device.size else None
     found = promised_by(arguments, catalog, volume, size)
     if arguments.size is None and size is not None:
-        say(f"size: {size:,.4g} GiB, from {printable(device.path if device else '')}; --size sets "
-            "another")  # fmt: skip
+        source = printable(device.path if device else "")
+        print_message(f"size: {size:,.4g} GiB, from {source}; --size sets another")
     return set_up(
         found,
         PromiseOptions(

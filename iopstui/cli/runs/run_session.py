@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Mapping
 
-from iopstui.cli.terminal import at_once, say
+from iopstui.cli.terminal import at_once, print_message
 from iopstui.events import Event, Notice, SessionEnded, StepFinished
 from iopstui.output.sinks import EventSink
 from iopstui.safety.signals import StopSignals
@@ -60,4 +60,4 @@ def _say_what_failed(events: Events) -> None:
     while not events.empty():
         event = events.get()
         if isinstance(event, Notice) and event.level == "error":
-            say(event.text)
+            print_message(event.text)

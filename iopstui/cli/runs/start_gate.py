@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from iopstui.cli.terminal import say
+from iopstui.cli.terminal import print_message
 from iopstui.events import Event, RunReady
 from iopstui.output.sinks import EventSink
 from iopstui.session.live import LiveSession
@@ -24,7 +24,7 @@ class StartGateSink:
         """Take one event."""
         self._inner.handle(event)
         if isinstance(event, RunReady):
-            say("ready: press Enter (a line on standard input) to start fio")
+            print_message("ready: press Enter (a line on standard input) to start fio")
             threading.Thread(target=self._wait, name="word", daemon=True).start()
 
     def close(self) -> None:
@@ -36,7 +36,7 @@ class StartGateSink:
         if b"\n" in _read_first_line():
             self._session.go(StartSignal(time.monotonic_ns()))
         else:
-            say("standard input ended without a line: nothing started")
+            print_message("standard input ended without a line: nothing started")
             self._session.stop_job()
 
 

@@ -48,7 +48,7 @@ class Conversation:
         for target in (self._listen, self._watch):
             threading.Thread(target=target, daemon=True).start()
 
-    def over(self, why: str = "") -> None:
+    def abort(self, why: str = "") -> None:
         """Ignore everything that follows; the first reason is passed to ``gone``."""
         if not self._over.is_set():
             self._over.set()
@@ -59,7 +59,7 @@ class Conversation:
         for line in lines_of(self._fd):
             order = order_in(line)
             if order is None:
-                self.over("standard input is not a valid order")
+                self.abort("standard input is not a valid order")
                 return
             if order["op"] == "ping":
                 self._beat = time.monotonic()
@@ -71,14 +71,14 @@ class Conversation:
                 self._beat = time.monotonic()
             else:
                 self._hear(order)
-        self.over("standard input has ended")
+        self.abort("standard input has ended")
 
     def _watch(self) -> None:
         while not self._over.wait(POLL_S):
             self._alive()
             # a process that was stopped itself has heard nothing either: that counts, too
             if self._beat is not None and time.monotonic() - self._beat > SILENCE_S:
-                self.over(f"no heartbeat for {SILENCE_S:g} s")
+                self.abort(f"no heartbeat for {SILENCE_S:g} s")
 
 
 def order_in(line: bytes) -> Object | None:

@@ -118,7 +118,7 @@ def _pairs(value: object, length: int) -> list[list[str]]:
     return found if len(found) == len(value) else []
 
 
-def together(hosts: Mapping[str, Mapping[str, HostTunable]]) -> list[TunableState]:
+def merged_tunables(hosts: Mapping[str, Mapping[str, HostTunable]]) -> list[TunableState]:
     """All hosts' tunables as one list. ``values`` are those that any of them takes; it is refused
     only if all of them refuse."""
     found = []
@@ -184,13 +184,13 @@ class HostTunables:
         self._number = 0
         self.wanted = False
 
-    def begin(self) -> None:
+    def start_session(self) -> None:
         """Another session of the hosts."""
         self.known = {}
         if self._asked is not None:
             self._asked.until_s = 0.0
 
-    def words(self, host: str) -> list[list[str]]:
+    def initial_settings(self, host: str) -> list[list[str]]:
         """Tunables to set when a session of this host begins."""
         return [[name, value] for name, value in self.kept.get(host, {}).items()]
 
@@ -206,7 +206,7 @@ class HostTunables:
         self._asked = _PendingChange(self._number, turn, hosts, time.monotonic() + ANSWER_TIMEOUT_S)
         return {"op": "turn", "id": self._number, "name": turn.name, "value": turn.value}
 
-    def heard(self, host: str, row: Mapping[str, Any]) -> None:
+    def take_answer(self, host: str, row: Mapping[str, Any]) -> None:
         """A host's answer."""
         if row.get("event") == "tunables":
             self.known = {**self.known, host: states_in(row)}
@@ -235,7 +235,7 @@ class HostTunables:
         if tuple((disk, now) for disk, _, now in each) == first:
             del kept[turn.name]
 
-    def over(self, gone: Iterable[str] = ()) -> HostTunableResult | None:
+    def result(self, gone: Iterable[str] = ()) -> HostTunableResult | None:
         """The result of a requested change, once all hosts have answered, are ``gone`` or timed
         out; returned once."""
         asked = self._asked

@@ -79,16 +79,16 @@ class Member:
         """Since the instant at which it is to start; ``None``: it was told none."""
         return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
 
-    def tell(self, order: Object) -> None:
+    def send_order(self, order: Object) -> None:
         """Send it an order."""
         self.link.send(json.dumps(order).encode() + b"\n")
 
     def ask(self) -> None:
         """Ask for its time; its heartbeat, too."""
         if self.state not in (LAUNCHED, OVER):
-            self.tell(self.offset.ask())
+            self.send_order(self.offset.ask())
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         """The heartbeat alone: who speaks by itself need not be asked."""
         if HEARTBEAT not in self._speaks or self.silent_s > GREETING_TIMEOUT_S:
             self.ask()
@@ -113,7 +113,7 @@ class Member:
         self._wanted = self.offset.answers + AGAIN
         self.ask()
 
-    def take(self, data: bytes | None) -> list[Object]:
+    def take_rows(self, data: bytes | None) -> list[Object]:
         """The rows of others in what came from its link (``Link.receive``)."""
         if data is None:
             self._connection_ended()
@@ -194,7 +194,9 @@ class Member:
             one for one in CAPABILITIES if type(speaks) is list and one in speaks
         )
         self.ask()
-        self.tell({"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order})
+        self.send_order(
+            {"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order}
+        )
 
     def _report_missing(self, row: Object) -> None:
         what, why = _text_of(row, "what"), _text_of(row, "why")
@@ -223,7 +225,7 @@ class Member:
 
     def look_for(self, names: Sequence[str]) -> None:
         """Have it say which of these scratch directories are beside its own: ``seen``."""
-        self.tell({"op": "look", "names": [*names]})
+        self.send_order({"op": "look", "names": [*names]})
 
     def _take_seen_marks(self, row: Object) -> None:
         names = row.get("names")
@@ -264,7 +266,7 @@ class Member:
     def go(self, at_ns: int) -> None:
         """Start it at this instant of our CLOCK_MONOTONIC."""
         self._start_ns = at_ns
-        self.tell({
+        self.send_order({
             "op": "go", "at_ns": at_ns + self.offset.mono_ns,
             "offset_ms": round(self.offset.wall_ms, 6),
             "error_ms": round(self.offset.error_at(at_ns) / 1e6, 6),
@@ -272,7 +274,7 @@ class Member:
 
     def stop(self) -> None:
         """Have it stop; it puts everything back by itself."""
-        self.tell({"op": "stop"})
+        self.send_order({"op": "stop"})
 
     def give_up(self, why: str, hint: str = "") -> None:
         """Mark the host as lost: it does not answer."""

@@ -90,7 +90,7 @@ def _mountable(hosts: Needs) -> Iterator[tuple[str, SpaceNeed]]:
 
 def _renamed(hosts: Needs, systems: _EqualNames) -> dict[str, list[SpaceNeed]]:
     return {
-        host: [replace(need, system=systems.of(need.system)) for need in needs]
+        host: [replace(need, system=systems.canonical(need.system)) for need in needs]
         for host, needs in hosts.items()
     }
 
@@ -101,7 +101,7 @@ class _EqualNames:
     def __init__(self) -> None:
         self._above: dict[str, str] = {}
 
-    def of(self, name: str) -> str:
+    def canonical(self, name: str) -> str:
         """The one name of all of them."""
         while name in self._above:
             name = self._above[name]
@@ -109,6 +109,6 @@ class _EqualNames:
 
     def join(self, one: str, other: str) -> None:
         """Record that both names mean the same file system."""
-        one, other = self.of(one), self.of(other)
+        one, other = self.canonical(one), self.canonical(other)
         if one != other:
             self._above[one] = other

@@ -143,7 +143,8 @@ def probe_of(
         parts=(LATENCY,),
         disks={
             disk: {
-                kind: RequestStats(seconds, LatencyStats.of(bins)) for kind, bins in kinds.items()
+                kind: RequestStats(seconds, LatencyStats.from_bins(bins))
+                for kind, bins in kinds.items()
             }
             for disk, kinds in disks.items()
         },

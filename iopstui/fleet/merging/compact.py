@@ -153,7 +153,7 @@ class Compact:
         """Return the sums as an object that can be shown, or added to others."""
         pile = FrameSum()
         pile.add(self, host)
-        return pile.taken()
+        return pile.drain()
 
 
 def _layout(layout: bytes) -> tuple[int, ...]:
@@ -226,7 +226,7 @@ class FrameSum:
         costs more than its numbers."""
         begin = 0
         while begin < len(ones):
-            part = ones[begin : begin + self.room]
+            part = ones[begin : begin + self.capacity]
             begin += len(part)
             self._numbers += sum([one.numbers for one, _ in part])
             bins = self._bins
@@ -238,7 +238,7 @@ class FrameSum:
             self._count_added(len(part), max([(one.first[_AT_P99], host) for one, host in part]))
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """Number of frames that can be added at once."""
         return FLUSH_EVERY - self._count
 
@@ -250,7 +250,7 @@ class FrameSum:
         if self._count == FLUSH_EVERY:
             self._settle()
 
-    def taken(self) -> HostSums:
+    def drain(self) -> HostSums:
         """Return the sum of all frames added since the last call."""
         self._settle()
         found, self._sums = self._sums, None

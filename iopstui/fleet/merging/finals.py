@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iopstui.fleet.merging.sums import HostSums, MalformedRow, Object, part_of, whole
+from iopstui.fleet.merging.sums import HostSums, MalformedRow, Object, part_of, scaled_integer
 from iopstui.model.fio.counts import SUBMISSIONS
 from iopstui.model.metrics.frame import RESET
 from iopstui.model.metrics.paths import TOTAL
@@ -34,7 +34,7 @@ class HostTotals:
         if total is None:
             # a frame too short to have rates still has counts
             part = part_of(fio, TOTAL) if fio else {}
-            self.count(whole(part.get("ios")), whole(part.get("bytes")), flags)
+            self.count(scaled_integer(part.get("ios")), scaled_integer(part.get("bytes")), flags)
         else:
             self.count(total.ios, total.bytes, flags)
 
@@ -66,7 +66,7 @@ class HostTotals:
             known &= bool(size) or not done
             self.checked &= checked
             if one.get("ramp"):
-                depth = whole(one.get("depth"))
+                depth = scaled_integer(one.get("depth"))
                 self._under_way[0] += depth
                 self._under_way[1] += depth * size
         before = self.finals or (0, 0)
@@ -109,7 +109,7 @@ def _of_row(row: Any) -> tuple[int, int, bool]:
     parts = part_of(row, "directions")
     names = [name for name in parts if name != MIXED] or [*parts]
     found = [part_of(parts, name) for name in names]
-    issued = sum(whole(part.get("total_ios")) for part in found)
+    issued = sum(scaled_integer(part.get("total_ios")) for part in found)
     checked = all(part.get("counted_by") != SUBMISSIONS for part in found)
-    failed = whole(row.get("failed"))
-    return max(0, issued - failed), whole(row.get("block_size")), checked
+    failed = scaled_integer(row.get("failed"))
+    return max(0, issued - failed), scaled_integer(row.get("block_size")), checked

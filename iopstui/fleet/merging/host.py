@@ -22,7 +22,7 @@ from iopstui.fleet.merging.sums import (
     device_of_frame,
     frame_sums,
     part_of,
-    whole,
+    scaled_integer,
 )
 from iopstui.model.metrics.frame import FINAL, LATE, RAMP
 from iopstui.model.metrics.paths import DEVICE, TOTAL
@@ -84,8 +84,8 @@ class HostInterval:
         if not before or not self.measured:
             return
         for part in self.sums.fio.values():
-            part.iops_m = whole(part.ios / self.measured, MILLI)
-            part.bw_m = whole(part.bytes / self.measured, MILLI)
+            part.iops_m = scaled_integer(part.ios / self.measured, MILLI)
+            part.bw_m = scaled_integer(part.bytes / self.measured, MILLI)
         kernel = self.sums.kernel
         kernel.hosts = min(kernel.hosts, 1)
         for name, value in rates[1].items() if both else ():
@@ -134,11 +134,11 @@ class HostSeconds:
         self._slot: HostInterval | None = None
 
     @property
-    def held(self) -> int | None:
+    def open_second(self) -> int | None:
         """The second that it has begun and not given yet."""
         return self._slot.number if self._slot is not None else None
 
-    def begin(self) -> None:
+    def begin_session(self) -> None:
         """A session of it begins: its clock starts anew."""
         self._origin_ms = self._newest_t = None
         self.jumped_ms = 0.0
@@ -227,9 +227,9 @@ class HostSeconds:
         )
 
     @property
-    def whole(self) -> HostSums:
+    def totals(self) -> HostSums:
         """Return the sum of its frames without fio's ramp."""
-        self._whole.add(self._pile.taken(), self._keep_bins)
+        self._whole.add(self._pile.drain(), self._keep_bins)
         return self._whole
 
     def _add_interval(
@@ -266,11 +266,11 @@ class HostSeconds:
 
     def rated(self) -> HostSums:
         """``whole`` with the rates the whole run. (Of single frames they don't add up.)"""
-        found = self.whole
+        found = self.totals
         found.device.of_one()
         for part in found.fio.values():
-            part.iops_m = whole(part.ios / self.measured, MILLI) if self.measured else 0
-            part.bw_m = whole(part.bytes / self.measured, MILLI) if self.measured else 0
+            part.iops_m = scaled_integer(part.ios / self.measured, MILLI) if self.measured else 0
+            part.bw_m = scaled_integer(part.bytes / self.measured, MILLI) if self.measured else 0
         return found
 
     def _open_slot(self, number: int) -> list[HostInterval]:

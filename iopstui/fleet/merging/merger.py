@@ -15,7 +15,7 @@ from typing import Any
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.fleet.merging.compact import Compact, FrameSum
 from iopstui.fleet.merging.host import MAX_WALL_S, HostInterval, HostSeconds, Plain
-from iopstui.fleet.merging.sums import HostSums, MalformedRow, part_of, total_sums, whole
+from iopstui.fleet.merging.sums import HostSums, MalformedRow, part_of, scaled_integer, total_sums
 from iopstui.model.metrics.frame import RAMP
 from iopstui.model.metrics.paths import SCHEMA
 
@@ -81,7 +81,7 @@ class _SubMerger:
     ended: bool = False
     lost: tuple[str, ...] = ()
 
-    def silent(self, name: str, number: int) -> tuple[str, ...]:
+    def missing_hosts(self, name: str, number: int) -> tuple[str, ...]:
         """Hosts missing in a second that its merger says nothing about; its own ``name`` if it is
         gone."""
         if not self.ended:
@@ -192,7 +192,7 @@ class Merger:
         if merged:
             self.below.setdefault(name, _SubMerger())
         else:
-            self.host(name).begin()
+            self.host(name).begin_session()
 
     def _finished(self, name: str, row: Mapping[str, Any]) -> None:
         host = self.host(name)
@@ -208,7 +208,7 @@ class Merger:
             for slot in host.end():
                 self._add_slot(host, slot)
 
-    def lose(self, name: str) -> None:
+    def mark_lost(self, name: str) -> None:
         """Mark a host as missing from now on, until it reports again."""
         self.lost.add(name)
 
@@ -276,14 +276,17 @@ class Merger:
     def _total(self, name: str, row: Mapping[str, Any]) -> None:
         if row.get("interval_s") != self.interval_s:
             raise MalformedRow("its intervals have a different length")
-        number = whole(row.get("second"))
+        number = scaled_integer(row.get("second"))
         if number * self.interval_s >= MAX_WALL_S:
             raise MalformedRow("its second is impossible")
         sums = total_sums(row)
         hosts = part_of(row, "hosts")
-        expected, counted = whole(hosts.get("expected")), whole(hosts.get("counted"))
+        expected, counted = (
+            scaled_integer(hosts.get("expected")),
+            scaled_integer(hosts.get("counted")),
+        )
         names = _names(hosts.get("missing")), _names(hosts.get("incomplete"))
-        flags = {str(flag): whole(count) for flag, count in part_of(row, "flags").items()}
+        flags = {str(flag): scaled_integer(count) for flag, count in part_of(row, "flags").items()}
         below = self.below.setdefault(name, _SubMerger())
         below.first = number if below.first is None else below.first
         below.last, below.expected = max(below.last or 0, number), expected
@@ -301,11 +304,11 @@ class Merger:
         for place, counts, lists in _KEPT:
             part = part_of(row, place)
             for key in counts:
-                whole(part.get(key))
+                scaled_integer(part.get(key))
             for key in lists:
                 _names(part.get(key))
         told = part_of(row, "late")
-        late = {one: whole(told[one]) for one in _names([*told])}
+        late = {one: scaled_integer(told[one]) for one in _names([*told])}
         self.merged[name] = row
         self.whole.add(sums)
         for one, count in late.items():
@@ -357,7 +360,7 @@ class Merger:
         if following is not None and first - following <= LONGEST_GAP:
             return following
         # a host may still hold an earlier one
-        held = [host.held for host in self.hosts.values() if host.held is not None]
+        held = [host.open_second for host in self.hosts.values() if host.open_second is not None]
         return min([first, *(one for one in held if following is None or one >= following)])
 
     def _passed(self, number: int) -> bool:
@@ -386,7 +389,7 @@ class Merger:
             if host.first is not None and host.first <= number
             and ((host.last is not None and number <= host.last) or not host.ended)
         }  # fmt: skip
-        found.sums.add(found.compact.taken())
+        found.sums.add(found.compact.drain())
         self.whole.add(found.sums)
         for more in (found.ramps, found.totals):
             found.sums.add(more)
@@ -401,7 +404,7 @@ class Merger:
         told = {name for name, *_ in found.below}
         for name, one in self.below.items():
             if name not in told and one.first is not None and number > one.first:
-                gone = one.silent(name, number)
+                gone = one.missing_hosts(name, number)
                 missing |= {*gone}
                 row.expected += len(gone) if one.ended else one.expected
         row.missing, row.incomplete = tuple(sorted(missing)), tuple(sorted(incomplete))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fleet.merging.merger import FAILED, FINISHED, INTERRUPTED, Merger
-from iopstui.fleet.merging.sums import part_of, whole
+from iopstui.fleet.merging.sums import part_of, scaled_integer
 from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
 
 
@@ -50,7 +50,7 @@ class MergeCertificate:
             setattr(self, name, tuple(sorted((*getattr(self, name), *getattr(other, name)))))
 
 
-def certified(merger: Merger) -> MergeCertificate:
+def certificate_of(merger: Merger) -> MergeCertificate:
     """Certificate of all hosts of a merger and of the mergers below it."""
     found = MergeCertificate()
     for name, host in merger.hosts.items():
@@ -78,13 +78,13 @@ def _of_row(row: Mapping[str, Any]) -> MergeCertificate:
     hosts, count = part_of(row, "hosts"), part_of(row, "count")
     known = {name: count.get(name) for name in ("fio_ios", "fio_bytes")}
     return MergeCertificate(
-        hosts=whole(hosts.get("total")),
-        finished=whole(hosts.get("finished")),
-        ios=whole(count.get("ios")),
-        bytes=whole(count.get("bytes")),
-        exact=whole(count.get("exact")),
-        fio_ios=None if known["fio_ios"] is None else whole(known["fio_ios"]),
-        fio_bytes=None if known["fio_bytes"] is None else whole(known["fio_bytes"]),
+        hosts=scaled_integer(hosts.get("total")),
+        finished=scaled_integer(hosts.get("finished")),
+        ios=scaled_integer(count.get("ios")),
+        bytes=scaled_integer(count.get("bytes")),
+        exact=scaled_integer(count.get("exact")),
+        fio_ios=None if known["fio_ios"] is None else scaled_integer(known["fio_ios"]),
+        fio_bytes=None if known["fio_bytes"] is None else scaled_integer(known["fio_bytes"]),
         failed=names_of(hosts, "failed"),
         interrupted=names_of(hosts, "interrupted"),
         lost=names_of(row, "lost"),

@@ -48,7 +48,7 @@ class ProbeDirectionSum:
     @property
     def latencies(self) -> LatencyStats:
         """All figures of the histogram."""
-        return LatencyStats.of(unpack(self.packed))
+        return LatencyStats.from_bins(unpack(self.packed))
 
     def as_object(self, with_bins: bool = True) -> Object:
         """Return an object for JSON lines."""
@@ -110,7 +110,7 @@ class ProbeSum:
         done = sum(part.ios for part in self.parts.values()) + missed
         return 100 * missed / done if done else None
 
-    def words(self, of: int) -> str:
+    def describe(self, of: int) -> str:
         """Number of hosts whose probe counted, in words; "" if none did."""
         return f"device: {self.hosts} of {counted(of, 'host')}" if self.hosts else ""
 

@@ -44,7 +44,7 @@ class MalformedRow(ValueError):
     """A row that iopstui would not write."""
 
 
-def whole(value: Any, scale: int = 1) -> int:
+def scaled_integer(value: Any, scale: int = 1) -> int:
     """A number of a row times ``scale``, rounded; 0 for null. Malformed for anything else."""
     if value is None:
         return 0
@@ -155,7 +155,7 @@ class DirectionSum:
         """Bytes per second of all hosts."""
         return self.bw_m / MILLI
 
-    def of(self, kind: str) -> LatencyTotals:
+    def latency_sum(self, kind: str) -> LatencyTotals:
         """The latencies of this kind, to be added to."""
         return self.latencies.setdefault(kind, LatencyTotals())
 
@@ -203,18 +203,18 @@ class DirectionSum:
 
 def of_frame(row: Mapping[str, Any], seconds: float) -> DirectionSum:
     """A direction of a frame (``seconds`` long), as JSON lines have it. Malformed."""
-    part = DirectionSum(whole(row.get("ios")), whole(row.get("bytes")))
-    part.iops_m = whole(part.ios / seconds, MILLI)
-    part.bw_m = whole(part.bytes / seconds, MILLI)
+    part = DirectionSum(scaled_integer(row.get("ios")), scaled_integer(row.get("bytes")))
+    part.iops_m = scaled_integer(part.ios / seconds, MILLI)
+    part.bw_m = scaled_integer(part.bytes / seconds, MILLI)
     own = row.get("bins_of")
     for kind in LATENCIES:
         more = part_of(row, kind)
-        n = whole(more.get("n"))
+        n = scaled_integer(more.get("n"))
         if not n:
             continue
         mean = more.get("mean")
         part.latencies[kind] = LatencyTotals(
-            n, whole(mean, n), whole(more.get("max")),
+            n, scaled_integer(mean, n), scaled_integer(more.get("max")),
             _bins(row) if kind == own else 0,
         )  # fmt: skip
     return part
@@ -223,15 +223,15 @@ def of_frame(row: Mapping[str, Any], seconds: float) -> DirectionSum:
 def of_total(row: Mapping[str, Any]) -> DirectionSum:
     """A direction of a merger's total, as JSON lines have it. Malformed."""
     part = DirectionSum(
-        whole(row.get("ios")), whole(row.get("bytes")), whole(row.get("iops"), MILLI),
-        whole(row.get("bw"), MILLI),
+        scaled_integer(row.get("ios")), scaled_integer(row.get("bytes")),
+        scaled_integer(row.get("iops"), MILLI), scaled_integer(row.get("bw"), MILLI),
     )  # fmt: skip
     for kind in LATENCIES:
         more = part_of(row, kind)
-        if whole(more.get("n")):
+        if scaled_integer(more.get("n")):
             part.latencies[kind] = LatencyTotals(
-                whole(more.get("n")), whole(more.get("sum_ns")), whole(more.get("max")),
-                _bins(more),
+                scaled_integer(more.get("n")), scaled_integer(more.get("sum_ns")),
+                scaled_integer(more.get("max")), _bins(more),
             )  # fmt: skip
     return part
 
@@ -278,10 +278,10 @@ def kernel_of_frame(row: Mapping[str, Any]) -> KernelSum:
     disk = part_of(part_of(row, "kernel"), TOTAL)
     if not disk:
         return KernelSum()
-    found = KernelSum(1, {name: whole(disk.get(name), MILLI) for name in DISK_RATES})
+    found = KernelSum(1, {name: scaled_integer(disk.get(name), MILLI) for name in DISK_RATES})
     for await_, count in AWAITS:
-        requests = found.counts[count] = whole(disk.get(count))
-        found.waits[await_] = whole(disk.get(await_), requests * MILLI)
+        requests = found.counts[count] = scaled_integer(disk.get(count))
+        found.waits[await_] = scaled_integer(disk.get(await_), requests * MILLI)
     return found
 
 
@@ -291,18 +291,19 @@ def kernel_of_total(row: Mapping[str, Any]) -> KernelSum:
     if not disk:
         return KernelSum()
     found = KernelSum(
-        whole(disk.get("hosts")), {name: whole(disk.get(name), MILLI) for name in DISK_RATES}
+        scaled_integer(disk.get("hosts")),
+        {name: scaled_integer(disk.get(name), MILLI) for name in DISK_RATES},
     )
     for await_, count in AWAITS:
-        found.counts[count] = whole(disk.get(count))
-        found.waits[await_] = whole(disk.get(f"{await_}_sum"), MILLI)
+        found.counts[count] = scaled_integer(disk.get(count))
+        found.waits[await_] = scaled_integer(disk.get(f"{await_}_sum"), MILLI)
     return found
 
 
 def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
     """Probe figures of a frame; nothing where the devices were not followed. Malformed."""
     found = part_of(row, DEVICE)
-    us = whole(found.get("seconds"), MICRO)
+    us = scaled_integer(found.get("seconds"), MICRO)
     if not us or any(not part_of(found, kind) for kind in KINDS):
         return ProbeSum()
     device = _device(found, us)
@@ -310,7 +311,7 @@ def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
     for part in device.parts.values():
         part.iops_m = rate_m(part.ios, us)
     done = sum(part.ios for part in device.parts.values())
-    share = whole(found.get("missed"), MILLI)
+    share = scaled_integer(found.get("missed"), MILLI)
     if share > 100 * MILLI:
         raise MalformedRow("it missed more requests than there were")
     # of nothing but completions without a beginning nobody says how many they were
@@ -322,22 +323,24 @@ def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
 def device_of_total(row: Mapping[str, Any]) -> ProbeSum:
     """Probe figures of a merger's total. Malformed."""
     found = part_of(row, DEVICE)
-    hosts = whole(found.get("hosts"))
+    hosts = scaled_integer(found.get("hosts"))
     if not hosts:
         return ProbeSum()
-    device = _device(found, whole(found.get("seconds"), MICRO))
+    device = _device(found, scaled_integer(found.get("seconds"), MICRO))
     device.hosts = hosts
     for kind, part in device.parts.items():
-        part.iops_m = whole(part_of(found, kind).get("iops"), MILLI)
-    device.counts["missed"] = whole(found.get("missed_ios"))
+        part.iops_m = scaled_integer(part_of(found, kind).get("iops"), MILLI)
+    device.counts["missed"] = scaled_integer(found.get("missed_ios"))
     return device
 
 
 def _device(row: Mapping[str, Any], us: int) -> ProbeSum:
-    device = ProbeSum(us=us, counts={name: whole(row.get(name)) for name in LOSS_COUNTS[1:]})
+    device = ProbeSum(
+        us=us, counts={name: scaled_integer(row.get(name)) for name in LOSS_COUNTS[1:]}
+    )
     for kind in KINDS:
         part = part_of(row, kind)
-        ios, packed = whole(part.get("ios")), _bins(part)
+        ios, packed = scaled_integer(part.get("ios")), _bins(part)
         if packed % _ALL_FIELDS != ios:
             raise MalformedRow("a device's histogram does not match its requests")
         if ios:
@@ -372,10 +375,10 @@ class HostSums:
             return None
         found = DirectionSum(own.ios, own.bytes, own.iops_m, own.bw_m)
         for kind, more in own.latencies.items():
-            found.of(kind).add(more.n, more.sum_ns, more.max_ns, 0)
+            found.latency_sum(kind).add(more.n, more.sum_ns, more.max_ns, 0)
         for part in split(self.fio):
             for kind, more in part.latencies.items():
-                found.of(kind).add(0, 0, more.max_ns if more.packed else 0, more.packed)
+                found.latency_sum(kind).add(0, 0, more.max_ns if more.packed else 0, more.packed)
         return found
 
     def fio_object(self) -> Object | None:
@@ -403,7 +406,7 @@ def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
         part = part_of(fio, name)
         if part:
             found.fio[name] = of_frame(part, seconds)
-    p99 = [whole(part_of(part_of(fio, TOTAL), kind).get("p99")) for kind in WITH_BINS]
+    p99 = [scaled_integer(part_of(part_of(fio, TOTAL), kind).get("p99")) for kind in WITH_BINS]
     if any(p99):
         found.slowest = (max(p99), host)
     return found
@@ -419,5 +422,5 @@ def total_sums(row: Mapping[str, Any]) -> HostSums:
             found.fio[name] = of_total(part)
     slowest = part_of(row, "slowest")
     if slowest:
-        found.slowest = (whole(slowest.get("p99")), str(slowest.get("host")))
+        found.slowest = (scaled_integer(slowest.get("p99")), str(slowest.get("host")))
     return found

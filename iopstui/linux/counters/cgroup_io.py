@@ -63,14 +63,14 @@ class CgroupIo:
         self._rates: list[CgroupRates] | None = None
 
     @property
-    def there(self) -> bool:
+    def available(self) -> bool:
         """Whether this kernel counts by cgroup and disk."""
         return self._top is not None and bool(self._numbers)
 
     def rates(self) -> list[CgroupRates] | None:
         """The busiest first; ``None`` until two readings are made."""
         now = time.monotonic()
-        if not self.there or (self._at and now - self._at < self._least_s):
+        if not self.available or (self._at and now - self._at < self._least_s):
             return self._rates
         counts = dict(self._read())
         if self._at:

@@ -50,7 +50,7 @@ class FunctionCallReader:
         first = b""
         tail = deque[bytes]()
         size = 0
-        for piece in self._file.pieces():
+        for piece in self._file.chunks():
             if b"\n" not in first:
                 first += piece
             tail.append(piece)

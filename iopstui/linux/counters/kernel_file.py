@@ -16,7 +16,7 @@ class KernelFile:
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
-    def pieces(self) -> Iterator[bytes]:
+    def chunks(self) -> Iterator[bytes]:
         """The current content. Large proc files come in pieces and are read to the end."""
         offset = 0
         while piece := os.pread(self._fd, CHUNK, offset):
@@ -25,7 +25,7 @@ class KernelFile:
 
     def read(self) -> bytes:
         """The whole file now."""
-        return b"".join(self.pieces())
+        return b"".join(self.chunks())
 
     def read_attribute(self) -> bytes:
         """Read a file of sysfs: at most a page, in one read."""

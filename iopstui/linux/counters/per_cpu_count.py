@@ -39,7 +39,7 @@ class PerCpuCount:
         """Return the counts by CPU; callers must not change them."""
         return self._newest.counts(self)
 
-    def grown(self, before: object) -> dict[int, int] | None:
+    def increase_since(self, before: object) -> dict[int, int] | None:
         """Growth of each count against another reading, without unchanged ones; ``None`` if that
         has other CPUs."""
         if before is self:
@@ -68,7 +68,7 @@ class _Newest:
 
     def counts(self, reading: PerCpuCount) -> dict[int, int]:
         kept = self._kept
-        grown = None if kept is None else reading.grown(kept[0])
+        grown = None if kept is None else reading.increase_since(kept[0])
         if kept is None or grown is None:
             found = parse_per_cpu_count(reading.text, reading.cpus) or {}
         elif not grown:

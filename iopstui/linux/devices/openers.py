@@ -96,7 +96,7 @@ def writers(
     return Writers(roots).of_device(nodes, numbers, files)
 
 
-def unseen(roots: Roots) -> str:
+def hidden_programs_reason(roots: Roots) -> str:
     """Why some programs that have a device open may be invisible; "" if none is."""
     try:
         if os.readlink(roots.proc / "self/ns/pid") != _INITIAL_PIDS:
@@ -138,7 +138,7 @@ def exported(exports: Iterable[Export], roots: Roots) -> Iterator[Writable]:
     descriptor."""
     remote = _Remote(roots.proc / "self")
     for one in exports:
-        info = None if remote.holds(one.path) else _stat(Path(one.path))
+        info = None if remote.has_file(one.path) else _stat(Path(one.path))
         yield _writable(one.who, one.path, info) or Writable(one.who, one.path)
 
 
@@ -181,7 +181,7 @@ def _mapped(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_resul
         return
     for area, path in _SHARED.findall(decode(data)):
         path = path.replace("\\012", "\n").removesuffix(" (deleted)")
-        if remote.holds(path):
+        if remote.has_file(path):
             yield path, None
             continue
         # the name may mean another file by now; only root may ask for the mapping itself
@@ -215,7 +215,7 @@ class _Remote:
                     self._read[fields[0]] = fields[4] if len(fields) > 4 else "/"
         return self._read
 
-    def holds(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         """Whether a file of this name is on one of them."""
         return any(
             name == top or name.startswith(top.rstrip("/") + "/") for top in self.mounts.values()

@@ -70,7 +70,7 @@ class Overlays:
                     yield name
                     yield from self.names_above(name, deep - 1)
 
-    def hides(self, path: str, file: File) -> bool:
+    def may_hide(self, path: str, file: File) -> bool:
         """Whether a file may lie in an overlay whose upper directory can't be found by its name: it
         is relative, or of another mount namespace. ``file`` is its number as the kernel has it."""
         # else the path is another namespace's, and nothing is known of what is mounted above it

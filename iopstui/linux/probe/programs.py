@@ -67,13 +67,13 @@ class RunTimeStats:
         self._fd = -1
 
     @property
-    def on(self) -> bool:
+    def enabled(self) -> bool:
         """Whether it does."""
         return self._fd >= 0
 
-    def begin(self) -> None:
+    def enable(self) -> None:
         """Needs Linux 5.8 and CAP_SYS_ADMIN; without them nothing is counted."""
-        if not self.on:
+        if not self.enabled:
             self._fd = bpf.call(bpf.ENABLE_STATS, struct.pack("I", BPF_STATS_RUN_TIME))
 
     def end(self) -> None:
@@ -98,11 +98,11 @@ class ProbeCost:
         """``sample`` with them. ``busy_s``: the CPU time of what reads."""
         self._readings += 1
         ran = self._programs.read() or self._counted
-        if self._counting.on:
+        if self._counting.enabled:
             self._counting.end()
             self._counted = ran
         elif self._readings % COUNT_EVERY == 2:
-            self._counting.begin()
+            self._counting.enable()
         return replace(
             sample, busy_s=busy_s, run_ns=self._counted.spent_ns, run_ios=self._counted.ios,
             counts={**sample.counts, "skipped": ran.skipped},

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 
 @lru_cache(maxsize=1)
-def allowed() -> frozenset[int]:
+def initial_cpus() -> frozenset[int]:
     """The CPUs that iopstui was started on, before it confined itself; fio gets these."""
     return frozenset(os.sched_getaffinity(0))
 
@@ -25,7 +25,7 @@ def current_cpus() -> frozenset[int]:
 
 def pin(cpus: Collection[int]) -> None:
     """Confine all threads of iopstui to ``cpus``. Raises OSError if none of them can be used."""
-    allowed()
+    initial_cpus()
     for thread in _threads():
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(thread, cpus)
@@ -35,7 +35,7 @@ def pin(cpus: Collection[int]) -> None:
 def unpinned() -> Iterator[None]:
     """Let threads and processes started meanwhile use every CPU that iopstui was given."""
     own = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, allowed())
+    os.sched_setaffinity(0, initial_cpus())
     try:
         yield
     finally:

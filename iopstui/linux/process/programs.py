@@ -35,7 +35,7 @@ def new_directory(place: Path | str, prefix: str) -> Path:
     """A new directory that only this user can enter, its name ``prefix`` and eight characters that
     nobody can foresee, as ``tempfile.mkdtemp`` makes it. OSError."""
     for attempt in range(_ATTEMPTS):
-        path = os.path.join(os.path.abspath(place), unforeseen(prefix))
+        path = os.path.join(os.path.abspath(place), random_name(prefix))
         try:
             os.mkdir(path, 0o700)
         except FileExistsError:
@@ -46,7 +46,7 @@ def new_directory(place: Path | str, prefix: str) -> Path:
     raise AssertionError
 
 
-def unforeseen(prefix: str) -> str:
+def random_name(prefix: str) -> str:
     """``prefix`` and eight characters by chance."""
     return prefix + os.urandom(4).hex()
 

@@ -60,14 +60,14 @@ class Stack:
         """The loop devices that are made of this device."""
         return self._loops.get(name, [])
 
-    def on(self, name: str) -> tuple[str, ...]:
+    def directly_above(self, name: str) -> tuple[str, ...]:
         """Devices directly on top: partitions, holders, loop devices."""
         device = self.devices.get(name)
         if device is None:
             return ()
         return (*device.partitions, *device.holders, *self.loops_on(name))
 
-    def under(self, name: str) -> tuple[str, ...]:
+    def directly_below(self, name: str) -> tuple[str, ...]:
         """Devices directly below: a partition's disk, slaves, a loop device's backing."""
         device = self.devices.get(name)
         if device is None:
@@ -78,11 +78,11 @@ class Stack:
 
     def above(self, name: str) -> tuple[str, ...]:
         """The device and everything on it, without repeats."""
-        return self._followed(name, self.on)
+        return self._followed(name, self.directly_above)
 
     def below(self, name: str) -> tuple[str, ...]:
         """Everything that it lies on, nearest first, without itself."""
-        return self._followed(name, self.under)[1:]
+        return self._followed(name, self.directly_below)[1:]
 
     def same_file(self, name: str) -> list[str]:
         """Other loop devices that are made of the same file."""
@@ -95,14 +95,14 @@ class Stack:
             if other.name != name and other.backing_file and self._same_storage(device, other)
         ]
 
-    def beside(self, name: str) -> dict[str, str]:
+    def overlapping(self, name: str) -> dict[str, str]:
         """Other devices with blocks of this one, each with the device below that both have:
         everything on what lies below it that is not shared out, and on loop devices of one file."""
         found: dict[str, str] = {}
         own = {*self.above(name), *self.below(name)}
         for current in (name, *self.below(name)):
-            for lower in self.under(current):
-                for child in self.on(lower):
+            for lower in self.directly_below(current):
+                for child in self.directly_above(lower):
                     if child in own or self._shares(current, child):
                         continue
                     found.update({one: lower for one in self.above(child) if one not in own})
@@ -115,10 +115,10 @@ class Stack:
         write to their origin takes room of theirs, and a full one is lost."""
         found: dict[str, None] = {}
         for current in (name, *self.below(name)):
-            lower = self.under(current)
+            lower = self.directly_below(current)
             # a snapshot lies on a second device, too, which has its own blocks
             if len(lower) == 1 and self._is_below_snapshots(lower[0]):
-                for child in self.on(lower[0]):
+                for child in self.directly_above(lower[0]):
                     found.update(dict.fromkeys(self.above(child) if child != current else ()))
         return tuple(found)
 

@@ -73,12 +73,12 @@ class Target(TargetPath):
         return self.parts or (self,)
 
     @property
-    def several(self) -> bool:
+    def has_several(self) -> bool:
         """True if there is more than one."""
         return len(self.parts) > 1
 
     @property
-    def on(self) -> tuple[str, ...]:
+    def devices_below(self) -> tuple[str, ...]:
         """The devices that the places are on, each once: those whose counters count the jobs'
         I/Os."""
         return tuple(dict.fromkeys(name for place in self.places for name in _devices_of(place)))
@@ -87,7 +87,7 @@ class Target(TargetPath):
     def opened(self) -> tuple[str, ...]:
         """The same where their sum has a meaning; empty if one of them lies below another (a
         partition and its disk, dm and its slave): what the upper one does is counted by both."""
-        return () if self.nested is not None else self.on
+        return () if self.nested is not None else self.devices_below
 
     @property
     def stacks(self) -> dict[str, tuple[str, ...]]:
@@ -100,7 +100,7 @@ class Target(TargetPath):
     @property
     def nested(self) -> tuple[str, str] | None:
         """Two of the devices of which the first lies on the second; ``None`` if none does."""
-        on = self.on
+        on = self.devices_below
         for top, below in self.stacks.items():
             for name in below:
                 if name in on:
@@ -108,7 +108,7 @@ class Target(TargetPath):
         return None
 
     @property
-    def unseen(self) -> tuple[TargetPath, ...]:
+    def without_device(self) -> tuple[TargetPath, ...]:
         """The places that are on no block device that can be seen."""
         return tuple(place for place in self.places if place.device is None)
 
@@ -116,7 +116,7 @@ class Target(TargetPath):
     def layers(self) -> tuple[Layer, ...]:
         """Every device once: each of ``on`` with what lies below it alone, and in the end what
         lies below several of them."""
-        on, stacks = self.on, self.stacks
+        on, stacks = self.devices_below, self.stacks
         under = {name: sum(name in below for below in stacks.values()) for name in self.tree}
         found: list[Layer] = []
         for top in on:
@@ -129,7 +129,7 @@ class Target(TargetPath):
     @property
     def name(self) -> str:
         """A short name for the measured devices: the device, or the sum of how many."""
-        on = self.on
+        on = self.devices_below
         if len(on) > 1:
             return f"{len(on)} devices"
         return on[0] if on else self.path

@@ -38,22 +38,22 @@ def describe(device: BlockDevice) -> str:
 def _reasons(name: str, stack: Stack) -> Iterator[str]:
     for member in stack.above(name):
         yield from _reasons_in_use(stack.devices[member])
-        for child in stack.on(member):
+        for child in stack.directly_above(member):
             yield from _part_of(member, child, stack)
     for member in stack.below(name):
         yield from _reasons_in_use(stack.devices[member])
-    for other, lower in stack.beside(name).items():
-        if other in stack.on(lower):
+    for other, lower in stack.overlapping(name).items():
+        if other in stack.directly_above(lower):
             yield from _part_of(lower, other, stack)
         elif other in stack.same_file(lower):
             file = printable(stack.devices[lower].backing_file or "")
             yield f"{other} uses the same file, {file}"
         yield from _reasons_in_use(stack.devices[other])
-        for child in stack.on(other):
+        for child in stack.directly_above(other):
             yield from _part_of(other, child, stack)
     for other in stack.snapshots(name):
         yield from _reasons_in_use(stack.devices[other])
-        for child in stack.on(other):
+        for child in stack.directly_above(other):
             yield from _part_of(other, child, stack)
     for lower in stack.below(name):
         # a holder that has no description

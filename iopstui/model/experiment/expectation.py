@@ -72,7 +72,7 @@ class Expectation:
     part: float | None = None
     base: BaselineFigure | None = None
 
-    def against(self, base: BaselineFigure) -> Expectation:
+    def relative_to(self, base: BaselineFigure) -> Expectation:
         """Return the expectation relative to this figure."""
         return replace(self, base=base, required=(self.part or 0.0) * base.value)
 

@@ -77,7 +77,7 @@ class LoadCurve(Generic[One]):
         self.runs = tuple(map(tuple, runs))
 
     @property
-    def bend(self) -> Knee | None:
+    def uncertain_knee(self) -> Knee | None:
         """The knee by its figures, credible or not."""
         if any(event.point.latency_ns is None for event in self.points):
             return None
@@ -86,12 +86,16 @@ class LoadCurve(Generic[One]):
     @property
     def doubt(self) -> str:
         """Why No knee shown although the figures have one; "" if nothing speaks against it."""
-        return doubt([event.point for event in self.points], self._values()) if self.bend else ""
+        return (
+            doubt([event.point for event in self.points], self._values())
+            if self.uncertain_knee
+            else ""
+        )
 
     @property
     def knee(self) -> Knee | None:
         """The knee; ``None`` also if the curve is not credible."""
-        return None if self.doubt else self.bend
+        return None if self.doubt else self.uncertain_knee
 
     @property
     def knee_within(self) -> tuple[int, int] | None:
@@ -101,7 +105,7 @@ class LoadCurve(Generic[One]):
             [run.point.iops / (run.point.latency_ns or 1.0) for run in runs if run.repeat in common]
             for runs in self.runs
         ]
-        return knee_within(powers) if self.bend is not None else None
+        return knee_within(powers) if self.uncertain_knee is not None else None
 
     def _values(self) -> list[str]:
         return [f"{self.axis.name}={dict(e.settings)[self.axis.name]}" for e in self.points]

@@ -84,7 +84,7 @@ class PlannedPoint:
     variant: int = 0
     repeat: int = 0
 
-    def of(self, kind: str) -> dict[str, str]:
+    def settings_of(self, kind: str) -> dict[str, str]:
         """The settings of one kind, by name."""
         return {one.name: one.value for one in self.settings if one.kind == kind}
 

@@ -134,7 +134,7 @@ class Settling:
         self._measure_s = measure_s
         self.elapsed = self.measured = 0.0
 
-    def over(self, frame: Frame) -> bool:
+    def counts(self, frame: Frame) -> bool:
         """Count one frame; True if it is measured."""
         if frame.fio is None or not frame.fio.seconds or RAMP in frame.flags:
             return False
@@ -182,7 +182,7 @@ class PointMeter:
 
     def add(self, frame: Frame) -> None:
         """Count one frame."""
-        if not self._settling.over(frame) or frame.fio is None or not frame.fio.seconds:
+        if not self._settling.counts(frame) or frame.fio is None or not frame.fio.seconds:
             return
         self._ios += frame.fio.total.ios
         self._intervals.append((frame.fio.seconds, float(frame.fio.total.ios)))
@@ -200,7 +200,7 @@ class PointMeter:
             self._add_probe(frame)
 
     def _add_kernel(self, frame: Frame) -> None:
-        disk = frame.together(self._devices)
+        disk = frame.combined(self._devices)
         if disk is not None:
             waited = disk.waited_ms
             if waited is not None:
@@ -220,7 +220,7 @@ class PointMeter:
     def _add_probe(self, frame: Frame) -> None:
         if frame.probe is None:
             return
-        found = frame.probe.together(self._devices)
+        found = frame.probe.combined(self._devices)
         if found is not None:
             self._device_bins = histogram.merge((self._device_bins, found.device.bins))
         for submitter, row in frame.probe.matrix.items():

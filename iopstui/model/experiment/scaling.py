@@ -125,16 +125,16 @@ class Scaling:
         return self.law.knee if self.law is not None and not self.doubt else None
 
     @property
-    def most(self) -> int:
+    def max_hosts(self) -> int:
         """The largest number of hosts that was measured; 0 without any."""
         return max((hosts for hosts, _ in self.points), default=0)
 
     @property
-    def beyond(self) -> bool:
+    def knee_is_beyond(self) -> bool:
         """Whether the knee is past what was measured."""
-        return self.knee is not None and self.knee > self.most
+        return self.knee is not None and self.knee > self.max_hosts
 
-    def words(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """Sentences."""
         if self.law is None:
             return [f"no scaling law fits: {self.doubt}"]
@@ -165,10 +165,10 @@ class Scaling:
             return f"no knee: by this curve, throughput never falls with more hosts{self._limit()}"
         low, high = self.knees or (self.knee, self.knee)
         between = f" ({low:.3g} to {high:.3g} leaving out any one point)"
-        if self.beyond:
+        if self.knee_is_beyond:
             return (
                 f"by this curve the maximum is at {self.knee:.3g} hosts{between} "
-                f"(extrapolated; {self.most} were measured)"
+                f"(extrapolated; {self.max_hosts} were measured)"
             )
         return (
             f"knee: maximum at {self.knee:.3g} hosts{between}, {number(law.at(self.knee))} "

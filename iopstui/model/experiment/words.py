@@ -65,8 +65,8 @@ class ComparisonResults:
             )
             return
         for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
-            yield verdict(self.plan, number, tested, self.complete, bool(gone(shifts)))
-            yield from moved(shifts, letter(0), letter(number))
+            yield verdict(self.plan, number, tested, self.complete, bool(moved_cpus(shifts)))
+            yield from describe_moves(shifts, letter(0), letter(number))
             payer = list(_payer_unknown(tested, shifts))
             yield from payer
             yield from _unsettled(shifts, letter(number), not payer and not _is_pinned(self.plan))
@@ -74,7 +74,7 @@ class ComparisonResults:
             yield why_stopped(self.plan, self.runs, self.complete, self.settled)
             return
         if self.complete >= MIN_REPEATS and not all(
-            one.shown for group in self.tested if (one := primary_of(group)) is not None
+            one.is_significant for group in self.tested if (one := primary_of(group)) is not None
         ):
             yield from filter(None, [final_sensitivity(self.plan, self.runs, self.complete)])
         if self.complete < self.plan.repeats:
@@ -97,7 +97,7 @@ def verdict(
         if primary is not None and primary.difference is not None:
             measured = f"; measured: {primary.metric.name} {_change(primary)}"
         return printable(f"{name}{TOO_FEW_REPEATS}{measured}")
-    shown = [one for one in tested if one.shown]
+    shown = [one for one in tested if one.is_significant]
     none = f" that {runs} runs of each can detect"
     if not shown:
         what = "completions run elsewhere, but " if went else ""
@@ -110,9 +110,9 @@ def verdict(
     if better:
         judgement = "better: " if all(better) else "worse: " if not any(better) else "mixed: "
     others = ", ".join(f"{one.metric.name} {_change(one)}" for one in shown if not one.primary)
-    rest = [one.metric.name for one in tested if not one.shown and not one.primary]
+    rest = [one.metric.name for one in tested if not one.is_significant and not one.primary]
     tail = f"; no difference shown in {', '.join(rest)}" if rest else ""
-    if primary is not None and primary.shown:
+    if primary is not None and primary.is_significant:
         words = f"{judgement}{primary.metric.name} {_change(primary)}"
         words += f"; secondary: {others}" if others else ""
         return printable(f"{name}{words}{tail}")
@@ -133,7 +133,7 @@ def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> st
     if found is None:
         return ""
     interval = f"{100 * found.low:+.1f} {{}} {100 * found.high:+.1f} % (95 % confidence)"
-    if found.shown:
+    if found.is_significant:
         return (
             f"; {plan.figure} would differ by {interval.format('to')} if this were the only "
             "variant; with several, one may differ by chance. More repeats can decide"
@@ -157,7 +157,7 @@ def _signed(value: float) -> str:
     return f"{value:+.1f}" if abs(value) < 99.95 else f"{value:+.0f}"
 
 
-def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
+def describe_moves(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
     """Describe whose CPU load changes and where completions move; only significant, relevant
     changes."""
     differing = [s for s in shifts if s.shown and abs(s.load[1] - s.load[0]) >= 1]
@@ -174,12 +174,12 @@ def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
         if len(those) > MAX_NAMED:
             rest = cpu_words(sorted(shift.cpu for shift in those[MAX_NAMED:]))
             yield f"{len(those) - MAX_NAMED} more ({rest}) {others} with {second}, by less"
-    went = gone(shifts)
+    went = moved_cpus(shifts)
     if went:
         yield f"completions move from {first} to {second}: {_shares(went)}"
 
 
-def gone(shifts: Sequence[CpuShift]) -> list[CpuShift]:
+def moved_cpus(shifts: Sequence[CpuShift]) -> list[CpuShift]:
     """CPUs whose share of the completions differs, significantly and by a relevant amount."""
     return [shift for shift in shifts if shift.moved and shift.moved_by >= MOVED_SHARE]
 
@@ -195,7 +195,7 @@ def _shares(shifts: Sequence[CpuShift]) -> str:
 def _unsettled(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterator[str]:
     """Completions ran elsewhere on average, but they also move from run to run."""
     those = [shift for shift in shifts if shift.moved_by >= ELSEWHERE]
-    if not those or gone(shifts):
+    if not those or moved_cpus(shifts):
         return
     advice = "; cpus_allowed in the job keeps it on the same CPUs" if advise else ""
     yield (
@@ -212,7 +212,7 @@ def _is_pinned(plan: Plan) -> bool:
 
 def _payer_unknown(tested: Sequence[FigureComparison], shifts: Sequence[CpuShift]) -> Iterator[str]:
     """An I/O costs more or less CPU time, but no one CPU can be named for it."""
-    cost = any(one.shown and one.metric.name == CPU_PER_IO for one in tested)
+    cost = any(one.is_significant and one.metric.name == CPU_PER_IO for one in tested)
     if not cost or not shifts or any(shift.shown for shift in shifts):
         return
     loads = ", ".join(

@@ -37,7 +37,7 @@ class ActiveFindings:
     def __init__(self) -> None:
         self._held: dict[str, _ActiveFinding] = {}
 
-    def said(self, finding: Finding, t: float) -> None:
+    def note_reported(self, finding: Finding, t: float) -> None:
         """Note that it was reported at second ``t``, for the first time or again."""
         held = self._held.get(finding.rule)
         if held is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iopstui import format as units
-from iopstui.model.findings.evidence import SAME_SHARE, Finding, SteadyRun, same
+from iopstui.model.findings.evidence import SAME_SHARE, Finding, SteadyRun, is_same
 
 CLEAR = 0.2
 
@@ -27,9 +27,9 @@ def answer(question: Finding, then: SteadyRun, now: SteadyRun) -> Finding:
 
 
 def _limited(then: SteadyRun, now: SteadyRun) -> str:
-    if same(then.iops, now.iops):
+    if is_same(then.iops, now.iops):
         return "the limit is in IOPS"
-    if same(then.bytes_s, now.bytes_s):
+    if is_same(then.bytes_s, now.bytes_s):
         return "the limit is in bandwidth"
     return "neither stayed the same, so no fixed limit is shown"
 

@@ -117,7 +117,7 @@ def disagreement(evidence: Evidence) -> Finding | None:
     else:
         head += units.number(theirs.own_s)
         found = _device_does_more(evidence, theirs, head, own, own_bytes)
-    return replace(found, since=e.began(frames[0]))
+    return replace(found, since=e.frame_start_s(frames[0]))
 
 
 def _agree_in_all(evidence: Evidence) -> bool:

@@ -200,7 +200,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
                 f"interrupt {vector.irq} ({vector.name}) of {device.name} moved from CPU {old} to "
                 f"CPU {new} during the run: do not compare the seconds before with those after",
                 "if it was not you: stop irqbalance while you measure",
-                since=e.began(frames[0]),
+                since=e.frame_start_s(frames[0]),
             )
     return None
 

@@ -83,7 +83,7 @@ def cap(evidence: Evidence) -> Finding | None:
             and then.spread <= FLAT_DEVIATION
             and (found := _deeper_without_gain(then, now, evidence))
         ):
-            return replace(found, since=e.began(frames[0]))
+            return replace(found, since=e.frame_start_s(frames[0]))
     return None
 
 
@@ -93,7 +93,7 @@ def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) ->
     figure = f"{units.number(now.iops)} IOPS"
     if one_size and deeper >= 1.5:
         waits_longer = e.waits_longer(deeper, then.lat_ns, now.lat_ns)
-        if not e.same(then.iops, now.iops) or not waits_longer:
+        if not e.is_same(then.iops, now.iops) or not waits_longer:
             return None
         what = f"depth {then.shape.depth} → {now.shape.depth}"
         words = f"stays at {figure} ({units.size(now.bytes_s)}/s)"
@@ -102,9 +102,9 @@ def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) ->
     elif not one_size and deeper == 1 and now.shape.block_size and then.shape.block_size:
         sizes = f"bs {sized(then.shape.block_size)} → {sized(now.shape.block_size)}"
         what, advice, test = sizes, "compare with the limits of your volume or instance", ()
-        if e.same(then.bytes_s, now.bytes_s) and not e.same(then.iops, now.iops):
+        if e.is_same(then.bytes_s, now.bytes_s) and not e.is_same(then.iops, now.iops):
             words = f"stays at {units.size(now.bytes_s)}/s: the limit is in bandwidth, not IOPS"
-        elif e.same(then.iops, now.iops) and not e.same(then.bytes_s, now.bytes_s):
+        elif e.is_same(then.iops, now.iops) and not e.is_same(then.bytes_s, now.bytes_s):
             words = f"stays at {figure}: the limit is in IOPS, not bandwidth"
         else:
             return None
@@ -177,7 +177,7 @@ def burst(evidence: Evidence) -> Finding | None:
         if credits
         else "leave the disk idle as long as it ran, then repeat: fast at "
         "first means a credit or a cache",
-        since=e.began(before[0]),
+        since=e.frame_start_s(before[0]),
     )
 
 
@@ -185,14 +185,14 @@ def _credit_words(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] 
     """Headline and advice if the rate fell to the baseline of a bucket of the bought volume;
     ``None`` if not."""
     found = evidence.volume
-    disks = [disk for f in late if (disk := f.together([d.name for d in evidence.devices]))]
+    disks = [disk for f in late if (disk := f.combined([d.name for d in evidence.devices]))]
     if found is None or not disks:
         return None
     from iopstui.model.volumes.gauge import gauges
 
     for one in gauges(found):
         bucket, rates = one.bucket, [rate for d in disks if (rate := one.used(d)) is not None]
-        if bucket is None or not rates or not e.same(fmean(rates), bucket.refill):
+        if bucket is None or not rates or not e.is_same(fmean(rates), bucket.refill):
             continue
         back = units.duration(bucket.refills_s() or 0.0)
         return (

@@ -93,7 +93,7 @@ def io_errors(evidence: Evidence) -> Finding | None:
         "io-errors",
         f"{lately} I/Os failed in the last {len(failed[-e.ENOUGH_SECONDS :])} s "
         f"({units.number(done)} completed), {sum(failed)} since "
-        f"{units.clock(e.began(frames[0]))}: the job continues, "
+        f"{units.clock(e.frame_start_s(frames[0]))}: the job continues, "
         "and IOPS and latency may count I/Os that moved no data",
         "see the kernel's log: dmesg",
     )

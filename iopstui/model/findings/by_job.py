@@ -68,7 +68,7 @@ def _writes_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     shape = evidence.shape
     if shape.direct is not False or not shape.writes:
         return False
-    disks = [frame.together([device.name for device in evidence.devices]) for frame in frames]
+    disks = [frame.combined([device.name for device in evidence.devices]) for frame in frames]
     return all(d is not None and bool(d.w_s) and (d.util or 0.0) >= 85 for d in disks)
 
 

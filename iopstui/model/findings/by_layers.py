@@ -150,7 +150,7 @@ def write_back(evidence: Evidence) -> Finding | None:
         return None
     busy = [value for values in e.job_busy(frames).values() for value in values]
     theirs = e.device_figures(frames, evidence.devices)
-    disks = [frame.together([d.name for d in evidence.devices]) for frame in frames]
+    disks = [frame.combined([d.name for d in evidence.devices]) for frame in frames]
     if theirs is None or not busy or max(busy) > COPYING or max(map(cpu_share, each)) > HOLDS:
         return None
     if any(d is None or not d.w_s or (d.util or 0.0) < FULL_UTIL for d in disks):

@@ -32,7 +32,7 @@ def _counts(finding: Finding, evidence: Evidence) -> str:
 
 def _came_back(finding: Finding, evidence: Evidence) -> str:
     since = finding.since or 0.0
-    first = [frame for frame in evidence.measured if e.began(frame) >= since][:FIRST]
+    first = [frame for frame in evidence.measured if e.frame_start_s(frame) >= since][:FIRST]
     now = e.fio_iops(recent(evidence))
     if len(first) < FIRST or now < RECOVERED_SHARE * e.fio_iops(first):
         return ""

@@ -160,7 +160,7 @@ def recent(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
     return found[-count:] if len(found) >= count else []
 
 
-def began(frame: Frame) -> float:
+def frame_start_s(frame: Frame) -> float:
     """The second of the session at which the longer of a frame's two intervals began."""
     seconds = max(frame.seconds or 0.0, (frame.fio.seconds or 0.0) if frame.fio else 0.0)
     return max(0.0, frame.t - seconds)
@@ -251,7 +251,7 @@ def device_figures(
     if not devices or len(frames) < least:
         return None
     names = [device.name for device in devices]
-    each = [frame.together(names) for frame in frames]
+    each = [frame.combined(names) for frame in frames]
     disks = [d for d in each if d is not None and d.r_s is not None and d.w_s is not None]
     count = len(disks)
     if count < least:
@@ -333,14 +333,14 @@ def flush_await(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> floa
     """How long a flush took in these frames, in ms; ``None`` if there was none."""
     waited = count = 0.0
     for frame in frames:
-        disk = frame.together([device.name for device in devices])
+        disk = frame.combined([device.name for device in devices])
         if disk is not None and disk.f_s and disk.f_await is not None:
             waited += disk.f_s * disk.f_await
             count += disk.f_s
     return waited / count if count else None
 
 
-def same(one: float, other: float) -> bool:
+def is_same(one: float, other: float) -> bool:
     """Whether two figures of different runs differ by no more than ``SAME_SHARE``, and aren't 0."""
     return 0 < max(one, other) <= (1 + SAME_SHARE) * min(one, other)
 

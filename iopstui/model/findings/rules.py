@@ -122,5 +122,5 @@ def _with_seconds(finding: Finding, evidence: Evidence) -> Finding:
     frames = e.window(evidence)
     if not frames:
         return finding
-    since = e.began(frames[0]) if finding.since is None else finding.since
+    since = e.frame_start_s(frames[0]) if finding.since is None else finding.since
     return replace(finding, since=since, until=frames[-1].t)

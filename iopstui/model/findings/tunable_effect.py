@@ -42,15 +42,15 @@ class TunableChange:
     now: str
 
 
-def around(
+def frames_around(
     frames: Sequence[Frame], change: TunableChange, since: float = -inf
 ) -> tuple[list[Frame], list[Frame]]:
     """(the last measured seconds wholly before the change, the first wholly after it), at most
     ``SECONDS_COMPARED`` each. Nothing that began before ``since`` (an earlier change) is used, and
     the second after the change is left out: what was in flight then is of both."""
     usable = e.measured(frames)
-    before = [f for f in usable if f.t <= change.t and e.began(f) >= since]
-    after = [f for f in usable if e.began(f) > change.t]
+    before = [f for f in usable if f.t <= change.t and e.frame_start_s(f) >= since]
+    after = [f for f in usable if e.frame_start_s(f) > change.t]
     return before[-SECONDS_COMPARED:], after[:SECONDS_COMPARED]
 
 
@@ -61,7 +61,7 @@ def tunable_effect(
     since: float = -inf,
 ) -> Finding | None:
     """The finding; ``None`` without ``ENOUGH_SECONDS`` seconds on both sides (see ``around``)."""
-    before, after = around(frames, change, since)
+    before, after = frames_around(frames, change, since)
     if len(before) < ENOUGH_SECONDS or len(after) < ENOUGH_SECONDS:
         return None
     if change.name in COMPLETIONS:

@@ -134,7 +134,7 @@ _REFUSED = {
 }
 
 
-def wrong(switch: str, why: str) -> UsageError:
+def invalid_switch(switch: str, why: str) -> UsageError:
     """The error for a switch that DISKSPD refuses, too."""
     return UsageError(f"{switch!r}: {why}", EXAMPLE)
 
@@ -157,12 +157,12 @@ def _size(read: DiskspdCommand, switch: str, value: str, low: int = 1) -> int:
 def _block_size(read: DiskspdCommand, switch: str, value: str) -> None:
     read.block = _size(read, switch, value)
     if read.block > MAX_BLOCK:
-        raise wrong(switch, "a block has less than 4 GiB.")
+        raise invalid_switch(switch, "a block has less than 4 GiB.")
 
 
 def _base(read: DiskspdCommand, switch: str, value: str) -> None:
     if read.base is not None:
-        raise wrong(switch, "the base (-B) can be given once.")
+        raise invalid_switch(switch, "the base (-B) can be given once.")
     start, colon, length = value.partition(":")
     read.base = _size(read, switch, start, low=0)
     if colon:
@@ -171,7 +171,7 @@ def _base(read: DiskspdCommand, switch: str, value: str) -> None:
 
 def _ends(read: DiskspdCommand, switch: str, end: int) -> None:
     if read.end is not None:
-        raise wrong(switch, "the end of the area (-Bbase:length or -f) can be given once.")
+        raise invalid_switch(switch, "the end of the area (-Bbase:length or -f) can be given once.")
     read.end = end
 
 
@@ -207,7 +207,7 @@ def _rate_limit(read: DiskspdCommand, switch: str, value: str) -> None:
 
 def _no_cache(read: DiskspdCommand, switch: str, value: str) -> None:
     if read.cache or read.through:
-        raise wrong(switch, "it conflicts with an earlier -S.")
+        raise invalid_switch(switch, "it conflicts with an earlier -S.")
     read.cache, read.through = "u", True
 
 
@@ -241,15 +241,15 @@ def _random_io(read: DiskspdCommand, switch: str, value: str) -> None:
         return
     if value.startswith("s"):
         if 0 < read.random < 100:
-            raise wrong(switch, "the share of random I/O (-rs) can be given once.")
+            raise invalid_switch(switch, "the share of random I/O (-rs) can be given once.")
         if read.stride is not None:
-            raise wrong(switch, "-r says how random I/O is aligned, not -s.")
+            raise invalid_switch(switch, "-r says how random I/O is aligned, not -s.")
         read.random = _number(switch, value[1:], 1, 100)
         return
     if read.stride is not None:
-        raise wrong(switch, "sequential (-s) and random I/O (-r) cannot be combined.")
+        raise invalid_switch(switch, "sequential (-s) and random I/O (-r) cannot be combined.")
     if read.align is not None:
-        raise wrong(switch, "random I/O (-r) can be asked for once.")
+        raise invalid_switch(switch, "random I/O (-r) can be asked for once.")
     read.align = _size(read, switch, value) if value else read.block
     read.random = read.random or 100
 
@@ -260,12 +260,12 @@ def _distribution(
     """IO% and share of the target, pairs in the target's order (-rdpct90/10:5/90)."""
     kind = value[:3]
     if kind not in ("pct", "abs"):
-        raise wrong(switch, "a distribution is pct or abs.")
+        raise invalid_switch(switch, "a distribution is pct or abs.")
     pairs = []
     for pair in value[3:].split(":"):
         share, slash, part = pair.partition("/")
         if not slash:
-            raise wrong(switch, "each range is IO%/part, as in 90/10.")
+            raise invalid_switch(switch, "each range is IO%/part, as in 90/10.")
         ios = _number(switch, share, 0, 100)
         size = _number(switch, part, 1, 100) if kind == "pct" else _size(read, switch, part)
         pairs.append((ios, size))
@@ -274,11 +274,11 @@ def _distribution(
 
 def _sequential_io(read: DiskspdCommand, switch: str, value: str) -> None:
     if read.random == 100:
-        raise wrong(switch, "sequential (-s) and random I/O (-r) cannot be combined.")
+        raise invalid_switch(switch, "sequential (-s) and random I/O (-r) cannot be combined.")
     if read.random:
-        raise wrong(switch, "-r says how random I/O is aligned, not -s.")
+        raise invalid_switch(switch, "-r says how random I/O is aligned, not -s.")
     if read.stride is not None:
-        raise wrong(switch, "sequential I/O (-s) can be asked for once.")
+        raise invalid_switch(switch, "sequential I/O (-s) can be asked for once.")
     if value.startswith("i"):
         read.interlocked = True
         value = value[1:]
@@ -300,7 +300,9 @@ def _cache(read: DiskspdCommand, switch: str, value: str) -> None:
         if flag not in "bhmruw":
             raise UsageError(f"{switch!r}: -S takes b, h, m, r, u and w.", EXAMPLE)
         if clash:
-            raise wrong(switch, f"{flag} conflicts with what was said of the cache before.")
+            raise invalid_switch(
+                switch, f"{flag} conflicts with what was said of the cache before."
+            )
         if flag in "bruh":
             read.cache = _CACHES.get(flag, "u")
         read.through |= flag in "wh"
@@ -336,9 +338,11 @@ def _affinity(read: DiskspdCommand, switch: str, value: str) -> None:
         else:
             read.cpus.append(_number(switch, word, 0, MAX_CPU))
         if group:
-            raise wrong(switch, "only Windows has processor groups: name the CPUs as in -a0,1.")
+            raise invalid_switch(
+                switch, "only Windows has processor groups: name the CPUs as in -a0,1."
+            )
     if value.rpartition(",")[2].startswith("g"):
-        raise wrong(switch, "the group has no CPUs.")
+        raise invalid_switch(switch, "the group has no CPUs.")
 
 
 def _no_affinity(read: DiskspdCommand, switch: str, value: str) -> None:
@@ -364,7 +368,7 @@ def _buffers(read: DiskspdCommand, switch: str, value: str) -> None:
 
 def _mapped_flush(read: DiskspdCommand, switch: str, value: str) -> None:
     if value.lower() not in ("v", "n", "i"):
-        raise wrong(switch, "the flush mode is v, n or i.")
+        raise invalid_switch(switch, "the flush mode is v, n or i.")
     read.flush = True
 
 
@@ -378,12 +382,12 @@ def _routines(read: DiskspdCommand, switch: str, value: str) -> None:
 
 def _results(read: DiskspdCommand, switch: str, value: str) -> None:
     if value not in ("text", "xml"):
-        raise wrong(switch, "the results' form is text or xml.")
+        raise invalid_switch(switch, "the results' form is text or xml.")
 
 
 def _verbose(read: DiskspdCommand, switch: str, value: str) -> None:
     if value not in ("", "s"):
-        raise wrong(switch, "it is -v or -vs.")
+        raise invalid_switch(switch, "it is -v or -vs.")
 
 
 _HANDLERS: Mapping[str, Callable[[DiskspdCommand, str, str], None]] = {

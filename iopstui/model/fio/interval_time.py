@@ -52,7 +52,9 @@ def paired(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[
         if previous is not None and index < len(previous.jobs):
             old = previous.jobs[index]
         reset = (
-            old is not None and active(old) and was_reset(now, old, clock_s, ramps.over(index, old))
+            old is not None
+            and active(old)
+            and was_reset(now, old, clock_s, ramps.is_over(index, old))
         )
         pairs.append(RowPair(index, now, None if reset else old, reset))
     return pairs

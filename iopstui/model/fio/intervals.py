@@ -151,7 +151,7 @@ class FioIntervals:
         for name in names:
             each = (pair.now.directions.get(name) for pair in pairs)
             packed = self._packed.setdefault(name, PackedBins())
-            packed.widen([one.bins for one in each if one is not None and one.bins])
+            packed.add_buckets([one.bins for one in each if one is not None and one.bins])
         return self._packed
 
     def _go_on(self, pairs: Iterable[RowPair], seconds: float | None) -> None:

@@ -31,7 +31,7 @@ class PackedBins:
         self._guard = self._beyond = 0
         self._kept: dict[int, tuple[Bins, int]] = {}
 
-    def widen(self, each: Iterable[Bins]) -> None:
+    def add_buckets(self, each: Iterable[Bins]) -> None:
         """Have a field for every bucket of these histograms: of all that follow."""
         keys = self._zeros.keys()
         new = {key for bins in each if not bins.keys() <= keys for key in bins}

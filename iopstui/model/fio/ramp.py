@@ -78,7 +78,7 @@ class Ramps:
         """Return its complete state."""
         return sorted(self._over), sorted(self._seen)
 
-    def over(self, index: int, job: JobStatus) -> bool:
+    def is_over(self, index: int, job: JobStatus) -> bool:
         """Whether this row's ramp was over when it was last seen, as ``job``."""
         return index in self._over or any(d.completed for d in job.directions.values())
 

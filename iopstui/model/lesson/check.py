@@ -35,7 +35,14 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
             asked[step.name] = step
         for key, names in _names(step):
             known = every if key.startswith("right ") else done
-            _check(section, key, lesson.needed(names) | set(names), known, every, set(lesson.lets))
+            _check(
+                section,
+                key,
+                lesson.needed_names(names) | set(names),
+                known,
+                every,
+                set(lesson.lets),
+            )
         if isinstance(step, RunPage):
             done.add(step.name)
         for run in _runs_of(step):
@@ -44,7 +51,7 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
         for name in step.answers if isinstance(step, AnswerPage) else ():
             if name not in asked:
                 section.fail(f"answers: no [ask: {name}] comes before it", known_names(name, asked))
-            late = _runs_named(lesson.needed(asked[name].figures)) - done
+            late = _runs_named(lesson.needed_names(asked[name].figures)) - done
             if late:
                 section.fail(f"answers: {name} is decided by run {late.pop()}, which comes later")
             answered.add(name)

@@ -244,19 +244,19 @@ def _read_look_lines(section: Section) -> Iterator[tuple[str, str]]:
 
 def _read_figures_page(section: Section, name: str, head: Section) -> Page:
     section.text("runs")
-    figures = section.words("figures")
+    figures = section.word_list("figures")
     for figure in figures:
         if figure not in RUN and not figure.startswith(f"{FIO}."):
             section.fail(f"figures: no run has a figure {figure!r}", known_names(figure, RUN))
     if not figures:
         section.fail("'figures' is missing", "For example: figures = iops, latency, p99")
-    return FiguresPage(runs=section.words("runs"), figures=figures, **_common(section, name))  # type: ignore[arg-type]
+    return FiguresPage(runs=section.word_list("runs"), figures=figures, **_common(section, name))  # type: ignore[arg-type]
 
 
 def _explain(section: Section, name: str, head: Section) -> Page:
     if "answers" not in section.keys:
         section.text("text")
-    return AnswerPage(answers=section.words("answers"), **_common(section, name))  # type: ignore[arg-type]
+    return AnswerPage(answers=section.word_list("answers"), **_common(section, name))  # type: ignore[arg-type]
 
 
 def _report(section: Section, name: str, head: Section) -> Page:

@@ -61,7 +61,7 @@ class Formula:
         """The result with the figures that ``lookup`` knows; ``None``: unknown."""
         return _value(self._tree, lookup)
 
-    def truth(self, lookup: Lookup) -> bool | None:
+    def as_boolean(self, lookup: Lookup) -> bool | None:
         """The result as True, False or ``None`` (unknown); a number is unknown, too."""
         found = self.value(lookup)
         return found if isinstance(found, bool) else None

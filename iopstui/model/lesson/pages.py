@@ -140,10 +140,10 @@ class Lesson:
         """Total running time of fio if every run is made."""
         return sum(run.settle + run.seconds for run in self.runs)
 
-    def needed(self, names: Iterable[str]) -> frozenset[str]:
+    def needed_names(self, names: Iterable[str]) -> frozenset[str]:
         """All measured figures and facts behind ``names``: those of [let] resolved."""
         found: set[str] = set()
         for name in names:
             let = self.lets.get(name)
-            found |= self.needed(let.names) if let is not None else {name}
+            found |= self.needed_names(let.names) if let is not None else {name}
         return frozenset(found)

@@ -85,7 +85,7 @@ class Section:
         """The lines of a key that are not empty."""
         return [line.strip() for line in self.keys.get(key, "").splitlines() if line.strip()]
 
-    def words(self, key: str) -> tuple[str, ...]:
+    def word_list(self, key: str) -> tuple[str, ...]:
         """The words of a key, between blanks or commas."""
         return tuple(self.keys.get(key, "").replace(",", " ").split())
 

@@ -67,7 +67,7 @@ class Template:
             if value is None:
                 return None
             name = part.formula.name
-            out.append(shown(value, part.form or (unit_of(name) if name else "n")))
+            out.append(formatted(value, part.form or (unit_of(name) if name else "n")))
         return "".join(out)
 
 
@@ -155,7 +155,7 @@ def _paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
     return Paragraph(parse_template(text), when, otherwise, kept)
 
 
-def told(
+def visible_paragraphs(
     paragraphs: Sequence[Paragraph], lookup: Lookup, unit_of: UnitOf
 ) -> tuple[list[ShownParagraph], frozenset[str]]:
     """The paragraphs that hold, filled; and the figures that were missing in those that can't
@@ -166,7 +166,7 @@ def told(
     in_group = False
     for paragraph in paragraphs:
         if paragraph.when is not None:
-            held = paragraph.when.truth(lookup)
+            held = paragraph.when.as_boolean(lookup)
             none_held, in_group = _none_held(none_held if in_group else True, held), True
         else:
             held, in_group = none_held if paragraph.otherwise else True, False
@@ -185,7 +185,7 @@ def _none_held(before: bool | None, held: bool | None) -> bool | None:
     return None if before is None or held is None else True
 
 
-def shown(value: Value, form: str) -> str:
+def formatted(value: Value, form: str) -> str:
     """A value in one of ``FORMS``."""
     if isinstance(value, bool):
         return "yes" if value else "no"

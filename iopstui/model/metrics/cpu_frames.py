@@ -50,7 +50,7 @@ class CpuInterval:
 
     def frames(self) -> dict[int, CpuFrame]:
         """Frames of all CPUs in the later sample."""
-        block, own, ipi = (found.whole() for found in self.rates.values())
+        block, own, ipi = (found.full() for found in self.rates.values())
         before = self.before
         frames = {}
         for cpu, times in self.after.items():
@@ -81,28 +81,28 @@ class CpuFrames(LazyDict[int, CpuFrame]):
         super().__init__(between.frames)
         self._interval_of: CpuInterval | None = between
 
-    def whole(self) -> dict[int, CpuFrame]:
+    def full(self) -> dict[int, CpuFrame]:
         """Return all frames; callers must not change them."""
-        found = super().whole()
+        found = super().full()
         # two samples: no longer needed
         self._interval_of = None
         return found
 
-    def between(self) -> CpuInterval | None:
+    def unbuilt(self) -> CpuInterval | None:
         """The data they are built from; ``None`` once built."""
         return self._interval_of
 
     def __iter__(self) -> Iterator[int]:
         between = self._interval_of
-        return iter(self.whole() if between is None else between.after)
+        return iter(self.full() if between is None else between.after)
 
     def __len__(self) -> int:
         between = self._interval_of
-        return len(self.whole() if between is None else between.after)
+        return len(self.full() if between is None else between.after)
 
 
 def _interval_of(cpus: Mapping[int, CpuFrame]) -> CpuInterval | None:
-    return cpus.between() if type(cpus) is CpuFrames else None
+    return cpus.unbuilt() if type(cpus) is CpuFrames else None
 
 
 def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
@@ -120,5 +120,5 @@ def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
     if between is None:
         each = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
         return {cpu: rate for cpu, rate in each if rate is not None}
-    found = between.rates[name].whole()
+    found = between.rates[name].full()
     return {cpu: found[cpu] for cpu in between.after if cpu in found} if found else {}

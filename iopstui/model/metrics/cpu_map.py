@@ -225,7 +225,7 @@ def _named(measure: GridMeasure, busiest: Sequence[tuple[int, float]], total: fl
     return named
 
 
-def folded(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[list[Domain]]:
+def fold_lines(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[list[Domain]]:
     """Lines of at most ``columns`` cells (one a CPU, ``gap`` between two domains). A domain
     wider than a line is cut; no other one is."""
     width = max(1, columns)

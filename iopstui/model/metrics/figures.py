@@ -250,7 +250,7 @@ def _requests(frame: Frame, path: Sequence[str]) -> RequestStats | None:
         return None
     names = (path[2],) if path[1] == "disks" else frame.opened
     kind = path[-2]
-    return frame.probe.together(names, KINDS if kind == TOTAL else (kind,))
+    return frame.probe.combined(names, KINDS if kind == TOTAL else (kind,))
 
 
 def _of_latencies(found: LatencyStats, name: str) -> float | None:

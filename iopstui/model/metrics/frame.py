@@ -94,9 +94,9 @@ class Frame:
     @property
     def total(self) -> rates.DiskRates | None:
         """All devices that the jobs work on as one."""
-        return self.together(self.opened)
+        return self.combined(self.opened)
 
-    def together(self, names: Sequence[str]) -> rates.DiskRates | None:
+    def combined(self, names: Sequence[str]) -> rates.DiskRates | None:
         """Return these devices combined (rates.summed); ``None`` if one of them was not
         measured."""
         if len(names) == 1:
@@ -118,7 +118,7 @@ class FrameBuilder:
         links: Sequence[DeviceLinks] = (),
     ) -> None:
         self._opened = tuple(opened)
-        self._stack = Stack.of(opened, links)
+        self._stack = Stack.from_tops(opened, links)
         # a fold that begins in the middle is told when the first sample was taken
         self._origin_ns = origin_ns
         self._kernel: KernelSample | None = None
@@ -268,7 +268,7 @@ class FrameBuilder:
 
 
 def _request_times(probe: ProbeInterval | None, stack: Stack) -> RequestTimes | None:
-    found = probe.together(stack.lowest) if probe is not None and stack.tops else None
+    found = probe.combined(stack.lowest) if probe is not None and stack.tops else None
     if found is None or found.device.mean_ns is None:
         return None
     return RequestTimes(

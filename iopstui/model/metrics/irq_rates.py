@@ -64,7 +64,7 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
     def _moved(self, irq: int) -> tuple[Collection[int], Mapping[int, float]]:
         """The CPUs that have a rate, and all of these that are not 0."""
         one, other = _reading(self._now, irq), _reading(self._before, irq)
-        grown = one.grown(other) if one is not None and other is not None else None
+        grown = one.increase_since(other) if one is not None and other is not None else None
         # one that went backwards has no rate
         if one is None or grown is None or min(grown.values(), default=0) < 0:
             rates = per_second(self._now[irq], self._before[irq], self._seconds)

@@ -73,7 +73,7 @@ class IntervalFigures:
         if RAMP in frame.flags:
             return
         fio, self.end = frame.fio, frame.t
-        disk = frame.together(devices)
+        disk = frame.combined(devices)
         if disk is not None:
             self.device.add(disk.seconds, disk.ios_s, disk.bytes_s)
         if fio is not None:
@@ -103,7 +103,7 @@ class _OpenInterval:
     measured: IntervalFigures = field(default_factory=IntervalFigures)
 
     @property
-    def worked(self) -> bool:
+    def had_job(self) -> bool:
         return bool(self.measured.fio.seconds or self.measured.device.seconds)
 
     def stretch(self) -> MarkInterval | None:
@@ -143,7 +143,7 @@ class MarkIntervals:
         now = self._now
         if now.text != BEGIN and t - now.start <= RESTART_S:
             self._now = _OpenInterval(t, now.text)
-        elif now.worked:
+        elif now.had_job:
             self._begin(t, text)
 
     def _begin(self, t: float, text: str) -> None:
@@ -157,7 +157,7 @@ class MarkIntervals:
         if middle_of_frame(frame) >= self._now.start:
             self._now.measured.add(frame, self._devices)
 
-    def several(self, later: IntervalFigures, first: float) -> None:
+    def combined(self, later: IntervalFigures, first: float) -> None:
         """Several intervals; ``first``: the earliest of their middles."""
         if first >= self._now.start:
             self._now.measured.join(later)

@@ -39,7 +39,7 @@ class LatencyStats:
     bins: Bins
 
     @classmethod
-    def of(cls, bins: Bins) -> LatencyStats:
+    def from_bins(cls, bins: Bins) -> LatencyStats:
         """Return the figures of a histogram; unknown, not 0, if it is empty."""
         ios = sum(bins.values())
         mean = sum(key * count for key, count in bins.items()) / ios if ios else None
@@ -129,7 +129,7 @@ class ProbeInterval:
             (self.missed or 0.0) > 100 * DOUBTFUL_SHARE or skipped or self.lost > 0 or self.full > 0
         )
 
-    def together(self, names: Sequence[str], kinds: Iterable[str] = KINDS) -> RequestStats | None:
+    def combined(self, names: Sequence[str], kinds: Iterable[str] = KINDS) -> RequestStats | None:
         """Return these disks and directions combined; ``None`` if one of the disks was not
         followed."""
         if not names or any(name not in self.disks for name in names):
@@ -141,8 +141,8 @@ class ProbeInterval:
         waits = [p.waiting.bins for p in parts if p.waiting is not None]
         return RequestStats(
             self.seconds,
-            LatencyStats.of(histogram.merge(p.device.bins for p in parts)),
-            LatencyStats.of(histogram.merge(waits)) if WAY in self.parts else None,
+            LatencyStats.from_bins(histogram.merge(p.device.bins for p in parts)),
+            LatencyStats.from_bins(histogram.merge(waits)) if WAY in self.parts else None,
             histogram.merge(p.sizes for p in parts),
         )
 
@@ -198,7 +198,7 @@ class ProbeTotal:
         self.seconds += interval.seconds
         self.missed += interval.missed_ios
         for kind in KINDS:
-            part = interval.together(opened, (kind,))
+            part = interval.combined(opened, (kind,))
             if part is None:
                 continue
             waited = part.waiting.bins if part.waiting is not None else {}
@@ -217,8 +217,8 @@ class ProbeTotal:
 
     def parts(self) -> list[tuple[str, LatencyStats, LatencyStats | None]]:
         """(direction, the device's, waiting) of those that had requests."""
-        waits = {kind: LatencyStats.of(bins) for kind, bins in self._waiting.items()}
-        return [(k, LatencyStats.of(b), waits.get(k)) for k, b in self._device.items()]
+        waits = {kind: LatencyStats.from_bins(bins) for kind, bins in self._waiting.items()}
+        return [(k, LatencyStats.from_bins(b), waits.get(k)) for k, b in self._device.items()]
 
 
 def _interval(
@@ -265,8 +265,8 @@ def _requests(
     waits = waiting.get(disk, {}).get(kind, {}) if WAY in sample.parts else None
     return RequestStats(
         seconds,
-        LatencyStats.of(device[disk][kind]),
-        None if waits is None else LatencyStats.of(waits),
+        LatencyStats.from_bins(device[disk][kind]),
+        None if waits is None else LatencyStats.from_bins(waits),
         sizes.get(disk, {}).get(kind, {}),
     )
 

@@ -34,7 +34,7 @@ class RequestPath:
 def request_way(frame: Frame) -> RequestPath | None:
     """Request path of all requests of the job's devices; ``None`` without the probe's part ``way``,
     or if nothing was completed."""
-    found = frame.probe.together(frame.opened) if frame.probe is not None else None
+    found = frame.probe.combined(frame.opened) if frame.probe is not None else None
     if found is None or found.waiting is None or found.device.mean_ns is None:
         return None
     waiting, device = found.waiting.mean_ns or 0.0, found.device.mean_ns

@@ -60,7 +60,7 @@ class RunRow:
     end: float | None = None
 
     @property
-    def what(self) -> str:
+    def description(self) -> str:
         """The changes in one line; for the first run, a description."""
         if self.changed is None:
             return self.title or self.job
@@ -131,7 +131,7 @@ class RunFigures:
         """Whether any interval counted."""
         return self._seconds > 0
 
-    def of(self, row: RunRow) -> RunRow:
+    def from_row(self, row: RunRow) -> RunRow:
         """The row with the figures so far."""
         found = histogram.percentiles(self._bins.bins, (50.0, 99.0))
         values = {name: meter.value for name, meter in self._meters.items()}
@@ -225,7 +225,7 @@ class RunHistory:
         now = self._now
         return now.figures if now is not None and now.row.step == step else None
 
-    def turned(self, device: str, name: str, before: str, now: str) -> None:
+    def note_tunable_change(self, device: str, name: str, before: str, now: str) -> None:
         """A tunable of ``device`` was changed."""
         turned = self._tunable_changes if self._now is None else self._now.turned
         first, _ = turned.get((device, name), (before, now))
@@ -254,8 +254,8 @@ class RunHistory:
         meanwhile = _tunable_changes(now.turned)
         if meanwhile:
             words = tuple(f"{one} while it ran" for one in meanwhile)
-            row = replace(row, changed=(*(row.changed or (row.what,)), *words))
-        row = now.figures.of(replace(row, ended=ended))
+            row = replace(row, changed=(*(row.changed or (row.description,)), *words))
+        row = now.figures.from_row(replace(row, ended=ended))
         before = self._before
         if before is None:
             return row

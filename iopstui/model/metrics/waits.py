@@ -57,7 +57,7 @@ class Stack:
     raid: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, tops: Sequence[str], links: Sequence[DeviceLinks]) -> Stack:
+    def from_tops(cls, tops: Sequence[str], links: Sequence[DeviceLinks]) -> Stack:
         """The stack below ``tops``."""
         raid = {one.name: one.layer for one in links if one.layer in PARITY_RAID}
         return cls(tuple(tops), {one.name: one.below for one in links}, raid)

@@ -41,7 +41,7 @@ class Check:
         return self.direction == WRITE
 
     @property
-    def aim(self) -> float:
+    def target_iops(self) -> float:
         """I/Os per second that the queue has to be deep enough for."""
         limits = self.burst_limits if self.burst is not None else self.limits
         return min(self.burst or self.promised, limits[0].rate if limits else math.inf)
@@ -98,9 +98,9 @@ def _of_the_volume(limits: Sequence[Limit]) -> float:
 def depth_for(check: Check, latency_ns: float | None, cpus: int) -> Depth:
     """Deep enough by Little's law (N = X x R) at the latency of a single I/O; without one the
     queue of a common job, 32."""
-    wanted = 32.0 if latency_ns is None else DEPTH_FACTOR * check.aim * latency_ns / 1e9
+    wanted = 32.0 if latency_ns is None else DEPTH_FACTOR * check.target_iops * latency_ns / 1e9
     total = min(max(math.ceil(wanted), SHALLOWEST), DEEPEST)
-    jobs = max(math.ceil(total / DEEPEST_JOB), math.ceil(check.aim / MAX_IOPS_PER_JOB), 1)
+    jobs = max(math.ceil(total / DEEPEST_JOB), math.ceil(check.target_iops / MAX_IOPS_PER_JOB), 1)
     if check.kind == THROUGHPUT:
         jobs = 1  # several would no longer be one sequence
         total = min(total, 256)
@@ -120,7 +120,7 @@ def most_written(todo: Sequence[Check], seconds: float) -> float:
     found = 0.0
     for one in todo:
         if one.writes and one.kind != LATENCY:
-            found += one.aim * one.block_size * seconds
+            found += one.target_iops * one.block_size * seconds
         elif one.writes:
             found += seconds * 1e9 / one.promised * one.block_size
     return found
@@ -137,6 +137,6 @@ def credits_used(found: Promised, todo: Sequence[Check], kind: str, seconds: flo
             continue
         size = found.volume.io_size
         counted = size.counted(one.block_size) if size else 1
-        rate = one.aim * (counted if kind == IOPS else one.block_size)
+        rate = one.target_iops * (counted if kind == IOPS else one.block_size)
         total += max(0.0, rate - base) * seconds
     return total

@@ -126,7 +126,7 @@ def untested(check: Check, why: str) -> tuple[Verdict, ...]:
 
 def too_shallow(check: Check, found: Measured) -> bool:
     """Whether a deeper queue could bring more: nothing waits yet, and the aim is not reached."""
-    if found.latency_ns is None or found.single_ns is None or found.rate >= check.aim:
+    if found.latency_ns is None or found.single_ns is None or found.rate >= check.target_iops:
         return False
     return found.latency_ns < UNQUEUED * found.single_ns
 
@@ -247,7 +247,7 @@ def _latency(check: Check, found: Measured, tolerance: float) -> Verdict:
     return replace(row, result=FAIL, binding="latency of the volume")
 
 
-def met(rows: Sequence[Verdict]) -> bool:
+def is_kept(rows: Sequence[Verdict]) -> bool:
     """Whether the promise counts as kept: nothing failed, and something passed."""
     results = {one.result for one in rows}
     return FAIL not in results and PASS in results

@@ -17,9 +17,9 @@ class CheckedTable:
         self.known: set[str] = set()
         self.data: Mapping[str, Any] = data if isinstance(data, Mapping) else {}
         if not isinstance(data, Mapping):
-            self.wrong("must be a table")
+            self.add_problem("must be a table")
 
-    def wrong(self, what: str) -> None:
+    def add_problem(self, what: str) -> None:
         """Note a problem of this table."""
         self.problems.append(f"{self.place}: {what}" if self.place else what)
 
@@ -45,10 +45,10 @@ class CheckedTable:
         found: object = self.data.get(key, "")
         self.known.add(key)
         if not isinstance(found, str):
-            self.wrong(f"{key} must be a text in quotes")
+            self.add_problem(f"{key} must be a text in quotes")
             return ""
         if needed and not found:
-            self.wrong(f"no {key}")
+            self.add_problem(f"no {key}")
         return found
 
     def number(self, key: str) -> float | None:
@@ -59,16 +59,16 @@ class CheckedTable:
             return None
         good = isinstance(found, (int, float)) and not isinstance(found, bool)
         if not good or not 0 <= found < 1e15:
-            self.wrong(f"{key} must be a number, 0 or more")
+            self.add_problem(f"{key} must be a number, 0 or more")
             return None
         return float(found)
 
-    def truth(self, key: str) -> bool:
+    def boolean(self, key: str) -> bool:
         """A boolean; false without one."""
         self.known.add(key)
         found = self.data.get(key, False)
         if not isinstance(found, bool):
-            self.wrong(f"{key} must be true or false")
+            self.add_problem(f"{key} must be true or false")
         return found is True
 
     def date(self, key: str) -> str:
@@ -77,7 +77,7 @@ class CheckedTable:
         found = self.data.get(key)
         if type(found) is datetime.date:
             return found.isoformat()
-        self.wrong(f"{key} must be a day such as 2024-05-31 (without quotes)")
+        self.add_problem(f"{key} must be a day such as 2024-05-31 (without quotes)")
         return ""
 
     def items(self, key: str) -> Sequence[object]:
@@ -85,7 +85,7 @@ class CheckedTable:
         self.known.add(key)
         found = self.data.get(key, [])
         if not isinstance(found, list):
-            self.wrong(f"{key} must be an array")
+            self.add_problem(f"{key} must be an array")
             return ()
         return found
 
@@ -93,4 +93,4 @@ class CheckedTable:
         """Note unknown keys."""
         for key in self.data:
             if key not in self.known:
-                self.wrong(f"unknown key {key}")
+                self.add_problem(f"unknown key {key}")

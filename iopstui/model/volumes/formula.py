@@ -48,7 +48,7 @@ class Formula:
     high: float | None = None
     steps: tuple[tuple[float, float], ...] = ()
 
-    def at(self, size_gib: float, iops: float = 0.0, provisioned: float = 0.0) -> float:
+    def value_at(self, size_gib: float, iops: float = 0.0, provisioned: float = 0.0) -> float:
         """The figure of a volume of ``size_gib`` with ``iops`` in all, of which ``provisioned``
         were bought on top; in I/Os or bytes (per second)."""
         if self.steps:
@@ -98,6 +98,6 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.6f}".rstrip("0")
 
 
-def rises(steps: Sequence[tuple[float, float]]) -> bool:
+def is_monotonic(steps: Sequence[tuple[float, float]]) -> bool:
     """Whether sizes rise, and values do not fall."""
     return all(a[0] < b[0] and a[1] <= b[1] for a, b in pairwise(steps))

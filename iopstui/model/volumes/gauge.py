@@ -82,7 +82,7 @@ class VolumeGauge:
             total += bytes_s if self.kind == THROUGHPUT else ios * each
         return total
 
-    def words(self) -> str:
+    def text(self) -> str:
         """Remaining credits in a few words; "" if they are unknown."""
         bucket, rate = self.bucket, self.rate
         if bucket is None or rate is None:

@@ -104,13 +104,15 @@ def promised(
     bandwidth: dict[str, float | None] = {}
     for direction in (READ, WRITE):
         base = volume.formulas.get((IOPS, direction))
-        own = base.at(size) if base is not None else None
+        own = base.value_at(size) if base is not None else None
         if bought is not None:
             own = (own or 0.0) + bought if adds else bought
         total[direction] = own
         flow = volume.formulas.get((THROUGHPUT, direction))
         bandwidth[direction] = (
-            flow.at(size, own or 0.0, bought or 0.0 if adds else 0.0) if flow is not None else None
+            flow.value_at(size, own or 0.0, bought or 0.0 if adds else 0.0)
+            if flow is not None
+            else None
         )
     if throughput is not None:
         _check_throughput(volume, size, throughput, total[READ] or 0.0)
@@ -124,8 +126,8 @@ def _with_burst(found: Promised) -> Promised:
     if burst is None:
         return found
     base_iops, base_flow = found.iops[READ], found.throughput[READ]
-    iops = burst.iops.at(size) if burst.iops else None
-    flow = burst.throughput.at(size) if burst.throughput else None
+    iops = burst.iops.value_at(size) if burst.iops else None
+    flow = burst.throughput.value_at(size) if burst.throughput else None
     return Promised(
         found.volume, size, found.iops, found.throughput, iops, flow,
         _bucket(burst.credits, burst.seconds, base_iops, iops, size),
@@ -144,7 +146,7 @@ def _bucket(
     if base is None or peak is None or peak <= base:
         return None
     if full is not None:
-        return Bucket(full.at(size_gib), base, peak)
+        return Bucket(full.value_at(size_gib), base, peak)
     return Bucket((peak - base) * seconds, base, peak) if seconds else None
 
 
@@ -187,7 +189,7 @@ def _bought_iops(volume: VolumeClass, size: float, iops: float | None) -> tuple[
         return None, False
     if offer is None or (offer.iops is None and not offer.required):
         raise UsageError(f"IOPS of {volume.id} cannot be bought.", "Leave out --iops.")
-    most = offer.iops.at(size) if offer.iops is not None else None
+    most = offer.iops.value_at(size) if offer.iops is not None else None
     if most is not None and iops > most:
         raise UsageError(
             f"At most {most:,.0f} IOPS can be bought for {volume.id} with {size:,g} GiB.",
@@ -202,7 +204,7 @@ def _check_throughput(volume: VolumeClass, size: float, asked: float, iops: floa
         raise UsageError(
             f"Throughput of {volume.id} cannot be bought separately.", "Leave out --throughput."
         )
-    most = offer.at(size, iops)
+    most = offer.value_at(size, iops)
     if asked > most * 1.0001:
         raise UsageError(
             f"At most {most / 1e6:,.0f} MB/s can be bought for {volume.id} with {size:,g} GiB "

@@ -8,7 +8,7 @@ from typing import Any
 
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.model.volumes.checked_table import CheckedTable
-from iopstui.model.volumes.formula import Formula, Source, rises
+from iopstui.model.volumes.formula import Formula, Source, is_monotonic
 from iopstui.model.volumes.volume import (
     IOPS,
     READ,
@@ -63,7 +63,7 @@ def _source(table: CheckedTable) -> Source:
 def _read_source(table: CheckedTable, sources: Mapping[str, Source]) -> str:
     key = table.text("source", True)
     if key and key not in sources:
-        table.wrong(f"there is no [source.{key}]")
+        table.add_problem(f"there is no [source.{key}]")
     return key
 
 
@@ -82,7 +82,7 @@ def _volume(
     cited: dict[str, str] = {}
     burst, provision = _burst(table, sources), _provision(table, sources)
     if not formulas and provision is None:
-        table.wrong("has no figure: iops, throughput or provision")
+        table.add_problem("has no figure: iops, throughput or provision")
     found = VolumeClass(
         provider, name, table.text("title", True), _sizes(table, sources, cited), formulas, sources,
         _io_size(table, sources),
@@ -96,7 +96,7 @@ def _volume(
         tuple(_read_notes(table, sources)),
         table.text("drive"),
         tuple(str(one) for one in table.items("models")),
-        table.truth("fixed_size"),
+        table.boolean("fixed_size"),
         cited,
     )  # fmt: skip
     table.end()
@@ -105,25 +105,25 @@ def _volume(
 
 def _check_name(table: CheckedTable, name: str) -> None:
     if not NAME.fullmatch(name):
-        table.wrong("names may have letters, digits, '_' and '-' only")
+        table.add_problem("names may have letters, digits, '_' and '-' only")
 
 
 def _formula(table: CheckedTable, units: tuple[str, ...], sources: Mapping[str, Source]) -> Formula:
     unit = table.text("unit") or (units[0] if len(units) == 1 else "")
     if unit not in units:
-        table.wrong(f"unit must be {' or '.join(units)}")
+        table.add_problem(f"unit must be {' or '.join(units)}")
         unit = units[0]
     numbers = {key: table.number(key) or 0.0 for key in _NUMBERS}
     low, high = table.number("min"), table.number("max")
     steps = _steps(table)
     if steps and (any(numbers.values()) or low is not None or high is not None):
-        table.wrong("has steps and a formula; use one of the two")
+        table.add_problem("has steps and a formula; use one of the two")
     if not steps and not any(numbers.values()) and not low:
-        table.wrong("has no value: base, per_gib, per_iops or steps")
+        table.add_problem("has no value: base, per_gib, per_iops or steps")
     if low is not None and high is not None and low > high:
-        table.wrong("min is above max")
+        table.add_problem("min is above max")
     if high is not None and numbers["base"] > high:
-        table.wrong("base is above max")
+        table.add_problem("base is above max")
     found = Formula(unit, _read_source(table, sources), **numbers, low=low, high=high, steps=steps)
     table.end()
     return found
@@ -139,9 +139,9 @@ def _steps(table: CheckedTable) -> tuple[tuple[float, float], ...]:
         ):
             found.append((float(one[0]), float(one[1])))
         else:
-            table.wrong("steps must be pairs of numbers: [[up to GiB, value], ...]")
-    if not rises(found):
-        table.wrong("steps must rise")
+            table.add_problem("steps must be pairs of numbers: [[up to GiB, value], ...]")
+    if not is_monotonic(found):
+        table.add_problem("steps must rise")
     return tuple(found)
 
 
@@ -154,7 +154,7 @@ def _sizes(
     low, high = sizes.number("min") or 0.0, sizes.number("max")
     cited["size"] = _read_source(sizes, sources)
     if high is None or low > high:
-        sizes.wrong("needs max, and min not above it (GiB)")
+        sizes.add_problem("needs max, and min not above it (GiB)")
         high = low
     sizes.end()
     return low, high
@@ -166,9 +166,9 @@ def _io_size(table: CheckedTable, sources: Mapping[str, Source]) -> IoSize | Non
     one = table.table("io_size")
     kib, larger = one.number("kib"), one.text("larger", True)
     if larger and larger not in ("split", "whole"):
-        one.wrong('larger must be "split" (counts as several) or "whole" (counts as one)')
+        one.add_problem('larger must be "split" (counts as several) or "whole" (counts as one)')
     if not kib:
-        one.wrong("needs kib")
+        one.add_problem("needs kib")
     found = IoSize(int((kib or 1) * 1024), larger == "split", _read_source(one, sources))
     one.end()
     return found
@@ -178,7 +178,7 @@ def _block(table: CheckedTable, key: str, default: str) -> int:
     text = table.text(key) or default
     found = size_bytes(text)
     if not found or found % 512:
-        table.wrong(f"{key} must be a block size such as 4k")
+        table.add_problem(f"{key} must be a block size such as 4k")
         return 4096
     return found
 
@@ -189,9 +189,9 @@ def _latency(table: CheckedTable, sources: Mapping[str, Source]) -> Latency | No
     one = table.table("latency")
     mean, rw = one.number("mean_ms"), one.text("rw", True)
     if not mean:
-        one.wrong("needs mean_ms")
+        one.add_problem("needs mean_ms")
     if rw not in RW:
-        one.wrong(f"rw must be {' or '.join(RW)}")
+        one.add_problem(f"rw must be {' or '.join(RW)}")
         rw = RW[0]
     found = Latency(
         (mean or 0.0) * 1e6, rw, _block(one, "block_size", "4k"), _read_source(one, sources)
@@ -213,14 +213,14 @@ def _burst(table: CheckedTable, sources: Mapping[str, Source]) -> Burst | None:
         lasts = one.table("lasts")
         seconds, source = lasts.number("seconds"), _read_source(lasts, sources)
         if not seconds:
-            lasts.wrong("needs seconds")
+            lasts.add_problem("needs seconds")
         lasts.end()
     found = Burst(
         formula("iops", *_KINDS[IOPS]), formula("throughput", *_KINDS[THROUGHPUT]),
         formula("credits", "I/Os"), formula("credit_bytes", "MiB"), seconds, source,
     )  # fmt: skip
     if found.iops is None and found.throughput is None:
-        one.wrong("needs iops or throughput")
+        one.add_problem("needs iops or throughput")
     one.end()
     return found
 
@@ -233,7 +233,7 @@ def _provision(table: CheckedTable, sources: Mapping[str, Source]) -> Provision 
     flow = None
     if one.has("throughput"):
         flow = _formula(one.table("throughput"), _KINDS[THROUGHPUT], sources)
-    found = Provision(iops, flow, one.truth("adds"), one.truth("required"))
+    found = Provision(iops, flow, one.boolean("adds"), one.boolean("required"))
     one.end()
     return found
 
@@ -247,7 +247,7 @@ def _delivery_share(
     share, often = one.number("percent"), one.text("text")
     cited["delivers"] = _read_source(one, sources)
     if share is None or not 0 < share <= 100:
-        one.wrong("needs percent, above 0 and at most 100")
+        one.add_problem("needs percent, above 0 and at most 100")
         share = 100.0
     one.end()
     return share / 100, often
@@ -269,7 +269,7 @@ def _instance(
     table: CheckedTable, provider: str, name: str, sources: Mapping[str, Source]
 ) -> Instance:
     if not INSTANCE_NAME.fullmatch(name):
-        table.wrong("names may have letters, digits, '.', '_' and '-' only")
+        table.add_problem("names may have letters, digits, '.', '_' and '-' only")
     found = {}
     for key in ("uncached", "cached", "burst"):
         if table.has(key):
@@ -279,6 +279,6 @@ def _instance(
                                        _read_source(one, sources))  # fmt: skip
             one.end()
     if "uncached" not in found:
-        table.wrong("needs uncached")
+        table.add_problem("needs uncached")
     table.end()
     return Instance(provider, name, sources, **found)

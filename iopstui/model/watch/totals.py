@@ -123,7 +123,7 @@ class WatchTotals:
         elif len(self.findings) < MAX_FINDINGS:
             self.findings[finding.rule] = FindingCount(finding.text, since, until)
 
-    def ceased(self, rule: str, since: float, until: float) -> None:
+    def note_end(self, rule: str, since: float, until: float) -> None:
         """Record that a finding has ceased: it was true from ``since`` to ``until``."""
         said = self.findings.get(rule)
         if said is not None:

@@ -36,7 +36,7 @@ class Trigger:
     limit: float
     seconds: float
 
-    def beyond(self, value: float) -> bool:
+    def is_exceeded(self, value: float) -> bool:
         """Whether a value is."""
         match self.op:
             case ">":
@@ -104,7 +104,7 @@ class TriggerWatch:
         """Process one frame; return a firing, if any."""
         trigger = self.trigger
         value = Meter(trigger.path).add(frame)
-        if value is None or not frame.seconds or not trigger.beyond(value):
+        if value is None or not frame.seconds or not trigger.is_exceeded(value):
             self._held_s, self._fired = 0.0, False
             return None
         self._held_s += frame.seconds

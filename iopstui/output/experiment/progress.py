@@ -14,7 +14,7 @@ from iopstui.events import (
     PointFinished,
     PointStarted,
 )
-from iopstui.format import clock, number, put
+from iopstui.format import clock, number, print_line
 from iopstui.output.narration import Narrator
 from iopstui.output.status_line import share_words
 from iopstui.text import printable
@@ -45,15 +45,17 @@ class ProgressReporter:
                 self._whole_s = max(self._whole_s, event.left_s)
                 if not self._line.alive:
                     left = f"{clock(event.left_s)} left"
-                    put(f"[{clock(event.t)}] {self._point_text()}, {left}", self._stream)
+                    print_line(f"[{clock(event.t)}] {self._point_text()}, {left}", self._stream)
             case FrameReady():
                 self._frame(event)
             case PointFinished():
                 self.clear()
             case PointFailed():
                 self.clear()
-                put(f"[{clock(event.t)}] {self._point_text()} failed: {printable(event.error)}",
-                    self._stream)  # fmt: skip
+                what = self._point_text()
+                print_line(
+                    f"[{clock(event.t)}] {what} failed: {printable(event.error)}", self._stream
+                )
             case LayoutProgress():
                 self._narrator.handle(event)
             case Notice() if event.text not in self._said:
@@ -61,7 +63,7 @@ class ProgressReporter:
                 self.clear()
                 self._narrator.handle(event)
 
-    def say(self, t: float, words: str) -> None:
+    def write_note(self, t: float, words: str) -> None:
         """Say a sentence of its own at the session's time ``t``."""
         self.handle(Notice(t, "info", words))
 

@@ -90,7 +90,7 @@ class ExperimentSink(ABC, Generic[R]):
         self._rows.end(results)
         if self._err is not None:
             for line in results.verdicts():
-                units.put(line, self._err)
+                units.print_line(line, self._err)
 
     def midway(self) -> str:
         """Note on the remaining points after the newest one; mostly ""."""
@@ -154,7 +154,7 @@ class ReportedExperiment:
         self._sink.handle(event)
         words = self._sink.midway() if isinstance(event, PointFinished) else ""
         if words:
-            self._teller.say(event.t, words)
+            self._teller.write_note(event.t, words)
 
     def end(self) -> None:
         """Write the conclusions."""

@@ -112,7 +112,7 @@ class SweepTable:
             self._print(line)
 
     def _print(self, text: str) -> None:
-        units.put(text, self._out)
+        units.print_line(text, self._out)
 
 
 FIGURES = (

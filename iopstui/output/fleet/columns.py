@@ -26,7 +26,7 @@ _FIO_PARTS = (READ, WRITE, TRIM, TOTAL)
 _DEVICE_PARTS = (READ, WRITE, TOTAL)
 
 
-def like(name: str, field: str, type_: str = FIGURE) -> Column:
+def column_like(name: str, field: str, type_: str = FIGURE) -> Column:
     """A column ``name`` that means what a host's field does."""
     found = BY_ID[field]
     return Column(name, type_, found.unit, found.source, found.meaning.strip())
@@ -56,13 +56,13 @@ def figure_columns() -> Iterator[Column]:
     for part in _FIO_PARTS:
         for name in _FIO_FIELDS:
             kind = "clat." if name in PERCENTILE_NAMES or name == "max" else ""
-            yield like(f"fio.{part}.{name}", f"fio.{part}.{kind}{name}")
+            yield column_like(f"fio.{part}.{name}", f"fio.{part}.{kind}{name}")
     for name in _KERNEL_FIELDS:
-        yield like(f"kernel.{name}", f"kernel.{TOTAL}.{name}")
+        yield column_like(f"kernel.{name}", f"kernel.{TOTAL}.{name}")
     yield Column("device.hosts", WHOLE, source="probe", meaning="hosts with a running probe")
     for part in _DEVICE_PARTS:
         for name in _DEVICE_FIELDS:
-            yield like(f"device.{part}.{name}", f"{DEVICE}.{part}.{name}")
+            yield column_like(f"device.{part}.{name}", f"{DEVICE}.{part}.{name}")
 
 
 def figure_cells(sums: HostSums) -> list[object]:
@@ -84,6 +84,6 @@ def _of_fio(part: DirectionSum | None) -> list[object]:
         return [None] * len(_FIO_FIELDS)
     _, main = part.main
     ranks = main.percentiles()
-    means = [part.of(kind).mean_ns for kind in ("clat", "lat")]
+    means = [part.latency_sum(kind).mean_ns for kind in ("clat", "lat")]
     return [part.iops, part.bw, part.ios, part.bytes, *means, *map(ranks.get, PERCENTILE_NAMES),
             main.max_ns if main.packed else None]  # fmt: skip

@@ -125,7 +125,7 @@ def is_fleet(path: Path) -> bool:
     return row is not None and isinstance(row.get("event"), str)
 
 
-def several(
+def merged_streams(
     sources: Sequence[Iterable[Labelled]], say: Say, once: Deduplicator | None = None
 ) -> Iterator[Labelled]:
     """The rows of all, by their wall clocks. A host that is in two of them is two hosts, unless one
@@ -145,7 +145,7 @@ def several(
     named = _HostNames(once or Deduplicator(), say)
     for _, index, (name, row) in merged:
         yield from named.rows(index, name, row)
-    yield from named.rest()
+    yield from named.leftover_lines()
 
 
 class _HostNames:
@@ -162,7 +162,7 @@ class _HostNames:
         """A row, and those that waited for it to say whose they are. What comes again is left
         out."""
         key = index, name
-        if self._once.again(index, name, row):
+        if self._once.is_repeat(index, name, row):
             self._held.pop(key, None)
             return
         origin = self._once.origin(index, name)
@@ -174,7 +174,7 @@ class _HostNames:
         for one in (*self._held.pop(key, ()), row):
             yield found, one
 
-    def rest(self) -> Iterator[Labelled]:
+    def leftover_lines(self) -> Iterator[Labelled]:
         """Lines left over, of hosts that sent too little."""
         for (index, name), rows in self._held.items():
             found = self._named(index, name)

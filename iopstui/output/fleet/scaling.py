@@ -9,7 +9,7 @@ from typing import Protocol, TextIO
 
 from iopstui.fleet.merging.sums import Object
 from iopstui.fleet.scaling_curve import ScalePoint
-from iopstui.format import latency, missing, number, put
+from iopstui.format import latency, missing, number, print_line
 from iopstui.model.experiment.scaling import Scaling, scaling
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.model.rates import MIB
@@ -71,15 +71,15 @@ class ScalingTable:
         """Print one."""
         if not self._any:
             self._any = True
-            put(head_line(COLUMNS), self._out)
-        put(row_line(COLUMNS, figures(point, first)), self._out)
+            print_line(head_line(COLUMNS), self._out)
+        print_line(row_line(COLUMNS, figures(point, first)), self._out)
 
     def end(self, found: Scaling) -> None:
         """Print the conclusions from all points."""
-        put("", self._out)
-        for words in found.words():
+        print_line("", self._out)
+        for words in found.sentences():
             for line in textwrap.wrap(words, WIDTH, subsequent_indent="  "):
-                put(line, self._out)
+                print_line(line, self._out)
 
 
 class ScalingLines:
@@ -108,7 +108,8 @@ class ScalingLines:
             "coherency": law.coherency if law else None,
             "residuals": law.residuals(found.points) if law else None,
             "knee": found.knee, "knee_within": list(found.knees) if found.knees else None,
-            "beyond": found.beyond, "doubt": found.doubt or None, "words": found.words(),
+            "beyond": found.knee_is_beyond, "doubt": found.doubt or None,
+            "words": found.sentences(),
         })  # fmt: skip
 
     def _write(self, row: Object) -> None:
@@ -129,8 +130,8 @@ class ScalingCsv:
 
     def end(self, found: Scaling) -> None:
         """The law has no row."""
-        for words in found.words():
-            put(words, self._err)
+        for words in found.sentences():
+            print_line(words, self._err)
 
 
 def scaling_words(points: Sequence[ScalePoint]) -> tuple[str, ...]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Protocol, TextIO
 
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import Object
-from iopstui.format import MISSING, cut, latency, milliseconds, number, put, utc
+from iopstui.format import MISSING, cut, latency, milliseconds, number, print_line, utc
 from iopstui.model.rates import MIB
 from iopstui.model.samples import READ, WRITE
 from iopstui.output.csv_out import CsvFile, cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
-from iopstui.output.fleet.wording import SHOWN_PERCENTILES, ends, missing_hosts, whole_text
+from iopstui.output.fleet.wording import SHOWN_PERCENTILES, is_last, missing_hosts, whole_text
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
@@ -53,16 +53,16 @@ class _LossMessages:
             self._print_message(second, words)
         self._before = words
         all_of_them = second.sums.device.hosts == second.counted
-        device = "" if all_of_them else second.sums.device.words(second.counted)
+        device = "" if all_of_them else second.sums.device.describe(second.counted)
         if device and device != self._device:
             self._print_message(second, device)
         self._device = device
 
     def _print_message(self, second: MergedSecond, words: str) -> None:
-        put(f"[{(utc(second.wall_ms) or '')[11:19]}] {words}", self._err)
+        print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {words}", self._err)
 
     def whole(self, merger: Merger, out: TextIO) -> None:
-        put("\n" + whole_text(merger.rated(), certified(merger)), out)
+        print_line("\n" + whole_text(merger.rated(), certificate_of(merger)), out)
 
 
 class TotalLines:
@@ -117,15 +117,15 @@ class TotalTable:
 
     def second(self, second: MergedSecond) -> None:
         """Print one second."""
-        if ends(second):
+        if is_last(second):
             return
         self._words.second(second)
         fio = bool(second.sums.fio) or (not second.sums.kernel.hosts and self._fio)
         if self._rows % HEADER_EVERY == 0 or fio != self._fio:
             self._rows, self._fio = 0, fio
-            put(_head(fio), self._out)
+            print_line(_head(fio), self._out)
         self._rows += 1
-        put(_fio_row(second) if fio else _kernel_row(second), self._out)
+        print_line(_fio_row(second) if fio else _kernel_row(second), self._out)
 
     def end(self, merger: Merger) -> None:
         """Print the totals of all hosts."""

@@ -34,7 +34,7 @@ def first_names(names: Sequence[str]) -> str:
 
 def missing_hosts(second: MergedSecond) -> str:
     """Hosts missing in a second's totals: "97 of 100 hosts: node03 missing"; "" if none is."""
-    if second.counted >= second.expected or ends(second):
+    if second.counted >= second.expected or is_last(second):
         return ""
     why = []
     if second.missing:
@@ -44,7 +44,7 @@ def missing_hosts(second: MergedSecond) -> str:
     return f"{second.counted} of {counted(second.expected, 'host')}: {'; '.join(why)}"
 
 
-def ends(second: MergedSecond) -> bool:
+def is_last(second: MergedSecond) -> bool:
     """Whether it is only what was left for the last samples: nobody has all of it."""
     return not second.counted and not second.missing
 
@@ -88,7 +88,7 @@ def _certificate(found: MergeCertificate) -> str:
 
 
 def _device_rows(whole: HostSums, found: MergeCertificate) -> Iterator[str]:
-    words = whole.device.words(found.hosts)
+    words = whole.device.describe(found.hosts)
     if words:
         yield f"{words}, from a request's issue to its completion"
     for kind, part in whole.device.directions():

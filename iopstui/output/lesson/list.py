@@ -23,7 +23,7 @@ def list_lessons(
     for lesson in lessons:
         yield f"{lesson.name}  {printable(lesson.title)}"
         yield from flowed(lesson.teaches, "    ")
-        cannot = LessonRun(lesson, target, around).cannot()
+        cannot = LessonRun(lesson, target, around).impossible_runs()
         runs = len(lesson.runs)
         ending = "" if lesson.minutes == 1 else "s"
         length = f"about {lesson.minutes:g} minute{ending}, {lesson.seconds:.0f} s of it measuring"
@@ -65,7 +65,7 @@ def check_lesson(lesson: Lesson, target: Target, around: TargetFacts) -> Iterato
     """The pages of a valid lesson, without running anything."""
     run = LessonRun(lesson, target, around)
     yield from head_lines(lesson)
-    cannot = run.cannot()
+    cannot = run.impossible_runs()
     for number_, step in enumerate(lesson.steps, 1):
         yield f"{number_:>3} {step.kind:<8}{step.name:<16} {printable(step.title)}"
         for label, formula in (("when", step.when), ("needs", step.needs)):

@@ -108,7 +108,7 @@ def _first(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str
 
 
 def _device(story: Story) -> str:
-    return story.header.target.name if story.header.target.on else "device"
+    return story.header.target.name if story.header.target.devices_below else "device"
 
 
 def _bins_of(story: Story) -> str:

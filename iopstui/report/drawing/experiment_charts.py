@@ -36,7 +36,7 @@ def _sweep_charts(one: Experiment) -> list[str]:
     rates = [
         _rates(curve, values, style) for curve, style in zip(drawn, STYLES, strict=False)
     ]  # fmt: skip
-    most = [y for curve in rates for y in curve.ys()]
+    most = [y for curve in rates for y in curve.heights()]
     charts = [
         xy_chart(
             f"IOPS against {name}{more}", places(values), linear(most), units.number, rates,
@@ -75,7 +75,7 @@ def _hockey_stick(
         if len(curves) == 1 and all(tail for _, tail in tails):
             # of several curves the tails would be a tangle
             lines.append(XYCurve("p99", "p99", [(x, y or 0.0) for x, y in tails]))
-    latencies = [y for line in lines for y in line.ys()]
+    latencies = [y for line in lines for y in line.heights()]
     return xy_chart(
         f"Latency against IOPS (logarithmic); numbers: {name}{more}",
         scaled(rates, units.number), logarithmic(latencies), units.latency, lines,

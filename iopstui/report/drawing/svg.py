@@ -241,7 +241,7 @@ def _frame(title: str, scale: Scale, unit: Unit, times: Times) -> list[str]:
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
         parts.append(
             f'<text class="axis" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
-            f"{escape(short(unit(value)))}</text>"
+            f"{escape(short_label(unit(value)))}</text>"
         )
     for second in _ticks(times):
         before = "-" if second < 0 else ""
@@ -252,7 +252,7 @@ def _frame(title: str, scale: Scale, unit: Unit, times: Times) -> list[str]:
     return parts
 
 
-def short(label: str) -> str:
+def short_label(label: str) -> str:
     """ "10.0 ms" as "10 ms"."""
     return re.sub(r"\.0+(?!\d)", "", label)
 

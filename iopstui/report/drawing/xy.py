@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from html import escape
 
 from iopstui.format import cut
-from iopstui.report.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Unit, short
+from iopstui.report.drawing.svg import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    Scale,
+    Unit,
+    short_label,
+)
 from iopstui.text import printable
 
 STYLES = ("fio", "device", "p50", "p99", "p999", "sixth")
@@ -32,7 +42,7 @@ class XYCurve:
     labelled: bool = True
     bars: Sequence[tuple[float, float] | None] = ()
 
-    def ys(self) -> list[float]:
+    def heights(self) -> list[float]:
         """All heights that are drawn."""
         ends = [end for bar in self.bars if bar is not None for end in bar]
         return [*(y for _, y in self.points), *ends]
@@ -63,7 +73,7 @@ def places(names: Sequence[str]) -> Axis:
 
 def scaled(scale: Scale, unit: Unit) -> Axis:
     """Numbers, with round ticks."""
-    ticks = [(value, short(unit(value))) for value in scale.ticks()]
+    ticks = [(value, short_label(unit(value))) for value in scale.ticks()]
     return Axis(scale.low, scale.high, ticks, scale.log)
 
 
@@ -82,7 +92,7 @@ def xy_chart(
     for value in scale.ticks():
         y = scale.y(value)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(_text("axis", LEFT - 6, y + 4, short(unit(value)), "end"))
+        parts.append(_text("axis", LEFT - 6, y + 4, short_label(unit(value)), "end"))
     parts += _ticks(axis)
     for at, words in marks:
         parts.append(f'<path class="mark" d="M{axis.x(at):.1f} {TOP}V{HEIGHT - BOTTOM}"/>')

@@ -12,19 +12,19 @@ from typing import Any, BinaryIO
 from iopstui import __version__
 from iopstui.fleet.merging.host import HostInterval
 from iopstui.fleet.merging.merger import MergedSecond
-from iopstui.fleet.merging.outcome import certified
+from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import HostSums
 from iopstui.linux.process.packages import require
 from iopstui.output.columns import WHOLE, WORDS, Column
 from iopstui.output.csv_out import cell_text
 from iopstui.output.fleet.columns import (
+    column_like,
     figure_cells,
     figure_columns,
     head_cells,
     head_columns,
-    like,
 )
-from iopstui.output.fleet.wording import ends, first_names
+from iopstui.output.fleet.wording import first_names, is_last
 from iopstui.output.parquet import PACKAGE, ParquetTable, instant
 from iopstui.report.fleet.reading import Reading
 from iopstui.report.redact import REDACTED
@@ -41,7 +41,7 @@ def columns() -> Iterator[Column]:
     yield from head_columns()
     yield from figure_columns()
     # percents are not added up
-    yield like("kernel.util", "kernel.total.util")
+    yield column_like("kernel.util", "kernel.total.util")
     yield Column("slowest", WORDS, meaning="the host with the highest p99")
 
 
@@ -61,7 +61,7 @@ class _Rows:
         for second in self._reading.seconds():
             slots = self._slots.pop(second.number, {})
             run = self._runs.pop(second.number, self._reading.run)
-            if not ends(second):
+            if not is_last(second):
                 self._first = second.number if self._first is None else self._first
                 at = (second.number - self._first) * second.interval_s
                 yield [at, run, "", *self._total_row(second)]
@@ -70,7 +70,7 @@ class _Rows:
     def say_what_is_not_in_it(self) -> None:
         """Print on standard error what the rows do not contain."""
         reading = self._reading
-        lost = [self._name(host) for host in certified(reading.merger).lost]
+        lost = [self._name(host) for host in certificate_of(reading.merger).lost]
         if self._left:
             # who adds up the rows has less than fio
             print(f"iopstui: {self._left} I/Os are not in the rows, because a host measured only a "

@@ -14,12 +14,12 @@ from iopstui.fleet.fleet_events import FLEET
 from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.host import HostInterval, HostSeconds
 from iopstui.fleet.merging.merger import MergedSecond
-from iopstui.fleet.merging.outcome import MergeCertificate, certified
+from iopstui.fleet.merging.outcome import MergeCertificate, certificate_of
 from iopstui.fleet.merging.packed import unpack
 from iopstui.fleet.merging.sums import HostSums, KernelSum, split
 from iopstui.model.rates import MIB
 from iopstui.output.fleet.labelled_rows import file_rows
-from iopstui.output.fleet.wording import ends
+from iopstui.output.fleet.wording import is_last
 from iopstui.report.fleet.reading import Names, Reading
 from iopstui.report.fleet.runs import RunRow, runs_of
 from iopstui.report.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
@@ -112,12 +112,12 @@ class FleetStory:
         return self.seconds[-1].t + self.interval_s if self.seconds else 0.0
 
     @property
-    def began(self) -> list[tuple[float, float]]:
+    def start_times(self) -> list[tuple[float, float]]:
         """Start times of the run whose hosts began farthest apart."""
         return max(self._begins, key=lambda one: (_span_of_starts(one), len(one)))
 
     @property
-    def several(self) -> bool:
+    def has_several_runs(self) -> bool:
         """Whether it holds more than one run."""
         return len(self._begins) > 2
 
@@ -125,14 +125,14 @@ class FleetStory:
     def spread(self) -> tuple[float, float] | None:
         """Between the first and the last of ``began``, and how wrong that can be (ms); ``None``:
         fewer than two have said."""
-        if len(self.began) < 2:
+        if len(self.start_times) < 2:
             return None
-        return start_spread(self.began)
+        return start_spread(self.start_times)
 
     def add(self, second: MergedSecond) -> None:
         """Take a second."""
         utils = self._utils.pop(second.number, [])
-        if ends(second):
+        if is_last(second):
             return
         for host in (*second.missing, *second.incomplete):
             self.absent[host] = self.absent.get(host, 0) + 1
@@ -213,10 +213,10 @@ def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
     merger.on_slot = story.slot
     for second in reading.seconds(story.note):
         story.add(second)
-    story.whole, story.certified = merger.rated(), certified(merger)
+    story.whole, story.certified = merger.rated(), certificate_of(merger)
     story.hosts = merger.hosts
     story.broken, story.left_out = reading.broken, tuple(reading.left_out())
-    if story.several:
+    if story.has_several_runs:
         rows = without_repeats(file_rows(path, "", lambda words: None), Deduplicator())
         story.runs = [*runs_of(rows, reading.interval_s)]
     return story

@@ -50,7 +50,7 @@ def facts(story: FleetStory) -> Iterator[tuple[str, str]]:
             ),
         )
     if story.spread is not None:
-        yield "started", executed_text(*story.spread, f"{len(story.began)} hosts")
+        yield "started", executed_text(*story.spread, f"{len(story.start_times)} hosts")
     yield "hosts", " ".join(endings(story))
     yield from story.left_out
 
@@ -88,7 +88,7 @@ def whole_rows(story: FleetStory) -> Iterator[Row]:
 
 def whole_title(story: FleetStory) -> str:
     """The title of ``whole_rows``."""
-    return f"All I/Os of all hosts{', of all runs together' if story.several else ''}"
+    return f"All I/Os of all hosts{', of all runs together' if story.has_several_runs else ''}"
 
 
 def run_rows(story: FleetStory) -> list[Row]:

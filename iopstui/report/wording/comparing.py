@@ -19,7 +19,7 @@ NO_PROOF = (
 )
 
 
-def together(stories: Sequence[Story]) -> str:
+def subject(stories: Sequence[Story]) -> str:
     """ "Two recordings", with results of fio "Three results"."""
     what = "results" if any(story.foreign for story in stories) else "recordings"
     words = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")

@@ -258,11 +258,13 @@ def all_latencies(run: Run) -> str:
 def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
     """The devices' means over each run, and all of the run's latencies in one histogram; where
     there are several devices, or some below, each of them by itself, too."""
-    several = len(target.on) > 1
+    several = len(target.devices_below) > 1
     for run in runs:
         found = run.latencies()
         how = "together" if target.opened else "without a sum"
-        name = f"{run.step}, {len(target.on)} devices {how}" if several else str(run.step)
+        name = (
+            f"{run.step}, {len(target.devices_below)} devices {how}" if several else str(run.step)
+        )
         latencies = (units.latency(found[name]) for name in ("p50", "p99", "p99.9", "p99.99"))
         yield (*_device_cells(name, run.device), *latencies)
         for layer in target.layers if several else target.layers[1:]:
@@ -312,7 +314,7 @@ def ending(run: Run) -> str:
     return interruption(finished.summary) if finished.interrupted else ""
 
 
-def bound(run: Run) -> str:
+def bound_cpus(run: Run) -> str:
     """Return which CPU each fio job was bound to; "" if none was."""
     binding = run.asked.binding if run.asked else None
     if binding is None:

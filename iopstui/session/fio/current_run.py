@@ -38,6 +38,6 @@ class CurrentRun:
         """The run's fio is about to start."""
         self._fio = fio
 
-    def over(self) -> None:
+    def end(self) -> None:
         """The run has ended."""
         self._fio = None

@@ -221,9 +221,9 @@ class FioRun:
         return self._process.wake_fds if self._process else ()
 
     @property
-    def wakes(self) -> bool:
+    def wakes_on_output(self) -> bool:
         """Whether one of ``fds`` tells when fio has written something."""
-        return self._process is not None and self._process.wakes
+        return self._process is not None and self._process.wakes_on_output
 
     @property
     def pid(self) -> int | None:
@@ -266,7 +266,7 @@ class FioRun:
             return self.prepared.used_bytes()
         return max(self._wrote, fio_wrote(self.last))
 
-    def wrote(self) -> int:
+    def bytes_written(self) -> int:
         """Bytes that the job has written so far, by its processes' and by fio's counters."""
         pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
         # a process that has ended is counted in its parent from then on

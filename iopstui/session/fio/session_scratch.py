@@ -51,7 +51,7 @@ class SessionScratch:
             self.close()
             raise
 
-    def over(self, run: FioRun, laid_out: bool) -> None:
+    def release_run(self, run: FioRun, laid_out: bool) -> None:
         """A run has ended, and its fio with it unless that hangs: keep its files, or remove them.
         ``laid_out``: they were complete."""
         kept = self._kept

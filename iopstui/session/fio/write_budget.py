@@ -42,7 +42,7 @@ class WriteBudget:
         self._rate = 0.0
         self._bound: WriteBound | None = None
 
-    def foresee(self, job: PreparedJob, layout: int, devices: Mapping[str, BlockDevice]) -> str:
+    def forecast(self, job: PreparedJob, layout: int, devices: Mapping[str, BlockDevice]) -> str:
         """How much the next run may write, in words; it is held to what its own options say."""
         from iopstui.fio.write_bound import bound_of
 
@@ -53,17 +53,17 @@ class WriteBudget:
             return "Writes: only the job's own files, before it starts. The jobs only read."
         from iopstui.fio.write_bound import run_seconds
 
-        bound = self._bound.most if self._bound is not None else None
+        bound = self._bound.total if self._bound is not None else None
         return at_most(layout, not job.read_only, run_seconds(job.text), self.most, bound)
 
-    def beyond(self, counted: int) -> str:
+    def exceeded_count(self, counted: int) -> str:
         """Why the run has to end: fio ``counted`` more writes than announced. "" if it may go
         on."""
-        if self._bound is None or counted <= self._bound.most:
+        if self._bound is None or counted <= self._bound.total:
             return ""
         return (
             f"stopped after writing {size(counted)}: its size=, loops= and rate= allow at most "
-            f"{size(self._bound.most)}"
+            f"{size(self._bound.total)}"
         )
 
     def why_not(self, layout_bytes: int) -> str:
@@ -87,7 +87,7 @@ class WriteBudget:
             )
         return ""
 
-    def look(self, now_s: float, written: int) -> str:
+    def check(self, now_s: float, written: int) -> str:
         """Why the run has to end now, ``written`` bytes into it; "" if it may go on."""
         if self.most is None:
             return ""
@@ -103,7 +103,7 @@ class WriteBudget:
             return ""
         # a short job's pace says nothing where its own options end it before
         bound = self._bound
-        if bound is not None and bound.most and self._ends_before(bound):
+        if bound is not None and bound.total and self._ends_before(bound):
             return ""
         self.over = True
         why = "continuing could exceed" if self.used + self._run < self.most else "it has reached"
@@ -115,8 +115,8 @@ class WriteBudget:
     def _ends_before(self, bound: WriteBound) -> bool:
         """Or with the very last byte; what a file system writes of its own is counted with it."""
         left = (self.most or 0) - self.used
-        return max(self._run, bound.most) < left or (
-            bound.wanted <= left and self._run <= bound.most
+        return max(self._run, bound.total) < left or (
+            bound.wanted <= left and self._run <= bound.total
         )
 
     def end(self, written: int, layout: bool = False) -> None:

@@ -51,7 +51,7 @@ class Context:
                 sink(event)
             self._early, self._sink = [], sink
 
-    def also(self, sink: Sink) -> None:
+    def add_sink(self, sink: Sink) -> None:
         """Send every event to this sink, too, from now on."""
         with self._telling:
             self._also.append(sink)
@@ -77,7 +77,7 @@ class Context:
         """Record the event and send it to the sink, then the outcomes that follow from it."""
         for one in (event, *self.verdicts.feed(event)):
             self.tape.event(one)
-            self.tell(one)
+            self.emit_unrecorded(one)
 
     def note(self, event: events.Event) -> None:
         """Record the event; the caller sends it to the sink."""
@@ -85,7 +85,7 @@ class Context:
         for _ in self.verdicts.feed(event):
             pass
 
-    def tell(self, event: events.Event) -> None:
+    def emit_unrecorded(self, event: events.Event) -> None:
         """Send the event to the sink without recording it."""
         with self._telling:
             self._sink(event)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from iopstui.linux.process.affinity import allowed
+from iopstui.linux.process.affinity import initial_cpus
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.active_findings import ActiveFindings, EndedFinding
@@ -34,7 +34,7 @@ from iopstui.model.findings.rules import fired, told
 from iopstui.model.findings.tunable_effect import (
     SECONDS_COMPARED,
     TunableChange,
-    around,
+    frames_around,
     tunable_effect,
 )
 from iopstui.model.metrics.frame import FINAL, Frame
@@ -93,7 +93,7 @@ class FindingTracker:
         self._before.clear()
         self._skip = 1 << 30
 
-    def begin(self, text: str, bound: bool = False) -> None:
+    def begin_run(self, text: str, bound: bool = False) -> None:
         """A run of this job file begins, ``bound`` to the CPUs of queues or not. Earlier runs are
         comparable only if they differ in depth alone."""
         from iopstui.fio.job_shape import comparable, shape_of
@@ -177,7 +177,7 @@ class FindingTracker:
         if found is not None:
             yield from self._report([found], evidence, frame.t)
 
-    def over(self) -> list[EndedFinding]:
+    def ended_findings(self) -> list[EndedFinding]:
         """Return, after ``feed``, reported findings that have ended, each once."""
         found, self._over = self._over, []
         return found
@@ -208,13 +208,14 @@ class FindingTracker:
             said = self._said.get(finding.rule)
             if said is None or t - said >= REPEAT_S:
                 self._said[finding.rule] = t
-                self._holding.said(finding, t)
+                self._holding.note_reported(finding, t)
                 yield finding
 
     def _evidence(self, frames: Iterable[Frame], devices: Sequence[BlockDevice]) -> Evidence:
         looked_at = tuple(frames)
         seen = set(looked_at[-1].cpus) if looked_at else set()
-        return Evidence(looked_at, devices=tuple(devices), online=tuple(sorted(seen & allowed())),
+        online = tuple(sorted(seen & initial_cpus()))
+        return Evidence(looked_at, devices=tuple(devices), online=online,
                         now=self._now, then=self._then, tree=self._tree,
                         links=self._links, volume=self._volume)  # fmt: skip
 
@@ -232,7 +233,7 @@ class FindingTracker:
         if change is None:
             return
         frames = tuple(self._frames)
-        if len(around(frames, change)[1]) < SECONDS_COMPARED and FINAL not in frame.flags:
+        if len(frames_around(frames, change)[1]) < SECONDS_COMPARED and FINAL not in frame.flags:
             return
         found = tunable_effect(change, frames, devices, self._since)
         self._since, self._change = change.t, None

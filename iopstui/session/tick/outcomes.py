@@ -88,7 +88,7 @@ class OutcomeTracker:
                 if self._judge is not None:
                     self._judge.add(event.frame)
                 self._series.add(event.frame)
-                if self._until is not None and (why := self._until.look(self._series)):
+                if self._until is not None and (why := self._until.check(self._series)):
                     yield Notice(event.t, "info", why)
             case StepFinished() if event.summary:
                 judge = self._judge
@@ -185,7 +185,7 @@ def against_baseline(judged: ExpectationChecked) -> str:
     return words
 
 
-def together(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
+def worst_outcome(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
     """The gravest of a run's outcomes (``verdict_of``), and all in a line that begins with it: of
     several how many, and the first of the gravest."""
     words = [verdict_of(one) for one in judged]

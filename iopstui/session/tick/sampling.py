@@ -61,7 +61,7 @@ class Sampling:
         volume: Promised | None = None,
     ) -> None:
         self.deadline_ns = 0
-        unseen = [place.no_device for place in context.target.unseen]
+        unseen = [place.no_device for place in context.target.without_device]
         self.findings = FindingTracker(unseen, context.target.links, volume)
         self._context = context
         self._current = current
@@ -172,7 +172,7 @@ class Sampling:
         tree = [known[name] for name in target.tree if name in known]
         for finding in self.findings.feed(frame, devices, tree):
             context.emit(events.FindingReported(frame.t, finding))
-        for one in self.findings.over():
+        for one in self.findings.ended_findings():
             ended = events.FindingEnded(
                 frame.t, one.finding.rule, one.finding.text, one.since, one.until, one.why
             )
@@ -208,7 +208,7 @@ class Sampling:
 
     def device_moved(self) -> bool:
         """Whether one of the target's devices has completed an I/O since the last look."""
-        on = self._context.target.on
+        on = self._context.target.devices_below
         if not on:
             return True
         disks = self._sampler.disks()

@@ -55,7 +55,7 @@ class SteadyStop:
         self._asked = 0
         self.found: Steadiness | None = None
 
-    def look(self, series: IoSeries) -> str:
+    def check(self, series: IoSeries) -> str:
         """Why the run can end now, once, "" otherwise."""
         if self.found is not None:
             return ""

@@ -58,7 +58,7 @@ class PatientDriver(LinuxDriver):
         self.gone = False
 
     @property
-    def behind(self) -> bool:
+    def is_behind(self) -> bool:
         """True while the terminal has not shown yet what was painted last."""
         output = self._output
         return self._is_waiting_for_answer() or (output is not None and output.waiting > 0)

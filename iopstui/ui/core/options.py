@@ -61,7 +61,7 @@ def current(knob: OptionKey, overrides: Mapping[str, str], title: str, text: str
     return shown_value(knob, title) or knob.default
 
 
-def turned(knob: OptionKey, value: str, up: bool) -> str | None:
+def doubled_or_halved(knob: OptionKey, value: str, up: bool) -> str | None:
     """Twice or half of ``value``; ``None`` at the end of the range."""
     try:
         number = int(value)

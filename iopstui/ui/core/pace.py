@@ -59,7 +59,7 @@ class OwnCost:
     age_s: float | None = None
     dropped: int = 0
 
-    def words(self, width: int) -> str:
+    def text(self, width: int) -> str:
         """Return the cost for a line of this width."""
         if self.cpu is None:
             return ""

@@ -56,7 +56,7 @@ def device_line(
     line = Line(width, charset).add(" ")
     if volume:
         line.add(printable(volume), MARK).add("  ")
-    if target.several:
+    if target.has_several:
         return _targets_text(line, target, devices, cpus)
     device = devices.get(target.device) if target.device else None
     if target.kind != kinds.DEVICE:
@@ -66,11 +66,11 @@ def device_line(
         line.add("  on " if device else "")
     if device is None:
         line.add(printable(target.device or ""), BOLD)
-        return line.done()
+        return line.finished()
     line.add(printable(device.name), BOLD)
     for fact in _facts(device, cpus):
         line.try_add(("  " + fact, None))
-    return line.done()
+    return line.finished()
 
 
 def _targets_text(
@@ -92,10 +92,10 @@ def _targets_text(
             break
         for text, style in zip(pieces, (None, BOLD, None), strict=True):
             line.add(text, style)
-    known = [devices[name] for name in target.on if name in devices]
+    known = [devices[name] for name in target.devices_below if name in devices]
     for fact in _common(known, cpus) if known else ():
         line.try_add(("  " + fact, None))
-    return line.done()
+    return line.finished()
 
 
 def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
@@ -160,16 +160,16 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     step = state.step
     if step is None:
         if state.experiment is not None and state.experiment.active:
-            return line.add(state.experiment.progress(), BOLD).done()
+            return line.add(state.experiment.progress(), BOLD).finished()
         if state.next_run.asked and job:
             line.add(f"{printable(job)} ", BOLD).add("is about to start", DIM)
             line.add("  r ", KEY).add("stops it")
-            return line.right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).done()
+            return line.add_right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).finished()
         line.add("no job running", DIM)
         # one host of many, or hosts that are watched: nothing can be run
         if job:
             line.add("  r ", KEY).add(f"runs {printable(job)}")
-        return line.right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).done()
+        return line.add_right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).finished()
     name, title = printable(step.job), printable(step.title)
     state_word = "●" if state.running else "done" if not _failed(state) else "failed"
     style = FIO if state.running else ERROR if _failed(state) else DIM
@@ -185,14 +185,16 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     experiment = state.experiment
     if experiment is not None and experiment.active:
         long, short = experiment.progress(), experiment.progress(short=True)
-        return line.right((f" {long if len(long) + 2 <= line.left else short} ", BOLD)).done()
+        return line.add_right(
+            (f" {long if len(long) + 2 <= line.left else short} ", BOLD)
+        ).finished()
     before: Piece = (" ", None)
     forms = [[before, *_progress(state, charset, bar)] for bar in (BAR, SHORT_BAR, 0)]
     clock = _wall_clock(state)
     # the clock is told rather than a long bar
     choices = [*([*form, *clock] for form in forms), *forms]
     fits = (one for one in choices if sum(len(text) for text, _ in one) <= line.left)
-    return line.right(*next(fits, forms[-1])).done()
+    return line.add_right(*next(fits, forms[-1])).finished()
 
 
 def _wall_clock(state: LiveState) -> list[Piece]:
@@ -249,15 +251,15 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
         p99 = total.percentiles.get("p99")
         line.add(f" p99 {f.latency(p99, ''):>6}" if p99 is not None else " no latency")
         line.add(" late" if state.late else "", WARNING)
-    line.to(41)
-    disk = state.frame.together(target.opened) if state.frame else None
-    if not target.on:
-        return line.add(" kernel ", DEVICE).add("sees no block device", DIM).done()
+    line.fill_to(41)
+    disk = state.frame.combined(target.opened) if state.frame else None
+    if not target.devices_below:
+        return line.add(" kernel ", DEVICE).add("sees no block device", DIM).finished()
     line.add(f" {printable(target.name)[:10]} ", DEVICE)
     if disk is None:
         first = state.frame is None or state.frame.seconds is None
-        return line.add("no rates yet" if first else "not measured now").done()
-    return line.add(_disk(disk, several=len(target.on) > 1)).done()
+        return line.add("no rates yet" if first else "not measured now").finished()
+    return line.add(_disk(disk, several=len(target.devices_below) > 1)).finished()
 
 
 def _disk(disk: DiskRates, several: bool) -> str:
@@ -279,7 +281,7 @@ def tabs_line(titles: Sequence[str], active: int, width: int, charset: Charset) 
             line.add(f"[{label}]", SELECTED)
         else:
             line.add(f" {label} ", DIM)
-    return line.to(width, charset.rule, DIM).done()
+    return line.fill_to(width, charset.rule, DIM).finished()
 
 
 def message_line(
@@ -301,7 +303,7 @@ def message_rows(
 ) -> list[Row]:
     """Return rows like ``message_line``; a message longer than its row continues in up to ``more``
     rows below. ``turns``: whether keys here run anything."""
-    own = cost.words(width) if cost is not None else ""
+    own = cost.text(width) if cost is not None else ""
     words, style = _message(state)
     head = _head(state, frozen, cell_len(words), width, charset)
     keys = f"   {state.next_keys}" if state.next_keys and turns else ""
@@ -317,7 +319,7 @@ def message_rows(
         words, rest = (first, words[len(first) :].strip()) if first else (words, "")
     line = Line(width - len(own), charset).extend(head._pieces).add(words, style)
     line.try_add((keys, DIM))
-    row = (*line.done(), (charset.text(own), DIM)) if own else line.done()
+    row = (*line.finished(), (charset.text(own), DIM)) if own else line.finished()
     return [row, *_wrapped_rest(rest, width, more, style, charset)] if rest else [row]
 
 
@@ -376,4 +378,4 @@ def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, q_does: st
     whole = Line(width, charset).extend(line._pieces)
     for hint in ends:
         whole.add(hint.key, KEY).add(f" {hint.does}  ")
-    return whole.done()
+    return whole.finished()

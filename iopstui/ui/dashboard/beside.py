@@ -42,7 +42,7 @@ class ChartsBeside(Canvas):
             return
         self._window.follow(state.history.end or 0.0, min(chart.dots for chart in shown))
         fio, frame = state.fio_now, state.frame
-        disk = frame.together(state.devices) if frame is not None else None
+        disk = frame.combined(state.devices) if frame is not None else None
         rates = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
         self._rates.paint(state.history, self._window, rates, ())
         found = fio.total.percentiles if fio else {}

@@ -87,7 +87,7 @@ def _row(
         cells.append((charset.cursor, CURSOR) if column == cursor else cell)
     # "CPU 128-255" is longer than the room for it
     named = label if len(label) < LABEL else label.removeprefix("CPU ")
-    return (*Line(LABEL, charset).add(f.cut(named, LABEL - 1), DIM).done(), *charts.runs(cells))
+    return (*Line(LABEL, charset).add(f.cut(named, LABEL - 1), DIM).finished(), *charts.runs(cells))
 
 
 def _time(start: float, width: int, charset: Charset) -> Row:
@@ -100,8 +100,8 @@ def _time(start: float, width: int, charset: Charset) -> Row:
         if column + len(label) > width:
             break
         if column >= line.used:
-            line.to(column).add(label, DIM)
-    return line.done()
+            line.fill_to(column).add(label, DIM)
+    return line.finished()
 
 
 def _legend(charset: Charset) -> list[Piece]:

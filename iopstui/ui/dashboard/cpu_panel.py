@@ -140,7 +140,7 @@ def _blocks(
             else:
                 part = ((" " * block_width, None),)
             row += [(" ", None)] * bool(block) + list(part)
-        found.append(Line(width, charset).extend(row).done())
+        found.append(Line(width, charset).extend(row).finished())
     return found
 
 
@@ -156,7 +156,7 @@ def _head(table: Table[CpuRow], blocks: int, width: int, charset: Charset, with_
     line = Line(width, charset).extend(part)
     for _ in range(1, blocks):
         line.add(" ", None).extend(part)
-    return line.done()
+    return line.finished()
 
 
 def _bar_head(wanted: bool, charset: Charset) -> Row:

@@ -12,7 +12,7 @@ from iopstui.model.findings import headlines
 from iopstui.model.findings.evidence import Finding, seconds_words
 from iopstui.model.findings.excluded import EXCLUDED
 from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
-from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, together
+from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, worst_outcome
 from iopstui.session.tick.steady import steady_short
 from iopstui.text import printable
 from iopstui.ui.draw import frame
@@ -42,7 +42,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     if height < 2:
         line = Line(width - len(more), charset).extend(head)
         line.extend([("  ", None), *next_] if next_ else [(": ", None), _evidence(finding)])
-        return [(*line.done(), (more, DIM))]
+        return [(*line.finished(), (more, DIM))]
     first = Line(width - len(more), charset).extend(head)
     second = Line(width, charset)
     if sum(cell_len(text) for text, _ in next_) + 3 <= width:
@@ -50,7 +50,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
         second.add("   ").extend(next_)
     else:
         _over_two(first, second, next_)
-    return pad([(*first.done(), (more, DIM)), second.done()], height, width)
+    return pad([(*first.finished(), (more, DIM)), second.finished()], height, width)
 
 
 def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
@@ -68,13 +68,13 @@ def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[R
     room = height - 2 - len(last)
     head = _head(found[0], state)[1:]
     evidence = wrap(inner, charset, printable(finding.text), None)
-    body = [Line(inner, charset).add(" ").extend(head).done(), *evidence][:room]
+    body = [Line(inner, charset).add(" ").extend(head).finished(), *evidence][:room]
     if len(evidence) + 1 > room > 1:
         words = "".join(piece for piece, _ in body[-1]).strip()
         body[-1] = message(inner, charset, f"{words} …", None)
     elif room == 1:
         body = [Line(inner, charset).add(" ").extend(head).add(": ").extend(
-            [_evidence(finding)]).done()]  # fmt: skip
+            [_evidence(finding)]).finished()]  # fmt: skip
     rows = [*pad(body, room, inner), *last]
     sign = SIGNS[severity_of(finding)]
     return _in_box("Finding", (sign,), _count(len(found)), rows, width, charset)
@@ -127,7 +127,7 @@ def _flowed(pieces: Sequence[Piece], width: int, charset: Charset) -> list[Row]:
             if lines[-1].used + cell_len(word.rstrip()) > width and lines[-1].used > 1:
                 lines.append(Line(width, charset).add(" "))
             lines[-1].add(word, style)
-    return [line.done() for line in lines] if pieces else []
+    return [line.finished() for line in lines] if pieces else []
 
 
 def _current_finding(entry: FoundEntry) -> Finding:
@@ -170,13 +170,13 @@ def _over_two(first: Line, second: Line, next_: Sequence[Piece]) -> None:
 
 
 def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
-    level, words = together(state.judged)
+    level, words = worst_outcome(state.judged)
     first = Line(width - len(_more_text(0)), charset).add(" outcome: ", FINDING)
     first.add(level, VERDICTS[level]).add("  " + printable(words.removeprefix(level)))
     second = Line(width, charset).add(" " * 10)
     if state.steady is not None:
         second.add(steady_short(state.steady))
-    return [(*first.done(), (_more_text(0), DIM)), second.done()][:height]
+    return [(*first.finished(), (_more_text(0), DIM)), second.finished()][:height]
 
 
 def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
@@ -184,9 +184,9 @@ def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
     if not state.judged:
         return []
     title = f" outcomes of run {state.judged[0].step}"
-    found: list[Row] = [Line(width, charset).add(title, BOLD).done()]
+    found: list[Row] = [Line(width, charset).add(title, BOLD).finished()]
     for judged in state.judged:
-        level, words = together([judged])
+        level, words = worst_outcome([judged])
         found += wrap(width, charset, printable(words), VERDICTS[level])
     if state.steady is not None:
         found += wrap(width, charset, printable(state.steady.text), None)
@@ -233,7 +233,7 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     run = f"  run {entry.step}" if entry.step else "  no job"
     sign, style = SIGNS[severity_of(entry.finding)]
     headline = printable(headline_of(entry.finding))
-    title = Line(width, charset).add(f" {sign} ", style).add(headline, BOLD).done()
+    title = Line(width, charset).add(f" {sign} ", style).add(headline, BOLD).finished()
     head = Line(width, charset).add(f" {when}", DIM).add(run, DIM)
     head.add("  active now" if holds and not entry.ceased else "", FINDING)
     head.add(f"  {entry.ceased}" if entry.ceased else "")
@@ -246,4 +246,4 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     excluded = EXCLUDED.get(finding.rule)
     if excluded is not None:
         body += wrap(width, charset, f"Excluded: {excluded}", DIM)
-    return [title, head.done(), *body, message(width, charset, "")]
+    return [title, head.finished(), *body, message(width, charset, "")]

@@ -35,7 +35,7 @@ class HeatMaps:
         self.placed = ""
         self._wanted = FIO
 
-    def those(self, state: LiveState, height: int) -> tuple[str, ...]:
+    def fitting(self, state: LiveState, height: int) -> tuple[str, ...]:
         """Heat maps that fit into so many rows. The device's needs the probe."""
         if state.probed is None:
             return (FIO,)
@@ -45,12 +45,12 @@ class HeatMaps:
 
     def now(self, state: LiveState, height: int) -> str:
         """The one that was chosen, or where it can't be shown another."""
-        those = self.those(state, height)
+        those = self.fitting(state, height)
         return self._wanted if self._wanted in those else those[0]
 
     def next(self, state: LiveState, height: int) -> bool:
         """Choose the next one; False (and the first is chosen) if there was none left."""
-        those = self.those(state, height)
+        those = self.fitting(state, height)
         at = those.index(self.now(state, height)) + 1
         self._wanted = those[at % len(those)]
         return at < len(those)

@@ -48,7 +48,7 @@ COLUMNS: tuple[Column[DiskRates], ...] = (
 def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
     """Return the text for the border of its box: how busy the busiest device is."""
     frame = state.frame
-    disks = [frame.disks.get(name) for name in target.on] if frame is not None else []
+    disks = [frame.disks.get(name) for name in target.devices_below] if frame is not None else []
     utils = [disk.util for disk in disks if disk is not None and disk.util is not None]
     if not utils:
         return []
@@ -68,7 +68,7 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     found = [title, *_body(state, target, width, height - 1, charset)]
-    if height > 2 + rows_of(target) and state.frame is not None and target.on:
+    if height > 2 + rows_of(target) and state.frame is not None and target.devices_below:
         waits = waits_view.line(state.frame.waits, width, charset)
         if waits is not None:
             return [*pad(found, height - 1, width), waits]
@@ -77,7 +77,7 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
 
 def rows_of(target: Target) -> int:
     """How many rows the panel has for figures."""
-    return len(target.layers) + (len(target.on) > 1)
+    return len(target.layers) + (len(target.devices_below) > 1)
 
 
 def _label(layer: Layer) -> str:
@@ -87,14 +87,16 @@ def _label(layer: Layer) -> str:
 
 
 def _body(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
-    if not target.on:
+    if not target.devices_below:
         why = printable(target.no_device) or "this target has no block device"
         return wrap(width, charset, f"No disk figures: {why}.", None)
     frame = state.frame
     if frame is None or frame.seconds is None:
         return [message(width, charset, "first sample; rates need two")]
-    several, layers = len(target.on) > 1, target.layers
-    labels = [_label(layer) for layer in layers] + [SUM_OF.format(len(target.on))] * several
+    several, layers = len(target.devices_below) > 1, target.layers
+    labels = [_label(layer) for layer in layers] + [
+        SUM_OF.format(len(target.devices_below))
+    ] * several
     table = _shape(min(LONGEST, max(LABEL, *map(cells, labels))), width, charset)
     found = [table.header("device")]
     notes: list[Row] = []
@@ -118,7 +120,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     if len(shown) < len(layers):
         more = len(layers) - len(shown)
         found.append(message(width, charset, f"and {more} more devices, on a larger screen"))
-    if target.unseen and several:
+    if target.without_device and several:
         notes.append(message(width, charset, _unseen_text(target)))
     return [*found, *notes]
 
@@ -131,9 +133,9 @@ def _shape(label: int, width: int, charset: Charset) -> Table[DiskRates]:
 def _sum_row(
     frame: Frame, target: Target, table: Table[DiskRates], width: int, charset: Charset
 ) -> Row:
-    disk = frame.together(target.opened) if target.opened else None
+    disk = frame.combined(target.opened) if target.opened else None
     if disk is not None:
-        return table.row(SUM_OF.format(len(target.on)), disk)
+        return table.row(SUM_OF.format(len(target.devices_below)), disk)
     if target.nested is not None:
         top, below = map(printable, target.nested)
         why = f"{top} is on top of {below}: both count the same I/O"
@@ -143,8 +145,8 @@ def _sum_row(
 
 
 def _unseen_text(target: Target) -> str:
-    first = target.unseen[0]
-    more = f" and {len(target.unseen) - 1} more" if len(target.unseen) > 1 else ""
+    first = target.without_device[0]
+    more = f" and {len(target.without_device) - 1} more" if len(target.without_device) > 1 else ""
     return f"not in the sum: {printable(first.path)}{more} ({printable(first.no_device)})"
 
 

@@ -50,7 +50,7 @@ class Overlay:
         self._window = TimeWindow()
 
     @property
-    def on(self) -> bool:
+    def active(self) -> bool:
         """Whether two runs are chosen."""
         return len(self.steps) == 2
 
@@ -62,7 +62,7 @@ class Overlay:
 
     def place(self, iops: Box, latency: Box, framed: bool = False) -> list[Lines]:
         """Take these places if it is on; tiles that a canvas must show."""
-        boxes = (iops, latency) if self.on else (NO_BOX, NO_BOX)
+        boxes = (iops, latency) if self.active else (NO_BOX, NO_BOX)
         pairs = zip(self.charts, boxes, strict=True)
         return [new for one, box in pairs for new in one.place(box, framed)]
 

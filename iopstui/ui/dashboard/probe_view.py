@@ -112,7 +112,7 @@ def _bar(way: RequestPath, width: int, charset: Charset) -> Iterator[Row]:
         line = Line(width, charset).add(" in the kernel ").add(f.latency(total), BOLD).add(" = ")
     for number, (name, ns, style, mark) in enumerate(parts):
         line.add(" + " if number else "").add(f"{mark} {name} ", style).add(f.latency(ns), BOLD)
-    yield line.done()
+    yield line.finished()
     room = max(10, width - 2)
     bar, used = Line(width, charset).add(" "), 0
     for number, (_, ns, style, mark) in enumerate(parts):
@@ -120,7 +120,7 @@ def _bar(way: RequestPath, width: int, charset: Charset) -> Iterator[Row]:
         cells = room - used if last else round(room * ns / total) if total else 0
         bar.add(mark * cells, style)
         used += cells
-    yield bar.done()
+    yield bar.finished()
 
 
 def _way_words(way: RequestPath, width: int, charset: Charset) -> list[Row]:
@@ -181,13 +181,13 @@ def _matrix(found: CompletionMatrix, width: int, charset: Charset) -> list[Row]:
     head = Line(width, charset).add(f" {found.of}".ljust(first), DIM)
     for name in found.names:
         head.add(name.rjust(wide), DIM)
-    grid = [head.done()]
+    grid = [head.finished()]
     for number, (name, row) in enumerate(zip(found.names, found.rates, strict=True)):
         line = Line(width, charset).add(f" {name} →".ljust(first), BOLD)
         for column, rate in enumerate(row):
             text = f.number(rate) if rate else "·"
             line.add(text.rjust(wide), DEVICE if number == column else None if rate else DIM)
-        grid.append(line.done())
+        grid.append(line.finished())
     words = (
         "Rows: CPU that allocated the request; columns: CPU that completed it. rq_affinity 0: CPU "
         "of the interrupt; 1: a CPU that shares a cache with the submitter; 2: the submitter "

@@ -98,7 +98,7 @@ def _title(words: str, width: int, charset: Charset, frozen: bool, order: str = 
 
 
 def _by_group(groups: CgroupIo | None, width: int, charset: Charset, frozen: bool) -> list[Row]:
-    if groups is None or not groups.there:
+    if groups is None or not groups.available:
         return []
     rates = groups.rates()
     found = [_title(f"cgroups, on {', '.join(groups.disks)} only", width, charset, frozen)]

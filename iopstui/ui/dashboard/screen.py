@@ -175,7 +175,7 @@ class Dashboard(CanvasScreen):
         self._topology = Topology()
         self._topology_of: tuple[tuple[int, ...], int] = ((), -1)
         self._plan: layout.LayoutPlan | None = None
-        self._make_charts(several or len(controller.target.on) > 1)
+        self._make_charts(several or len(controller.target.devices_below) > 1)
         self.heat_shown = self.percentiles_shown = False
         self.tabs = registry.tabs(panes, titles)
         lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
@@ -257,7 +257,7 @@ class Dashboard(CanvasScreen):
         if self._still is not None:
             self.go_on()
             return
-        self._still = self.state.still()
+        self._still = self.state.snapshot()
         # its figures are those of the newest frame: a state's time may be a little later
         self._look_at(self._still.moments.near(self._still.t, 0))
 
@@ -303,7 +303,7 @@ class Dashboard(CanvasScreen):
         for name, panel in self.panels.items():
             panel.place(plan.box(name))
         self._latency_of = self._wanted_latency()
-        iops, latency = (plan.iops, plan.latency) if not self.overlay.on else (NO_BOX, NO_BOX)
+        iops, latency = (plan.iops, plan.latency) if not self.overlay.active else (NO_BOX, NO_BOX)
         framed = plan.framed
         new = [
             *self.overlay.place(plan.iops, plan.latency, framed),
@@ -336,7 +336,7 @@ class Dashboard(CanvasScreen):
         """The layout of everything."""
         disks = max(1, kernel_panel.rows_of(self.controller.target))
         # two runs over each other have the room of all charts
-        further = {} if self.overlay.on else {layout.CHARTS: more_charts.HEIGHT}
+        further = {} if self.overlay.active else {layout.CHARTS: more_charts.HEIGHT}
         return layout.plan(
             width, height, disks, self.cells(), self.tab, strip,
             registry.heights(self.panes) | further, self.alone,
@@ -458,7 +458,7 @@ class Dashboard(CanvasScreen):
         state = self.shown
         if state.probed is not None:
             return DEVICE_LATENCY
-        if state.step is None and self.controller.target.on:
+        if state.step is None and self.controller.target.devices_below:
             return AWAIT
         return FIO_LATENCY
 
@@ -466,13 +466,13 @@ class Dashboard(CanvasScreen):
         state, width, charset = self.shown, plan.header.width, self.charset
         if plan.header.height == 1:
             job = min(width * 11 // 20, JOB_WIDTH)
-            left = self.what(width - job)
+            left = self.title_line(width - job)
             self.panels["header"].show(
                 [(*left, *bars.job_line(state, self.next_job, job, charset))]
             )
         else:
             self.panels["header"].show(
-                [self.what(width), bars.job_line(state, self.next_job, width, charset)]
+                [self.title_line(width), bars.job_line(state, self.next_job, width, charset)]
             )
         box = plan.finding
         in_box = plan.framed and box.height >= layout.FINDING_BOX
@@ -487,12 +487,12 @@ class Dashboard(CanvasScreen):
         self.panels["finding"].show(found)
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.q_does)])
 
-    def what(self, width: int) -> Row:
+    def title_line(self, width: int) -> Row:
         """The line that says what is measured."""
         target, devices = self.controller.target, self.controller.devices
         cpus = self._cpu_numbers()
-        known = [devices.get(name or "") for name in (target.device, *target.on)]
-        volume = self.shown.volume.words if self.shown.volume is not None else ""
+        known = [devices.get(name or "") for name in (target.device, *target.devices_below)]
+        volume = self.shown.volume.text if self.shown.volume is not None else ""
         of = (width, target, cpus, known, volume)
         if of != self._what_of:
             self._what_of = of
@@ -539,7 +539,7 @@ class Dashboard(CanvasScreen):
             panels[panel.name].show(rows)
 
     def _paint_charts(self) -> None:
-        if self.overlay.on:
+        if self.overlay.active:
             self.overlay.paint(self.shown)
             return
         dots = max((chart.dots for chart in self.charts if chart.shown), default=0)
@@ -550,11 +550,11 @@ class Dashboard(CanvasScreen):
         if self.span is None:
             self.window.follow(self.shown.history.end or 0.0, dots)
             if cursor is not None:
-                self.window.reach(cursor, dots)
+                self.window.extend_to(cursor, dots)
         pointed = self.pointed
         cursor = cursor if pointed is None else pointed
         fio, frame = self.shown.fio_now, self.shown.frame
-        disk = frame.together(self.shown.devices) if frame else None
+        disk = frame.combined(self.shown.devices) if frame else None
         rates, latency = self.charts[0], self._latencies[self._latency_of]
         bought = self.shown.volume
         newest = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
@@ -606,7 +606,7 @@ class Dashboard(CanvasScreen):
         """Over a chart: show the values of that second, in all charts."""
         chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
         column = chart.column_at(event.screen_x, event.screen_y) if chart is not None else None
-        if column is None or self.overlay.on:
+        if column is None or self.overlay.active:
             self._point_at(None)
         else:
             column_s = self.window.dot_s * self.charset.dots
@@ -640,7 +640,7 @@ class Dashboard(CanvasScreen):
         """A drag may begin."""
         chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
         self._drag = None
-        if event.button == 1 and chart is not None and not self.overlay.on:
+        if event.button == 1 and chart is not None and not self.overlay.active:
             self._drag = (chart, event.screen_x)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
@@ -690,7 +690,7 @@ class Dashboard(CanvasScreen):
             return
         chart = mouse.chart_at(self.charts, x, y)
         column = chart.column_at(x, y) if chart is not None else None
-        if column is not None and chain == 1 and not self.overlay.on:
+        if column is not None and chain == 1 and not self.overlay.active:
             column_s = self.window.dot_s * self.charset.dots
             self.look_at(self.window.start + (column + 0.5) * column_s)
 
@@ -718,7 +718,7 @@ class Dashboard(CanvasScreen):
     def look_at(self, t: float) -> None:
         """Stand still at the second that ``t`` is in, in all panels."""
         if self._still is None:
-            self._still = self.state.still()
+            self._still = self.state.snapshot()
         self._look_at(self._still.moments.at(t))
         self.post_message(ViewChanged())
         self.paint(even_if_frozen=True)
@@ -762,13 +762,13 @@ class Dashboard(CanvasScreen):
         if self._latency_of == FIO_LATENCY:
             return [f.latency(fio[n], "") if n in fio else "" for n in ("p99.9", "p99", "p50")]
         probe = state.probed.probe if state.probed is not None else None
-        found = probe.together(state.devices) if probe is not None else None
+        found = probe.combined(state.devices) if probe is not None else None
         device = found.device.percentiles if found is not None else {}
         values = (device.get("p99"), fio.get("p99"), device.get("p50"), fio.get("p50"))
         return [f.latency(value, "") if value is not None else "" for value in values]
 
     def _iops_note(self) -> list[Piece]:
-        if not self.controller.target.on:
+        if not self.controller.target.devices_below:
             return [("no block device", DIM)]
         return []
 

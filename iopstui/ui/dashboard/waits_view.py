@@ -89,7 +89,7 @@ def line(waits: Waits | None, width: int, charset: Charset) -> Row | None:
     while len(shown) > 1 and _size(words) > found.left:
         shown = _without_least(shown)
         words = _part_pieces(shown)
-    return found.extend(words).done()
+    return found.extend(words).finished()
 
 
 def _part_pieces(known: Sequence[Part]) -> list[Piece]:
@@ -167,7 +167,7 @@ def _head(width: int, charset: Charset, seconds: int) -> Row:
     found = Line(width, charset).add("PLACE".ljust(NAME), BOLD)
     for title in ("now", "share", "mean"):
         found.add(title.rjust(NUMBER), BOLD)
-    return found.add(f"   last {seconds} s", BOLD).done()
+    return found.add(f"   last {seconds} s", BOLD).finished()
 
 
 def _row(
@@ -180,7 +180,7 @@ def _row(
     for text in (value_text(now), share, value_text(mean)):
         found.add(text.rjust(NUMBER))
     room = width - found.used - 3
-    return found.add("   ").extend([(_curve(past[-room:], most, charset), style)]).done()
+    return found.add("   ").extend([(_curve(past[-room:], most, charset), style)]).finished()
 
 
 def _curve(past: Sequence[float | None], most: float, charset: Charset) -> str:
@@ -202,5 +202,5 @@ def _explained(known: Sequence[Part], width: int, charset: Charset) -> list[Row]
     for name, _, style in known:
         words = LAYER_MEANINGS.get(name, "in this device, and not in one below it")
         label = f.cut(name, NAME - 1).ljust(NAME)
-        found.append(Line(width, charset).add(label, style).add(words, DIM).done())
+        found.append(Line(width, charset).add(label, style).add(words, DIM).finished())
     return found

@@ -61,9 +61,9 @@ class Choice(TypeToFilter, Modal["str | None"]):
         """Close with the value under the cursor."""
         self.query_one(OptionList).action_select()
 
-    def narrow(self) -> None:
+    def apply_filter(self) -> None:
         """Show the values that have all of the words."""
-        self._shown = [value for value in self._values if self.has(value)]
+        self._shown = [value for value in self._values if self.matches(value)]
         options = self.query_one(OptionList)
         options.clear_options()
         options.add_options([Option(Text(value)) for value in self._shown])

@@ -102,9 +102,9 @@ class LiveRows(TypeToFilter, Modal[None]):
         rows = self._build(width)
         if not self.words.strip():
             return rows
-        return [row for row in rows if self.has("".join(text for text, _ in row))]
+        return [row for row in rows if self.matches("".join(text for text, _ in row))]
 
-    def narrow(self) -> None:
+    def apply_filter(self) -> None:
         """Show the rows that have all of the words."""
         self.keys.show(self._usual_hints, self.filtering)
         self.action_scroll(-1_000_000)

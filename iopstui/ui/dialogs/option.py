@@ -59,12 +59,12 @@ class OptionPrompt(Prompt):
         """Close with what was typed, or show why it can't be so. Keys wait meanwhile."""
         event.prevent_default()
         text = event.value.strip()
-        self.say(CHECKING, quiet=True)
+        self.show_message(CHECKING, quiet=True)
         self.answered.clear()
         try:
             await asyncio.to_thread(self._check, text)
         except UsageError as error:
-            self.say(f"{error.message} {error.hint}".strip())
+            self.show_message(f"{error.message} {error.hint}".strip())
             return
         finally:
             self.answered.set()
@@ -75,7 +75,7 @@ class OptionPrompt(Prompt):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Remove the message about the words before."""
-        self.say("")
+        self.show_message("")
 
     async def action_complete(self) -> None:
         """The rest of the name, as far as it is certain; else the names that there are."""
@@ -87,12 +87,12 @@ class OptionPrompt(Prompt):
             field.value = text
         field.cursor_position = len(text)
         if len(fitting) == 1:
-            self.say(f"{fitting[0]}: {names[fitting[0]]}", quiet=True)
+            self.show_message(f"{fitting[0]}: {names[fitting[0]]}", quiet=True)
         elif fitting:
             more = f" and {len(fitting) - MAX_SHOWN} more" if len(fitting) > MAX_SHOWN else ""
-            self.say(", ".join(fitting[:MAX_SHOWN]) + more, quiet=True)
+            self.show_message(", ".join(fitting[:MAX_SHOWN]) + more, quiet=True)
         elif not changed and "=" not in text:
-            self.say(f"no fio option begins with {text}")
+            self.show_message(f"no fio option begins with {text}")
 
     def action_earlier(self, by: int) -> None:
         """Recall earlier input, or the input after it."""

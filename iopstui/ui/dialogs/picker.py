@@ -284,7 +284,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             for tree in trees
             for row in tree
             if row[1].path in self._marked
-            or self.has(row[1].name, *rows.cells(row[1], devices).values())
+            or self.matches(row[1].name, *rows.cells(row[1], devices).values())
         ]
 
     def _mean(self, name: str) -> float:
@@ -414,7 +414,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
                     cells[title] = now
                     table.update_cell(path, title, now)
 
-    def narrow(self) -> None:
+    def apply_filter(self) -> None:
         """Show the disks that have all of the words."""
         self._keys.show(FOOTER_HINTS, self.filtering)
         self._show()

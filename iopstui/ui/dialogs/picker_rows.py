@@ -142,7 +142,7 @@ def live(rates: DiskRates | None) -> dict[str, str]:
 
 def mounted(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     """Mount point of the device or of what lies on it; else its use; "–" if it is free."""
-    said = carries(device, devices)
+    said = use_above(device, devices)
     for words in ("carries ", "mounted at "):
         said = said.removeprefix(words)
     return f.MISSING if said == "free" or not said else said
@@ -151,7 +151,7 @@ def mounted(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
 def about(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple[str, str]]:
     """(label, words) for the selected disk."""
     size, kind, _, model, _ = facts(device)
-    used = carries(device, devices)
+    used = use_above(device, devices)
     safe = "reads, scratch files" + (" only" if _busy(device, devices) else "")
     found = [
         ("Model", model), ("Type", f"{kind}, {size}"), ("Queue", _queue(device)),
@@ -179,7 +179,7 @@ def in_a_line(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
 
 
 def _busy(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:
-    used = carries(device, devices)
+    used = use_above(device, devices)
     return bool(device.mounts or device.swap or device.holders or used.startswith("carries"))
 
 
@@ -209,7 +209,7 @@ def use(device: BlockDevice) -> str:
     return ", ".join(parts) or "free"
 
 
-def carries(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
+def use_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     """Return the use of a disk that is used by devices on top of it, like ``use``."""
     found = list(dict.fromkeys(_uses_above(device, devices, frozenset())))
     if device.mounts or device.swap or not found:

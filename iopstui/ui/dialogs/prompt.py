@@ -54,7 +54,7 @@ class Prompt(Modal["str | None"]):
         try:
             self._check(event.value)
         except UsageError as error:
-            self.say(f"{error.message} {error.hint}".strip())
+            self.show_message(f"{error.message} {error.hint}".strip())
             return
         self.dismiss(event.value)
 
@@ -62,7 +62,7 @@ class Prompt(Modal["str | None"]):
         """Close with what was typed, as Enter does."""
         await self.query_one(Input).action_submit()
 
-    def say(self, words: str, quiet: bool = False) -> None:
+    def show_message(self, words: str, quiet: bool = False) -> None:
         """Show a message below the field."""
         text = Text(self.charset.text(printable(words)), style=DIM if quiet else ERROR)
         self.query_one("#prompt-foot", Static).update(text)

@@ -64,7 +64,12 @@ class RecentRecordings(Vertical):
         self.show(self._found, width, height)
 
     def _cells(self, one: RecentRecording) -> list[Text]:
-        words = (str(one.path), one.target or "unreadable", began(one.began_ms), f.size(one.size))
+        words = (
+            str(one.path),
+            one.target or "unreadable",
+            start_text(one.began_ms),
+            f.size(one.size),
+        )
         cells = [Text(self._charset.text(printable(word)), no_wrap=True) for word in words]
         # of a long path its end says more
         cells[0].overflow = "ellipsis"
@@ -77,7 +82,7 @@ class RecentRecordings(Vertical):
         self.post_message(self.Chosen(event.row_key.value or ""))
 
 
-def began(wall_ms: float | None, now_s: float | None = None) -> str:
+def start_text(wall_ms: float | None, now_s: float | None = None) -> str:
     """When it began: the time of today, else the day."""
     if wall_ms is None:
         return f.MISSING

@@ -80,7 +80,7 @@ class RunsList(TypeToFilter, Modal[None]):
         rows = [
             (row.step, self._cells(row))
             for row in self._sorted()
-            if self.has(f"{row.step} {row.what}")
+            if self.matches(f"{row.step} {row.description}")
         ]
         table, before = self._table(), self._shown
         self._shown = rows
@@ -130,7 +130,7 @@ class RunsList(TypeToFilter, Modal[None]):
         to_base = "" if base is None else "base" if row.step == base else change(row.to_base)
         values = (
             "●" if row.step in self._overlay.steps else " ", str(row.step),
-            row.what[:MAX_CHANGE], number(row.iops), change(row.to_before), to_base,
+            row.description[:MAX_CHANGE], number(row.iops), change(row.to_before), to_base,
             mib(row.bw), latency(row.p50_ns, ""), latency(row.p99_ns, ""), number(row.aqu_sz),
             percent(row.util), seconds(row), ended,
         )  # fmt: skip
@@ -141,7 +141,7 @@ class RunsList(TypeToFilter, Modal[None]):
             for title, value in zip(TITLES, values, strict=True)
         ]  # fmt: skip
 
-    def narrow(self) -> None:
+    def apply_filter(self) -> None:
         """Show the runs that have all of the words."""
         self.keys.show(HINTS, self.filtering)
         self.paint()

@@ -89,7 +89,7 @@ class Settings(TypeToFilter, Modal[None]):
         """Read the tunables again: the kernel does not notify of changes."""
         if not self._ready:
             return
-        knobs = [one for one in self._read() if self.has(one.name, one.meaning, one.now)]
+        knobs = [one for one in self._read() if self.matches(one.name, one.meaning, one.now)]
         was = [self._original_value(knob) for knob in knobs]
         if (knobs, was) != (self._shown, self._were):
             self._fill(knobs, was)
@@ -101,7 +101,7 @@ class Settings(TypeToFilter, Modal[None]):
             words = Text(self.charset.text(said), style=ERROR if loud else "")
             self.query_one("#settings-said", Static).update(words)
 
-    def narrow(self) -> None:
+    def apply_filter(self) -> None:
         """Show the tunables that have all of the words."""
         self.paint()
         self._say_keys()
@@ -167,7 +167,7 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _empty_text(self) -> str:
         """Why there is nothing in the list."""
-        gone = self._state.gone
+        gone = self._state.missing_devices
         if not gone:
             return self._no_disks
         its = "its" if len(gone) == 1 else "their"

@@ -22,7 +22,7 @@ class TypeToFilter:
     """Whether a letter that is no key begins it, as / does."""
     _typing = False
 
-    def narrow(self) -> None:
+    def apply_filter(self) -> None:
         """Show what has all of the words."""
         raise NotImplementedError
 
@@ -31,7 +31,7 @@ class TypeToFilter:
         """The typed filter, for the line of keys; "" if there is none."""
         return f"filter: {self.words}▏" if self._typing else ""
 
-    def has(self, *texts: str) -> bool:
+    def matches(self, *texts: str) -> bool:
         """Whether the ``texts`` together have all of the words, in capitals or not."""
         text = " ".join(texts).lower()
         return all(word in text for word in self.words.lower().split())
@@ -67,7 +67,7 @@ class TypeToFilter:
         changed = (words, typing) != (self.words, self._typing)
         self.words, self._typing = words, typing
         if changed:
-            self.narrow()
+            self.apply_filter()
 
 
 GLOBAL_KEYS = frozenset({"question_mark", "S"})

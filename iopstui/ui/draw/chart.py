@@ -77,7 +77,7 @@ class TimeWindow:
         self.start = max(0.0, step * (wanted // step + 1))
         return True
 
-    def reach(self, t: float, dots: int) -> None:
+    def extend_to(self, t: float, dots: int) -> None:
         """Goes back so far that ``t`` is not in front of its beginning."""
         if t - self.dot_s < self.start:
             step = 2 * self.dot_s
@@ -350,7 +350,7 @@ class Chart:
         for row in range(self._rows):
             text = self.spec.unit(labelled[row]) if row in labelled else ""
             line = Line(AXIS_WIDTH, self._charset)
-            rows.append(line.add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ").done())
+            rows.append(line.add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ").finished())
         return rows
 
     def _time(self, window: TimeWindow, width: int) -> Row:
@@ -366,8 +366,8 @@ class Chart:
             if column + len(label) > width:
                 break
             if column >= line.used:
-                line.to(column).add(label, DIM)
-        return line.done()
+                line.fill_to(column).add(label, DIM)
+        return line.finished()
 
     def _level(
         self, mean: Mean, window: TimeWindow, column_s: float, scale: charts.Scale
@@ -405,7 +405,7 @@ class Chart:
         lines = [Line(width, self._charset) for _ in range(self._rows)]
         for row, column, text, style in ends:
             lines[row].add(text[max(0, self._columns - column) :], style)
-        return [line.done() for line in lines]
+        return [line.finished() for line in lines]
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.style import Style
 
 from iopstui.model.block.topology import Domain, Topology
-from iopstui.model.metrics.cpu_map import MEASURES, CpuRow, GridRow, cpu_grid, folded
+from iopstui.model.metrics.cpu_map import MEASURES, CpuRow, GridRow, cpu_grid, fold_lines
 from iopstui.ui.draw import density
 from iopstui.ui.draw.rows import Line, Row
 from iopstui.ui.draw.style import BOLD, DIM, Charset
@@ -25,7 +25,7 @@ def rows(
     ranked = sorted(MEASURES, key=lambda m: ORDER.index(m.name) if m.name in ORDER else 99)
     domains = cpu_grid(cpus, topology, ()).domains
     columns, words_beside = _columns(len(cpus) + len(domains) - 1, width)
-    lines = folded(domains, columns)
+    lines = fold_lines(domains, columns)
     nodes = len({domain.node for domain in domains}) > 1
     head = 2 if nodes and len(lines) == 1 and height >= 4 else 1
     each = len(lines) + (0 if words_beside else 1)
@@ -59,14 +59,16 @@ def _head(
         for domain in lines[0]:
             size = len(domain.cpus)
             label = _span(domain)
-            names.to(column).add(label if len(label) <= size else str(domain.cpus[0])[:size], DIM)
+            names.fill_to(column).add(
+                label if len(label) <= size else str(domain.cpus[0])[:size], DIM
+            )
             node = "" if domain.node is None else f"{domain.node}"
-            groups.to(column).add(node[:size], DIM)
+            groups.fill_to(column).add(node[:size], DIM)
             column += size + 1
-        return [groups.done(), names.done()][2 - height :]
+        return [groups.finished(), names.finished()][2 - height :]
     ends = (f"{line[0].cpus[0]}-{line[-1].cpus[-1]}" for line in lines)
     spans = "line by line " + ", ".join(ends)
-    return [Line(width, charset).add("cpu".ljust(LABEL), DIM).add(spans, DIM).done()]
+    return [Line(width, charset).add("cpu".ljust(LABEL), DIM).add(spans, DIM).finished()]
 
 
 def _span(domain: Domain) -> str:
@@ -90,9 +92,11 @@ def _measure(
             line.add(text, style)
         if beside and not index:
             line.add("  ").add(_busiest_text(row, line.left))
-        found.append(line.done())
+        found.append(line.finished())
     if not beside:
-        found.append(Line(width, charset).to(LABEL).add(_busiest_text(row, width - LABEL)).done())
+        found.append(
+            Line(width, charset).fill_to(LABEL).add(_busiest_text(row, width - LABEL)).finished()
+        )
     return found
 
 

@@ -23,7 +23,7 @@ def flags(
     """``rows`` lines, ``width`` wide; a mark is (column, words) in a plot that has so many
     ``columns`` and begins at ``axis``. Marks come in the order of their columns; ``means`` says by
     column what was measured behind a mark."""
-    lines = [Line(width, charset).to(axis) for _ in range(rows)]
+    lines = [Line(width, charset).fill_to(axis) for _ in range(rows)]
     for index, (column, words) in enumerate(marks):
         # the rows are used in turn: there is room until the next mark of the same row
         following = marks[index + rows][0] if index + rows < len(marks) else columns
@@ -35,9 +35,9 @@ def flags(
             fits = (o for o in turn if o.used + gap <= start and start + cell_len(text) <= end)
             line = next(fits, None)
             if line is not None:
-                line.to(start).add(text, MARK)
+                line.fill_to(start).add(text, MARK)
                 break
-    return [line.done() for line in lines]
+    return [line.finished() for line in lines]
 
 
 def _texts(start: int, words: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:

@@ -49,9 +49,9 @@ def top(
         shown = _without_last_group(shown)
     size = sum(cells(text) for text, _ in shown)
     if shown:
-        found.to(width - 4 - size, line, style).add(" ", style).extend(shown).add(" ", style)
-    found.to(width - 2, line, style)
-    return (*found.done(), (charset.text(line + right), style))
+        found.fill_to(width - 4 - size, line, style).add(" ", style).extend(shown).add(" ", style)
+    found.fill_to(width - 2, line, style)
+    return (*found.finished(), (charset.text(line + right), style))
 
 
 def _without_last_group(value: list[Piece]) -> list[Piece]:
@@ -71,8 +71,8 @@ def bottom(width: int, charset: Charset, foot: Row = (), focused: bool = False) 
         room = width - 4 - found.used
         inner = Line(room, charset).extend(words)
         found.extend(inner._pieces).add(" ", style)
-    found.to(width - 1, line, style)
-    return (*found.done(), (charset.text(right), style))
+    found.fill_to(width - 1, line, style)
+    return (*found.finished(), (charset.text(right), style))
 
 
 def stripped(row: Row) -> list[Piece]:

@@ -78,8 +78,8 @@ class PageScreen(CanvasScreen):
         line = self.foot(width)
         if self._rows > height:
             last = min(self._rows, self._top + height)
-            line.right((f"{self._top + 1}-{last} of {self._rows} ", DIM))
-        foot.show([line.done()])
+            line.add_right((f"{self._top + 1}-{last} of {self._rows} ", DIM))
+        foot.show([line.finished()])
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel scrolls."""

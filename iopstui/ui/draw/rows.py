@@ -106,23 +106,23 @@ class Line:
             self.add(text, style)
         return self
 
-    def to(self, column: int, fill: str = " ", style: Style | None = PLAIN) -> Line:
+    def fill_to(self, column: int, fill: str = " ", style: Style | None = PLAIN) -> Line:
         """Fills up to ``column``."""
         missing = min(column, self._width) - self.used
         return self.add(fill * missing, style) if missing > 0 else self
 
-    def right(self, *pieces: Piece) -> Line:
+    def add_right(self, *pieces: Piece) -> Line:
         """Puts ``pieces`` at the right end if they fit."""
         size = sum(cells(text) for text, _ in pieces)
         if size <= self.left:
-            self.to(self._width - size)
+            self.fill_to(self._width - size)
             for text, style in pieces:
                 self.add(text, style)
         return self
 
-    def done(self) -> Row:
+    def finished(self) -> Row:
         """The finished row, exactly ``width`` cells."""
-        self.to(self._width)
+        self.fill_to(self._width)
         return tuple(self._pieces)
 
 
@@ -139,16 +139,16 @@ def _rule(width: int, charset: Charset, pieces: tuple[Piece, ...], right: tuple[
     line.add(" ")
     size = sum(cells(text) for text, _ in right)
     if right and line.left > size + 4:
-        line.to(width - size - 4, charset.rule, DIM).add(" ")
+        line.fill_to(width - size - 4, charset.rule, DIM).add(" ")
         for text, style in right:
             line.add(text, style)
         line.add(" ")
-    return line.to(width, charset.rule, DIM).done()
+    return line.fill_to(width, charset.rule, DIM).finished()
 
 
 def message(width: int, charset: Charset, text: str, style: Style | None = DIM) -> Row:
     """A row of words, one cell in."""
-    return Line(width, charset).add(" ").add(charset.words(text), style).done()
+    return Line(width, charset).add(" ").add(charset.sentence(text), style).finished()
 
 
 def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> list[Row]:
@@ -161,7 +161,7 @@ def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> 
 def _wrapped(width: int, charset: Charset, text: str, style: Style | None) -> tuple[Row, ...]:
     rows: list[Row] = []
     current = ""
-    for word in map(untied, tied(" ".join(charset.words(text).split())).split(" ")):
+    for word in map(untied, tied(" ".join(charset.sentence(text).split())).split(" ")):
         candidate = f"{current} {word}" if current else word
         if current and cells(candidate) > width - 2:
             rows.append(message(width, charset, current, style))
@@ -216,7 +216,7 @@ class Table(Generic[T]):
         return self._columns
 
     @property
-    def used(self) -> int:
+    def used_width(self) -> int:
         """Cells that label and columns take."""
         return self._label + sum(width for _, width in self._columns)
 
@@ -232,7 +232,7 @@ class Table(Generic[T]):
         line.add(fit(label, self._label), BOLD if strong and label == strong else DIM)
         for column, width in self._columns:
             line.add(column.title.rjust(width), BOLD if column.title == strong else DIM)
-        return line.done()
+        return line.finished()
 
     def spans(self, label: str) -> list[tuple[int, int, str]]:
         """(begin, end, title) of the label and of each column that is shown."""
@@ -255,7 +255,7 @@ class Table(Generic[T]):
                 line.add(run, style)
                 run = ""
             run, style = run + cell, wanted
-        return line.add(run, style).done()
+        return line.add(run, style).finished()
 
 
 def pad(rows: Iterable[Row], height: int, width: int) -> list[Row]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rich.style import Style
 
 from iopstui.format import ASCII as PLAIN_SIGNS
-from iopstui.format import arrows
+from iopstui.format import ascii_arrows
 
 ROLE = "role"
 """The key of a style's role in its ``meta``."""
@@ -94,9 +94,9 @@ class Charset:
         text = text.replace("→ ", "->")
         return "".join(c if c.isascii() else PLAIN_SIGNS.get(c, "?") for c in text)
 
-    def words(self, text: str) -> str:
+    def sentence(self, text: str) -> str:
         """Return a sentence in this charset; its length may change."""
-        return self.text(arrows(text) if self.name == "ascii" else text)
+        return self.text(ascii_arrows(text) if self.name == "ascii" else text)
 
 
 UTF8 = Charset(

@@ -127,7 +127,7 @@ def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[
         return pad([title], height, width)
     names = (
         Line(width, charset)
-        .to(AXIS_WIDTH)
+        .fill_to(AXIS_WIDTH)
         .extend([(charset.text(text), style) for text, style in _fitting(spec.names, columns)])
     )
     labelled = charts.ticks(spec.y, rows)
@@ -135,8 +135,10 @@ def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[
     for number, plotted in enumerate(_plot(spec, columns, rows, charset)):
         text = spec.unit(labelled[number]) if number in labelled else ""
         line = Line(width, charset).add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ")
-        body.append(line.extend(plotted).done())
-    return pad([title, names.done(), *body, _ticks(spec.x, columns, width, charset)], height, width)
+        body.append(line.extend(plotted).finished())
+    return pad(
+        [title, names.finished(), *body, _ticks(spec.x, columns, width, charset)], height, width
+    )
 
 
 def _fitting(pieces: Sequence[Piece], room: int) -> list[Piece]:
@@ -218,8 +220,8 @@ def _ticks(axis: XAxis, columns: int, width: int, charset: Charset) -> Row:
             placed.append((start, label))
     line = Line(width, charset)
     for start, label in sorted(placed):
-        line.to(start).add(label, DIM)
-    return line.done()
+        line.fill_to(start).add(label, DIM)
+    return line.finished()
 
 
 def linear_axis(high: float, unit: Callable[[float], str], low: float = 0.0) -> XAxis:

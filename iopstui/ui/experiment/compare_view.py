@@ -149,10 +149,10 @@ def runs(
             continue
         line = Line(width, charset).add(label, BOLD if step.index == running else DIM)
         if step.index == running:
-            line.to(made.used - sum(one for _, one in made.columns))
+            line.fill_to(made.used_width - sum(one for _, one in made.columns))
             iops = "" if state.iops is None else f.number(state.iops)
             line.add(iops.rjust(made.columns[0][1]), FIO).add(f"  {state.now()}", WARNING)
-        rows.append(line.done())
+        rows.append(line.finished())
     shown, _ = window(rows, room, width, 0, 0)
     note = place_note(first, room, len(steps))
     return [title("runs", width, charset, note), made.header("    #"), *shown][:height]
@@ -183,15 +183,18 @@ def _figures(
     name = max(12, min(NAME_WIDTH, width - 47))
     first, second = letter(0), letter(number)
     head = f" {'':{name}}{first:>8}{second:>9}  {second} against {first} (95 %)"
-    yield Line(width, charset).add(head, DIM).done()
+    yield Line(width, charset).add(head, DIM).finished()
     for one in tested:
         means = [
             _without_blanks(value_text(one.metric.unit, mean)) for mean in (one.first, one.second)
         ]
         line = Line(width, charset).add(f" {fit(one.metric.name, name)}")
         line.add(f"{means[0]:>8} {means[1]:>8}  ")
-        line.add(difference_text(one) + (" *" if one.shown else ""), FINDING if one.shown else None)
-        yield line.done()
+        line.add(
+            difference_text(one) + (" *" if one.is_significant else ""),
+            FINDING if one.is_significant else None,
+        )
+        yield line.finished()
 
 
 def _without_blanks(text: str) -> str:
@@ -205,9 +208,9 @@ def _cpus(number: int, shifts: Sequence[CpuShift], width: int, charset: Charset)
     chosen = sorted(shifts[:CPUS_SHOWN], key=lambda shift: shift.cpu)
     more = f" of {len(shifts)}" if len(shifts) > len(chosen) else ""
     head = f" {'CPU' + more:<13}load {first:>6}{second:>7}   completions {first:>5}{second:>6}"
-    yield Line(width, charset).add(head, DIM).done()
+    yield Line(width, charset).add(head, DIM).finished()
     for shift in chosen:
         loads = f"{shift.load[0]:>9.1f}%{shift.load[1]:>6.1f}%{' *' if shift.shown else '  '}"
         done = "".join(f"{100 * share:>5.0f}%" for share in shift.completions)
         text = f" {shift.cpu:>3}{'':11}{loads}{'':12}{done}{' *' if shift.moved else ''}"
-        yield Line(width, charset).add(text).done()
+        yield Line(width, charset).add(text).finished()

@@ -49,7 +49,7 @@ def boxed(rows: Sequence[Row], width: int, charset: Charset, number: str = "") -
     return frame.boxed(first, body, frame.bottom(width, charset), charset, False)
 
 
-def inside(box: Box, framed: bool) -> Box:
+def rows_inside(box: Box, framed: bool) -> Box:
     """Rows left inside a pane's box; the first is on the border."""
     if not framed:
         return box
@@ -67,7 +67,7 @@ def sentences(lines: Sequence[str], width: int, charset: Charset) -> list[Row]:
     for line in lines:
         for number, row in enumerate(wrap(width - 2, charset, line, None)):
             indent: Piece = ("  " if number else "", None)
-            found.append(Line(width, charset).extend([indent, *row]).done())
+            found.append(Line(width, charset).extend([indent, *row]).finished())
     return found
 
 
@@ -91,7 +91,7 @@ def words_pane(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
 ) -> list[Row]:
     """The pane of sentences: what the experiment shows so far."""
-    rows = sentences(state.words(), width, charset)
+    rows = sentences(state.sentences(), width, charset)
     if not rows:
         rows = sentences(["First run in progress."], width, charset)
     shown, first = window(rows, height - 1, width, top or 0, 0)

@@ -20,7 +20,7 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView
-from iopstui.ui.experiment.rows import boxed, inside
+from iopstui.ui.experiment.rows import boxed, rows_inside
 from iopstui.ui.experiment.sweep_view import SweepView
 from iopstui.ui.state.experiment import COMPARE, ExperimentState
 from iopstui.ui.state.live import LiveState
@@ -170,7 +170,7 @@ class ExperimentScreen(CanvasScreen):
         return boxed(rows, box.width, self._charset, str(number)) if self._is_full_size else rows
 
     def _inner(self, box: Box) -> Box:
-        return inside(box, self._is_full_size)
+        return rows_inside(box, self._is_full_size)
 
     # -- its lines
 
@@ -187,7 +187,7 @@ class ExperimentScreen(CanvasScreen):
         for text in words:
             line.try_add((f"  {printable(text)}", None))
         line.try_add((f"  on {printable(self._target.name)}", DIM))
-        return line.right((f"{plan.settle:g} s + {plan.measure:g} s each ", DIM)).done()
+        return line.add_right((f"{plan.settle:g} s + {plan.measure:g} s each ", DIM)).finished()
 
     def _status(self, width: int) -> Row:
         state, charset = self.state, self._charset
@@ -200,7 +200,7 @@ class ExperimentScreen(CanvasScreen):
             label, now = f"{printable(state.started.label)}: ", state.now()
             if not line.try_add(("   " + label, None), (now, WARNING)):
                 line.try_add(("   " + now, WARNING))
-        return line.done()
+        return line.finished()
 
     def _tabs(self, width: int) -> Row:
         line = Line(width, self._charset).add(self._charset.rule, DIM)
@@ -210,7 +210,7 @@ class ExperimentScreen(CanvasScreen):
                 line.add(f"[{label}]", SELECTED)
             else:
                 line.add(f" {label} ", DIM)
-        return line.to(width, self._charset.rule, DIM).done()
+        return line.fill_to(width, self._charset.rule, DIM).finished()
 
     def _tab_names(self) -> list[tuple[int, str]]:
         """Each tab's key and name."""

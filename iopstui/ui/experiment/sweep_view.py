@@ -116,7 +116,7 @@ def table(
         if done is not None and step.index != running:
             rows.append(made.row(text, done, label_style=None))
         elif step.index in failed and step.index != running:
-            rows.append(Line(width, charset).add(text, BOLD).add("  failed", WARNING).done())
+            rows.append(Line(width, charset).add(text, BOLD).add("  failed", WARNING).finished())
         else:
             rows.append(_unmeasured(text, state, step.index == running, width, made, charset))
     shown, _ = window(rows, room, width, 0, 0)
@@ -150,12 +150,12 @@ def _unmeasured(
     charset: Charset,
 ) -> Row:
     line = Line(width, charset).add(label, BOLD if running else DIM)
-    line.to(made.used - sum(one for _, one in made.columns))
+    line.fill_to(made.used_width - sum(one for _, one in made.columns))
     if running:
         first = made.columns[0][1]
         iops = "" if state.iops is None else f.number(state.iops)
         line.add(iops.rjust(first), FIO).add(f"  {state.now()}", WARNING)
-    return line.done()
+    return line.finished()
 
 
 # -- the charts

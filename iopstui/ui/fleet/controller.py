@@ -31,7 +31,7 @@ from iopstui.fleet.hosts.host_tunables import (
     HostTunableChange,
     HostTunableResult,
     HostTunables,
-    together,
+    merged_tunables,
 )
 from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.fleet.merging.merger import MergedSecond
@@ -67,7 +67,7 @@ class FleetRuns(Protocol):
         """Have the hosts say what tunables they have; False if none is connected."""
         ...
 
-    def turn(self, turn: HostTunableChange) -> None:
+    def change_tunable(self, turn: HostTunableChange) -> None:
         """Have hosts change a tunable."""
         ...
 
@@ -182,7 +182,7 @@ class FleetController:
     def knobs(self) -> Sequence[TunableState]:
         """Tunables of all hosts' disks, as the hosts report them."""
         known = self.runs.settings.known
-        return together({host: known[host] for host in sorted(known, key=natural_key)})
+        return merged_tunables({host: known[host] for host in sorted(known, key=natural_key)})
 
     def topology(self) -> Topology:
         """The machines' are not alike."""
@@ -335,7 +335,7 @@ class FleetController:
         # of its points the last one is what was said; leaving is about all of them
         self.last = FleetRunFinished(DONE, told.code, words=told.words)
         if told.points:
-            for text in told.scaling().words():
+            for text in told.scaling().sentences():
                 self._sink(Notice(t, "info", text))
         ended = f", {told.ended}" if told.why else ""
         points = f"{len(told.points)} of {counted(len(told.counts), 'point')} measured"

@@ -20,7 +20,7 @@ from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
-from iopstui.ui.experiment.rows import boxed, inside
+from iopstui.ui.experiment.rows import boxed, rows_inside
 from iopstui.ui.fleet.curve_view import CurveView, now, progress, so_far
 from iopstui.ui.state.live import LiveState
 
@@ -134,11 +134,11 @@ class CurvePage(CanvasScreen):
         return layout.large(*self.app.size)
 
     def _pane(self, name: str, box: Box) -> list[Row]:
-        inner = inside(box, self._framed)
+        inner = rows_inside(box, self._framed)
         if name == "chart":
             rows = self._view.chart(inner.width, inner.height, self._pointed)
         elif name == "words":
-            rows = self._view.words(inner.width, inner.height)
+            rows = self._view.conclusions(inner.width, inner.height)
         else:
             rows = self._view.table(self._scene, inner.width, inner.height, self._top)
         return boxed(rows, box.width, self._charset) if self._framed else rows
@@ -148,7 +148,7 @@ class CurvePage(CanvasScreen):
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Over the chart: the values of the nearest point, on its border."""
         x, y, box = event.screen_x, event.screen_y, self.panels["chart"].box
-        inner = inside(box, self._framed)
+        inner = rows_inside(box, self._framed)
         at = (x - inner.x, y - inner.y) if mouse.inside(box, x, y) else None
         if at != self._pointed:
             self._pointed = at
@@ -177,7 +177,7 @@ class CurvePage(CanvasScreen):
         line.add(f" {printable(curve.job)}", BOLD)
         line.try_add((f"  hosts × {len(curve.counts)}", None))
         line.try_add((f"  on {printable(self._where)}", DIM))
-        return line.done()
+        return line.finished()
 
     def _status(self, curve: ScalingCurve, width: int) -> Row:
         charset, count = self._charset, len(curve.counts)
@@ -186,12 +186,12 @@ class CurvePage(CanvasScreen):
         line = Line(width, charset).add(" ").add(charset.full * filled, FIO)
         line.add(charset.empty * (bars.BAR - filled), DIM).add(f" {progress(curve)}", BOLD)
         if curve.at is None:
-            return line.done()
+            return line.finished()
         iops = so_far(self._scene)
         line.try_add((f"   {now(self._scene)}", WARNING))
         if iops is not None:
             line.try_add((f"   {number(iops)} IOPS", FIO))
-        return line.done()
+        return line.finished()
 
     def _hints(self) -> list[KeyHint]:
         return [KeyHint("Esc", "all hosts"), *self._own_hints(), KeyHint("m", "mark"),
@@ -202,7 +202,7 @@ class CurvePage(CanvasScreen):
     def action_scroll(self, by: int) -> None:
         """Scroll the table."""
         curve = self._scene.curve
-        room = inside(self.panels["table"].box, self._framed).height - 2
+        room = rows_inside(self.panels["table"].box, self._framed).height - 2
         if curve is None:
             return
         last = max(0, len(curve.counts) - room)

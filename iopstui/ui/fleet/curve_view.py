@@ -37,7 +37,7 @@ class MeasuredPoint:
         share = self.point.linear(self.first)
         return f.MISSING if share is None else f"{100 * share:.3g} %"
 
-    def p(self, name: str) -> str:
+    def percentile(self, name: str) -> str:
         """A percentile of all I/Os."""
         return f.latency(self.point.percentiles().get(name), "")
 
@@ -51,9 +51,9 @@ class MeasuredPoint:
 COLUMNS: tuple[Column[MeasuredPoint], ...] = (
     Column("IOPS", 7, lambda one: f.number(one.point.iops), style=FIO),
     Column("MiB/s", 7, lambda one: f.mib(one.point.bw), drop=2),
-    Column("p50", 8, lambda one: one.p("p50"), drop=6),
-    Column("p99", 8, lambda one: one.p("p99"), style=P99),
-    Column("p99.9", 8, lambda one: one.p("p99.9"), drop=5),
+    Column("p50", 8, lambda one: one.percentile("p50"), drop=6),
+    Column("p99", 8, lambda one: one.percentile("p99"), style=P99),
+    Column("p99.9", 8, lambda one: one.percentile("p99.9"), drop=5),
     Column("a host", 7, lambda one: f.number(one.point.iops / one.point.hosts)),
     Column("lowest", 7, lambda one: one.host(lowest=True), drop=3),
     Column("highest", 8, lambda one: one.host(lowest=False), drop=4),
@@ -94,7 +94,7 @@ class CurveView:
     def _sentences(self, width: int) -> list[Row]:
         return sentences(words(self.curve, self._scaling), width, self._charset)
 
-    def words(self, width: int, height: int) -> list[Row]:
+    def conclusions(self, width: int, height: int) -> list[Row]:
         """Conclusions from the points."""
         head = "so far" if self.curve.at is not None else "result"
         rows = [title(head, width, self._charset), *self._sentences(width)]
@@ -133,12 +133,12 @@ class CurveView:
         line = Line(width, self._charset).add(">" if runs else " ", BOLD)
         line.add(str(curve.counts[number]).rjust(LABEL - 1), BOLD if runs else DIM)
         if runs:
-            line.to(made.used - sum(one for _, one in made.columns))
+            line.fill_to(made.used_width - sum(one for _, one in made.columns))
             line.add(f.number(so_far(scene)).rjust(made.columns[0][1]), FIO)
             line.add(f"  {now(scene)}", WARNING)
         elif number in curve.notes:
             line.add(f"  {printable(curve.notes[number])}", WARNING)
-        return line.done()
+        return line.finished()
 
     # -- the curve
 
@@ -176,7 +176,7 @@ def words(curve: ScalingCurve, found: Scaling) -> list[str]:
     if not curve.points:
         none = "no point was measured" if curve.at is None else "first point in progress"
         return [none, *why]
-    return [*found.words(), *why]
+    return [*found.sentences(), *why]
 
 
 def spec(curve: ScalingCurve, found: Scaling) -> XYSpec:

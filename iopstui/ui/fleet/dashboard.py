@@ -84,7 +84,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         )
         self.tab = HOSTS_TAB
 
-    def narrow(self) -> None:
+    def apply_filter(self) -> None:
         """Show the hosts that have all of the words."""
         self.hosts.words = self.words
         self.hosts.begin_at_the_top()
@@ -107,7 +107,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         rows = max(5, min(wanted, both - least))
         return _rows_given_to_hosts(found, rows - found.cpus.height)
 
-    def what(self, width: int) -> Row:
+    def title_line(self, width: int) -> Row:
         """Return which hosts, how many of them count, how far apart they began."""
         line = Line(width, self.charset).add(" ").add(printable(self.fleet.title), BOLD)
         line.add("  ").add(hosts_words(self.scene), BOLD)
@@ -120,12 +120,12 @@ class FleetDashboard(TypeToFilter, Dashboard):
             # of how many hosts the device's percentiles are
             device = second.sums.device
             all_of_them = device.hosts == second.counted
-            line.try_add((f"  {device.words(second.counted)}", DIM if all_of_them else WARNING))
+            line.try_add((f"  {device.describe(second.counted)}", DIM if all_of_them else WARNING))
         spread = self.scene.spread()
         if spread is not None:
             line.try_add((f"  started within {f.latency((spread[0] + spread[1]) * 1e6)}", None))
             line.try_add((f" (clocks ±{f.latency(spread[1] * 1e6)})", DIM))
-        return line.done()
+        return line.finished()
 
     def _host_rows(self, scene: PanelData, width: int, height: int) -> Sequence[Row]:
         frame = scene.state.frame
@@ -188,7 +188,7 @@ def kernel_rows(state: LiveState, width: int, height: int, charset: Charset) -> 
 
 
 def _kernel(frame: Frame | None, width: int, charset: Charset) -> list[Row]:
-    disk = frame.together(frame.opened) if frame is not None else None
+    disk = frame.combined(frame.opened) if frame is not None else None
     if disk is None:
         return [message(width, charset, "no device's figures yet")]
     table = Table(KERNEL, 7, width, charset)

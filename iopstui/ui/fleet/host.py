@@ -176,7 +176,7 @@ class HostDashboard(Dashboard):
         self._host = view.name
         self._line = view.line
 
-    def what(self, width: int) -> DrawnRow:
+    def title_line(self, width: int) -> DrawnRow:
         """The host's name, and what it works on."""
         target = self.controller.target
         line = Line(width, self.charset).add(f" {printable(self._host)}  ", BOLD)
@@ -184,9 +184,9 @@ class HostDashboard(Dashboard):
             why = f": {printable(self._line.error)}" if self._line.error else ""
             line.add(f"{self._line.state}{why}  ", ERROR)
         line.add(target.path)
-        devices = ", ".join(target.on)
+        devices = ", ".join(target.devices_below)
         if devices and target.path != f"/dev/{devices}":
             line.add(f" on {devices}" if target.path else devices)
         if not devices:
             line.add(f"  {target.no_device}", DIM)
-        return line.done()
+        return line.finished()

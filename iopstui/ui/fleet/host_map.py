@@ -106,7 +106,7 @@ class HostMap:
         line = Line(label, self._charset).add(names, BOLD)
         if line.used >= label:
             line = Line(label, self._charset).add(names[: label - 2] + "… ", BOLD)
-        return (*line.done(), *charts.runs(cells))
+        return (*line.finished(), *charts.runs(cells))
 
     def _time(self, scene: FleetState, label: int, width: int) -> Row:
         line = Line(width, self._charset)
@@ -114,8 +114,8 @@ class HostMap:
         interval_ms = 1000 * (second.interval_s if second is not None else 1.0)
         for column in range(0, width - label - 8, MARK_SPACING):
             text = (utc((self._start + column) * interval_ms) or "")[11:19]
-            line.to(label + column).add(text, DIM)
-        return line.done()
+            line.fill_to(label + column).add(text, DIM)
+        return line.finished()
 
 
 def groups(lines: Sequence[HostState], rows: int) -> list[list[HostState]]:

@@ -225,7 +225,7 @@ class HostsView:
         self._top = max(self.cursor - room + 1, min(self._top, self.cursor))
         self._top = max(0, min(self._top, len(lines) - room))
         table = self._table(scene, second, width, line)
-        spare = width - table.used if line else 0
+        spare = width - table.used_width if line else 0
         seen = lines[self._top : self._top + room]
         top = scale_of(seen, second) if line else 0.0
         self._titles = table.spans("host")
@@ -234,14 +234,14 @@ class HostsView:
         strong = next((t for t, one in TITLES.items() if one == self.shown_order), "")
         strong = "await" if self.shown_order == WAIT and not fio else strong
         head = Line(width, self._charset).extend(
-            _first_cells(table.header("host", strong), table.used)
+            _first_cells(table.header("host", strong), table.used_width)
         )
         if spare >= MIN_LINE:
             second_s = scene.second.interval_s if scene.second is not None else 1.0
             span = "minute" if second_s == 1 else f"{MINUTE} samples"
             head.add(f"  last {span}, IOPS", DIM)
         first = first_of_line(scene.begun, second)
-        found = [head.done()]
+        found = [head.finished()]
         for at, one in enumerate(seen, self._top):
             found.append(
                 self._row(one, table, (first, second), width, spare, top, at == self.cursor)
@@ -260,13 +260,15 @@ class HostsView:
     ) -> Row:
         row = Line(width, self._charset)
         style = SELECTED if here else BOLD
-        row.extend(_first_cells(table.row(printable(one.name), one, label_style=style), table.used))
+        row.extend(
+            _first_cells(table.row(printable(one.name), one, label_style=style), table.used_width)
+        )
         if one.state in ABSENT_STATES and one.error:
-            return row.add(f"  {one.error}", STYLES[one.state]).done()
+            return row.add(f"  {one.error}", STYLES[one.state]).finished()
         if spare >= MIN_LINE:
             cells = min(MINUTE, spare - 2)
             row.add("  ").add(small_line(one, *seconds, cells, top, self._charset), FIO)
-        return row.done()
+        return row.finished()
 
     def _table(self, scene: FleetState, second: int, width: int, line: bool) -> Table[HostState]:
         names = max((len(name) for name in scene.hosts), default=0)

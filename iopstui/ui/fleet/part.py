@@ -52,13 +52,13 @@ class FleetKeys(Part):
         """Whether one host is shown."""
         return self.port.dashboard is not None and self.port.dashboard is not self._board()
 
-    def takes(self, action: Action) -> bool:
+    def refuses(self, action: Action) -> bool:
         """Refuse what is for all hosts while one is shown, and jobs where none was named."""
         if self.on_host and action.measures:
-            self.port.say("info", ONE_HOST)
+            self.port.show_message("info", ONE_HOST)
             return True
         if action.id in ABOUT_JOBS and self._watching():
-            self.port.say("info", NO_JOB_HERE)
+            self.port.show_message("info", NO_JOB_HERE)
             return True
         return False
 
@@ -76,7 +76,7 @@ class FleetKeys(Part):
         if one is not None:
             self._open_host(one.name)
 
-    def back(self) -> None:
+    def show_all_hosts(self) -> None:
         """Go from a host to all hosts."""
         if self.on_host:
             self._close_host()
@@ -86,7 +86,7 @@ class FleetKeys(Part):
         board = self._board()
         if board is not None and not self.on_host:
             words = board.hosts.next_order(not self._watching())
-            self.port.say("info", f"hosts: {words}")
+            self.port.show_message("info", f"hosts: {words}")
             board.paint(even_if_frozen=True)
 
     def turn_round(self) -> None:
@@ -94,7 +94,7 @@ class FleetKeys(Part):
         board = self._board()
         if board is not None and not self.on_host:
             words = board.hosts.turn_round(not self._watching())
-            self.port.say("info", f"hosts: {words}")
+            self.port.show_message("info", f"hosts: {words}")
             board.paint(even_if_frozen=True)
 
     def settings(self) -> None:
@@ -102,7 +102,7 @@ class FleetKeys(Part):
         if self.on_host:
             return
         if not self._runs().ask_settings():
-            self.port.say("info", NO_HOSTS)
+            self.port.show_message("info", NO_HOSTS)
             return
         session = self.port.session
         if session is not None:
@@ -118,19 +118,20 @@ class FleetKeys(Part):
         # here: the help of one machine's screen has these keys, too, and needs no fleet for it
         from iopstui.fleet.fleet_state import natural_key
         from iopstui.fleet.hosts.host_tunables import turn_of
-        from iopstui.ui.fleet.question import Question, nobody
+        from iopstui.ui.fleet.question import Question, no_hosts_reason
 
         runs, board = self._runs(), self._board()
         if runs.settings.busy or board is None:
-            self.port.say("info", "still waiting for the hosts")
+            self.port.show_message("info", "still waiting for the hosts")
             return
         hosts = sorted(board.scene.hosts, key=natural_key)
         turn = turn_of(hosts, runs.settings.known, name, value)
         if not turn.hosts:
-            self.port.say("warning" if turn.out else "info", nobody(turn))
+            self.port.show_message("warning" if turn.out else "info", no_hosts_reason(turn))
             return
         self.port.push(
-            Question(turn, self.port.charset), lambda yes: runs.turn(turn) if yes else None
+            Question(turn, self.port.charset),
+            lambda yes: runs.change_tunable(turn) if yes else None,
         )
 
     def turn_map(self) -> None:
@@ -153,7 +154,7 @@ class FleetKeys(Part):
             footer=(Footer("open host", ORDER, when=lambda keys: not keys.on_host, key="Enter"),),
         ),
         Action(
-            "close_host", (Key("escape", "escape"),), back,
+            "close_host", (Key("escape", "escape"),), show_all_hosts,
             help="from one host back to all; clears the filter", place=30, term="esc",
             footer=(
                 Footer("all hosts", {IDLE: 1, RUNNING: 1, REPLAY: 1},

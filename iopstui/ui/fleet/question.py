@@ -88,7 +88,7 @@ def title(turn: HostTunableChange) -> str:
     return printable(f"{turn.name} {'/'.join(befores)} → {turn.value} on {hosts}")
 
 
-def nobody(turn: HostTunableChange) -> str:
+def no_hosts_reason(turn: HostTunableChange) -> str:
     """Why there is nothing to ask."""
     if not turn.out:
         return f"{turn.name} is already {turn.value} on all hosts"

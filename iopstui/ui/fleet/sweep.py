@@ -99,7 +99,7 @@ class SweepKeys(Part):
         """EXPERIMENT while one runs."""
         return EXPERIMENT if self.active else None
 
-    def takes(self, action: Action) -> bool:
+    def refuses(self, action: Action) -> bool:
         """Refuse keys that would disturb a sweep; r stops it."""
         if not self.active:
             return False
@@ -107,7 +107,7 @@ class SweepKeys(Part):
             self.stop()
             return True
         if EXPERIMENT in action.disturbs:
-            self.port.say("info", SWEEP_RUNNING)
+            self.port.show_message("info", SWEEP_RUNNING)
             return True
         return False
 
@@ -121,11 +121,11 @@ class SweepKeys(Part):
         """Show the one that runs, or begin one; where there is a result that is asked first."""
         curve, why = self.curve, self._why_not()
         if self._on_host():
-            self.port.say("info", ONE_HOST)
+            self.port.show_message("info", ONE_HOST)
         elif curve is not None and (self.active or why):
             self.show()
         elif why:
-            self.port.say("info", why)
+            self.port.show_message("info", why)
         elif curve is None:
             self._form()
         else:
@@ -158,7 +158,7 @@ class SweepKeys(Part):
         self._opens = True
         self._fleet.sweep(counts, self._jobs.job, options)
 
-    def told(self) -> None:
+    def sweep_changed(self) -> None:
         """Something of a sweep has come."""
         if self._opens and self.active:
             self._opens = False
@@ -186,7 +186,7 @@ class SweepKeys(Part):
         """Stop it; what was measured stays."""
         if self.active:
             self._fleet.stop_job()
-            self.port.say("info", "stopping the sweep over hosts; its results are kept")
+            self.port.show_message("info", "stopping the sweep over hosts; its results are kept")
 
     ACTIONS = (
         Action(

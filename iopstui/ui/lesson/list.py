@@ -104,12 +104,12 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         chooser.clear_options()
         chooser.add_options([Option(self._label(offer)) for offer in self._offers])
 
-    def narrow(self) -> None:
+    def apply_filter(self) -> None:
         """Show the lessons that have all of the words."""
         self._offers = [
             one
             for one in self._all
-            if self.has(one.lesson.name, one.lesson.title, one.lesson.teaches)
+            if self.matches(one.lesson.name, one.lesson.title, one.lesson.teaches)
         ]
         self._fill()
         self.query_one(OptionList).highlighted = 0 if self._offers else None

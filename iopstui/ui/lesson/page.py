@@ -123,7 +123,7 @@ class LessonPage(Screen[None]):
         """Shows the newest seconds in the charts."""
         self._charts.paint()
 
-    def turned(self) -> None:
+    def show_new_page(self) -> None:
         """Another page is shown now, from its top."""
         self._note = ""
         self.call_next(self._fill)
@@ -271,15 +271,15 @@ class LessonPage(Screen[None]):
             self._note = f"no answer yet ({letters}); Enter again skips the question"
             self._foot()
         elif playing.reading_back:
-            playing.on()
-            self.turned()
+            playing.next_page()
+            self.show_new_page()
         else:
             self._go_on()
 
     def action_back(self) -> None:
         """Read the page before."""
-        if self._playing.back():
-            self.turned()
+        if self._playing.previous_page():
+            self.show_new_page()
         else:
             self._note = "this is the first page"
             self._foot()

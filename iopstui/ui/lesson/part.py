@@ -67,19 +67,19 @@ class LessonKeys(Part):
         if session is None:
             return
         if self.lessons is None:
-            self.port.say("info", "no lesson can be played in this session")
+            self.port.show_message("info", "no lesson can be played in this session")
             return
         if session.running or state.running or state.next_run.asked:
             words = "a job is running: stop it first (r), then choose a lesson (l)"
-            self.port.say("info", words)
+            self.port.show_message("info", words)
             return
-        self.port.work(self._open_list(self.lessons(session)), "lessons")
+        self.port.run_beside(self._open_list(self.lessons(session)), "lessons")
 
     async def _open_list(self, lessons: Lessons) -> None:
         try:
             offers = await asyncio.to_thread(lessons.offers)
         except IopstuiError as error:
-            self.port.say("error", f"{error.message} {error.hint}".strip())
+            self.port.show_message("error", f"{error.message} {error.hint}".strip())
             return
         from iopstui.ui.lesson.list import LessonList
 
@@ -87,8 +87,12 @@ class LessonKeys(Part):
         if session is None or not self.port.shows(self.port.dashboard):
             return
         target, left = session.target, self._left
-        where = f"{target.path} ({', '.join(target.on)})" if target.on else target.path
-        place = (left.run.lesson.name, left.place) if left else None
+        where = (
+            f"{target.path} ({', '.join(target.devices_below)})"
+            if target.devices_below
+            else target.path
+        )
+        place = (left.run.lesson.name, left.position) if left else None
         shown = LessonList(offers, where, place, self._played, self.port.charset)
         self.port.push(shown, self._lesson_chosen)
 
@@ -108,7 +112,7 @@ class LessonKeys(Part):
         if session is None or self.lessons is None or self.playing is not None:
             return
         left = None if anew else self._left
-        self.port.work(self._begun(self.lessons(session), lesson, left), "lessons")
+        self.port.run_beside(self._begun(self.lessons(session), lesson, left), "lessons")
 
     async def _begun(self, lessons: Lessons, lesson: Lesson, left: Playing | None) -> None:
         from iopstui.ui.lesson.state import Playing
@@ -117,12 +121,12 @@ class LessonKeys(Part):
             await self.undoing
         try:
             if left is None:
-                playing = Playing(await asyncio.to_thread(lessons.begin, lesson))
+                playing = Playing(await asyncio.to_thread(lessons.start, lesson))
             else:
                 playing = left
-                playing.run.look_again(await asyncio.to_thread(lessons.around))
+                playing.run.look_again(await asyncio.to_thread(lessons.current_facts))
         except IopstuiError as error:
-            self.port.say("error", f"{error.message} {error.hint}".strip())
+            self.port.show_message("error", f"{error.message} {error.hint}".strip())
             return
         dashboard = self.port.dashboard
         if dashboard is None:
@@ -140,8 +144,8 @@ class LessonKeys(Part):
 
         if self.playing is not None:
             page = LessonPage(
-                self.playing, self.port.charset, self.go_on, self.again, self.leave, self._held,
-                lambda: self.port.state,
+                self.playing, self.port.charset, self.go_on, self.repeat_run, self.leave,
+                self._held, lambda: self.port.state,
             )  # fmt: skip
             self.port.push(page)
 
@@ -151,7 +155,7 @@ class LessonKeys(Part):
 
         screen = self.port.screen
         if isinstance(screen, LessonPage):
-            screen.turned()
+            screen.show_new_page()
         else:
             self._open_page()
 
@@ -166,18 +170,18 @@ class LessonKeys(Part):
         playing = self.playing
         if playing is None or playing.run.running:
             return
-        if playing.run.over:
+        if playing.run.is_over:
             self._finish()
         elif playing.can_run:
             self._run_lesson()
         else:
-            playing.on()
-            if playing.run.over:
+            playing.next_page()
+            if playing.run.is_over:
                 self._undo(playing)
             self.port.refresh_footer()
             self._page_turned()
 
-    def again(self) -> None:
+    def repeat_run(self) -> None:
         """Make a failed or stopped run again."""
         if self.playing is not None and self.playing.can_repeat:
             self._run_lesson()
@@ -261,7 +265,7 @@ class LessonKeys(Part):
             case StepStarted():
                 self._last_words = ""
             case Mark() if "→" in event.text:
-                self.port.say("info", self._last_words)
+                self.port.show_message("info", self._last_words)
 
     def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
         """The strip of the dashboard; none without a run that is watched."""
@@ -280,14 +284,14 @@ class LessonKeys(Part):
         playing = self.playing
         if playing is None or playing.run.running:
             return
-        if playing.run.over:
+        if playing.run.is_over:
             self._finish()
             return
         playing.leave()
         self._left = playing
         self._undo(playing)
         self._back_to_dashboard()
-        self._last_word(f"left the lesson on {playing.place}; l continues it")
+        self._last_word(f"left the lesson on {playing.position}; l continues it")
 
     def _finish(self) -> None:
         playing = self.playing
@@ -301,7 +305,7 @@ class LessonKeys(Part):
 
     def _last_word(self, words: str) -> None:
         self._last_words = words
-        self.port.say("info", words)
+        self.port.show_message("info", words)
 
     def _back_to_dashboard(self) -> None:
         """Everything is shown as it was before the lesson; its seconds stay in the charts."""
@@ -368,17 +372,17 @@ class LessonKeys(Part):
         """LESSON from its first page to its end."""
         return LESSON if self.playing is not None else None
 
-    def takes(self, action: Action) -> bool:
+    def refuses(self, action: Action) -> bool:
         """Keys of the dashboard that would disturb a lesson say so instead."""
         self._last_words = ""
         playing = self.playing
         if playing is None or LESSON not in action.disturbs:
             return False
         if action.id == "run_or_stop" and playing.watching and playing.can_repeat:
-            self.again()
+            self.repeat_run()
         else:
             how = "Esc stops the run" if playing.run.running else "Esc leaves it"
-            self.port.say("info", f"a lesson is running: {how}")
+            self.port.show_message("info", f"a lesson is running: {how}")
         return True
 
     def offers(self, action: Action) -> bool:
@@ -403,7 +407,7 @@ class LessonKeys(Part):
         ),
         Action(
             # pressed on the dashboard r does this too
-            "lesson_again", (Key("", "r"),), again, applies=lambda lessons: lessons.can_repeat,
+            "lesson_again", (Key("", "r"),), repeat_run, applies=lambda lessons: lessons.can_repeat,
             footer=(Footer("again", {LESSON: 20}, when=lambda lessons: lessons.can_repeat),),
         ),
         Action(

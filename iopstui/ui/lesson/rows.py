@@ -105,7 +105,7 @@ def strip_rows(
         line = Line(width, charset).add(" ")
         for text, style in pieces:
             line.add(text, style)
-        shown.append(line.done())
+        shown.append(line.finished())
     return pad(shown, 1 + room, width)
 
 

@@ -37,14 +37,14 @@ class Playing:
         """Whether there is a page before this one."""
         return self._back < len(self._earlier)
 
-    def back(self) -> bool:
+    def previous_page(self) -> bool:
         """Go to the page before; False on the first one."""
         if self.has_earlier:
             self._back += 1
             return True
         return False
 
-    def on(self) -> None:
+    def next_page(self) -> None:
         """Go to the next page."""
         if self._back:
             self._back -= 1
@@ -61,7 +61,7 @@ class Playing:
         self.watching = False
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         """Position: "page 5 of 12"."""
         page = self.run.page()
         return f"page {page.number} of {page.total}" if page is not None else "its end"

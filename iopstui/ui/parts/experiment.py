@@ -93,10 +93,10 @@ class ExperimentKeys(Part):
         """True while its screen is open, and nothing over it."""
         return self.port.shows(self.screen)
 
-    def holds(self) -> bool:
+    def refuses_disturbance(self) -> bool:
         """True while an experiment must not be disturbed; the user is told."""
         if self.experimenting:
-            self.port.say("info", "an experiment is running; x stops it")
+            self.port.show_message("info", "an experiment is running; x stops it")
         return self.experimenting
 
     @property
@@ -104,12 +104,12 @@ class ExperimentKeys(Part):
         """EXPERIMENT while one measures."""
         return EXPERIMENT if self.active else None
 
-    def takes(self, action: Action) -> bool:
+    def refuses(self, action: Action) -> bool:
         """Refuse keys that would disturb an experiment; r stops it."""
         if action.id == "run_or_stop" and self.experimenting:
             self.stop()
             return True
-        return EXPERIMENT in action.disturbs and self.holds()
+        return EXPERIMENT in action.disturbs and self.refuses_disturbance()
 
     # -- keys
 
@@ -151,7 +151,7 @@ class ExperimentKeys(Part):
         )
         port.push(self.screen)
 
-    def begun(self) -> None:
+    def show_screen(self) -> None:
         """The first event of an experiment has come: its screen opens over the dashboard."""
         if self.background is not None and self.port.shows(self.port.dashboard):
             self.show()
@@ -162,12 +162,12 @@ class ExperimentKeys(Part):
         if known is None or known.active:
             return
         if self.background is None:
-            self.port.say("info", self._none_here)
+            self.port.show_message("info", self._none_here)
             return
         self.port.pop()
         self._new(known.kind)
 
-    def back(self) -> None:
+    def show_dashboard(self) -> None:
         """Go from the experiment's screen to the dashboard."""
         self.port.pop()
 
@@ -177,15 +177,15 @@ class ExperimentKeys(Part):
         if session is None:
             return
         if self.background is None:
-            self.port.say("info", self._none_here)
+            self.port.show_message("info", self._none_here)
             return
         if state.ended:
             words = "the session has ended; d starts another"
-            self.port.say("info", words)
+            self.port.show_message("info", words)
             return
         if self.experimenting:
             words = "the last experiment is still restoring the device; try again in a moment"
-            self.port.say("info", words)
+            self.port.show_message("info", words)
             return
         self._open_form(kind, self.background(session), session.running or state.running)
 
@@ -197,7 +197,7 @@ class ExperimentKeys(Part):
         options = options_text(self._jobs.overrides, " ".join(varied))
         rows = fields(kind, self._jobs.job, options, varied)
         form = ExperimentForm(
-            kind, filled(rows, *self._typed.get(kind, ((), {}))), background.look,
+            kind, filled(rows, *self._typed.get(kind, ((), {}))), background.preview,
             [job.name for job in self._jobs.jobs], self.port.charset,
             "First: the running job is stopped" if runs else "",
         )  # fmt: skip
@@ -215,7 +215,7 @@ class ExperimentKeys(Part):
         self._typed[kind] = (rows, chosen.typed)
         self._jobs.forget_pending()
         t = self.port.state.t
-        self.under = background.begin(chosen.ready, self._tell, t, chosen.anew)
+        self.under = background.start(chosen.ready, self._tell, t, chosen.anew)
 
     def stop(self) -> None:
         """Stop the experiment; its results are kept."""
@@ -223,7 +223,7 @@ class ExperimentKeys(Part):
             return
         self.under.stop()
         if self.active:
-            self.port.say("info", f"stopping the {self.noun}; its results are kept")
+            self.port.show_message("info", f"stopping the {self.noun}; its results are kept")
 
     # -- what happens around it
 
@@ -293,7 +293,7 @@ class ExperimentKeys(Part):
             where=ANYWHERE, offered_on=frozenset({EXPERIMENT_SCREEN}),
         ),
         Action(
-            "leave_experiment", (Key("", "Esc"),), back,
+            "leave_experiment", (Key("", "Esc"),), show_dashboard,
             title="Back to the dashboard", note="the experiment continues", where=ANYWHERE,
             offered_on=frozenset({EXPERIMENT_SCREEN}),
         ),

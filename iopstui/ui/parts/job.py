@@ -85,7 +85,7 @@ class JobKeys(Part):
         if state.running or session.running or state.next_run.asked:
             state.next_run.ask_no_more()
             session.stop_job()
-            self.port.say("info", "stopping the job")
+            self.port.show_message("info", "stopping the job")
             return
         self.run(self.job)
 
@@ -104,14 +104,16 @@ class JobKeys(Part):
         self.port.session.run_job(job, self.overrides)
         self.port.refresh_footer()
         changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
-        self.port.say("info", f"starting {job}" + (f" with {changed}" if changed else ""))
+        self.port.show_message("info", f"starting {job}" + (f" with {changed}" if changed else ""))
 
     def choose_job(self) -> None:
         """Choose a job from the list."""
         if self.port.dashboard is None:
             return
         if not self.jobs:
-            self.port.say("warning", "no shipped jobs are installed; start with --job FILE")
+            self.port.show_message(
+                "warning", "no shipped jobs are installed; start with --job FILE"
+            )
             return
         from iopstui.ui.dialogs.jobs import JobChooser
 
@@ -134,10 +136,10 @@ class JobKeys(Part):
     def _double(self, knob: knobs.OptionKey, up: bool) -> None:
         if self.port.session is None:
             return
-        value = knobs.turned(knob, self._current(knob), up)
+        value = knobs.doubled_or_halved(knob, self._current(knob), up)
         if value is None:
             end = "largest" if up else "smallest"
-            self.port.say("info", f"{knob.word} is already the {end} for this key")
+            self.port.show_message("info", f"{knob.word} is already the {end} for this key")
             return
         self._change_option(knob, value)
 
@@ -164,20 +166,20 @@ class JobKeys(Part):
     def _change_option(self, knob: knobs.OptionKey, value: str) -> None:
         """Takes the new value; a running job is restarted once the key has come to rest."""
         self.overrides[knob.option] = value
-        self.turned(knob.option, f"{knob.word} {value}")
+        self.option_changed(knob.option, f"{knob.word} {value}")
 
-    def turned(self, option: str, words: str) -> None:
+    def option_changed(self, option: str, words: str) -> None:
         """The next run differs from the running one by ``words``, which tell ``option``: it is
         started anew."""
         state = self.port.state
         if not state.running and not state.next_run.asked:
-            self.port.say("info", f"{words} applies to the next run (r runs {self.job})")
+            self.port.show_message("info", f"{words} applies to the next run (r runs {self.job})")
             return
-        state.next_run.turn(option, words)
-        self.port.say("info", f"{words}: restarting the job")
+        state.next_run.note_change(option, words)
+        self.port.show_message("info", f"{words}: restarting the job")
         if self._knob_timer is not None:
             self._knob_timer.stop()
-        self._knob_timer = self.port.later(KNOB_WAITS_S, self.apply_knob)
+        self._knob_timer = self.port.call_after(KNOB_WAITS_S, self.apply_knob)
 
     def apply_knob(self) -> None:
         """Restarts the job with the options turned, and leaves a mark on the charts."""
@@ -195,14 +197,16 @@ class JobKeys(Part):
         live = self.port.live
         if found is None or live is None:
             words = "no finding needs a test run (f lists all)"
-            self.port.say("info", words)
+            self.port.show_message("info", words)
             return
         live.ask(found)
         self.overrides.update(found.test)
         self.port.state.ask()
         live.mark(f"test: {found.options}")
         live.run_job(self.job, self.overrides)
-        self.port.say("info", f"{found.options}: this run tests the finding ({found.rule})")
+        self.port.show_message(
+            "info", f"{found.options}: this run tests the finding ({found.rule})"
+        )
 
     def _undecided(self) -> Finding | None:
         held = (entry.finding for entry in self.port.state.current_findings())

@@ -61,17 +61,19 @@ class KernelKeys(Part):
         session = self.port.session
         if session is None:
             return None
-        gone = self.port.state.gone
+        gone = self.port.state.missing_devices
         if gone and len(gone) == len(session.target.opened):
-            self.port.say("warning", gone_words(gone))
+            self.port.show_message("warning", gone_words(gone))
             return None
         from iopstui.safety.tunable_states import queued_disks
 
         disks = queued_disks(session.target, session.devices)
         if disks:
             return disks[0]
-        what = ", ".join(session.target.on) or session.target.path
-        self.port.say("warning", f"{what} has no request queue, so there is no {name} to set")
+        what = ", ".join(session.target.devices_below) or session.target.path
+        self.port.show_message(
+            "warning", f"{what} has no request queue, so there is no {name} to set"
+        )
         return None
 
     def rq_affinity(self) -> None:
@@ -103,7 +105,7 @@ class KernelKeys(Part):
 
     def _set_affinity(self, value: str) -> None:
         # an experiment may have begun since it was asked
-        if self.port.session is not None and not self._experiments.holds():
+        if self.port.session is not None and not self._experiments.refuses_disturbance():
             self.port.session.set_tunable("rq_affinity", value)
 
     def scheduler(self) -> None:
@@ -120,9 +122,9 @@ class KernelKeys(Part):
             only = f": {queue.scheduler} is the only one" if queue and queue.scheduler else ""
             names = ", ".join(one.name for one in disks)
             if len(disks) == 1:
-                self.port.say("info", f"{names} offers no choice of a scheduler{only}")
+                self.port.show_message("info", f"{names} offers no choice of a scheduler{only}")
             else:
-                self.port.say("info", f"{names} have no choice of a scheduler in common")
+                self.port.show_message("info", f"{names} have no choice of a scheduler in common")
             return
         from iopstui.ui.dialogs.choice import Choice
 
@@ -147,7 +149,7 @@ class KernelKeys(Part):
 
     def _turn_setting(self, name: str, value: str) -> None:
         # an experiment may have begun since the list was opened
-        if self.port.session is not None and not self._experiments.holds():
+        if self.port.session is not None and not self._experiments.refuses_disturbance():
             self.port.session.set_tunable(name, value)
 
     # -- the probe
@@ -191,10 +193,10 @@ class KernelKeys(Part):
             return
         option, value = checked_option(text)
         if not self._jobs.override(option, value):
-            self.port.say("info", f"{option} was not changed; the job's own value applies")
+            self.port.show_message("info", f"{option} was not changed; the job's own value applies")
             return
         words = f"{option}={value}" if value else f"{option}: the job's own value"
-        self._jobs.turned(option, words)
+        self._jobs.option_changed(option, words)
 
     def bind_queues(self) -> None:
         """Bind the next run's jobs to hardware queues, or stop doing so."""
@@ -204,7 +206,9 @@ class KernelKeys(Part):
         if not session.bind and self._queued_disk("binding to hardware queues") is None:
             return
         session.bind = not session.bind
-        self._jobs.turned("bind", "bound to queues" if session.bind else "not bound to queues")
+        self._jobs.option_changed(
+            "bind", "bound to queues" if session.bind else "not bound to queues"
+        )
 
     ACTIONS = (
         Action(

@@ -57,7 +57,7 @@ class PanelKeys(Part):
         else:
             dashboard.focus_panel(tab)
 
-    def everything(self) -> None:
+    def show_all(self) -> None:
         """Show all panels again, where there is room for them."""
         if self.port.dashboard is not None and self.port.dashboard.alone:
             self.port.dashboard.show_alone(None)
@@ -92,7 +92,7 @@ class PanelKeys(Part):
             footer=(Footer("back", {IDLE: 4, RUNNING: 4}, when=lambda keys: keys.can_close),),
         ),
         Action(
-            "everything", (Key("0", "0"),), everything, help="all panels again", place=103,
+            "everything", (Key("0", "0"),), show_all, help="all panels again", place=103,
         ),
         Action(
             "next_tab",

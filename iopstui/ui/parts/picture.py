@@ -19,7 +19,7 @@ class PictureKeys(Part):
         """Keep the screen as it is now."""
         # taken at once; only the files are written beside the screen
         name = time.strftime("iopstui-%Y%m%d-%H%M%S")
-        self.port.work(self._save(name, self.port.pictures()), "picture")
+        self.port.run_beside(self._save(name, self.port.pictures()), "picture")
 
     async def _save(self, name: str, files: Mapping[str, str]) -> None:
         from iopstui.ui.core.picture import save
@@ -30,10 +30,10 @@ class PictureKeys(Part):
         except OSError as error:
             why = error.strerror or str(error)
             words = f"Cannot save the screen in the current directory: {why}"
-            self.port.say("error", printable(words))
+            self.port.show_message("error", printable(words))
             return
         names = " and ".join([paths[0].name, *(path.suffix for path in paths[1:])])
-        self.port.say("info", printable(f"Screen saved: {names} in {directory}"))
+        self.port.show_message("info", printable(f"Screen saved: {names} in {directory}"))
 
     ACTIONS = (
         Action(

@@ -80,8 +80,8 @@ class RecordKeys(Part):
             work = self._write_report(recording, recording.with_suffix(".html"))
         else:
             work = self._report_last(session)
-        port.say("info", "Writing the report ...")
-        port.work(work, "report")
+        port.show_message("info", "Writing the report ...")
+        port.run_beside(work, "report")
 
     async def _report_last(self, session: LiveSession) -> None:
         """Report the run kept in memory. It is saved first: the report is made from the file."""
@@ -92,13 +92,13 @@ class RecordKeys(Part):
             self._say_error(error)
             return
         if seconds is None:
-            self.port.say("info", NOTHING_YET)
+            self.port.show_message("info", NOTHING_YET)
             return
         what = f" of the last {f.clock(seconds)}"
         await self._write_report(recording, recording.with_suffix(".html"), what)
 
     def _say_error(self, error: IopstuiError) -> None:
-        self.port.say("error", f"{error.message} {error.hint}".strip())
+        self.port.show_message("error", f"{error.message} {error.hint}".strip())
 
     async def _write_report(self, recording: Path, output: Path, what: str = "") -> None:
         """Write a report in a process of its own: a long recording takes a while, and measuring
@@ -113,13 +113,13 @@ class RecordKeys(Part):
             )  # fmt: skip
             _, said = await child.communicate()
         except OSError as error:
-            self.port.say("error", f"Cannot write the report: {error.strerror or error}.")
+            self.port.show_message("error", f"Cannot write the report: {error.strerror or error}.")
             return
         if child.returncode:
             words = " ".join(said.decode(errors="replace").split()).removeprefix("iopstui: ")
-            self.port.say("error", printable(f"Cannot write the report. {words}"))
+            self.port.show_message("error", printable(f"Cannot write the report. {words}"))
         else:
-            self.port.say("info", printable(f"Report{what}: {output}"))
+            self.port.show_message("info", printable(f"Report{what}: {output}"))
 
     ACTIONS = (
         Action(

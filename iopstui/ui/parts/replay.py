@@ -65,10 +65,10 @@ class ReplayKeys(Part):
         super().__init__(port)
         self._session = session
 
-    def takes(self, action: Action) -> bool:
+    def refuses(self, action: Action) -> bool:
         """Refuse what would measure, change or mark something."""
         if action.measures:
-            self.port.say("info", RECORDED)
+            self.port.show_message("info", RECORDED)
         return action.measures
 
     @property
@@ -80,7 +80,7 @@ class ReplayKeys(Part):
         return "continue" if session.paused else "pause"
 
     @property
-    def where(self) -> str:
+    def position_text(self) -> str:
         """Return which moment of the recording is shown."""
         mode = "FOLLOW" if self._session.growing else "REPLAY"
         return f"{mode} {f.clock(self._session.at)} / {f.clock(self._session.end)}"
@@ -111,10 +111,12 @@ class ReplayKeys(Part):
 
     def speed(self, up: bool) -> None:
         """Play faster or slower."""
-        self.port.say("info", f"×{self._session.turn_speed(up):g}: seconds of the recording in one")
+        self.port.show_message(
+            "info", f"×{self._session.turn_speed(up):g}: seconds of the recording in one"
+        )
         self._show_place()
 
-    def one(self) -> None:
+    def next_sample(self) -> None:
         """Show just the next sample, then pause."""
         self._session.step()
 
@@ -148,7 +150,7 @@ class ReplayKeys(Part):
             speed, help="slower, faster", place=40, footer=(Footer("speed", {REPLAY: 50}),),
         ),
         Action(
-            "next_sample", (Key("full_stop", "."),), one, help="next sample", place=50,
+            "next_sample", (Key("full_stop", "."),), next_sample, help="next sample", place=50,
             footer=(Footer("next", {REPLAY: 60}),),
         ),
     )  # fmt: skip

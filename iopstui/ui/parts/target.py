@@ -160,7 +160,7 @@ class TargetKeys(Part):
             return
         if self.port.state.running:
             words = "a job is running: stop it first (r), then choose a device (d)"
-            self.port.say("info", words)
+            self.port.show_message("info", words)
             return
         self._open_picker()
 

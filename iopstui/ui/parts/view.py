@@ -73,19 +73,19 @@ class ViewKeys(Part):
             return
         begins, step = dashboard.frozen_at is None, by[0] + by[1]
         if begins and step > 0:
-            self.port.say("info", "this is now; left: back in time, space: freeze")
+            self.port.show_message("info", "this is now; left: back in time, space: freeze")
             return
         moved = dashboard.walk(*by)
         if not moved and not begins:
             end = "second of the freeze" if step > 0 else "oldest kept second"
-            self.port.say("info", f"this is the {end}; space: return to now")
+            self.port.show_message("info", f"this is the {end}; space: return to now")
         self.port.refresh_footer()
         dashboard.paint(even_if_frozen=True)
 
     def zoom(self, out: bool) -> None:
         """Show a longer or a shorter stretch of time in the charts."""
         if self.port.dashboard is not None:
-            self.port.say("info", self.port.dashboard.zoom(out))
+            self.port.show_message("info", self.port.dashboard.zoom(out))
 
     def findings(self) -> None:
         """Open the list of findings and outcomes."""
@@ -118,12 +118,12 @@ class ViewKeys(Part):
         if over.steps:
             over.steps = ()
         elif len(measured) < 2:
-            self.port.say("info", "an overlay needs two runs")
+            self.port.show_message("info", "an overlay needs two runs")
         else:
             over.steps = tuple(measured[-2:])
             before, now = over.steps
             words = f"overlay of runs {before} and {now}; v, Enter: choose others, g: back"
-            self.port.say("info", words)
+            self.port.show_message("info", words)
         dashboard.relayout()
 
     def base(self) -> None:
@@ -135,7 +135,7 @@ class ViewKeys(Part):
             words = f"run {row.step} is the base that all runs are compared with (V again: none)"
         elif had is not None:
             words = "no base run"
-        self.port.say("info", words)
+        self.port.show_message("info", words)
 
     def queue_map(self) -> None:
         """Open the queue map."""
@@ -153,7 +153,7 @@ class ViewKeys(Part):
             self.port.charset,
         )  # fmt: skip
 
-    def inside(self) -> None:
+    def open_probe(self) -> None:
         """Open what the probe shows."""
         if self.port.dashboard is not None:
             self._list("Inside the kernel", self._probe_rows, pages.PROBE_KEY)
@@ -193,7 +193,7 @@ class ViewKeys(Part):
 
         port, charset, live = self.port, self.port.charset, self.port.live
         source = None if live is None else ProcessIo()
-        groups = None if live is None else CgroupIo(live.target.on, Roots())
+        groups = None if live is None else CgroupIo(live.target.devices_below, Roots())
         from iopstui.ui.dialogs.live_rows import LiveRows
 
         page = LiveRows(
@@ -234,12 +234,12 @@ class ViewKeys(Part):
         names, now = self.port.themes()
         self.port.push(
             ThemeChoice(names, now, self.port.charset, pages.THEMES),
-            lambda name: None if name is None else self.port.wear(name),
+            lambda name: None if name is None else self.port.apply_theme(name),
         )
 
     def theme(self, name: str) -> None:
         """Show the screen in another theme."""
-        self.port.wear(name)
+        self.port.apply_theme(name)
 
     ACTIONS = (
         Action(
@@ -309,7 +309,7 @@ class ViewKeys(Part):
             help="compare all runs with the newest finished run as base; again: none", place=203,
         ),
         Action(
-            "inside", (pages.PROBE_KEY,), inside, title="Inside the kernel",
+            "inside", (pages.PROBE_KEY,), open_probe, title="Inside the kernel",
             note="request path, submitting and completing CPUs; needs the probe (P)",
             help="what the probe (P) measures: request path, device percentiles, "
                  "submitting and completing CPUs, processes", place=205,

@@ -137,7 +137,7 @@ class ExperimentState:
         if self.started is None or fio is None or not fio.seconds or not event.frame.step:
             return
         self.phase = "run"
-        over = self._settling.over(event.frame)
+        over = self._settling.counts(event.frame)
         self.iops = fio.total.iops
         if self.traces and fio.total.iops is not None:
             trace = self.traces[-1]
@@ -201,7 +201,7 @@ class ExperimentState:
         """Results of a comparison so far; ``None`` before the first run is done."""
         return self._conclusions()[3]
 
-    def words(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """Conclusions in sentences: the final ones once it is over."""
         lines = list(self._conclusions()[1])
         if self.finished is None:

@@ -39,7 +39,7 @@ from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.session.run_rows import add_mark_event, add_run_event, run_outcome
-from iopstui.session.tick.outcomes import FAIL, PASS, together
+from iopstui.session.tick.outcomes import FAIL, PASS, worst_outcome
 from iopstui.text import printable
 from iopstui.ui.state.findings import FoundEntry, ShownFindings
 from iopstui.ui.state.log import Log, LogEntry
@@ -146,7 +146,7 @@ class LiveState:
         return self.step is not None and self.finished is None and not self.ended
 
     @property
-    def gone(self) -> tuple[str, ...]:
+    def missing_devices(self) -> tuple[str, ...]:
         """Return those of ``devices`` that the kernel no longer lists."""
         return tuple(name for name in self.devices if name in self._went)
 
@@ -165,7 +165,7 @@ class LiveState:
         """True while fio only creates the file the job will use."""
         return self.running and self.step is not None and self.step.phase == LAYOUT
 
-    def still(self) -> LiveState:
+    def snapshot(self) -> LiveState:
         """Return a copy that later events do not change."""
         other = copy(self)
         other.history, other.latencies = self.history.copy(), self.latencies.copy()
@@ -184,7 +184,7 @@ class LiveState:
         other.total_s = self.total_s if moment.step == self.step else None
         other.steady, other.judged = moment.steady, list(moment.judged)
         other.ipi, other.findings = dict(moment.ipi), ShownFindings(moment.findings)
-        other.t, other.next_run = moment.t, self.next_run.bare()
+        other.t, other.next_run = moment.t, self.next_run.without_changes()
         return other
 
     def _keep_moment(self, frame: Frame) -> None:
@@ -214,9 +214,9 @@ class LiveState:
                 self._frame(event.frame)
             case Mark():
                 self.history.mark(event.t, printable(event.text))
-                self.log.say(event.t, "mark", f"mark: {event.text}")
+                self.log.add_line(event.t, "mark", f"mark: {event.text}")
             case Notice():
-                self.log.say(event.t, event.level, event.text)
+                self.log.add_line(event.t, event.level, event.text)
                 self._noticed = event.t
             case FindingReported():
                 self.findings.found(event, self._step)
@@ -248,10 +248,10 @@ class LiveState:
         words = f"{event.device}: {event.name} was {event.before}, is {event.now}"
         self.log.add(event.t, "info", words)
 
-    def say(self, level: str, text: str) -> None:
+    def add_message(self, level: str, text: str) -> None:
         """A message of the screen's own, now: what a key has done is told though an error stands
         there, which stays in the list of messages."""
-        self.log.insist(self.t, level, text)
+        self.log.add_over_error(self.t, level, text)
 
     @property
     def run_shown(self) -> RunShown:
@@ -287,9 +287,9 @@ class LiveState:
 
     def _take_verdict(self, event: ExpectationChecked) -> None:
         self.judged.append(event)
-        level, words = together([event])
+        level, words = worst_outcome([event])
         self.log.add(event.t, level, words)
-        level, words = together(self.judged)
+        level, words = worst_outcome(self.judged)
         self.log.show(LogEntry(event.t, level, printable(words)))
 
     def _experiment(
@@ -304,17 +304,17 @@ class LiveState:
             case PointStarted():
                 self.point = event
                 words = self._point_text(event.index, event.total, event.label)
-                self.log.say(event.t, "info", f"{words}, {f.clock(event.left_s)} left")
+                self.log.add_line(event.t, "info", f"{words}, {f.clock(event.left_s)} left")
             case PointFinished():
                 self._point_finished(event)
             case PointFailed():
                 words = self._point_text(event.index, event.total, event.label)
-                self.log.say(event.t, "warning", f"{words}: failed: {event.error}")
+                self.log.add_line(event.t, "warning", f"{words}: failed: {event.error}")
             case ExperimentFinished():
                 self.point = None
                 how = "interrupted" if event.interrupted else "failed" if event.error else "done"
                 words = f"{how}: {event.done} of {event.total} {self._point_noun}s measured"
-                self.log.say(event.t, "info", words)
+                self.log.add_line(event.t, "info", words)
 
     @property
     def _point_noun(self) -> str:
@@ -329,7 +329,7 @@ class LiveState:
         words += f": {f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
         failed = any(one.passed is False for one in event.outcomes)
         level = FAIL if failed else PASS if event.outcomes else "info"
-        self.log.say(event.t, level, words if level == "info" else f"{level}  {words}")
+        self.log.add_line(event.t, level, words if level == "info" else f"{level}  {words}")
 
     def _outcome(self, event: StepFinished) -> str:
         rows = self.runs.rows
@@ -357,7 +357,7 @@ class LiveState:
             for name in LATENCIES:
                 values[name] = fio.total.percentiles.get(name)
         self._check_listed(frame)
-        disk = frame.together(self.devices)
+        disk = frame.combined(self.devices)
         if disk is not None:
             if self.volume is not None:
                 self.volume.feed(disk)
@@ -383,9 +383,9 @@ class LiveState:
         listed = frozenset(name for name in self.devices if name in frame.disks)
         if not self.running:
             for name in sorted(self._listed - listed):
-                self.log.say(frame.t, "warning", gone_words((name,)))
+                self.log.add_line(frame.t, "warning", gone_words((name,)))
             for name in sorted(listed & self._went):
-                self.log.say(frame.t, "info", f"{name} is back")
+                self.log.add_line(frame.t, "info", f"{name} is back")
         self._went = (self._went | self._listed) - listed
         self._listed = listed
 
@@ -393,7 +393,7 @@ class LiveState:
         if frame.probe is None:
             return
         self._probed = frame
-        found = frame.probe.together(self.devices)
+        found = frame.probe.combined(self.devices)
         if found is None:
             return
         for name, p in zip(DEVICE_LATENCIES, ("p50", "p99"), strict=True):
@@ -403,7 +403,7 @@ class LiveState:
     def _started(self, event: StepStarted) -> None:
         new_run = self.step is None or self.step.step != event.step
         if new_run:
-            self.next_run.begun(event.step, event.title)
+            self.next_run.mark_applied(event.step, event.title)
         self.step, self.finished, self.progress = event, None, None
         self.fio, self.total_s = None, None
         self.judged, self.steady = [], None
@@ -429,7 +429,7 @@ class LiveState:
         shown = self.log.notice
         why = f" ({shown.text})" if shown is not None and shown.level == "error" else ""
         words = f"the session has ended, no more measurements{why}"
-        self.log.say(event.t, "error", words)
+        self.log.add_line(event.t, "error", words)
 
     def _finished(self, event: StepFinished) -> None:
         self.finished, self.progress = event, None
@@ -437,11 +437,11 @@ class LiveState:
         if self.step is None or self.step.step != event.step:
             self.step = None
         if event.error:
-            self.log.say(event.t, "error", f"{event.error} {event.hint}".strip())
+            self.log.add_line(event.t, "error", f"{event.error} {event.hint}".strip())
         elif self.experiment is not None and self.experiment.active:
             pass  # it goes on
         else:
-            self.log.say(event.t, "info", self._outcome(event), ending=True)
+            self.log.add_line(event.t, "info", self._outcome(event), ending=True)
         for line in event.fio_log[-5:] if event.error else ():
             self.log.add(event.t, "info", line)
 

@@ -40,13 +40,13 @@ class Log:
         """A line that is only in the log."""
         self.entries.append(LogEntry(t, level, printable(text)))
 
-    def say(self, t: float, level: str, text: str, ending: bool = False) -> None:
+    def add_line(self, t: float, level: str, text: str, ending: bool = False) -> None:
         """A line that is shown, too, where it may be."""
         entry = LogEntry(t, level, printable(text), ending)
         self.entries.append(entry)
         self.show(entry)
 
-    def insist(self, t: float, level: str, text: str) -> None:
+    def add_over_error(self, t: float, level: str, text: str) -> None:
         """A line that is shown though an error stands there, which stays in the log."""
         self.add(t, level, text)
         self.notice = self.entries[-1]

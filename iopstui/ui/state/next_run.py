@@ -23,12 +23,12 @@ class NextRun:
 
     def copy(self) -> NextRun:
         """Copy of the current request."""
-        other = self.bare()
+        other = self.without_changes()
         other.turned, other._sent = dict(self.turned), dict(self._sent)
         other._reports = self._reports
         return other
 
-    def bare(self) -> NextRun:
+    def without_changes(self) -> NextRun:
         """Return it without the changed options."""
         return NextRun(self.asked, self._after)
 
@@ -44,7 +44,7 @@ class NextRun:
         self._sent.update(self.turned)
         self.turned.clear()
 
-    def turn(self, option: str, words: str) -> None:
+    def note_change(self, option: str, words: str) -> None:
         """``option`` was turned; no run was asked for with it yet."""
         self.turned[option] = words
 
@@ -58,7 +58,7 @@ class NextRun:
         self.turned.clear()
         self._sent.clear()
 
-    def begun(self, step: int, title: str) -> None:
+    def mark_applied(self, step: int, title: str) -> None:
         """Mark the requested change as in force, unless the run's title denies it: then it came too
         late for this run, and another follows."""
         for option, words in list(self._sent.items()):

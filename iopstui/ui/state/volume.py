@@ -29,7 +29,7 @@ class VolumeState:
             one.feed(disk)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The class, and what its credits allow."""
-        said = [words for one in self._gauges if (words := one.words())]
+        said = [words for one in self._gauges if (words := one.text())]
         return f"{self._promised.volume.name}{': ' if said else ''}{'; '.join(said)}"

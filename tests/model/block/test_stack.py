@@ -128,8 +128,12 @@ def test_files_that_loop_devices_are_made_of() -> None:
 
 def test_what_is_not_there() -> None:
     stack = Stack({})
-    assert (stack.on("x"), stack.under("x"), stack.same_file("x")) == ((), (), [])
-    assert (stack.above("x"), stack.below("x"), stack.beside("x")) == ((), (), {})
+    assert (stack.directly_above("x"), stack.directly_below("x"), stack.same_file("x")) == (
+        (),
+        (),
+        [],
+    )
+    assert (stack.above("x"), stack.below("x"), stack.overlapping("x")) == ((), (), {})
     assert usage("x", {}) == ()
 
 

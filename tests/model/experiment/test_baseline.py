@@ -129,7 +129,7 @@ def test_why_there_is_no_interval(path: tuple[str, ...], count: int, why: str) -
 
 
 def test_a_run_without_an_interval_is_not_judged() -> None:
-    one = parse_expectation("iops>=95%").against(BaselineFigure(200.0, Spread(0.01, 9), "x"))
+    one = parse_expectation("iops>=95%").relative_to(BaselineFigure(200.0, Spread(0.01, 9), "x"))
     judge = ExpectationChecker([one])
     for number in range(3):
         judge.add(frame([100_000] * 100, number))
@@ -154,7 +154,7 @@ def test_equal_runs_rarely_fail_on_any_figure() -> None:
             for batches in before.values():
                 batches.add(one)
         judge = ExpectationChecker([
-            parse_expectation(f"{name}{'>=' if name == 'iops' else '<='}100%").against(
+            parse_expectation(f"{name}{'>=' if name == 'iops' else '<='}100%").relative_to(
                 BaselineFigure(batches.whole.value or 0.0, batches.spread, "x"))
             for name, batches in before.items() if batches.spread is not None
         ])  # fmt: skip
@@ -204,7 +204,9 @@ def test_batches_stay_few_and_lose_nothing(count: int) -> None:
 def test_only_a_whole_interval_beyond_the_limit_fails(
     text: str, low: float | None, high: float | None, measured: float, passed: bool
 ) -> None:
-    one = parse_expectation(text).against(BaselineFigure(10000.0, Spread(0.01, 9), "before.iops"))
+    one = parse_expectation(text).relative_to(
+        BaselineFigure(10000.0, Spread(0.01, 9), "before.iops")
+    )
     outcome = Outcome(one, measured, None, low, high)
     assert outcome.passed is passed
     words = judged_text(judged_event(0.0, 1, outcome))
@@ -226,7 +228,7 @@ def test_a_run_against_itself_passes() -> None:
         first.add(one)
     assert first.whole.value is not None
     base = BaselineFigure(first.whole.value, first.spread, "itself")
-    judge = ExpectationChecker([parse_expectation("iops>=100%").against(base)])
+    judge = ExpectationChecker([parse_expectation("iops>=100%").relative_to(base)])
     for one in held:
         judge.add(one)
     (outcome,) = judge.outcomes()

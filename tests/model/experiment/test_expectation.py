@@ -41,7 +41,7 @@ from iopstui.session.tick.outcomes import (
     judged_event,
     outcome_text,
     share_text,
-    together,
+    worst_outcome,
 )
 
 TREE = ("vda", "dm-0")
@@ -427,17 +427,20 @@ def test_several_verdicts_in_a_line_the_gravest_first() -> None:
         )
 
     met, missed = one("iops>=5000", 5432.0), one("clat.p99<=2ms", 3e6, 0.1)
-    assert together([met]) == (
+    assert worst_outcome([met]) == (
         PASS,
         "PASS  iops >= 5000: measured 5432; met in 50 % of the seconds",
     )
-    assert together([met, missed]) == (
+    assert worst_outcome([met, missed]) == (
         FAIL,
         "FAIL  1 of 2: clat.p99 <= 2.00 ms (2.20 ms with 10 % tolerance): measured 3.00 ms; "
         "met in 50 % of the seconds",
     )
-    assert together([met, one("iops>=1", None)]) == (UNKNOWN, "NOT MEASURED  1 of 2: iops >= 1")
-    assert together([met, met])[1].startswith("PASS  2 of 2: iops >= 5000")
+    assert worst_outcome([met, one("iops>=1", None)]) == (
+        UNKNOWN,
+        "NOT MEASURED  1 of 2: iops >= 1",
+    )
+    assert worst_outcome([met, met])[1].startswith("PASS  2 of 2: iops >= 5000")
 
 
 @given(st.sampled_from(["iops>=5000", "clat.p99<=2ms", "read.bw>=100MB/s", "r_await<=1ms"]),

@@ -139,7 +139,7 @@ def test_the_first_axis_varies_fastest() -> None:
         "job=a iodepth=1 numjobs=1", "job=a iodepth=2 numjobs=1",
         "job=a iodepth=1 numjobs=4", "job=a iodepth=2 numjobs=4",
     ]  # fmt: skip
-    assert steps[5].job == "b" and steps[5].of(OPTION) == {"iodepth": "2", "numjobs": "1"}
+    assert steps[5].job == "b" and steps[5].settings_of(OPTION) == {"iodepth": "2", "numjobs": "1"}
 
 
 def test_only_what_matters_makes_another_experiment() -> None:

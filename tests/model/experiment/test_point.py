@@ -86,7 +86,7 @@ def test_the_stated_seconds_are_measured(
     kept = [
         length
         for length in seconds
-        if settling.over(replace(flat, flags=frozenset(), fio=replace(flat.fio, seconds=length)))
+        if settling.counts(replace(flat, flags=frozenset(), fio=replace(flat.fio, seconds=length)))
     ]
     assert settling.measured == pytest.approx(sum(kept))
     assert measure - 0.1 <= sum(kept) < measure + interval
@@ -97,7 +97,7 @@ def test_one_and_three_seconds_at_one_a_second() -> None:
     assert flat.fio is not None
     settling = Settling(1.0, 3.0)
     frames = [replace(flat, fio=replace(flat.fio, seconds=s)) for s in (0.89, 1, 1, 1, 1, 0.11)]
-    assert [settling.over(frame) for frame in frames] == [False, False, True, True, True, False]
+    assert [settling.counts(frame) for frame in frames] == [False, False, True, True, True, False]
     assert run_s(1.0, 3.0, 1.0) == 5.0
     assert run_s(0.0, 3.0, 1.0) == 3.0
 

@@ -146,7 +146,7 @@ def test_no_knee_is_claimed_of_a_curve_that_dips() -> None:
     assert not curves_of(LINE, runs)[0].doubt
     runs[4] = scaled(runs[4], 0.5)
     (curve,) = curves_of(LINE, runs)
-    assert curve.knee is None and curve.bend is not None
+    assert curve.knee is None and curve.uncertain_knee is not None
     (words, *_) = conclusions(points_of(LINE, runs), [curve])
     assert words.startswith("No knee shown: IOPS fall at iodepth=16") and "10 %" in words
     # a device may well do less under the deepest queues

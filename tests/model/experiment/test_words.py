@@ -9,9 +9,9 @@ from iopstui.model.experiment.comparison import METRICS, CpuShift, FigureCompari
 from iopstui.model.experiment.plan import Plan, parse_variant
 from iopstui.model.experiment.words import (
     cpu_text,
+    describe_moves,
     difference_text,
-    gone,
-    moved,
+    moved_cpus,
     value_text,
     verdict,
 )
@@ -102,15 +102,18 @@ def test_who_pays_and_who_is_relieved() -> None:
         shift(3, (10.0, 20.0)), shift(4, (50.0, 10.0)), shift(5, (10.0, 10.9)),
         shift(6, (10.0, 90.0), shown=False), shift(7, (10.0, 11.0)),
     ]  # fmt: skip
-    assert list(moved(shifts, "A", "B")) == [
+    assert list(describe_moves(shifts, "A", "B")) == [
         "CPU 0 does more with B: its load goes from 10 to 50 %",
         "CPU 1 does more with B: its load goes from 10 to 40 %",
         "3 more (CPU 2, 3, 7) do more, too with B, by less",
         "CPU 4 does less with B: its load goes from 50 to 10 %",
     ]
     relieved = [shift(cpu, (50.0, 10.0)) for cpu in range(3)]
-    assert list(moved(relieved, "A", "C"))[-1] == "1 more (CPU 2) do less, too with C, by less"
-    assert list(moved(shifts[:2], "A", "B"))[1:] == [
+    assert (
+        list(describe_moves(relieved, "A", "C"))[-1]
+        == "1 more (CPU 2) do less, too with C, by less"
+    )
+    assert list(describe_moves(shifts[:2], "A", "B"))[1:] == [
         "CPU 1 does more with B: its load goes from 10 to 40 %"
     ]
 
@@ -122,12 +125,12 @@ def test_where_completions_went() -> None:
         shift(2, flat, (0.5, 0.54), went=True), shift(0, flat, (0.0, 0.9)),
         shift(9, flat, (0.5, 0.5625), went=True),
     ]  # fmt: skip
-    assert [one.cpu for one in gone(shifts)] == [3, 1, 9]
-    assert list(moved(shifts, "A", "B")) == [
+    assert [one.cpu for one in moved_cpus(shifts)] == [3, 1, 9]
+    assert list(describe_moves(shifts, "A", "B")) == [
         "completions move from A to B: CPU 1 25 → 50 %, CPU 3 75 → 50 %, CPU 9 50 → 56 %"
     ]
     many = [shift(cpu, flat, (0.0, 0.1 + cpu / 100), went=True) for cpu in range(10)]
-    (line,) = moved(many, "A", "B")
+    (line,) = describe_moves(many, "A", "B")
     assert line.count("CPU") == 8 and "CPU 2 0 → 12 %" in line and "CPU 1 " not in line
 
 

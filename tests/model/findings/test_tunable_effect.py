@@ -7,7 +7,12 @@ from evidence_frames import device, disk, fio, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.findings.tunable_effect import TunableChange, around, moved_share, tunable_effect
+from iopstui.model.findings.tunable_effect import (
+    TunableChange,
+    frames_around,
+    moved_share,
+    tunable_effect,
+)
 from iopstui.model.metrics.frame import RAMP, Frame
 
 CHANGE = TunableChange(10.0, "vda", "rq_affinity", "1", "2")
@@ -138,11 +143,11 @@ def test_too_few_seconds_say_nothing() -> None:
 def test_only_whole_seconds_on_their_own_side_are_used() -> None:
     frames = some([9_000] * 20, 1.5)
     frames[2] = frame(3.5, fio(9_000), flags=frozenset({RAMP}))
-    before, after = around(frames, CHANGE)
+    before, after = frames_around(frames, CHANGE)
     assert [f.t for f in before] == [5.5, 6.5, 7.5, 8.5, 9.5]
     # 10.5 began before the change
     assert [f.t for f in after] == [11.5, 12.5, 13.5, 14.5, 15.5]
-    assert [f.t for f in around(frames, CHANGE, since=7.0)[0]] == [8.5, 9.5]
+    assert [f.t for f in frames_around(frames, CHANGE, since=7.0)[0]] == [8.5, 9.5]
 
 
 @given(COUNTS, COUNTS)

@@ -217,9 +217,9 @@ def test_rows_without_latencies_are_followed() -> None:
     first = ramping(direction(500, 5), **blind)
     assert not ramps.feed(0, ramping(direction(), **blind), False, 1.0, False), "not begun"
     assert ramps.feed(0, first, False, 1.0, False)
-    assert not ramps.over(0, ramping(direction(500, 0), **blind))
+    assert not ramps.is_over(0, ramping(direction(500, 0), **blind))
     assert not ramps.feed(0, ramping(direction(300, 3), **blind), True, 1.0, False)
-    assert ramps.over(0, ramping(direction(500, 0), **blind))
+    assert ramps.is_over(0, ramping(direction(500, 0), **blind))
     late = Ramps()
     assert late.feed(0, ramping(direction(4500, 9), **blind), False, 1.0, False)
     assert not late.feed(0, ramping(direction(4501, 9), **blind), False, 1.0, False)
@@ -228,7 +228,7 @@ def test_rows_without_latencies_are_followed() -> None:
     assert not Ramps().feed(0, ramping(direction(499, 5), elapsed_s=3, **blind), False, 1.0, True)
     assert not Ramps().feed(0, first, False, 2.45, False)
     assert Ramps().feed(0, first, False, 2.44, False)
-    assert Ramps().over(0, job(direction(1, 1)))
+    assert Ramps().is_over(0, job(direction(1, 1)))
 
 
 # -- what counts

@@ -26,7 +26,7 @@ def test_rows_are_subtracted_and_added_up_as_one_by_one(
 ) -> None:
     packed, before = PackedBins(), [dict[int, int]()] * 3
     for rows in documents:
-        packed.widen(rows)
+        packed.add_buckets(rows)
         total, expected = 0, dict[int, int]()
         for row, (now, old) in enumerate(zip(rows, before, strict=True)):
             grown = packed.growth(row, now, old)
@@ -45,14 +45,14 @@ def test_rows_are_subtracted_and_added_up_as_one_by_one(
 @pytest.mark.parametrize("count", [-1, MAX_COUNT, 1 << 64, 1.5])
 def test_what_is_no_count_of_fio_s_is_left_to_others(count: float) -> None:
     packed, odd = PackedBins(), {5: count}
-    packed.widen([odd])  # type: ignore[list-item]
+    packed.add_buckets([odd])  # type: ignore[list-item]
     assert packed.growth(0, odd, None) is None  # type: ignore[arg-type]
     assert packed.growth(0, {5: 1}, odd) is None  # type: ignore[arg-type]
 
 
 def test_a_bucket_that_nobody_announced_is_left_to_others() -> None:
     packed = PackedBins()
-    packed.widen([{5: 1}])
+    packed.add_buckets([{5: 1}])
     assert packed.growth(0, {5: 1, 6: 1}, None) is None
     assert packed.growth(0, {5: 1}, {6: 1}) is None
 

@@ -156,7 +156,7 @@ def test_it_never_fails_and_never_gives_what_is_no_number(
     found = formula.value(known.get)
     assert found is None or isinstance(found, (bool, str)) or math.isfinite(found)
     assert formula.names <= known.keys()
-    assert formula.truth(known.get) in (True, False, None)
+    assert formula.as_boolean(known.get) in (True, False, None)
 
 
 @given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9))

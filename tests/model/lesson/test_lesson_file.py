@@ -69,7 +69,7 @@ def test_a_whole_lesson() -> None:
         "ask: more", "run: one", "run: deep", "see: both", "explain: more",
     ]  # fmt: skip
     assert lesson.runs[1].seconds == 5 and lesson.seconds == 12
-    assert lesson.needed({"gain"}) == {"deep.iops", "one.iops"}
+    assert lesson.needed_names({"gain"}) == {"deep.iops", "one.iops"}
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_shipped_lesson_is_one_that_can_be_finished(lesson: lessons.Lesson) ->
         assert {name for name, _ in run.knobs} <= TUNABLES.keys()
         if run.knobs:
             guards = [f for f in (run.when, run.needs) if f is not None]
-            known = {n for f in guards for n in lesson.needed(f.names)}
+            known = {n for f in guards for n in lesson.needed_names(f.names)}
             assert known, "a knob may not be there to turn"
 
 
@@ -315,7 +315,7 @@ def test_the_few_reads_that_miss_a_warm_cache_decide_nothing(seen: float, right:
     ask = next(
         step for step in lesson.steps if step.name == "cold" and isinstance(step, QuestionPage)
     )
-    assert "".join(c.letter for c in ask.choices if c.right.truth(lookup)) == right
+    assert "".join(c.letter for c in ask.choices if c.right.as_boolean(lookup)) == right
 
 
 # -- finding one

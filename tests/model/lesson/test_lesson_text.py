@@ -11,10 +11,10 @@ from iopstui.model.lesson.formula import FormulaError, Value
 from iopstui.model.lesson.text import (
     FORMS,
     ShownParagraph,
+    formatted,
     parse_paragraphs,
     parse_template,
-    shown,
-    told,
+    visible_paragraphs,
 )
 
 KNOWN: dict[str, Value] = {
@@ -71,7 +71,7 @@ def test_figures_stand_in_their_unit(template: str, wanted: str | None) -> None:
     ],
 )  # fmt: skip
 def test_a_value_in_its_form(value: Value, form: str, wanted: str) -> None:
-    assert shown(value, form) == wanted
+    assert formatted(value, form) == wanted
 
 
 @pytest.mark.parametrize(
@@ -107,15 +107,15 @@ def test_any_text_is_a_template_or_refused(template: str) -> None:
 
 @given(st.sampled_from(sorted(FORMS)), st.floats(-1e15, 1e15))
 def test_every_form_shows_every_number(form: str, value: float) -> None:
-    assert shown(value, form).isprintable()
+    assert formatted(value, form).isprintable()
 
 
 def test_foreign_words_reach_no_terminal_raw() -> None:
-    assert shown("a\x1b[2J\nb", "") == "a?[2J b"
+    assert formatted("a\x1b[2J\nb", "") == "a?[2J b"
 
 
 def said(block: str) -> list[str]:
-    return [one.text for one in told(parse_paragraphs(block), KNOWN.get, unit_of)[0]]
+    return [one.text for one in visible_paragraphs(parse_paragraphs(block), KNOWN.get, unit_of)[0]]
 
 
 CASES = """
@@ -140,7 +140,7 @@ def test_conditions_choose_paragraphs() -> None:
 
 
 def test_otherwise_is_not_said_of_what_is_unknown() -> None:
-    found, missing = told(
+    found, missing = visible_paragraphs(
         parse_paragraphs("when two.iops > 1: more\n\notherwise: less\n\nthe end"),
         KNOWN.get,
         unit_of,
@@ -155,7 +155,7 @@ def test_otherwise_belongs_to_the_conditions_right_before_it() -> None:
 
 
 def test_a_paragraph_that_keeps_its_lines() -> None:
-    (one,) = told(parse_paragraphs("| a  b\n|   c {one.iops}"), KNOWN.get, unit_of)[0]
+    (one,) = visible_paragraphs(parse_paragraphs("| a  b\n|   c {one.iops}"), KNOWN.get, unit_of)[0]
     assert one.kept and one.text == "a  b\n  c 15.8k"
 
 
@@ -169,7 +169,7 @@ def test_conditions_that_are_none(block: str) -> None:
 
 
 def test_a_paragraph_is_flowed_unless_its_lines_are_marked() -> None:
-    found, _ = told(parse_paragraphs("a\nb\n\n| c\n| d"), KNOWN.get, unit_of)
+    found, _ = visible_paragraphs(parse_paragraphs("a\nb\n\n| c\n| d"), KNOWN.get, unit_of)
     assert (
         found == [ShownParagraph("a b"), ShownParagraph("c\nd", kept=True)]
         and not ShownParagraph("x").kept

@@ -14,7 +14,7 @@ from iopstui.model.metrics.cpu_map import (
     CpuRow,
     cpu_grid,
     cpu_rows,
-    folded,
+    fold_lines,
     sentence,
 )
 from iopstui.model.rates import CpuLoad
@@ -100,7 +100,7 @@ def test_folded_lines_fit_and_hold_every_cpu_once(sizes: list[int], columns: int
     for number, size in enumerate(sizes):
         domains.append(Domain(0, number, tuple(range(first, first + size))))
         first += size
-    lines = folded(domains, columns, gap)
+    lines = fold_lines(domains, columns, gap)
     assert [cpu for line in lines for part in line for cpu in part.cpus] == list(range(first))
     for line in lines:
         assert sum(len(p.cpus) for p in line) + gap * (len(line) - 1) <= columns
@@ -119,7 +119,7 @@ def test_wide_machines(count: int) -> None:
     grid = cpu_grid(cpu_rows([device(())], now, topology), topology)
     assert sum(len(d.cpus) for d in grid.domains) == count
     assert max(len(d.cpus) for d in grid.domains) <= 8
-    lines = folded(grid.domains, 64)
+    lines = fold_lines(grid.domains, 64)
     assert len(lines) == max(1, -(-count // 56))
 
 
@@ -162,7 +162,7 @@ def test_how_full_a_cell_is() -> None:
 
 def test_a_line_is_filled_as_far_as_it_goes() -> None:
     pair, other = Domain(0, 0, (0, 1)), Domain(1, 1, (2, 3))
-    assert folded([pair, other], 5) == [[pair, other]]
-    assert folded([pair, other], 4) == [[pair], [other]]
-    assert folded([pair, other], 4, gap=0) == [[pair, other]]
-    assert folded([], 4) == []
+    assert fold_lines([pair, other], 5) == [[pair, other]]
+    assert fold_lines([pair, other], 4) == [[pair], [other]]
+    assert fold_lines([pair, other], 4, gap=0) == [[pair, other]]
+    assert fold_lines([], 4) == []

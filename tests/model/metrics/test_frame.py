@@ -312,6 +312,6 @@ def test_what_is_made_when_asked_for_is_the_same() -> None:
 
 def test_cpus_that_were_made_hold_no_sample() -> None:
     cpus = build(tick(1), tick(2))[1].cpus
-    assert isinstance(cpus, CpuFrames) and cpus.between() is not None
+    assert isinstance(cpus, CpuFrames) and cpus.unbuilt() is not None
     assert cpus[0].irq_s == 100
-    assert cpus.between() is None
+    assert cpus.unbuilt() is None

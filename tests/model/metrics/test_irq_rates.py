@@ -29,7 +29,7 @@ class Made:
     def counts(self) -> Mapping[int, int]:
         return self.row
 
-    def grown(self, before: object) -> Mapping[int, int] | None:
+    def increase_since(self, before: object) -> Mapping[int, int] | None:
         if before is None or (before is not self.before and before is not self):
             return None
         assert isinstance(before, Made)

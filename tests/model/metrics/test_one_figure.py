@@ -39,7 +39,7 @@ def test_all_that_show_it_agree() -> None:
     of_report = Device()
     for one in frames:
         meter.add(one)
-        of_report.add(one.together(["vda"]))
+        of_report.add(one.combined(["vda"]))
     point = meter.point()
     assert point is not None and point.device_iops == 500
     assert point.device_bw == 500 * 4096 and point.request_bytes == 4096
@@ -86,4 +86,4 @@ def test_what_all_waited_is_what_the_kernel_summed(grown: list[int], seconds_: f
     assert (rates.waited_ms or 0.0) == pytest.approx(expected)
     assert rates.ios == reads + writes + discards
     assert rates.ios_s == pytest.approx(rates.ios / seconds_)
-    assert frame(1.0, disks={"vda": rates}).together(["vda"]) is rates
+    assert frame(1.0, disks={"vda": rates}).combined(["vda"]) is rates

@@ -80,7 +80,7 @@ def test_the_mean_of_the_bins_is_that_of_the_latencies(latencies: list[int]) -> 
     for one in latencies:
         key = bucket_key(one)
         bins[key] = bins.get(key, 0) + 1
-    found = LatencyStats.of(bins)
+    found = LatencyStats.from_bins(bins)
     mean = sum(latencies) / len(latencies)
     # half a bucket is up to 1/128 of its lowest latency, in floating point a little more
     assert found.mean_ns == pytest.approx(mean, rel=1 / 127, abs=1)
@@ -92,11 +92,11 @@ def test_the_mean_of_the_bins_is_that_of_the_latencies(latencies: list[int]) -> 
 def test_several_disks_are_one_only_if_each_was_followed() -> None:
     both = {"vda": {"read": {100: 3}}, "vdb": {"read": {300: 1}, "write": {900: 2}}}
     found = interval(replace(EMPTY), replace(EMPTY, time_ns=S, arrived_ns=S, device=both))
-    together = found.together(("vda", "vdb"))
+    together = found.combined(("vda", "vdb"))
     assert together is not None and together.device.bins == {100: 3, 300: 1, 900: 2}
-    reads = found.together(("vda", "vdb"), ("read",))
+    reads = found.combined(("vda", "vdb"), ("read",))
     assert reads is not None and reads.device.ios == 4
-    assert found.together(("vda", "vdc")) is None and found.together(()) is None
+    assert found.combined(("vda", "vdc")) is None and found.combined(()) is None
 
 
 def test_the_share_of_unmatched_completions_marks_the_figures() -> None:

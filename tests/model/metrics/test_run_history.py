@@ -163,12 +163,12 @@ def test_a_run_under_way_is_held_against_the_one_before_but_is_no_base() -> None
 
 def test_what_was_changed_is_told_in_words() -> None:
     first, second, third = runs(1.0, 1.0, 1.0)
-    assert first.changed is None and first.what == TITLE.format(8, 1)
+    assert first.changed is None and first.description == TITLE.format(8, 1)
     assert second.changed == ("iodepth 8 → 16",) and third.changed == ("iodepth 16 → 24",)
     history = RunHistory()
     play(history, 1, 1.0)
     play(history, 2, 1.0)
-    assert history.rows[1].what == "the same again"
+    assert history.rows[1].description == "the same again"
     play(history, 3, 1.0, job="seqread-1m", title="read 1m  QD 8 × 1 job")
     assert history.rows[2].changed == ("job randread-4k → seqread-1m",)
     play(history, 4, 1.0, job="two", title="2 jobs: a, b")
@@ -196,28 +196,28 @@ def test_options_that_no_title_has_are_told_too() -> None:
 def test_tunables_belong_to_the_run_that_has_them_first() -> None:
     history = RunHistory()
     play(history, 1, 1.0)
-    history.turned("vda", "rq_affinity", "1", "0")
-    history.turned("vda", "rq_affinity", "0", "2")
-    history.turned("vdb", "rq_affinity", "1", "2")
-    history.turned("vda", "nomerges", "0", "1")
-    history.turned("vda", "nomerges", "1", "0")
+    history.note_tunable_change("vda", "rq_affinity", "1", "0")
+    history.note_tunable_change("vda", "rq_affinity", "0", "2")
+    history.note_tunable_change("vdb", "rq_affinity", "1", "2")
+    history.note_tunable_change("vda", "nomerges", "0", "1")
+    history.note_tunable_change("vda", "nomerges", "1", "0")
     play(history, 2, 1.0, 16)
     assert history.rows[1].changed == ("iodepth 8 → 16", "rq_affinity 1 → 2")
     history.started(3, "randread-4k", TITLE.format(16, 1))
     history.frame(frame(9, fio(5), step=3))
-    history.turned("vda", "scheduler", "none", "bfq")
+    history.note_tunable_change("vda", "scheduler", "none", "bfq")
     assert history.rows[2].changed == ("the same again", "scheduler none → bfq while it ran")
     history.finished(3, DONE)
     play(history, 4, 1.0, 16)
-    assert history.rows[3].what == "the same again"
+    assert history.rows[3].description == "the same again"
 
 
 def test_a_run_that_measured_nothing_is_passed_over() -> None:
     history = RunHistory(["vda"])
     play(history, 1, 1000.0, 8)
-    history.turned("vda", "nomerges", "0", "2")
+    history.note_tunable_change("vda", "nomerges", "0", "2")
     play(history, 2, None, 16)
-    history.turned("vda", "scheduler", "none", "bfq")
+    history.note_tunable_change("vda", "scheduler", "none", "bfq")
     play(history, 3, 1100.0, 32)
     assert [row.step for row in history.rows] == [1, 3]
     assert history.rows[1].changed == ("iodepth 8 → 32", "nomerges 0 → 2", "scheduler none → bfq")
@@ -231,7 +231,7 @@ def test_a_tunable_turned_in_a_run_that_measured_nothing_is_the_next_one_s() -> 
     history = RunHistory()
     play(history, 1, 1000.0)
     history.started(2, "randread-4k", TITLE.format(8, 1))
-    history.turned("vda", "nomerges", "0", "2")
+    history.note_tunable_change("vda", "nomerges", "0", "2")
     history.finished(2, STOPPED)
     play(history, 3, 1000.0)
     assert history.rows[1].changed == ("nomerges 0 → 2",)
@@ -269,7 +269,7 @@ def test_a_frame_before_the_start_is_told_counts() -> None:
     history.started(1, "j", TITLE.format(8, 1))
     history.frame(frame(2, fio(300)))
     (row,) = history.rows
-    assert (row.what, row.iops, row.seconds) == (TITLE.format(8, 1), 200, 2)
+    assert (row.description, row.iops, row.seconds) == (TITLE.format(8, 1), 200, 2)
 
 
 def idle(t: float) -> Frame:

@@ -179,7 +179,7 @@ def test_a_parity_array_reads_before_it_writes() -> None:
     """Read-modify-write: two reads of 2 ms, then two writes of 3 ms for each write."""
     links = [DeviceLinks("md0", ("a", "b", "c"), "raid5")]
     links += [DeviceLinks(name) for name in "abc"]
-    stack = Stack.of(("md0",), links)
+    stack = Stack.from_tops(("md0",), links)
     each = disk(2000 / 3, 2.0, 2000 / 3, 3.0)
     disks = {"md0": disk(w_s=1000, w_await=6.0), "a": each, "b": each, "c": each}
     found = place_waits(stack, disks, job(6.0, 1000))

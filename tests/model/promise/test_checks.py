@@ -83,13 +83,13 @@ def test_depth_is_bounded(latency: float, cpus: int) -> None:
 
 def test_a_burst_is_aimed_at() -> None:
     read = of("azure/p20")[0]
-    assert (read.promised, read.burst, read.aim) == (2300, 3500, 3500)
+    assert (read.promised, read.burst, read.target_iops) == (2300, 3500, 3500)
 
 
 def test_the_instance_bounds_the_aim() -> None:
     found = promised(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D2s_v3"))
     read = checks(found)[0]
-    assert read.promised == 16000 and read.aim == 3200
+    assert read.promised == 16000 and read.target_iops == 3200
 
 
 def test_what_is_written() -> None:

@@ -21,9 +21,9 @@ from iopstui.model.promise.verdict import (
     PASS,
     Measured,
     interval,
+    is_kept,
     judge,
     judge_drained,
-    met,
     too_shallow,
     untested,
 )
@@ -173,13 +173,13 @@ def test_latency(mean: float | None, low: float | None, expected: str) -> None:
 def test_what_is_not_tested_is_not_told() -> None:
     rows = untested(BURST, "no")
     assert [row.result for row in rows] == [CANT_TELL, CANT_TELL]
-    assert not met(rows)
+    assert not is_kept(rows)
 
 
 def test_a_promise_is_met_only_if_something_passed() -> None:
     good, bad = judge(PLAIN, at(5000), SOFT), judge(PLAIN, at(1000), SOFT)
-    assert met([*good, *untested(PLAIN, "no")])
-    assert not met([*good, *bad]) and not met([])
+    assert is_kept([*good, *untested(PLAIN, "no")])
+    assert not is_kept([*good, *bad]) and not is_kept([])
 
 
 def test_a_shallow_queue_is_seen() -> None:

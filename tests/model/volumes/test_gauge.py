@@ -31,19 +31,19 @@ def test_what_is_left_is_at_most_a_full_bucket_less_what_was_used() -> None:
     gauge = fed(*[3000.0] * 100)
     assert gauge.level == FIRST - 100 * 2700 and not gauge.known
     # the rest lasts (5,400,000 - 270,000) / 2,700 s
-    assert gauge.words() == "burst for ≤ 31:40 more"
+    assert gauge.text() == "burst for ≤ 31:40 more"
 
 
 def test_a_fall_to_the_baseline_shows_that_the_credits_are_used_up() -> None:
     gauge = fed(3000, 3000, 310, 295, 300)
-    assert gauge.known and gauge.level == 0 and gauge.words() == "burst credits used up"
+    assert gauge.known and gauge.level == 0 and gauge.text() == "burst credits used up"
     for _ in range(100):
         gauge.feed(disk(100))
     assert gauge.level == 100 * 200
-    assert gauge.words() == f"burst credits full in {(FIRST - 20_000) / 200 // 3600:.0f}:28:20"
+    assert gauge.text() == f"burst credits full in {(FIRST - 20_000) / 200 // 3600:.0f}:28:20"
     gauge.feed(disk(3000))
     # 17,300 left, 2,700 more used than refilled each second
-    assert gauge.words() == "burst for 0:06 more"
+    assert gauge.text() == "burst for 0:06 more"
 
 
 @pytest.mark.parametrize("rates, aqu", [
@@ -58,7 +58,7 @@ def test_an_empty_bucket_at_most_is_an_empty_bucket() -> None:
     gauge = fed(3000)
     gauge.level = 100.0
     gauge.feed(disk(330))
-    assert not gauge.known and gauge.words() == "burst credits used up"
+    assert not gauge.known and gauge.text() == "burst credits used up"
 
 
 def test_large_ios_take_as_many_credits_as_the_provider_counts() -> None:

@@ -191,11 +191,11 @@ def test_figures_rise_with_the_size_up_to_their_cap(
     sizes = st.floats(max(low, 1.0), high)
     small, large = sorted((data.draw(sizes), data.draw(sizes)))
     for formula in volume.formulas.values():
-        assert formula.at(small, 5000) <= formula.at(large, 5000) * (1 + 1e-12)
+        assert formula.value_at(small, 5000) <= formula.value_at(large, 5000) * (1 + 1e-12)
         if formula.high is not None and not formula.per_provisioned:
             most = max(formula.high, formula.low or 0.0)
             unit = {"IOPS": 1.0, "MB/s": 1e6, "MiB/s": float(MIB)}[formula.unit]
-            assert formula.at(large, 1e9) <= most * unit
+            assert formula.value_at(large, 1e9) <= most * unit
 
 
 @given(st.floats(1, 1e9), st.floats(1, 1e5), st.floats(1, 1e5), st.floats(0, 1), st.floats(0, 1e4))
