@@ -65,15 +65,11 @@ def _scratch_bytes(
 
 
 def preview_of(
-    plan: Plan,
-    target: Target,
-    job_target: Target | None,
-    conditions: RunConditions,
-    devices: Mapping[str, BlockDevice],
-    fio: Fio,
-    roots: Roots,
-) -> Preview:
-    """UsageError, Refused or Missing for what would fail later. Nothing is written."""
+    plan: Plan, target: Target, job_target: Target | None, conditions: RunConditions,
+    devices: Mapping[str, BlockDevice], fio: Fio, roots: Roots,
+) -> Preview:  # fmt: skip
+    """Return what a plan would do; writes nothing. UsageError, Refused or Missing for what would
+    fail later."""
     private = private_directory()
     told: dict[str, list[str]] = {}
     writes, largest = False, 0
@@ -96,14 +92,14 @@ def preview_of(
             if job_target is not None and job_target.kind == kinds.DIRECTORY:
                 total = _scratch_bytes(text, facts.sections, size, share, job_target)
                 largest = max(largest, total)
-            else:
-                file = write_text(private, JOB, text)
-                own = JobRequest(str(file), {}, size, conditions.destroy_data,
-                                 no_fence=conditions.no_fence)  # fmt: skip
-                prepared = prepare(own, job_target, fio, private, devices, roots)
-                prepared.close()
-                if repeated:
-                    _check_again(step.job, prepared, conditions.destroy_data)
+                continue
+            file = write_text(private, JOB, text)
+            own = JobRequest(str(file), {}, size, conditions.destroy_data,
+                             no_fence=conditions.no_fence)  # fmt: skip
+            prepared = prepare(own, job_target, fio, private, devices, roots)
+            prepared.close()
+            if repeated:
+                _check_again(step.job, prepared, conditions.destroy_data)
     finally:
         remove(private)
     titles = {job: _title(words, bool(plan.variants)) for job, words in told.items()}

@@ -94,26 +94,21 @@ class FioProcess:
         except OSError as error:
             private_files.remove(private)
             raise private_files.no_room(private, error) from error
-        self._offset = 0
-        self._punched = 0
+        self._offset = self._punched = 0
         # descriptor, and up to where its bytes were given back
         self._messages: dict[str, tuple[int, int]] = {}
         self._guard_rest = b""
         self._inotify = _watch(private / OUTPUT)
-        words = ["--hold"] if hold else []
+        options = ["--hold"] if hold else []
         if deadline_s is not None:
-            words += ["--deadline", str(deadline_s)]
+            options += ["--deadline", str(deadline_s)]
+        own = replace(fence, own=(str(private), *fence.own))
         try:
-            own = replace(fence, own=(str(private), *fence.own))
-            words += [str(private), written(own, command[0], private), *map(str, cleanup)]
-            self._guard = _start_guard([*words, "--", *command], keep, env, cwd)
+            options += [str(private), written(own, command[0], private), *map(str, cleanup)]
+            self._guard = _start_guard([*options, "--", *command], keep, env, cwd)
         except OSError as error:
             self._release()
-            # a limit of this shell or machine, as where fio is asked for its options (inspect.py)
-            raise Missing(
-                f"Cannot start {sys.executable}, which guards fio: {error.strerror}.",
-                hint_for_limit(error, ""),
-            ) from error
+            raise _guard_missing(error) from error
 
     @property
     def wake_fds(self) -> tuple[int, ...]:
@@ -288,6 +283,14 @@ class FioProcess:
 def _parse_guard_message(line: str) -> GuardMessage:
     word, *rest = line.split()
     return GuardMessage(word, tuple(int(number) for number in rest))
+
+
+def _guard_missing(error: OSError) -> Missing:
+    # a limit of this shell or machine, as when fio is asked for its options (inspect.py)
+    return Missing(
+        f"Cannot start {sys.executable}, which guards fio: {error.strerror}.",
+        hint_for_limit(error, ""),
+    )
 
 
 def _start_guard(

@@ -224,6 +224,12 @@ class Recording:
             index.whole = isinstance(other.value, form.RecordingEnd)
         return True
 
+    def _reaches(self, end: int, growing: bool) -> bool:
+        """Return whether the file is at least ``end`` bytes long, or has grown to that."""
+        if end > self.size and growing:
+            self.size = os.fstat(self._file.fileno()).st_size
+        return end <= self.size
+
     def _chunks(self, start: int | None, keep: bytes, growing: bool) -> Iterator[_Chunk | None]:
         """The chunks; payloads only of the kinds in ``keep``, others are skipped. ``None`` where a
         ``growing`` file has no whole chunk yet."""
@@ -249,16 +255,14 @@ class Recording:
             if length > form.LARGEST or not 0 <= t < MAX_TIME_S:
                 self._damaged(place, "no chunk")
                 return
-            if after > self.size and growing:
-                self.size = os.fstat(self._file.fileno()).st_size
-            if after > self.size:
+            if not self._reaches(after, growing):
                 if growing:
                     yield None
                     continue
                 self._damaged(place, "cut off")
                 return
             payload = b""
-            # one of no known kind may be a damaged one of a known kind
+            # a chunk of no known kind may be a damaged one of a known kind
             if kind in keep or kind not in KINDS:
                 payload = self._file.read(length)
                 if form.checksum(kind, t, payload) != checksum:

@@ -60,21 +60,13 @@ class LiveSession:
     """
 
     def __init__(
-        self,
-        target: Target,
-        devices: Mapping[str, BlockDevice],
-        job_target: Target | None,
-        sampling: SamplingOptions | None = None,
-        policy: RunPolicy | None = None,
-        *,
-        roots: Roots | None = None,
-        clock: Clock | None = None,
-        knobs: Sequence[TunableRequest] = (),
-        recorder: Recorder | None = None,
-        own_cpus: OwnCpus | None = None,
-        expectations: Sequence[Expectation] = (),
+        self, target: Target, devices: Mapping[str, BlockDevice], job_target: Target | None,
+        sampling: SamplingOptions | None = None, policy: RunPolicy | None = None, *,
+        roots: Roots | None = None, clock: Clock | None = None,
+        knobs: Sequence[TunableRequest] = (), recorder: Recorder | None = None,
+        own_cpus: OwnCpus | None = None, expectations: Sequence[Expectation] = (),
         until_steady: float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         sampling, policy = sampling or SamplingOptions(), policy or RunPolicy()
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
@@ -96,18 +88,13 @@ class LiveSession:
             self.topology, own_files=job_target is None, keep_s=sampling.keep_s,
         )  # fmt: skip
         verdicts = OutcomeTracker(expectations, SteadyStop(until_steady) if until_steady else None)
-        context = self._context = Context(
-            target, devices, roots or Roots(), clock or Clock(), tape, verdicts
-        )
+        context = self._context = Context(target, devices, roots or Roots(), clock or Clock(),
+                                          tape, verdicts)  # fmt: skip
         self._current = CurrentRun()
         self._sampling = Sampling(
-            context,
-            self._current,
-            self.interval_s,
-            sampling.idle_frames,
-            sampling.soon,
+            context, self._current, self.interval_s, sampling.idle_frames, sampling.soon,
             sampling.volume,
-        )
+        )  # fmt: skip
         self._knobs = TunableChanges(context, self._sampling, knobs)
         self._runs = LazyRuns(
             context, self._sampling, self._current, self._knobs, self._own_cpus, job_target, policy

@@ -38,16 +38,12 @@ def new_session(
         options.interval_s, idle_frames, soon, keep_s, options.probe, options.volume
     )
     policy = RunPolicy(
-        size=options.size,
-        destroy_data=options.destroy_data,
-        bind=options.bind,
-        no_fence=options.no_fence,
-        budget=WriteBudget(options.write_budget, tell_writes),
+        size=options.size, destroy_data=options.destroy_data, bind=options.bind,
+        no_fence=options.no_fence, budget=WriteBudget(options.write_budget, tell_writes),
         # on the screen one run follows another
         keep_scratch=idle_frames,
-        hold=options.hold,
-        deadline_s=deadline_s,
-    )
+        hold=options.hold, deadline_s=deadline_s,
+    )  # fmt: skip
     return LiveSession(
         target,
         devices,

@@ -38,6 +38,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file-size", metavar="SIZE",
                         help="size of the scratch file, or of the area to use, e.g. 4g (default: "
                              "512m, or the whole device)")  # fmt: skip
+    _add_measurement(parser)
+    parser.add_argument(
+        "--record",
+        type=values.new_file,
+        metavar="FILE",
+        help="record all measurements in FILE, which must not exist",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show what would run and be written, and exit"
+    )
+    parser.add_argument("--json", action="store_true", help="JSON instead of a table")
+
+
+def _add_measurement(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--settle", type=values.settle, default=2.0, metavar="SECONDS",
                         help="time before each measurement (default: 2)")  # fmt: skip
     parser.add_argument("--measure", type=values.measure, default=30.0, metavar="SECONDS",
@@ -50,16 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tolerance", type=values.share, metavar="PERCENT",
                         help="allowed shortfall of a figure (default: the provider's own, else "
                              "2%%)")  # fmt: skip
-    parser.add_argument(
-        "--record",
-        type=values.new_file,
-        metavar="FILE",
-        help="record all measurements in FILE, which must not exist",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="show what would run and be written, and exit"
-    )
-    parser.add_argument("--json", action="store_true", help="JSON instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:

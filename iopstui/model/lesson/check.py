@@ -35,14 +35,8 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
             asked[step.name] = step
         for key, names in _names(step):
             known = every if key.startswith("right ") else done
-            _check(
-                section,
-                key,
-                lesson.needed_names(names) | set(names),
-                known,
-                every,
-                set(lesson.lets),
-            )
+            needed = lesson.needed_names(names) | set(names)
+            _check(section, key, needed, known, every, set(lesson.lets))
         if isinstance(step, RunPage):
             done.add(step.name)
         for run in _runs_of(step):

@@ -193,16 +193,23 @@ def paired(
     mean = sum(steps) / count
     variance = sum((step - mean) ** 2 for step in steps) / (count - 1)
     error = math.sqrt(max(variance, resolution**2 / 6) / count)
-    if sequential:
-        limit = anytime_limit(count, 1 - confidence)
-        p = anytime_p(mean / error, count) if error else (0.0 if mean else 1.0)
-    else:
-        limit = t_quantile(0.5 + confidence / 2, count - 1)
-        p = t_two_sided(mean / error, count - 1) if error else (0.0 if mean else 1.0)
+    limit = (
+        anytime_limit(count, 1 - confidence)
+        if sequential else t_quantile(0.5 + confidence / 2, count - 1)
+    )  # fmt: skip
+    p = _probability(mean, error, count, sequential)
     low, high = mean - limit * error, mean + limit * error
     if relative:
         mean, low, high = math.expm1(mean), math.expm1(low), math.expm1(high)
     return Difference(mean, low, high, p, count, relative)
+
+
+def _probability(mean: float, error: float, count: int, sequential: bool) -> float:
+    if not error:
+        return 0.0 if mean else 1.0
+    if sequential:
+        return anytime_p(mean / error, count)
+    return t_two_sided(mean / error, count - 1)
 
 
 def holm(probabilities: Sequence[float]) -> list[float]:

@@ -164,11 +164,11 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
         if state.next_run.asked and job:
             line.add(f"{printable(job)} ", BOLD).add("is about to start", DIM)
             line.add("  r ", KEY).add("stops it")
-            return line.add_right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).finished()
-        line.add("no job running", DIM)
-        # one host of many, or hosts that are watched: nothing can be run
-        if job:
-            line.add("  r ", KEY).add(f"runs {printable(job)}")
+        else:
+            line.add("no job running", DIM)
+            # one host of many, or hosts that are watched: nothing can be run
+            if job:
+                line.add("  r ", KEY).add(f"runs {printable(job)}")
         return line.add_right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).finished()
     name, title = printable(step.job), printable(step.title)
     state_word = "●" if state.running else "done" if not _failed(state) else "failed"
@@ -185,9 +185,8 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     experiment = state.experiment
     if experiment is not None and experiment.active:
         long, short = experiment.progress(), experiment.progress(short=True)
-        return line.add_right(
-            (f" {long if len(long) + 2 <= line.left else short} ", BOLD)
-        ).finished()
+        progress = long if len(long) + 2 <= line.left else short
+        return line.add_right((f" {progress} ", BOLD)).finished()
     before: Piece = (" ", None)
     forms = [[before, *_progress(state, charset, bar)] for bar in (BAR, SHORT_BAR, 0)]
     clock = _wall_clock(state)

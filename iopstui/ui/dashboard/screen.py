@@ -136,15 +136,10 @@ class Dashboard(CanvasScreen):
     """Whether keys here run jobs and change settings of the disks."""
 
     def __init__(
-        self,
-        controller: Controller,
-        state: LiveState,
-        charset: Charset,
-        strip: Strip,
-        panes: Sequence[registry.Panel] | None = None,
-        titles: Sequence[str] = TABS,
+        self, controller: Controller, state: LiveState, charset: Charset, strip: Strip,
+        panes: Sequence[registry.Panel] | None = None, titles: Sequence[str] = TABS,
         several: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.panes = panes = registry.PANELS if panes is None else panes
         self.controller = controller
@@ -177,6 +172,9 @@ class Dashboard(CanvasScreen):
         self._plan: layout.LayoutPlan | None = None
         self._make_charts(several or len(controller.target.devices_below) > 1)
         self.heat_shown = self.percentiles_shown = False
+        self._make_panels(panes, titles)
+
+    def _make_panels(self, panes: Sequence[registry.Panel], titles: Sequence[str]) -> None:
         self.tabs = registry.tabs(panes, titles)
         lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
         names = (*lines, *(panel.name for panel in panes))

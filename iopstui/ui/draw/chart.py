@@ -193,6 +193,17 @@ class Chart:
         self._scale = None
         self._window_start = None
 
+    def _rescale(self, known: Sequence[float], moved: bool) -> charts.Scale:
+        """Return the scale for these values; paint the axis if it has changed."""
+        make = charts.log_scale if self.spec.log else charts.linear_scale
+        # do not keep the scale of an empty chart
+        scale = make(known, self._scale, moved or not self._had_data)
+        self._had_data = bool(known)
+        if scale != self._scale or moved:
+            self._scale = scale
+            self.axis.show(self._axis(scale))
+        return scale
+
     def paint(
         self,
         history: History,
@@ -215,14 +226,7 @@ class Chart:
         data, since = [one for one, _ in got], min(first for _, first in got)
         known = [value for one in data for value in one if value is not None]
         near = [one for one in limits if known and one <= LIMIT_NEAR * max(known)]
-        known += near
-        make = charts.log_scale if self.spec.log else charts.linear_scale
-        # the scale of an empty chart is no reason to keep it
-        scale = make(known, self._scale, moved or not self._had_data)
-        self._had_data = bool(known)
-        if scale != self._scale or moved:
-            self._scale = scale
-            self.axis.show(self._axis(scale))
+        scale = self._rescale(known + near, moved)
         self._edges(window)
         column_s = window.dot_s * self._charset.dots
         marks = self._marks_shown(history, window.start, column_s)
