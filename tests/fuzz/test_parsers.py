@@ -35,7 +35,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("name", PARSERS)
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(data=st.one_of(damaged(), st.binary(max_size=400)))
 def test_damaged_input(name: str, data: bytes) -> None:
     PARSERS[name](data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import experiment_fakes as lab
 import pytest
@@ -58,6 +59,18 @@ async def opened(pilot: Pilot[int], key: str) -> Modal[object]:
     return screen
 
 
+def note_changes(
+    monkeypatch: pytest.MonkeyPatch, app: IopstuiApp, name: str, changes: list[str]
+) -> None:
+    original = getattr(app, name)
+
+    def noted(*arguments: Any, **options: Any) -> Any:
+        changes.append(name)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(app, name, noted)
+
+
 @pytest.mark.parametrize("key", OWN)
 async def test_a_dialog_takes_every_printable_key(
     key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -75,12 +88,12 @@ async def test_a_dialog_takes_every_printable_key(
         watched = Watched(app, fake)
         screen = await opened(pilot, key)
         before = watched.now()
-        for character in PRINTABLE:
-            if character in OWN[key] + "?S":
-                continue
-            await pilot.press(named(character))
-            assert app.screen is screen, f"{character} closed it, or opened another one"
+        changes: list[str] = []
+        for change in ("push_screen", "pop_screen"):
+            note_changes(monkeypatch, app, change, changes)
+        await pilot.press(*(named(one) for one in PRINTABLE if one not in OWN[key] + "?S"))
         await settle(pilot)
+        assert app.screen is screen and changes == [], "a key closed it, or opened another one"
         assert watched.now() == before
         await pilot.press("escape")
         if app.screen is screen:

@@ -69,7 +69,7 @@ def cut(script: bytes, every: int, first: int | None = None) -> list[bytes]:
 
 
 # between any two bytes once, with many keys before and behind
-LONG = -(-len(SCRIPT) // 6)
+LONG = -(-len(SCRIPT) // 12)
 SPLITS = [
     (True, [SCRIPT]),
     *((True, cut(SCRIPT, LONG, first)) for first in range(1, LONG + 1)),
