@@ -44,7 +44,7 @@ class _SessionFrames:
 
 
 class Deduplicator:
-    """Detects repeated lines. ``again`` returns whether a line is a repetition, and keeps track
+    """Detects repeated lines. ``is_repeat`` returns whether a line is a repetition, and keeps track
     of the stream; ``repeated`` counts the repeated frames and totals of each host."""
 
     def __init__(self) -> None:

@@ -48,8 +48,8 @@ class SegmentResult:
 def fold_in_parallel(
     recording: Recording, fold: ReplayFold
 ) -> Iterator[Block | EventRecord] | None:
-    """As ``BlockBuilder.of`` of all segments, in order; ``None`` where it is not worth it, or can't
-    be. Raises SegmentMismatch on the way where all of it is void. ``fold`` is
+    """Fold all segments like ``BlockBuilder.blocks_of``, in order; ``None`` if that is slower or
+    impossible. Raises SegmentMismatch on the way where all of it is void. ``fold`` is
     the reader's."""
     found = segments(recording.index())
     count = min(MAX_PROCESSES, len(os.sched_getaffinity(0)), len(found))

@@ -51,7 +51,7 @@ WRITES = ("write", "randwrite", "rw", "randrw", "trim", "randtrim", "trimwrite")
 
 
 @dataclass(frozen=True)
-class VisibleFacts:
+class Observation:
     """What came of a session: what it said, what the kernel counted meanwhile, and why it
     failed, if it did."""
 
@@ -60,7 +60,7 @@ class VisibleFacts:
     error: str = ""
 
 
-def watched(scenario: Scenario, bench: Bench) -> VisibleFacts:
+def watched(scenario: Scenario, bench: Bench) -> Observation:
     """A session on the bench's path. It is a process of its own, which alone enters the cgroups,
     and which can be ended if it hangs."""
     context = multiprocessing.get_context("fork")
@@ -70,11 +70,9 @@ def watched(scenario: Scenario, bench: Bench) -> VisibleFacts:
     theirs.close()
     try:
         limit = scenario.length + PATIENCE_S
-        return (
-            ours.recv() if ours.poll(limit) else VisibleFacts(error=f"no end after {limit:.0f} s")
-        )
+        return ours.recv() if ours.poll(limit) else Observation(error=f"no end after {limit:.0f} s")
     except EOFError:
-        return VisibleFacts(error="the session's process died")
+        return Observation(error="the session's process died")
     finally:
         process.join(10)
         process.kill()
@@ -88,7 +86,7 @@ def _child(scenario: Scenario, bench: Bench, answer: Connection) -> None:
         os.environ["XDG_STATE_HOME"] = str(bench.here / "state")
         answer.send(_Driven(scenario, bench).seen())
     except Exception as error:
-        answer.send(VisibleFacts(error=repr(error)))
+        answer.send(Observation(error=repr(error)))
 
 
 class _Driven:
@@ -105,7 +103,7 @@ class _Driven:
         self._delays: list[tuple[float, dict[int, int]]] = []
         self._began: float | None = None
 
-    def seen(self) -> VisibleFacts:
+    def seen(self) -> Observation:
         """Run it."""
         scenario, path = self._scenario, self._bench.path
         devices = read_devices(Roots())
@@ -122,7 +120,7 @@ class _Driven:
             session.close()
         while not self._events.empty():
             self._take(self._events.get())
-        return VisibleFacts(tuple(self._said), Effect(spans), self._error)
+        return Observation(tuple(self._said), Effect(spans), self._error)
 
     def _idle(self, seconds: float) -> Span:
         before = self._state()

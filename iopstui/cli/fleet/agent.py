@@ -285,7 +285,7 @@ def _device(part: Any) -> Any:
 
 
 def compact(row: Object) -> Object:
-    """A frame with nothing but its sums; as ``lean`` makes it where they can't be told so."""
+    """Return a frame as its sums alone; like ``trimmed_frame`` if that is not possible."""
     fio = row["fio"]
     seconds = fio["seconds"] if fio else row["seconds"]
     try:

@@ -188,7 +188,7 @@ def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
 
 
 class FrameSum:
-    """Adds up frames; ``taken`` returns their sums and starts again from zero."""
+    """Adds up frames; ``drain`` returns their sums and starts again from zero."""
 
     __slots__ = (
         "_bins", "_count", "_device", "_maxima", "_numbers", "_slowest", "_sums"

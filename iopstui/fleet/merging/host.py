@@ -105,7 +105,7 @@ class HostSeconds:
     """Follows one host. ``feed`` takes its frames in order and gives the seconds that are over.
 
     ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``near_s`` our
-    clock, from which it can't be far (``None``: recorded, any time will do). ``whole`` has bins if
+    clock, from which it can't be far (``None``: recorded, any time will do). ``totals`` has bins if
     ``keep_bins``. ``counted`` holds its frames against
     fio's final count; ``outcome`` says how its last run ended ("" while it goes on).
     """
@@ -265,7 +265,7 @@ class HostSeconds:
         return self.flush()
 
     def rated(self) -> HostSums:
-        """``whole`` with the rates the whole run. (Of single frames they don't add up.)"""
+        """Return ``totals`` with the rates of the whole run. Rates of frames do not add up."""
         found = self.totals
         found.device.of_one()
         for part in found.fio.values():

@@ -48,8 +48,8 @@ class TargetPath:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One device of a target. ``under`` counts the devices of ``Target.on`` above it; 0: it is
-    itself one of them."""
+    """One device of a target. ``under`` counts the devices of
+    ``Target.devices_below`` above it; 0: it is itself one of them."""
 
     name: str
     under: int = 0
@@ -91,7 +91,7 @@ class Target(TargetPath):
 
     @property
     def stacks(self) -> dict[str, tuple[str, ...]]:
-        """Devices below each device of ``on``, nearest first."""
+        """Devices below each device of ``devices_below``, nearest first."""
         found: dict[str, tuple[str, ...]] = {}
         for place in self.places:
             found |= {name: below for name, below in _stacks(place) if name not in found}
@@ -114,8 +114,8 @@ class Target(TargetPath):
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """Every device once: each of ``on`` with what lies below it alone, and in the end what
-        lies below several of them."""
+        """Every device once: each of ``devices_below`` with the devices that are below it alone,
+        and in the end those that are below several of them."""
         on, stacks = self.devices_below, self.stacks
         under = {name: sum(name in below for below in stacks.values()) for name in self.tree}
         found: list[Layer] = []

@@ -60,7 +60,7 @@ def tunable_effect(
     devices: Sequence[BlockDevice],
     since: float = -inf,
 ) -> Finding | None:
-    """The finding; ``None`` without ``ENOUGH_SECONDS`` seconds on both sides (see ``around``)."""
+    """Return the finding; ``None`` without ``ENOUGH_SECONDS`` on both sides (``frames_around``)."""
     before, after = frames_around(frames, change, since)
     if len(before) < ENOUGH_SECONDS or len(after) < ENOUGH_SECONDS:
         return None

@@ -18,7 +18,7 @@ STEPS_PER_DECADE = 48
 RAW_SAMPLES = 3600
 FOLD_S = 60.0
 FOLDED_SAMPLES = 1440
-MOST_32, MOST = (1 << 32) - 1, (1 << 64) - 1
+MAX_32, MAX_64 = (1 << 32) - 1, (1 << 64) - 1
 
 Steps = Mapping[int, int]
 
@@ -49,10 +49,10 @@ class _Ring:
         self.starts.append(start)
         self.ends.append(end)
         self._steps.extend(steps)
-        if max(steps.values(), default=0) > MOST_32 and self._counts.typecode == "I":
+        if max(steps.values(), default=0) > MAX_32 and self._counts.typecode == "I":
             # twice the room, where a count needs it
             self._counts = array("Q", self._counts)
-        self._counts.extend(min(count, MOST) for count in steps.values())
+        self._counts.extend(min(count, MAX_64) for count in steps.values())
         self._behind.append(self._gone + len(self._steps))
         more = len(self.starts) - self._capacity
         if more > self._capacity // 8:

@@ -180,7 +180,7 @@ def paired(
     spreads them by a step / √6.
 
     ``sequential``: interval and probability hold however one came to stop at this pair
-    (model/metrics/sequential.py); ``None`` with fewer than sequential.LEAST.
+    (model/metrics/sequential.py); ``None`` with fewer than sequential.MIN_RUNS.
     """
     count = len(first)
     if count != len(second):

@@ -54,12 +54,11 @@ ANSWER_AFTER_SECONDS = 5
 
 class FindingTracker:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
-    ``REPEAT_S`` seconds while it goes on (``over`` has those that ceased); and what moved, some
-    seconds after a tunable was changed. Between runs the kernel's side alone is looked at.
-    ``unseen`` says what the jobs work on besides devices, ``links`` what lies below each device,
-    ``volume`` what was bought.
-    ``asks_for_processes``: it is worth reading which processes do I/O (Conditions.processes).
-    """
+    ``REPEAT_S`` seconds while it goes on (``ended_findings`` has those that ceased); and what
+    moved, some seconds after a tunable was changed. Between runs the kernel's side alone is
+    looked at. ``unseen`` says what the jobs work on besides devices, ``links`` what lies below
+    each device, ``volume`` what was bought. ``asks_for_processes``: it is worth reading which
+    processes do I/O (Conditions.processes)."""
 
     def __init__(
         self,

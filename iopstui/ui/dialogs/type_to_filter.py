@@ -15,7 +15,7 @@ FILTER = ("/", "Filter", "")
 
 
 class TypeToFilter:
-    """Mixed into a screen in front of its own class. ``narrow`` is called when the words change."""
+    """Mixin in front of a screen's own class. Calls ``apply_filter`` when the words change."""
 
     words = ""
     letters_filter = True

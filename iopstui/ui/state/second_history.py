@@ -22,7 +22,7 @@ from iopstui.model.metrics.frame import Frame
 if TYPE_CHECKING:
     from iopstui.ui.state.findings import FoundEntry
 
-MOST, LEAST = 300, 60
+MAX_MOMENTS, MIN_MOMENTS = 300, 60
 CPU_SECONDS = 10_000
 """A frame has a row for each CPU: on a large machine fewer are kept."""
 
@@ -73,7 +73,7 @@ class SecondHistory:
         frame, fio = (self._small[id(one)][1] if one is not None else None for one in wanted)
         assert frame is not None
         self._kept.append(replace(moment, frame=frame, fio=fio))
-        most = max(LEAST, min(MOST, CPU_SECONDS // max(1, len(moment.frame.cpus))))
+        most = max(MIN_MOMENTS, min(MAX_MOMENTS, CPU_SECONDS // max(1, len(moment.frame.cpus))))
         while len(self._kept) > most:
             self._kept.popleft()
 
