@@ -110,7 +110,7 @@ class Shelf:
 
     def start(self, one: Lesson) -> LessonRun:
         assert self.target is not None
-        self.begun.append(LessonRun(one, self.target, self.around()))
+        self.begun.append(LessonRun(one, self.target, self.current_facts()))
         return self.begun[-1]
 
     def current_facts(self) -> TargetFacts:

@@ -226,7 +226,7 @@ class Talkative(lab.FakeLaboratory):
     """Says more than 24 rows have room for, if more than two repeats are asked for."""
 
     def preview(self, plan: Plan) -> PreparedExperiment:
-        ready = super().look(plan)
+        ready = super().preview(plan)
         more = [f"word {n}" for n in range(12 if plan.repeats > 2 else 0)]
         return replace(ready, words=(*ready.words, *more, "last"))
 

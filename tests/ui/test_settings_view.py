@@ -131,7 +131,7 @@ async def test_a_long_message_goes_on_below_its_beginning() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        app.port.say("warning", "word " * 30)
+        app.port.show_message("warning", "word " * 30)
         await pilot.press("e")
         await pilot.pause()
         lines = [line for line in pictures(app)[".txt"].split("\n") if "word word" in line]
