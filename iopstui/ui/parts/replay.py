@@ -130,7 +130,7 @@ class ReplayKeys(Part):
             help="pause, continue; at the end: play again", place=10,
             footer=(
                 Footer(lambda replay: replay.pace, {REPLAY: 0, EXPERIMENT_SCREEN: 0},
-                       key=lambda replay: replay.where),
+                       key=lambda replay: replay.position_text),
                 Footer(lambda replay: replay.space, {REPLAY: 10, EXPERIMENT_SCREEN: 10}),
             ),
             where=OVER_EXPERIMENT,
