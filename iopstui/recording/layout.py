@@ -65,7 +65,7 @@ HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
 KEY_EVERY = 60
 LARGEST = 64 << 20
 # of the JSON of all events together; a day of them takes some MiB
-MOST_EVENTS = 256 << 20
+MAX_EVENTS = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)

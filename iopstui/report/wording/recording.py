@@ -24,7 +24,7 @@ from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import printable
 
 Row = tuple[str, ...]
-MOST_BOUND = 32
+MAX_BOUND = 32
 
 RUN_HEAD: Row = ("run", "what", "", "I/Os", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max")
 PROBE_HEAD: Row = ("run", "", "requests", "mean", "p50", "p99", "p99.9", "max", "waited before")
@@ -317,9 +317,7 @@ def bound(run: Run) -> str:
     binding = run.asked.binding if run.asked else None
     if binding is None:
         return ""
-    pairs = [
-        f"job {job} on CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:MOST_BOUND]
-    ]
+    pairs = [f"job {job} on CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:MAX_BOUND]]
     more = f" ... {len(binding.rows)} jobs" if len(binding.rows) > len(pairs) else ""
     notes = "".join(f"; {note}" for note in binding.notes)
     return printable(f"Bound to hardware queues: {', '.join(pairs)}{more}{notes}.")

@@ -42,7 +42,7 @@ from iopstui.model.metrics.frame import FINAL, Frame
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-KEEP = 30
+KEPT_FRAMES = 30
 REPEAT_S = 30.0
 # what a run leaves behind (its write-back, its file's removal) is not background I/O
 SETTLE_FRAMES = 5
@@ -69,7 +69,7 @@ class FindingTracker:
     ) -> None:
         self._unseen, self._links, self._volume = tuple(unseen), tuple(links), volume
         self.asks_for_processes = False
-        self._frames: deque[Frame] = deque(maxlen=KEEP)
+        self._frames: deque[Frame] = deque(maxlen=KEPT_FRAMES)
         self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
         self._skip = 0
         self._quiet: tuple[Frame, ...] = ()
