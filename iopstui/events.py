@@ -148,7 +148,7 @@ class TunableChanged:
 
 @dataclass(frozen=True, slots=True)
 class FindingReported:
-    """What the evidence shows (model/findings/rules.py)."""
+    """A finding was made (model/findings/rules.py)."""
 
     kind: ClassVar[str] = "found"
 
@@ -247,10 +247,9 @@ class PointStarted:
 
 @dataclass(frozen=True, slots=True)
 class PointFinished:
-    """What that run measured. ``settings`` are (name, value); ``earlier``: it was measured
-    before an interruption; ``little`` holds it
-    against Little's law; ``outcomes`` are those of the expectations, in their order.
-    """
+    """Figures of a finished run. ``settings`` are (name, value); ``earlier``: it was measured
+    before an interruption; ``little`` holds it against Little's law; ``outcomes`` are those of the
+    expectations, in their order."""
 
     kind: ClassVar[str] = "point_finished"
 
@@ -270,7 +269,7 @@ class PointFinished:
 
 @dataclass(frozen=True, slots=True)
 class PointFailed:
-    """That run of a sweep failed, and the others go on. ``error`` says in one sentence why."""
+    """A run of a sweep failed; the sweep continues. ``error`` says in one sentence why."""
 
     kind: ClassVar[str] = "point_failed"
 

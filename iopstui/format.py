@@ -68,15 +68,15 @@ def milliseconds(ms: float | None, space: str = " ") -> str:
 
 def axis_number(value: float) -> str:
     """A round number beside an axis: "0", "50k", "2.5M"."""
-    return _bare(number(value))
+    return _without_zeros(number(value))
 
 
 def axis_latency(ns: float) -> str:
     """A round time beside an axis: "500 µs", "2 ms"."""
-    return _bare(latency(ns))
+    return _without_zeros(latency(ns))
 
 
-def _bare(text: str) -> str:
+def _without_zeros(text: str) -> str:
     """Without zeros behind the point, which a round number does not need."""
     digits = text.rstrip("nµmskMGTP ")
     if "." not in digits:
@@ -101,7 +101,7 @@ def mib(bytes_s: float | None) -> str:
     if bytes_s is None:
         return MISSING
     value = bytes_s / (1 << 20)
-    return _three(value) if value else "0"
+    return _three_digits(value) if value else "0"
 
 
 def percent(value: float | None) -> str:
@@ -153,10 +153,11 @@ def utc(wall_ms: float) -> str | None:
 
 
 def duration(seconds: float) -> str:
-    """A time in a sentence: "27 s", "4:05 minutes", "1:02:03 hours"."""
-    if round(seconds) < 60:
-        return f"{max(0, round(seconds))} s"
-    return f"{clock(seconds)} {'hours' if round(seconds) >= 3600 else 'minutes'}"
+    """A time in a sentence: "27 s", "4 min 5 s", "5 h", "1 h 2 min 3 s"."""
+    minutes, left = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{n} {unit}" for n, unit in ((hours, "h"), (minutes, "min"), (left, "s")) if n]
+    return " ".join(parts) or "0 s"
 
 
 def wall_clock(wall_ms: float) -> str:
@@ -221,12 +222,12 @@ def _scaled(value: float, factor: int, units: Sequence[str]) -> tuple[str, str]:
     """Three significant digits and the unit; rounding never gives four."""
     for unit in units[:-1]:
         if abs(value) < 999.5:
-            return _three(value), unit
+            return _three_digits(value), unit
         value /= factor
-    return _three(value), units[-1]
+    return _three_digits(value), units[-1]
 
 
-def _three(value: float) -> str:
+def _three_digits(value: float) -> str:
     if abs(value) < 9.995:
         return f"{value:.2f}"
     return f"{value:.1f}" if abs(value) < 99.95 else f"{value:.0f}"

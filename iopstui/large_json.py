@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-PAYS_FROM = 1 << 18
+ORJSON_FROM_BYTES = 1 << 18
 """Bytes. Loading orjson takes 10 ms, and reading as much with Python's own 3 ms."""
 
 

@@ -60,6 +60,15 @@ class Catalog:
             self._advice(name, self.instances).replace("volumes", "volumes --instances"),
         )
 
+    def instances_like(self, text: str) -> list[Instance]:
+        """The instances whose id or name begins like this ("aws", "m5.", "azure/Standard_D").
+        UsageError if there is none."""
+        start = text.strip().lower()
+        found = [one for one in self.instances.values()
+                 if one.id.lower().startswith(start) or one.name.lower().startswith(start)
+                 ]  # fmt: skip
+        return found or [self.instance(text)]
+
     def _advice(self, name: str, known: Iterable[str]) -> str:
         ids = {one.lower(): one for one in known}
         ids |= {one.rpartition("/")[2].lower(): one for one in ids.values()}

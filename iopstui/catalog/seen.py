@@ -7,27 +7,28 @@ import os
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.volumes.guess import Seen
+from iopstui.model.volumes.guess import VisibleFacts
 from iopstui.text import printable
 
 # on Hyper-V machines outside of Azure the vendor is Microsoft, too
 AZURE_ASSET = "7783-7084-3265-9085-8269-3286-77"
 
 
-def read_seen(device: BlockDevice, roots: Roots) -> Seen:
+def read_seen(device: BlockDevice, roots: Roots) -> VisibleFacts:
     """Read the visible properties of ``device``, without using the network."""
     dmi = roots.sys / "class/dmi/id"
     vendor = read_text(dmi / "sys_vendor") or ""
     asset = read_text(dmi / "chassis_asset_tag") or ""
     if vendor.lower().startswith("microsoft") and asset != AZURE_ASSET:
         vendor = ""
-    return Seen(
+    return VisibleFacts(
         printable(vendor),
         printable(asset),
         printable(device.model or ""),
         printable(device.serial or ""),
         device.size,
         _azure_link(device, roots),
+        printable(read_text(dmi / "product_name") or ""),
     )
 
 

@@ -22,10 +22,12 @@ def complete(words: Sequence[str], line: CommandLine) -> list[Candidate]:
     parser = line.parsers(before[0]).get(before[0])
     if parser is None:
         return []
-    return _below(parser, before[1:], current)
+    return _after_option(parser, before[1:], current)
 
 
-def _below(parser: argparse.ArgumentParser, before: Sequence[str], current: str) -> list[Candidate]:
+def _after_option(
+    parser: argparse.ArgumentParser, before: Sequence[str], current: str
+) -> list[Candidate]:
     known = parser._option_string_actions
     option = known.get(before[-1]) if before else None
     if option is not None and option.nargs != 0 and "--" not in before:
@@ -36,12 +38,12 @@ def _below(parser: argparse.ArgumentParser, before: Sequence[str], current: str)
                 for word, meaning in _values(parser, known[name], value)]  # fmt: skip
     if current.startswith("-") and "--" not in before:
         return _that_begin(current, _options(parser, before))
-    place = _place(parser, before)
+    place = _next_positional(parser, before)
     return _values(parser, place, current) if place is not None else []
 
 
 def _options(parser: argparse.ArgumentParser, before: Sequence[str]) -> list[Candidate]:
-    """Those that are not there yet, or may be repeated."""
+    """Options that are not on the line yet, or may be repeated."""
     found = []
     for action in parser._actions:
         long = [one for one in action.option_strings if one.startswith("--")]
@@ -53,7 +55,9 @@ def _options(parser: argparse.ArgumentParser, before: Sequence[str]) -> list[Can
     return found
 
 
-def _place(parser: argparse.ArgumentParser, before: Sequence[str]) -> argparse.Action | None:
+def _next_positional(
+    parser: argparse.ArgumentParser, before: Sequence[str]
+) -> argparse.Action | None:
     """Which positional argument comes next."""
     known, taken, value = parser._option_string_actions, 0, False
     for word in before:

@@ -20,9 +20,9 @@ from iopstui.cli import values
 if TYPE_CHECKING:
     from iopstui.cli.flat_toml import Entry, Value
 
-MOST = 1 << 16
+MAX_BYTES = 1 << 16
 RUNS = ("live", "run", "sweep", "compare")
-NEVER = {
+NOT_CONFIGURABLE = {
     "target": "TARGET", "destroy-data": "--destroy-data", "no-fence": "--no-fence",
     "probe": "--probe", "probe-with": "--probe-with",
 }  # fmt: skip
@@ -52,7 +52,7 @@ def _layout(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _truth(text: str) -> bool:
+def _parse_bool(text: str) -> bool:
     return text == "True"
 
 
@@ -90,8 +90,8 @@ def _size(text: str) -> str:
 
 KEYS: Mapping[str, Key] = {
     "theme": Key(str, _theme, ("live", "replay", "lesson", "fleet"), "dark"),
-    "mouse": Key(bool, _truth, ("live", "replay", "lesson", "fleet"), "true"),
-    "plain": Key(bool, _truth, ("live", "watch", "replay", "lesson"), "false"),
+    "mouse": Key(bool, _parse_bool, ("live", "replay", "lesson", "fleet"), "true"),
+    "plain": Key(bool, _parse_bool, ("live", "watch", "replay", "lesson"), "false"),
     "plain-every": Key(float, values.plain_every, ("live", "watch", "replay"), "10"),
     "interval": Key(float, values.interval, RUNS, "1"),
     "job": Key(str, _job, RUNS, "none"),
@@ -180,7 +180,7 @@ def _text(path: Path) -> str:
     """OSError also for what may not be trusted."""
     from iopstui.linux.process.private import read_trusted
 
-    return read_trusted(path, MOST)
+    return read_trusted(path, MAX_BYTES)
 
 
 def remember(name: str, value: str | bool) -> None:
@@ -239,7 +239,7 @@ def _written(value: Value | None) -> str:
 
 def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
     """The value as the command line's option has it. ValueError, in words."""
-    never = NEVER.get(entry.key.replace("_", "-").lower())
+    never = NOT_CONFIGURABLE.get(entry.key.replace("_", "-").lower())
     if never is not None:
         raise ValueError(f"{never} is not allowed in the configuration; give it with each command")
     if entry.key and entry.key not in KEYS:
@@ -253,7 +253,7 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
     if entry.key in before:
         raise ValueError(f"{entry.key} is already set in line {before[entry.key].line}")
     key = KEYS[entry.key]
-    if not _is(entry.value, key.kind):
+    if not _has_type(entry.value, key.kind):
         wanted = {
             bool: "true or false", str: 'a text in quotes: "..."', int: "a whole number",
             float: "a number",
@@ -265,7 +265,7 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
         raise ValueError(f"{entry.key}: {error}") from error
 
 
-def _is(value: Value, kind: type) -> bool:
+def _has_type(value: Value, kind: type) -> bool:
     if isinstance(value, bool) or kind is bool:
         return isinstance(value, bool) and kind is bool
     return isinstance(value, (int, float) if kind is float else kind)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.cli import values
+from iopstui.cli.volume_options import volume_of
 from iopstui.errors import UsageError
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.options import ExperimentOptions, RunOptions
     from iopstui.model.experiment.plan import Plan
-    from iopstui.model.volumes.promised import Promised
 
-MOST_ROUNDS = 25
+MAX_ROUNDS = 25
 
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
@@ -239,7 +239,7 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
 
     round_s = getattr(arguments, "until_steady", None)
     # as many rounds as SNIA's test makes at most
-    runtime = {"runtime": str(math.ceil(MOST_ROUNDS * round_s))} if round_s else {}
+    runtime = {"runtime": str(math.ceil(MAX_ROUNDS * round_s))} if round_s else {}
     return RunOptions(
         targets=tuple(arguments.target),
         job=job,
@@ -261,16 +261,8 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         metrics_port=getattr(arguments, "openmetrics_listen", None),
         junit=getattr(arguments, "junit", None),
         summary=getattr(arguments, "summary", None),
-        volume=_bought(arguments),
+        volume=volume_of(arguments),
     )
-
-
-def _bought(arguments: argparse.Namespace) -> Promised | None:
-    if getattr(arguments, "volume", None) is None:
-        return None
-    from iopstui.cli.volume_options import bought
-
-    return bought(arguments.volume)
 
 
 def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> RunOptions:

@@ -20,7 +20,7 @@ FIO = frozenset({
 """Options of fio that are typed by habit; all that fio knows go with --set."""
 RENAMED = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
 NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
-PLACES = ("--filename", "--file", "--device", "--dev", "--target")
+TARGET_OPTIONS = ("--filename", "--file", "--device", "--dev", "--target")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
@@ -89,7 +89,7 @@ class Parser(argparse.ArgumentParser):
         reason = message.removeprefix("argument ")
         if reason.endswith(": expected one argument"):
             self._no_value(reason.partition(":")[0].split("/"))
-        self._leave(_missing(reason), _example(message))
+        self._leave(_missing(reason), _example_for(message))
 
     def _no_value(self, names: Sequence[str]) -> NoReturn:
         """Behind the option of these names there is nothing, or what looks like an option."""
@@ -159,7 +159,7 @@ class Parser(argparse.ArgumentParser):
         own = [one for one in self._option_string_actions if one.startswith("--")]
         if name in FIO | RENAMED.keys() and "--set" in own:
             return f"that is a fio option: --set {RENAMED.get(name, name)}={value or 'VALUE'}"
-        if option in PLACES and any(action.dest == "target" for action in self._actions):
+        if option in TARGET_OPTIONS and any(action.dest == "target" for action in self._actions):
             return f"the target is given without an option: {self.prog} {value or 'TARGET'}"
         if not option.startswith("--"):
             meant = [one for one in own if one[2] == option[1]]
@@ -168,7 +168,7 @@ class Parser(argparse.ArgumentParser):
         return f"did you mean {' or '.join(meant)}?" if meant else ""
 
 
-def _example(message: str) -> str:
+def _example_for(message: str) -> str:
     if "--job" in message and "required" in message:
         return "for example --job randread-4k; list: iopstui jobs"
     return ""
@@ -179,7 +179,7 @@ def short_usage(parser: argparse.ArgumentParser) -> str:
     places = [a for a in parser._actions if not a.option_strings]
     groups = [g for g in parser._mutually_exclusive_groups if g.required]
     grouped = {id(action) for group in groups for action in group._group_actions}
-    words = [parser.prog, *map(_place, places)]
+    words = [parser.prog, *map(_positional_text, places)]
     words += [_option(a) for a in parser._actions if a.required and a.option_strings]
     words += ["(" + " | ".join(map(_option, g._group_actions)) + ")" for g in groups]
     optional = [a for a in parser._actions if a.option_strings and id(a) not in grouped]
@@ -192,6 +192,6 @@ def _option(action: argparse.Action) -> str:
     return f"{action.option_strings[-1]} {action.metavar}"
 
 
-def _place(action: argparse.Action) -> str:
+def _positional_text(action: argparse.Action) -> str:
     text = str(action.metavar)
     return {"?": f"[{text}]", "*": f"[{text}]...", "+": f"{text}..."}.get(str(action.nargs), text)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from iopstui.cli.config import Config
 
 USAGE = "iopstui [--help | --version] [COMMAND [--help] ...]"
-ABOUT = "The oscilloscope for block I/O: what fio and the kernel see, each second"
+DESCRIPTION = "The oscilloscope for block I/O: what fio and the kernel see, each second"
 EXAMPLES = (
     "iopstui live /dev/nvme0n1      (a disk that others use; r starts a job)",
     "iopstui run /srv/data --job randread-4k --expect 'iops>=5000'",
@@ -45,7 +45,7 @@ SCREEN, FEWEST_EXAMPLES = 24, 1
 VERSION = "--version"
 DEFAULT = "live"
 """The command where none is named."""
-YOUNG = 50_000
+GC_THRESHOLD = 50_000
 """Objects made before garbage is looked for among them: more than a command loads. Python's 700 are
 meant for little memory; looking through what stays took a fifth of a short command's time."""
 
@@ -54,19 +54,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. No exception leaves this function. Without ``argv`` the
     process is ours: a signal that would end it interrupts the command."""
     if argv is not None:
-        return _whole(argv)
-    gc.set_threshold(YOUNG, 10, 10)
+        return _run_with_streams(argv)
+    gc.set_threshold(GC_THRESHOLD, 10, 10)
     code = EXIT_INTERRUPTED
     try:
         try:
             handle_stop_signals(_interrupt)
             heed_ignored()
-            code = _whole(None)
+            code = _run_with_streams(None)
         finally:
             no_more()
     except KeyboardInterrupt:
         no_more()
-    _over(code)
+    _finished(code)
     # the process ends with all its memory
     gc.freeze()
     return code
@@ -78,7 +78,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     interrupt(number, frame)
 
 
-def _over(code: int) -> None:
+def _finished(code: int) -> None:
     """Whatever came of the command stays so: a signal from now on hastens the end, no more. What
     Python's own end undoes (private directories) is undone then, too."""
 
@@ -100,17 +100,17 @@ def _last_moment() -> None:
     handle_stop_signals(signal.SIG_IGN)
 
 
-def _whole(argv: Sequence[str] | None) -> int:
+def _run_with_streams(argv: Sequence[str] | None) -> int:
     """Run the command with its standard streams in order."""
     writable = streams.prepare()
-    code = _told(argv, writable)
+    code = _run_reporting_errors(argv, writable)
     _tell_what_is_left()
     lost = streams.finish()
     # a reader that had enough changes nothing in what came of the command
     return code if lost is None or isinstance(lost, BrokenPipeError) else _output_lost(lost)
 
 
-def _told(argv: Sequence[str] | None, writable: bool) -> int:
+def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
     """Run the command; report what goes wrong."""
     try:
         return _main(argv, writable)
@@ -237,7 +237,7 @@ class TopParser(Parser):
         """Usage, commands, examples."""
         found = [command for command in commands() if not command.hidden]
         wide = max(len(command.name) for command in found) + 2
-        lines = [f"usage: {USAGE}", ABOUT, ""]
+        lines = [f"usage: {USAGE}", DESCRIPTION, ""]
         lines += [f"  {command.name:<{wide}}{command.help}" for command in found]
         room = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
         return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:room]), ""])

@@ -18,7 +18,7 @@ def commands(word: str = "") -> list[Command]:
 
 
 def command_names() -> list[str]:
-    """Of all of them, in no order."""
+    """Names of all commands, in no order."""
     files = map(os.path.splitext, os.listdir(folder.__path__[0]))
     return [name for name, suffix in files if suffix == ".py" and name != "__init__"]
 

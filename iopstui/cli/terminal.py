@@ -36,9 +36,9 @@ def require_terminal(
 def require_for_screen(arguments: argparse.Namespace) -> None:
     """Raises Missing if a package that the screen needs is not installed. What is chosen on the
     screen is kept in the configuration file."""
-    from iopstui.linux.process.packages import FOR_THE_SCREEN, require
+    from iopstui.linux.process.packages import SCREEN_PACKAGES, require
 
-    require(*FOR_THE_SCREEN)
+    require(*SCREEN_PACKAGES)
     from iopstui.cli.config import remember
     from iopstui.ui.core.preferences import PREFERENCES
 
@@ -48,9 +48,9 @@ def require_for_screen(arguments: argparse.Namespace) -> None:
 
 def require_for_runs() -> None:
     """Raises Missing if a package that a run needs is not installed."""
-    from iopstui.linux.process.packages import FOR_RUNS, require
+    from iopstui.linux.process.packages import RUN_PACKAGES, require
 
-    require(*FOR_RUNS)
+    require(*RUN_PACKAGES)
 
 
 def width() -> int:
@@ -76,8 +76,8 @@ def show(text: str) -> None:
 
 @contextlib.contextmanager
 def answering(expect: Sequence[str]) -> Iterator[None]:
-    """Where standard output is closed by its reader the command ends with 0; but not if ``expect``
-    was to be answered, because that would be a yes."""
+    """Exit with 0 when the reader closes standard output, unless ``expect``: 0 would mean that the
+    expectation was met."""
     try:
         yield
     except BrokenPipeError as error:

@@ -72,12 +72,19 @@ def add_bought(command: argparse.ArgumentParser) -> None:
                               "count")  # fmt: skip
 
 
-def add_volume(command: argparse.ArgumentParser) -> None:
-    """Add the bought volume whose limits are compared. ``bought`` reads it."""
-    command.add_argument("--volume", metavar="NAME[,OPTION=VALUE]",
-                         help="the volume that was bought, e.g. aws/gp2,size=500g (options: size, "
-                              "iops, throughput, instance, cached): its limits and burst credits "
-                              "are shown, and findings name them")  # fmt: skip
+def add_volume(
+    command: argparse.ArgumentParser,
+    words: str = "the volume that was bought, e.g. aws/gp2,size=500g (options: size, iops, "
+    "throughput, instance, cached): its limits and burst credits are shown, and findings name them",
+) -> None:
+    """Add the bought volume whose limits are compared. ``volume_of`` reads it."""
+    command.add_argument("--volume", metavar="NAME[,OPTION=VALUE]", help=words)
+
+
+def volume_of(arguments: argparse.Namespace) -> Promised | None:
+    """The figures of --volume, if it was given. UsageError."""
+    text = getattr(arguments, "volume", None)
+    return None if text is None else bought(text)
 
 
 def bought(text: str, option: str = "--volume") -> Promised:

@@ -50,7 +50,7 @@ def expectations_of(
         if wrong:
             where = " at some of the points" if len(wrong) < len(whys) else ""
             raise UsageError(f"--expect {text!r} cannot be checked{where}: {wrong[0]}.",
-                             _mend(wrong[0], varied))  # fmt: skip
+                             _advice_for(wrong[0], varied))  # fmt: skip
         found.append(one)
     return tuple(found)
 
@@ -64,7 +64,7 @@ def _check_cpu(text: str, one: Expectation) -> None:
         )
 
 
-def _mend(why: str, varied: Collection[str]) -> str:
+def _advice_for(why: str, varied: Collection[str]) -> str:
     for name in varied:
         if f"({name}=" in why:
             return f"Remove that value from --axis {name}, or expect something else."

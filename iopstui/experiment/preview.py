@@ -26,7 +26,7 @@ from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
 from iopstui.preflight.inspection import JOB, inspected
 from iopstui.preflight.job import check_place, prepare
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.queues import bind_jobs
 from iopstui.preflight.request import JobRequest
 from iopstui.safety.scratch import room_for_all
@@ -35,7 +35,7 @@ from iopstui.safety.tunable_states import queued_disks
 from iopstui.safety.tunables import read_tunable, why_not
 from iopstui.text import printable
 
-MOST_ASKED = 50
+MAX_ASKED = 50
 _STAGES = ("stonewall", "wait_for_previous")
 
 
@@ -127,7 +127,7 @@ def distinct(plan: Plan) -> Iterator[PlannedPoint]:
         seen |= keys
         asked += 1
         yield step
-        if asked >= MOST_ASKED:
+        if asked >= MAX_ASKED:
             return
 
 
@@ -151,7 +151,7 @@ def _check_logs(job: str, text: str) -> None:
                 )
 
 
-def _check_again(job: str, prepared: Prepared, destroy_data: Sequence[str]) -> None:
+def _check_again(job: str, prepared: PreparedJob, destroy_data: Sequence[str]) -> None:
     """Refused if the second run of a job would be, for what the first has made."""
     if not prepared.makes_files or job_rules.removes_files(prepared.facts.options):
         return

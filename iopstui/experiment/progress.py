@@ -124,7 +124,7 @@ class ProgressFile:
 
 
 def default_path(what: str, key: str) -> Path:
-    """Where an experiment's progress is kept unless --state says otherwise. Raises OSError."""
+    """Default path of an experiment's progress file (--state sets another). Raises OSError."""
     return state_directory() / f"{what}-{key}.jsonl"
 
 

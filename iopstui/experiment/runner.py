@@ -50,7 +50,7 @@ from iopstui.session.live import LiveSession
 # starting and ending fio, and the interval in which the settling ends
 OVERHEAD_S = 2.5
 POLL_S = 0.1
-ENOUGH = 0.9
+MEASURED_SHARE = 0.9
 
 Sink = Callable[[Event], None]
 
@@ -130,17 +130,17 @@ class ExperimentRunner:
         before = self._settings() if self._borrowed else ()
         error = IopstuiError("")
         try:
-            self._tell(ExperimentStarted(self._t, self.plan))
+            self._emit(ExperimentStarted(self._t, self.plan))
             if self._borrowed:
                 self._end_job()
-            self._all()
+            self._run_all()
         except IopstuiError as failed:
             error = failed
             raise
         finally:
             # the sink may fail: a closed pipe, a full disk
             try:
-                self._tell(self._finished(error))
+                self._emit(self._finished(error))
             finally:
                 self._leave(before)
 
@@ -182,17 +182,17 @@ class ExperimentRunner:
         known = {knob.name: knob.now for knob in self._session.knobs() if knob.name in wanted}
         return tuple((name, known[name]) for name in sorted(known, key=restore_rank))
 
-    def _all(self) -> None:
+    def _run_all(self) -> None:
         self._share = common_share(self.plan, self._job_target)
-        before = self._before()
+        before = self._already_measured()
         for step in self.steps:
             if self.interrupted or self._knows_enough(step):
                 return
             earlier = before.get(step.index)
             if earlier is not None:
-                self._done(step, earlier, self._earlier_outcomes(step), earlier=True)
+                self._finish_point(step, earlier, self._earlier_outcomes(step), earlier=True)
             else:
-                self._one(step)
+                self._run_point(step)
 
     def _knows_enough(self, step: PlannedPoint) -> bool:
         """Looks before each repeat whether a comparison has found what it was to find."""
@@ -205,28 +205,28 @@ class ExperimentRunner:
         self.enough = settled(runs, plan.until, plan.figure)
         return self.enough
 
-    def _before(self) -> dict[int, Point]:
-        """What is not measured again: of a comparison whole repeats, whose runs are pairs because
-        they follow one another."""
+    def _already_measured(self) -> dict[int, Point]:
+        """Points that need not be measured again. In a comparison only whole repeats count: their
+        runs are pairs because they follow one another."""
         known = dict(self.progress.points) if self.progress else {}
         if not self.plan.variants:
             return known
         cut = {step.repeat for step in self.steps if step.index not in known}
         return {step.index: known[step.index] for step in self.steps if step.repeat not in cut}
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         """Report an event of the experiment itself, which is recorded, too."""
         self._session.note(event)
         self._sink(event)
 
     def _drain(self) -> None:
-        """What the session said while it closed (tunables restored)."""
+        """Emit the messages of the closing session (tunables restored)."""
         while not self._events.empty():
             self._sink(self._events.get())
 
-    def _one(self, step: PlannedPoint) -> None:
+    def _run_point(self, step: PlannedPoint) -> None:
         began = time.monotonic()
-        self._tell(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
+        self._emit(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
         length = self.plan.settle, self.plan.measure
         meter = PointMeter(length[0], self._session.target.opened, length[1])
         before = self._session.runs
@@ -252,7 +252,7 @@ class ExperimentRunner:
         if point is None:
             raise JobFailed(f"{step.label}: fio ended before the settle time.",
                             "Use a shorter --settle.")  # fmt: skip
-        if point.seconds < ENOUGH * self.plan.measure:
+        if point.seconds < MEASURED_SHARE * self.plan.measure:
             self._session.notice(
                 "warning",
                 f"{step.label}: only {point.seconds:.2g} of {self.plan.measure:g} s were measured; "
@@ -262,13 +262,13 @@ class ExperimentRunner:
         outcomes = judge.outcomes()
         if self.progress is not None:
             self.progress.add(step.index, point, outcomes)
-        self._done(step, point, outcomes)
+        self._finish_point(step, point, outcomes)
 
     def _failed(self, step: PlannedPoint, error: str) -> None:
         """A sweep goes on: what one value can't do (bs=1000 past the page cache) others can."""
         self.failed[step.index] = error
         settings = tuple((one.name, one.value) for one in step.settings)
-        self._tell(
+        self._emit(
             PointFailed(
                 self._t, step.index, len(self.steps), step.label, step.job, settings, step.repeat,
                 error,
@@ -298,14 +298,14 @@ class ExperimentRunner:
                 case SessionEnded():
                     return None
 
-    def _done(
+    def _finish_point(
         self, step: PlannedPoint, point: Point, outcomes: Sequence[Outcome], earlier: bool = False
     ) -> None:
         self.points[step.index] = point
         shape = shape_of(text_of(self.plan, step))
         law = little(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
         settings = tuple((one.name, one.value) for one in step.settings)
-        self._tell(
+        self._emit(
             PointFinished(
                 self._t, step.index, len(self.steps), step.label, step.job, settings,
                 step.variant, step.repeat, point, law, tuple(outcomes), earlier,

@@ -37,7 +37,7 @@ SEEDS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ExperimentSetup:
-    """What an experiment works on, as far as it can be known beforehand."""
+    """Targets, files and limits of an experiment, as known before it starts."""
 
     plan: Plan
     target: Target
@@ -64,8 +64,8 @@ class ExperimentSetup:
         return plan.key(texts, self.target.path, self.conditions, *more)
 
     def progress(self, path: Path | None, interval_s: float, *more: object) -> ProgressFile:
-        """What keeps what was measured, with what an interrupted run has left in it. OSError
-        where there is no place for it, UsageError for a ``path`` that is of something else."""
+        """The progress file, with the results of an interrupted run if there is one. OSError if it
+        cannot be written, UsageError for the ``path`` of another experiment."""
         key = self.key(interval_s, *more)
         return ProgressFile(path or default_path(self.kind, key), key, self.same, self.plan.seed)
 
@@ -134,7 +134,7 @@ def _check_device(
 
 
 def length_text(plan: Plan) -> str:
-    """ "21 points, about 4:05 minutes"."""
+    """ "21 points, about 4 min 5 s"."""
     seconds = plan.seconds + plan.points * OVERHEAD_S
     points = counted(plan.points, "run" if plan.variants or plan.repeats > 1 else "point")
     if seconds < 3600:
@@ -240,7 +240,8 @@ def _bound(setup: ExperimentSetup) -> tuple[int, bool, float | None, int | None,
 
 
 def _by_pace(plan: Plan) -> int | None:
-    """What rate= of the jobs lets all runs together write; ``None`` where one has no pace."""
+    """Bytes per second that all runs together may write by the jobs' rate=; ``None`` if one has no
+    rate."""
     total = 0
     timed = {"runtime": str(math.ceil(plan.settle + plan.measure + 1)), "time_based": "1"}
     for step in expand(plan):
@@ -255,14 +256,14 @@ def _by_pace(plan: Plan) -> int | None:
 
 def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:
     """Describe the rest of an interrupted run; ``now`` in seconds since the epoch."""
-    ago = _ago(now - state.made)
+    ago = _age_text(now - state.made)
     done = (
         f"{len(state.points)} of {counted(plan.points, 'run' if plan.variants else 'point')} done"
     )
     return f"continues an interrupted run begun {ago}: {done}"
 
 
-def _ago(seconds: float) -> str:
+def _age_text(seconds: float) -> str:
     if seconds < 3600:
         return f"{duration(seconds)} ago"
     if seconds < 172_800:

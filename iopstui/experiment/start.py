@@ -32,7 +32,7 @@ from iopstui.session.new_session import new_session
 Say = Callable[[str], None]
 
 _NOUNS = {"sweep": "sweep", "compare": "comparison"}
-MANY = 20
+MANY_CHECKS = 20
 """From so many questions on, fio's answers take seconds."""
 
 
@@ -45,7 +45,7 @@ def set_up(options: ExperimentOptions, say: Say) -> ExperimentSetup:
     target, job_target = choose_common_targets(run.targets, plan.every_job, devices, Roots())
     conditions = _conditions(run)
     looked = sum(1 for _ in distinct(plan))
-    if looked >= MANY:
+    if looked >= MANY_CHECKS:
         say(f"checking {looked} of {counted(plan.points, 'point')} with fio; nothing runs yet")
     return previewed_setup(plan, target, job_target, devices, conditions, fio, Roots())
 

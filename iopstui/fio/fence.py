@@ -25,7 +25,7 @@ __all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fen
 _SPEC = "fence"
 _MORE_LIBRARIES = "/etc/ld.so.conf.d"
 # what lies beside the bin directory of a program that is not the system's own
-_BESIDE = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
+_PREFIX_DIRECTORIES = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _programs(program: str) -> tuple[str, ...]:
     found += _beside(program, ("lib", "lib64", "lib/fio"))
     for interpreter in _interpreters(program):
         found += [interpreter, os.path.realpath(interpreter), "/bin", "/usr/bin"]
-        found += _beside(interpreter, _BESIDE)
+        found += _beside(interpreter, _PREFIX_DIRECTORIES)
     return tuple(path for path in dict.fromkeys(found) if os.path.exists(path))
 
 
@@ -184,7 +184,8 @@ def _beside(program: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _interpreters(program: str) -> Iterator[str]:
-    """What the first line of a script names (execve(2)); for env(1) what it looks for, too."""
+    """Interpreters that the first line of a script names (execve(2)); with env(1) also the program
+    it looks up."""
     try:
         with open(program, "rb") as file:
             line = file.read(256).split(b"\n")[0]
@@ -198,7 +199,7 @@ def _interpreters(program: str) -> Iterator[str]:
 
 
 def _library_directories() -> Iterator[str]:
-    """Those the system has set up (ld.so(8)), and those this user's environment names."""
+    """Library directories of the system (ld.so(8)) and of this user's environment."""
     more = (
         name for name in list_names(_MORE_LIBRARIES) if name.endswith(".conf") and name[0] != "."
     )

@@ -67,7 +67,7 @@ LIBRARIES = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64",
              "/usr/local/lib", "/usr/local/lib64", "/nix/store", "/gnu/store")  # fmt: skip
 READABLE = ("/etc", "/usr/share", "/proc", "/sys")
 NODES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_KEPT = (("nosuid", MS_NOSUID), ("nodev", MS_NODEV), ("noexec", MS_NOEXEC),
+_MOUNT_FLAGS = (("nosuid", MS_NOSUID), ("nodev", MS_NODEV), ("noexec", MS_NOEXEC),
          ("noatime", MS_NOATIME), ("nodiratime", MS_NODIRATIME),
          ("relatime", MS_RELATIME))  # fmt: skip
 
@@ -109,14 +109,14 @@ def available() -> str:
 
 
 def before_fork(spec: Spec) -> None:
-    """What the parent of the fenced process has to do: its children then live in a PID namespace
-    of their own. Raises Closed."""
+    """Prepare the parent of the fenced process: its children then live in a PID namespace of their
+    own. Raises Closed."""
     if spec["kind"] != NAMESPACE:
         return
     user, group = os.geteuid(), os.getegid()
     if user == 0 and _call("unshare", CLONE_NEWPID) == 0:
         return
-    _must("unshare", CLONE_NEWUSER | CLONE_NEWPID)
+    _call_or_fail("unshare", CLONE_NEWUSER | CLONE_NEWPID)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"),
                        ("gid_map", f"{group} {group} 1")):  # fmt: skip
         with open(f"/proc/self/{name}", "w") as file:
@@ -129,7 +129,7 @@ def enter(spec: Spec) -> None:
     _limit(spec.get("fsize"))
     if spec["kind"] == NAMESPACE:
         # before anything is opened: what belongs to another mount namespace can't be mounted here
-        _must("unshare", CLONE_NEWNS)
+        _call_or_fail("unshare", CLONE_NEWNS)
         _mount(None, "/", None, MS_REC | MS_PRIVATE)
     grants = Grants(spec)
     try:
@@ -193,9 +193,9 @@ def _landlocked(spec: Spec, grants: Grants) -> None:
     below = write | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG
     handled = struct.pack("=Q", below | MAKE_OTHER | EXECUTE)
     rules = _checked(_landlock(CREATE_RULESET, handled, len(handled), 0))
-    for path in _there(*READABLE, *LIBRARIES, *NODES, *spec.get("open", ())):
+    for path in _existing(*READABLE, *LIBRARIES, *NODES, *spec.get("open", ())):
         _allow_path(rules, path, READ_FILE)
-    for path in _there(*LIBRARIES, *spec.get("execute", ())):
+    for path in _existing(*LIBRARIES, *spec.get("execute", ())):
         _allow_path(rules, path, READ_FILE | EXECUTE)
     _allow_path(rules, os.devnull, write)
     for fd in grants.read:
@@ -204,7 +204,7 @@ def _landlocked(spec: Spec, grants: Grants) -> None:
         _allow(rules, fd, write)
     for fd in grants.own:
         _allow(rules, fd, below)
-    _must("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _call_or_fail("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _checked(_landlock(RESTRICT_SELF, rules, 0))
     os.close(rules)
 
@@ -244,9 +244,9 @@ def _mounted(spec: Spec, grants: Grants) -> None:
     here = os.getcwd()
     for fd in (*grants.read, *grants.write):
         _flush(fd)
-    programs = set(_there(*LIBRARIES, *spec.get("execute", ())))
+    programs = set(_existing(*LIBRARIES, *spec.get("execute", ())))
     writable = {_bind_fd(fd) for fd in (*grants.write, *grants.own)}
-    nodes = {_bind(path) for path in _there(*NODES)}
+    nodes = {_bind(path) for path in _existing(*NODES)}
     nodes |= {_read_only_node(fd) for fd in grants.read if _is_device(fd)}
     for path in sorted(programs):
         _bind(path)
@@ -323,7 +323,7 @@ def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
             wanted |= MS_RDONLY
         if path not in nodes:
             wanted |= MS_NODEV
-        if not _within(path, programs):
+        if not _is_below(path, programs):
             wanted |= MS_NOEXEC
         try:
             _mount(None, path, None, MS_REMOUNT | MS_BIND | wanted)
@@ -342,7 +342,7 @@ def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
             raise FenceError(errno.EPERM, f"the devices in {path} can't be closed")
 
 
-def _within(path: str, tops: set[str]) -> bool:
+def _is_below(path: str, tops: set[str]) -> bool:
     return any(path == top or path.startswith(top + "/") for top in tops)
 
 
@@ -354,8 +354,9 @@ def _mounts() -> list[tuple[str, int]]:
             fields = line.split()
             path = fields[4].decode("unicode_escape").encode("latin-1")
             options = fields[5].decode().split(",")
-            found.append((os.fsdecode(path), sum(bit for name, bit in _KEPT if name in options)
-                          | (MS_RDONLY if "ro" in options else 0)))  # fmt: skip
+            mount_flags = sum(bit for name, bit in _MOUNT_FLAGS if name in options)
+            read_only = MS_RDONLY if "ro" in options else 0
+            found.append((os.fsdecode(path), mount_flags | read_only))
     return found
 
 
@@ -370,11 +371,11 @@ def _drop_capabilities(grants: Grants) -> None:
     _call("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
     data = ctypes.create_string_buffer(24)
-    _must("capget", header, data)
+    _call_or_fail("capget", header, data)
     effective, permitted, *_ = struct.unpack("=6I", data.raw)
     mask = sum(1 << number for number in keep)
     words = (effective & mask, permitted & mask, 0, 0, 0, 0)
-    _must("capset", header, struct.pack("=6I", *words))
+    _call_or_fail("capset", header, struct.pack("=6I", *words))
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int) -> None:
@@ -389,13 +390,13 @@ def _call(name: str, *arguments: object) -> int:
     return int(getattr(_libc, name)(*wide))
 
 
-def _must(name: str, *arguments: object) -> None:
+def _call_or_fail(name: str, *arguments: object) -> None:
     if _call(name, *arguments) != 0:
         number = ctypes.get_errno()
         raise FenceError(number, f"{name}: {os.strerror(number)}")
 
 
-def _there(*paths: str) -> list[str]:
+def _existing(*paths: str) -> list[str]:
     return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
 
 

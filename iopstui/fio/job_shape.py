@@ -40,9 +40,9 @@ def shape_of(text: str) -> JobShape:
         engine=_common([engine(options) for options in jobs]),
         direct=_common([direct(options) for options in jobs]),
         in_flight=together(n * _depth(o) for n, o in zip(numbers, jobs, strict=True)),
-        paced=_any(jobs, _PACES),
-        polls=_any(jobs, _POLLS),
-        syncs=_any(jobs, _SYNCS),
+        paced=_has_option(jobs, _PACES),
+        polls=_has_option(jobs, _POLLS),
+        syncs=_has_option(jobs, _SYNCS),
         block_size=_smallest(jobs),
         writes=any(may_write(options) for options in jobs),
         aligned=_aligned(jobs),
@@ -98,8 +98,8 @@ def _smallest(jobs: Sequence[Options]) -> int | None:
 
 
 def _aligned(jobs: Sequence[Options]) -> int | None:
-    """What all I/Os begin at multiples of (bytes): the block size, unless an offset or blockalign
-    says otherwise. A percentage is rounded to blocks by fio itself."""
+    """Alignment of all I/Os in bytes: the block size, unless offset or blockalign says otherwise.
+    fio itself rounds a percentage to blocks."""
     found = 0
     for options in jobs:
         size = _smallest([options])
@@ -118,7 +118,7 @@ def may_write(options: Options) -> bool:
     return "write" in kind or kind in ("rw", "randrw")
 
 
-def _any(jobs: Sequence[Options], names: Sequence[str]) -> bool:
+def _has_option(jobs: Sequence[Options], names: Sequence[str]) -> bool:
     return any(name in o and expand(o[name]) != "0" for o in jobs for name in names)
 
 

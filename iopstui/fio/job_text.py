@@ -173,7 +173,7 @@ def absolute_files(facts: JobFacts, cwd: Path) -> tuple[str, ...]:
 def check_section_names(text: str, facts: JobFacts) -> None:
     """UsageError where a section's name is that of a device: fio takes it for the file."""
     for job, found in zip(jobfile.effective(text), facts.sections, strict=True):
-        if "filename" not in job.options and job.name in map(_last, found.paths):
+        if "filename" not in job.options and job.name in map(_base_name, found.paths):
             raise UsageError(
                 f"The section [{job.name}] has the name of an existing file or directory, "
                 "which fio would use.",
@@ -190,7 +190,7 @@ def check_streams(facts: JobFacts) -> None:
         )
 
 
-def _last(path: str) -> str:
+def _base_name(path: str) -> str:
     # what follows the directory; a section's name may have slashes in it
     return path if path.startswith("/") else path.rpartition("/")[2]
 

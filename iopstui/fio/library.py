@@ -55,7 +55,7 @@ def parse_header(text: str) -> dict[str, str]:
 
 
 def jobs_directory() -> Path:
-    """Where the shipped jobs are. Raises Missing."""
+    """Directory of the shipped jobs. Raises Missing."""
     return shipped_directory("jobs", "fio job file")
 
 
@@ -112,7 +112,7 @@ def heading(source: str) -> str:
 def find_shipped(name: str) -> ShippedJob:
     """The shipped job of that name, or the only one whose name begins so; else UsageError."""
     paths = job_paths()
-    chosen = _chosen(name, paths)
+    chosen = _find_job(name, paths)
     if chosen is None:
         raise _unknown(name, paths, "No shipped job is called")
     return load_job(chosen)
@@ -146,13 +146,13 @@ def find_job(name_or_path: str) -> Path:
         return paths[name_or_path]
     if name_or_path and os.path.exists(name_or_path):
         return Path(name_or_path)
-    chosen = _chosen(name_or_path, paths)
+    chosen = _find_job(name_or_path, paths)
     if chosen is None:
         raise _unknown(name_or_path, paths, "No shipped job or file is called")
     return chosen
 
 
-def _chosen(name: str, paths: dict[str, Path]) -> Path | None:
+def _find_job(name: str, paths: dict[str, Path]) -> Path | None:
     wanted = name.removesuffix(SUFFIX)
     if wanted in paths:
         return paths[wanted]
@@ -165,7 +165,7 @@ def _unknown(name: str, paths: dict[str, Path], what: str) -> UsageError:
 
 
 def _advice(name: str, paths: dict[str, Path]) -> str:
-    """What was probably meant: names with that beginning, else similar ones."""
+    """Names that were probably meant: those with this beginning, else similar ones."""
     wanted = os.path.basename(name).removesuffix(SUFFIX).lower()
     meant = [known for known in paths if wanted and known.startswith(wanted)]
     import difflib

@@ -9,8 +9,8 @@ from iopstui.errors import Missing
 
 
 def shipped_directory(name: str, own: str) -> Path:
-    """Where the shipped ``name`` ("jobs") are: inside the installed package, or beside it in a
-    checkout. ``own`` is what a user may give instead, for the error: Missing."""
+    """Directory of the shipped ``name`` ("jobs"): inside the installed package, or beside it in a
+    checkout. ``own`` is what a user may give instead, for the error. Raises Missing."""
     package = Path(iopstui.__file__).resolve().parent
     inside, checkout = package / name, package.parent / name
     if inside.is_dir():

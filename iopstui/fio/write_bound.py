@@ -99,7 +99,7 @@ def _by_size(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
     if flag(job.options, "time_based"):
         return None
     loops = number(job.options.get("loops"))
-    whole = _whole(files, size_of)
+    whole = _existing_bytes(files, size_of)
     text = next(filter(_is_said, (_first(job, "io_size", "io_limit"), _first(job, "size"))), "100%")
     size = part_bytes(text, whole, job.options)
     return None if size is None else loops * size
@@ -110,7 +110,7 @@ def _is_said(text: str) -> bool:
     return bool(text) and text.rstrip("%").strip("0") != ""
 
 
-def _whole(files: SectionFiles, size_of: SizeOf) -> int | None:
+def _existing_bytes(files: SectionFiles, size_of: SizeOf) -> int | None:
     """Bytes of what one clone works on, if all of it is there."""
     sizes = [size_of(path) for path in files.paths]
     known = [size for size in sizes if size]

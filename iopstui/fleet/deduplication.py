@@ -55,12 +55,12 @@ class Deduplicator:
         self._origins: dict[tuple[int, str], int] = {}
 
     def again(self, source: int, name: str, row: Object) -> bool:
-        """Of a line of the ``source``-th stream; ``name`` is the host's."""
+        """Whether a line of the ``source``-th stream is a repetition; ``name`` is the host's."""
         kind = row.get("event")
         if kind in ("total", "merged"):
-            return self._counted(name, self._whole(name, row))
+            return self._counted(name, self._is_repeated_row(name, row))
         if kind in (FLEET, FLEET_OVER):
-            return self._whole(name, row)
+            return self._is_repeated_row(name, row)
         if kind == "session":
             self._begin(source, name)
             return False
@@ -97,7 +97,7 @@ class Deduplicator:
             now.add(*at)
         return before is not None
 
-    def _whole(self, name: str, row: Object) -> bool:
+    def _is_repeated_row(self, name: str, row: Object) -> bool:
         try:
             known = hash(json.dumps(row))
         except RecursionError:

@@ -23,18 +23,18 @@ T = TypeVar("T")
 ENOUGH, LONG = 8, 20
 """Seconds that a rule looks at, and those that say how much a rate varies, or two against each
 other."""
-SETTLED = 2
+SETTLING_SECONDS = 2
 """Seconds after the start that say nothing yet."""
-FEW = 0.8
-SLOW = 2.0
+SLOW_HOST_SHARE = 0.8
+SLOW_DEVICE_RATIO = 2.0
 FLAT, MOVES = 0.02, 0.04
 SHARED = 0.2
-AGAINST = -0.7
-MOST_PAIRED = 12
-MOST_NAMED = 3
-SPREAD_MS = 250.0
-FULL = 90.0
-MUCH_SLOWER = 4.0
+SHARED_CORRELATION = -0.7
+MAX_PAIRED = 12
+MAX_NAMED = 3
+START_SPREAD_MS = 250.0
+FULL_UTIL = 90.0
+SLOW_HOST_FACTOR = 4.0
 PACES = ("rate", "thinktime")
 """Options of a job that keep it from doing what it can."""
 
@@ -56,30 +56,31 @@ class FleetEvidence:
     _known: dict[object, object] = field(default_factory=dict)
 
     def once(self, ask: Callable[[FleetEvidence], T]) -> T:
-        """What this says of it; several rules ask the same of a thousand hosts."""
+        """The result of a calculation, made once for each key; several rules need the same figures
+        of a thousand hosts."""
         if ask not in self._known:
             self._known[ask] = ask(self)
         return self._known[ask]  # type: ignore[return-value]
 
     def means(self, figure: str) -> Mapping[str, float]:
-        """Of each host that has it in all of the last ``ENOUGH`` seconds."""
+        """Means of each host that has the figure in all of the last ``ENOUGH`` seconds."""
         if figure not in self._means:
             found = self._means[figure] = {}
             for name, figures in self.hosts.items():
-                values = _whole(figures[figure][-ENOUGH:])
+                values = _complete_values(figures[figure][-ENOUGH:])
                 if values:
                     found[name] = fmean(values)
         return self._means[figure]
 
     def iops(self, name: str) -> list[float]:
-        """Of one host in all of the ``LONG`` seconds; empty if it was not there in all of them."""
-        return _whole(self.hosts[name][IOPS])
+        """IOPS of one host in the ``LONG`` seconds; empty if it misses one."""
+        return _complete_values(self.hosts[name][IOPS])
 
 
 def together(scene: FleetState, interval_s: float = 1.0) -> FleetEvidence:
-    """Of the newest second and those before it, as far as they are of the run that goes on."""
+    """Evidence of the newest second and those before it in the same run."""
     last = scene.number + 1
-    begun = (scene.begun or 0) + (0 if scene.watching else SETTLED)
+    begun = (scene.begun or 0) + (0 if scene.watching else SETTLING_SECONDS)
     first = last - LONG
     gap = [None] * max(0, min(LONG, begun - first))
     first += len(gap)
@@ -111,7 +112,7 @@ def spread_too_large(evidence: FleetEvidence) -> Finding | None:
     if evidence.spread is None:
         return None
     spread, error, hosts = evidence.spread
-    if spread - error < SPREAD_MS * evidence.interval_s:
+    if spread - error < START_SPREAD_MS * evidence.interval_s:
         return None
     return Finding(
         "start spread",
@@ -127,10 +128,10 @@ def common_limit(evidence: FleetEvidence) -> Finding | None:
     if not evidence.fio or len(evidence.hosts) < 2:
         return None
     for figure in (BW, IOPS):
-        sums = _whole(evidence.sums[figure])
+        sums = _complete_values(evidence.sums[figure])
         if not sums or not fmean(sums) or _cv(sums) > FLAT:
             continue
-        shares = [_whole(one[figure]) for one in evidence.hosts.values()]
+        shares = [_complete_values(one[figure]) for one in evidence.hosts.values()]
         if not all(shares):
             continue
         spreads = [(fmean(one), pstdev(one)) for one in shares]
@@ -156,7 +157,7 @@ def common_limit(evidence: FleetEvidence) -> Finding | None:
 
 def own_limit(evidence: FleetEvidence) -> Finding | None:
     """A host that stands still below the others has a limit of its own."""
-    low = evidence.once(_low)
+    low = evidence.once(_slow_hosts)
     if not low or len(evidence.hosts) < 3:
         return None
     means, middle = evidence.means(IOPS), _middle(evidence, IOPS, low)
@@ -173,7 +174,7 @@ def own_limit(evidence: FleetEvidence) -> Finding | None:
     name = min(flat, key=lambda one: means[one])
     return Finding(
         "own limit",
-        f"{_names(flat)} {_has(flat)} own limit: a steady {f.number(means[name])} IOPS "
+        f"{_names(flat)} {_has_text(flat)} own limit: a steady {f.number(means[name])} IOPS "
         f"(±{100 * _cv(evidence.iops(name)):.1f} %) while the others do about {f.number(middle)} "
         "and vary. So the others' load is not the cause; it may be a volume's or cgroup's cap, or "
         "a slower link",
@@ -206,7 +207,7 @@ def one_path(evidence: FleetEvidence) -> Finding | None:
 
 def straggler(evidence: FleetEvidence) -> Finding | None:
     """A host far behind the others, and whether its device is why."""
-    low = evidence.once(_low)
+    low = evidence.once(_slow_hosts)
     if not low or len(evidence.hosts) < 3:
         return None
     flat = FLAT if evidence.once(own_limit) is not None else -1.0
@@ -216,7 +217,7 @@ def straggler(evidence: FleetEvidence) -> Finding | None:
     if not left or len(left) > max(2, len(evidence.hosts) // 10) or not middle:
         return None
     name = max(left, key=lambda one: waits.get(one, 0.0))
-    if waits.get(name, 0.0) < SLOW * middle:
+    if waits.get(name, 0.0) < SLOW_DEVICE_RATIO * middle:
         return None
     means, usual = evidence.means(IOPS), _middle(evidence, IOPS, low)
     return Finding(
@@ -224,19 +225,19 @@ def straggler(evidence: FleetEvidence) -> Finding | None:
         f"straggler {_names([name, *(one for one in left if one != name)])}: "
         f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in each of {ENOUGH} s, "
         f"where the others have {f.number(usual)} and {f.latency(middle)}; "
-        + _why(evidence, name, low),
+        + _device_evidence(evidence, name, low),
         "Enter shows the host",
     )
 
 
-def _why(evidence: FleetEvidence, name: str, low: Sequence[str]) -> str:
+def _device_evidence(evidence: FleetEvidence, name: str, low: Sequence[str]) -> str:
     """Whether its device answers more slowly, too."""
     waits = evidence.means(AWAIT)
     others = [value for host, value in waits.items() if host not in low]
     if name not in waits or not others or not median(others):
         return "its device's latency is unknown"
     own, usual = waits[name], median(others)
-    if own >= SLOW * usual:
+    if own >= SLOW_DEVICE_RATIO * usual:
         utils = evidence.means(UTIL)
         full = f" at util {utils[name]:.0f} %" if name in utils else ""
         return (f"its device is slower, too ({f.latency(own)}{full}, the others' "
@@ -256,10 +257,10 @@ def slow_device(evidence: FleetEvidence) -> Finding | None:
     name = max(busy, key=lambda one: busy[one])
     middle = median(wait for host, wait in busy.items() if host != name)
     load = median(rates[host] for host in busy if host != name)
-    if middle <= 0 or busy[name] < MUCH_SLOWER * middle or rates[name] > 1.5 * load:
+    if middle <= 0 or busy[name] < SLOW_HOST_FACTOR * middle or rates[name] > 1.5 * load:
         return None
     values = [value for value in evidence.hosts[name][AWAIT][-ENOUGH:] if value]
-    if min(values) < SLOW * middle:
+    if min(values) < SLOW_DEVICE_RATIO * middle:
         return None
     return Finding(
         "slow device",
@@ -299,7 +300,7 @@ RULES: tuple[Rule, ...] = (
 # -- arithmetic
 
 
-def _whole(values: Sequence[float | None]) -> list[float]:
+def _complete_values(values: Sequence[float | None]) -> list[float]:
     """All of them, or nothing."""
     known = [value for value in values if value is not None]
     return known if len(known) == len(values) else []
@@ -311,7 +312,7 @@ def _cv(values: Sequence[float]) -> float:
     return pstdev(values) / mean if mean > 0 else 0.0
 
 
-def _low(evidence: FleetEvidence) -> list[str]:
+def _slow_hosts(evidence: FleetEvidence) -> list[str]:
     """Hosts that do clearly less than the middle one in each of the seconds. Only of one job: what
     runs without one need not be alike."""
     means = evidence.means(IOPS)
@@ -320,7 +321,7 @@ def _low(evidence: FleetEvidence) -> list[str]:
     middle = median(means.values())
     return [
         name for name in means
-        if max(_whole(evidence.hosts[name][IOPS][-ENOUGH:])) < FEW * middle
+        if max(_complete_values(evidence.hosts[name][IOPS][-ENOUGH:])) < SLOW_HOST_SHARE * middle
     ]  # fmt: skip
 
 
@@ -332,7 +333,9 @@ def _middle(evidence: FleetEvidence, figure: str, without: Sequence[str]) -> flo
 
 def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
     """Slow hosts of which one gains what the other loses, with their correlation."""
-    low = sorted(evidence.once(_low), key=lambda name: evidence.means(IOPS)[name])[:MOST_PAIRED]
+    low = sorted(evidence.once(_slow_hosts), key=lambda name: evidence.means(IOPS)[name])[
+        :MAX_PAIRED
+    ]
     found = []
     for at, one in enumerate(low):
         for other in low[at + 1 :]:
@@ -342,7 +345,7 @@ def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
             both = [x + y for x, y in zip(a, b, strict=True)]
             r = _correlation(a, b)
             if (
-                r <= AGAINST
+                r <= SHARED_CORRELATION
                 and min(_cv(a), _cv(b)) >= MOVES
                 and _cv(both) <= min(_cv(a), _cv(b)) / 2
             ):
@@ -367,10 +370,10 @@ def _rate(figure: str, value: float) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    told = ", ".join(printable(f.cut(name, 40)) for name in names[:MOST_NAMED])
-    more = len(names) - MOST_NAMED
+    told = ", ".join(printable(f.cut(name, 40)) for name in names[:MAX_NAMED])
+    more = len(names) - MAX_NAMED
     return f"{told} and {more} more" if more > 0 else told
 
 
-def _has(names: Sequence[str]) -> str:
+def _has_text(names: Sequence[str]) -> str:
     return "has its" if len(names) == 1 else "have their"

@@ -33,7 +33,7 @@ from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.text import printable
 
 Object = dict[str, Any]
-FED = frozenset({"frame", "session", "step_finished", "ended"})
+MERGED_EVENTS = frozenset({"frame", "session", "step_finished", "ended"})
 """What the merger takes of a host's lines."""
 TICK_S = 0.1
 LOOK_S = 0.25
@@ -47,19 +47,21 @@ Not while clocks are compared."""
 # shown as late, and given up
 LATE_S, GONE_S = 2.5, 12.0
 GREET_WITHIN_S = 60.0
-LAUNCH_QUIET_S = 5.0
+LAUNCH_NOTICE_S = 5.0
 """A launcher that has said nothing for so long is shown to be waited for: it may queue (srun)."""
 START_WITHIN_S = 10.0
 COMPARE_WITHIN_S = 60.0
 END_WITHIN_S = 10.0
 # seconds are closed so long after their end at the latest, so that a late host is seen in 3 s
 CLOSE_AFTER_S = 1.5
-LEAST_AHEAD_S = 0.3
+MIN_AHEAD_S = 0.3
 # what one host can have us say
-MOST_TOLD = 20
-SMALLER = "Give a smaller --size, or another TARGET."
-APART = ("They have the same size and free space, so they may be one file system. If they are "
-         "separate: --assume-apart. Otherwise use a smaller --size.")  # fmt: skip
+MAX_TOLD = 20
+SMALLER_SIZE_ADVICE = "Give a smaller --size, or another TARGET."
+SEPARATE_FILES_ADVICE = (
+    "They have the same size and free space, so they may be one file system. If they are "
+    "separate: --assume-apart. Otherwise use a smaller --size."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,19 +143,19 @@ class Fleet:
         try:
             self._launch()
             if not self._terms.watching:
-                self._until(self._planned)
+                self._run_until(self._planned)
                 self._plan()
-            self._until(self._ready)
-            for one in self._there():
+            self._run_until(self._ready)
+            for one in self._active_hosts():
                 one.compare()
-            self._until(self._ready)
+            self._run_until(self._ready)
             self._accept()
             for one in self.members.values():
                 self._merger.host(one.name).offset_ms = one.offset.wall_ms
             if not self._terms.watching:
                 self._start()
             self._under_way = True
-            self._until(self._all_over)
+            self._run_until(self._all_over)
             for one in self.members.values():
                 # of those that were over in the last turn
                 self._look_after(one)
@@ -186,16 +188,16 @@ class Fleet:
 
     def _plan(self) -> None:
         """Have the files laid out. Raises where they may not be: then there is none yet."""
-        self._enough()
-        self._refuse(why_too_full(self._needs()), SMALLER)
+        self._check_host_count()
+        self._refuse(why_too_full(self._needs()), SMALLER_SIZE_ADVICE)
         asked = marks_to_find(self._needs())
         if asked:
             self._look_for(asked)
-        for one in self._there():
+        for one in self._active_hosts():
             one.tell({"op": "lay_out"})
 
     def _needs(self) -> dict[str, list[SpaceNeed]]:
-        return {one.name: one.needs or [] for one in self._there()}
+        return {one.name: one.needs or [] for one in self._active_hosts()}
 
     def _look_for(self, asked: Mapping[str, Sequence[str]]) -> None:
         """Have hosts look for each other's scratch directories. Raises where two file systems are
@@ -203,12 +205,12 @@ class Fleet:
         members = [self.members[name] for name in asked]
         for one in members:
             one.look_for(asked[one.name])
-        self._until(lambda: all(one.state == OVER or one.seen is not None for one in members))
-        self._enough()
+        self._run_until(lambda: all(one.state == OVER or one.seen is not None for one in members))
+        self._check_host_count()
         needs = join_shared(self._needs(), {one.name: one.seen or () for one in members})
-        self._refuse(why_too_full(needs), SMALLER)
+        self._refuse(why_too_full(needs), SMALLER_SIZE_ADVICE)
         if not self._terms.assume_apart:
-            self._refuse(why_too_full(join_similar(needs), surely=False), APART)
+            self._refuse(why_too_full(join_similar(needs), surely=False), SEPARATE_FILES_ADVICE)
 
     def _refuse(self, why: Iterator[str], hint: str) -> None:
         found = list(why)
@@ -217,7 +219,7 @@ class Fleet:
                 self._voices.say(words)
             raise Refused(f"{found[0]}; no host was started.", hint)
 
-    def _enough(self) -> None:
+    def _check_host_count(self) -> None:
         """Raises where too few hosts are still there."""
         if self.stopped:
             raise Interrupted("Nothing was started.")
@@ -241,7 +243,7 @@ class Fleet:
         self._refuse(
             conflicts(disks), "If several hosts share a disk, only one of them may write to it."
         )
-        self._enough()
+        self._check_host_count()
         for words in several_names({n: one.boot for n, one in self.members.items() if n in disks}):
             self._voices.say(words)
         for one in self.members.values():
@@ -266,7 +268,7 @@ class Fleet:
         armed = [one for one in self.members.values() if one.state == ARMED]
         now_ns = time.monotonic_ns()
         error_ns = max((one.offset.error_at(now_ns) for one in armed), default=0)
-        ahead_ns = int(LEAST_AHEAD_S * 1e9) + 8 * error_ns + len(armed) * 200_000
+        ahead_ns = int(MIN_AHEAD_S * 1e9) + 8 * error_ns + len(armed) * 200_000
         at_ns = now_ns + ahead_ns
         wall_ms = time.time() * 1000 + ahead_ns / 1e6
         for one in armed:
@@ -278,7 +280,7 @@ class Fleet:
 
     # -- one turn
 
-    def _until(self, done: Callable[[], bool]) -> None:
+    def _run_until(self, done: Callable[[], bool]) -> None:
         """Go on until it is so, or a stop was asked for and came through."""
         give_up: float | None = None
         while not done():
@@ -287,17 +289,17 @@ class Fleet:
             if self.stopped and give_up is None:
                 give_up = time.monotonic() + END_WITHIN_S
             if self._hard or (give_up is not None and time.monotonic() > give_up):
-                for one in self._there():
+                for one in self._active_hosts():
                     one.give_up("it may not have stopped")
                 return
             if self.stopped and self._all_over():
                 return
-            self._turn()
+            self._poll()
 
-    def _there(self) -> Iterator[Member]:
+    def _active_hosts(self) -> Iterator[Member]:
         return (one for one in self.members.values() if one.state != OVER)
 
-    def _turn(self) -> None:
+    def _poll(self) -> None:
         if self._may_rest():
             time.sleep(REST_S if len(self.members) < VERY_MANY else LONG_REST_S)
         self._read_all()
@@ -313,7 +315,7 @@ class Fleet:
             if name in self.members and self.members[name].state not in (LAUNCHED, OVER):
                 self.members[name].tell(order)
         if now >= self._next_beat:
-            self._beat(now)
+            self._send_heartbeats(now)
         if now >= self._next_look:
             self._next_look = now + (LOOK_S if self._under_way else TICK_S)
             lately_ns = time.monotonic_ns() - int(LATE_S * 1e9)
@@ -336,7 +338,7 @@ class Fleet:
         busy = self._interrupted or self._hard or self.stopped or len(self.members) < MANY
         return not busy and self._under_way and time.monotonic() - self._asked > LOOK_S
 
-    def _beat(self, now: float) -> None:
+    def _send_heartbeats(self, now: float) -> None:
         """To every host; its clock is asked for where that is worth it."""
         self._next_beat = now + BEAT_S
         asks = not self._under_way or self._beats % CLOCKS_EVERY == 0
@@ -352,8 +354,8 @@ class Fleet:
                 one.beat()
 
     def _read_all(self) -> None:
-        """What has come from all hosts, or will within a tenth of a second. It is added when all
-        of it is read: a thousand lines cost less if the same is done to each of them in turn."""
+        """Read what all hosts send within a tenth of a second. It is added when all of it is read:
+        a thousand lines cost less if the same is done to each of them in turn."""
         ready = self._waiting.poll(TICK_S)
         now_s = time.time()
         rows: list[tuple[str, Object]] = []
@@ -376,7 +378,7 @@ class Fleet:
         link, state = member.link, member.state
         for row in member.take(data):
             self._row(member, row)
-            if row["event"] in FED:
+            if row["event"] in MERGED_EVENTS:
                 rows.append((member.name, row))
         if member.state != state:
             self.news = True
@@ -398,12 +400,12 @@ class Fleet:
     def _left_out(self, name: str, error: MalformedRow) -> None:
         member = self.members[name]
         member.broken += 1
-        self._once(member, f"skipping rows of it such as this one: {error}")
+        self._warn_once(member, f"skipping rows of it such as this one: {error}")
 
     def _look_after(self, member: Member) -> None:
-        """Who is late, lost or failed, or has no probe, is told once."""
+        """Report hosts that are late, lost, failed or without a probe, once each."""
         if member.no_probe:
-            self._once(member, f"no device percentiles: {member.no_probe}")
+            self._warn_once(member, f"no device percentiles: {member.no_probe}")
         if member.state != OVER and member.state != LAUNCHED:
             if member.silent_s > GONE_S:
                 member.give_up(f"no data for {GONE_S:g} s")
@@ -431,7 +433,7 @@ class Fleet:
                 self._merger.lose(member.name)
             watched = self._terms.watching and member.name in self._merger.hosts
             if watched or member.told_s is not None:
-                self._once(member, f"{'is lost' if member.lost else 'failed'}: {member.error}")
+                self._warn_once(member, f"{'is lost' if member.lost else 'failed'}: {member.error}")
             if member.lost and self._terms.stop_on_loss and not self.stopped:
                 self.stop(f"{member.name} is lost")
 
@@ -440,7 +442,7 @@ class Fleet:
         if self._waited_for or self._under_way or self.stopped:
             return
         quiet = [one for one in self.members.values()
-                 if one.state == LAUNCHED and one.silent_s > LAUNCH_QUIET_S]  # fmt: skip
+                 if one.state == LAUNCHED and one.silent_s > LAUNCH_NOTICE_S]  # fmt: skip
         if quiet:
             self._waited_for = True
             who = quiet[0].name if len(quiet) == 1 else f"{len(quiet)} hosts"
@@ -450,9 +452,9 @@ class Fleet:
                 f"(--connect-timeout){f': {said}' if said else ''}"
             )
 
-    def _once(self, member: Member, words: str) -> None:
+    def _warn_once(self, member: Member, words: str) -> None:
         told = self._told.setdefault(member.name, set())
-        if words not in told and len(told) < MOST_TOLD and not self.stopped:
+        if words not in told and len(told) < MAX_TOLD and not self.stopped:
             told.add(words)
             self._voices.say(f"{member.name}: {words}")
 
@@ -460,12 +462,12 @@ class Fleet:
         """Stop all hosts, in order; ``why`` is reported."""
         self.stopped = why
         self._voices.say(f"all hosts are stopped: {why}")
-        for one in self._there():
+        for one in self._active_hosts():
             one.stop()
 
     def _close(self) -> None:
         """Nothing is left here; where a link was still open, the agent stops by itself."""
-        for one in self._there():
+        for one in self._active_hosts():
             one.stop()
             one.link.flush()
         for one in self.members.values():

@@ -34,8 +34,8 @@ class HostSecond(NamedTuple):
 
 
 class HostSeconds(NamedTuple):
-    """Those of many hosts, in the order in which they came: of a thousand hosts nobody looks
-    between two seconds."""
+    """Closed seconds of many hosts, in order of arrival. With a thousand hosts they are looked at
+    once a second."""
 
     of: tuple[HostSecond, ...]
 

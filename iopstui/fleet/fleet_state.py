@@ -33,7 +33,7 @@ from iopstui.model.means import median
 from iopstui.model.rates import MIB
 from iopstui.text import printable
 
-KEPT = 300
+KEPT_SECONDS = 300
 """Seconds of each host."""
 IOPS, BW, WAIT, AWAIT, UTIL = "iops", "bw", "wait", "await", "util"
 FIGURES = (IOPS, BW, WAIT, AWAIT, UTIL)
@@ -42,40 +42,40 @@ CONNECTS, READY, RUNS, LATE, LOST, FAILED, DONE = (
 )  # fmt: skip
 OUT, STOPPED, WATCHED, RESTS = "left out", "stopped", "watched", "idle"
 MISSING, PARTLY = "missing", "partly"
-ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
+ABSENT_STATES = (LOST, FAILED, MISSING, OUT, LATE)
 """Of these nothing comes now."""
-GOING = (CONNECTS, READY, RUNS, WATCHED, LATE, MISSING, PARTLY)
+ACTIVE_STATES = (CONNECTS, READY, RUNS, WATCHED, LATE, MISSING, PARTLY)
 MEASURED = (RUNS, WATCHED, LATE, MISSING, PARTLY)
 NO_END = "it gave no reason"
 ODD_SHARE = 0.2
 """How much of a host's oddness is its newest second's."""
-MOST_NOTES = 60
-NOTED = ("found", "notice", "mark", "tunable_changed", "progress")
+MAX_NOTES = 60
+NOTE_EVENTS = ("found", "notice", "mark", "tunable_changed", "progress")
 
 
 class SecondSeries:
-    """Some figures' last ``KEPT`` seconds by their numbers; NaN where there is none. Those of one
-    second stand side by side: of a thousand hosts each lies somewhere else in memory, and finding
-    five places there took longer than anything else that is done with a host's second."""
+    """Some figures' last ``KEPT_SECONDS`` seconds by their numbers; NaN where there is none. The
+    figures of one second are neighbours in memory: with a thousand hosts, reaching five places for
+    each host took longer than everything else."""
 
     __slots__ = ("last", "values", "width")
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.values = array("f", [math.nan]) * (KEPT * width)
+        self.values = array("f", [math.nan]) * (KEPT_SECONDS * width)
         self.last = -1
 
     def put(self, second: int, values: Sequence[float | None]) -> None:
-        """Of a second after the last one, or the last one again."""
+        """Add a second after the last one, or the last one again."""
         width = self.width
         if second != self.last + 1:
             if second < self.last:
                 return
             nothing = array("f", [math.nan]) * width
-            for gap in range(max(self.last + 1, second - KEPT + 1), second):
-                at = gap % KEPT * width
+            for gap in range(max(self.last + 1, second - KEPT_SECONDS + 1), second):
+                at = gap % KEPT_SECONDS * width
                 self.values[at : at + width] = nothing
-        at = second % KEPT * width
+        at = second % KEPT_SECONDS * width
         self.values[at : at + width] = array("f", [nan_or(value) for value in values])
         self.last = second
 
@@ -106,17 +106,20 @@ class FigureHistory:
     def at(self, second: int) -> float | None:
         """``None``: not measured, or too long ago."""
         of = self._of
-        if not of.last - KEPT < second <= of.last:
+        if not of.last - KEPT_SECONDS < second <= of.last:
             return None
-        value = of.values[second % KEPT * of.width + self._place]
+        value = of.values[second % KEPT_SECONDS * of.width + self._place]
         return None if value != value else value
 
     def between(self, first: int, after: int) -> list[float | None]:
-        """Of the seconds from ``first`` up to ``after``, which is not among them."""
+        """Values of the seconds from ``first`` up to, but not including, ``after``."""
         of = self._of
-        if of.last - KEPT < first and after - 1 <= of.last:
+        if of.last - KEPT_SECONDS < first and after - 1 <= of.last:
             width, values = of.width, of.values
-            begin, end = first % KEPT * width + self._place, after % KEPT * width + self._place
+            begin, end = (
+                first % KEPT_SECONDS * width + self._place,
+                after % KEPT_SECONDS * width + self._place,
+            )
             found: Any
             if begin < end:
                 found = values[begin:end:width].tolist()
@@ -146,7 +149,7 @@ class HostState:
     session: Object | None = None
     step: Object | None = None
     ended: Object | None = None
-    notes: deque[Object] = field(default_factory=lambda: deque(maxlen=MOST_NOTES))
+    notes: deque[Object] = field(default_factory=lambda: deque(maxlen=MAX_NOTES))
     executed_ms: float | None = None
     error_ms: float = 0.0
     key: tuple[object, ...] = ()
@@ -239,7 +242,7 @@ class FleetState:
                 for line in self.hosts.values():
                     if line.state == MISSING and not told.between:
                         line.state, line.error = LOST, line.error or NO_END
-                    elif line.state in GOING:
+                    elif line.state in ACTIVE_STATES:
                         # who has failed has said so by itself
                         line.state = STOPPED if told.how == FAILED else told.how
 
@@ -288,7 +291,7 @@ class FleetState:
             line.notes.clear()
         if self.between and kind == "session":
             line.session, line.step, line.ended = row, None, None
-        elif self.between and kind not in NOTED:
+        elif self.between and kind not in NOTE_EVENTS:
             return
         elif kind == "session":
             line.session, line.state = row, READY
@@ -302,7 +305,7 @@ class FleetState:
             line.state = FAILED if line.error else DONE
         elif kind == "ended" and line.state != FAILED:
             line.state = DONE
-        elif kind in NOTED:
+        elif kind in NOTE_EVENTS:
             line.notes.append(row)
 
     def _executed(self, line: HostState, row: Object) -> None:
@@ -318,7 +321,7 @@ class FleetState:
         self.second, self.seen = told, True
         self.begun = told.number if self.begun is None else self.begun
         self.first = told.number if self.first is None else self.first
-        self._absent(told)
+        self._mark_missing_hosts(told)
         sums, whole = told.sums, told.counted == told.expected
         total = sums.total
         if total is not None:
@@ -336,7 +339,7 @@ class FleetState:
         """The state of a host whose seconds come."""
         return WATCHED if self.watching else RUNS
 
-    def _absent(self, told: MergedSecond) -> None:
+    def _mark_missing_hosts(self, told: MergedSecond) -> None:
         gone, partly = {*told.missing}, {*told.incomplete}
         for line in self.hosts.values():
             if line.state in MEASURED:

@@ -26,7 +26,7 @@ from iopstui.fleet.fleet_events import (
     Told,
     host_second,
 )
-from iopstui.fleet.fleet_state import DONE, FAILED, KEPT, STOPPED
+from iopstui.fleet.fleet_state import DONE, FAILED, KEPT_SECONDS, STOPPED
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
@@ -38,11 +38,11 @@ from iopstui.recording.replay import next_speed
 Object = dict[str, Any]
 Rows = Callable[[], Iterator[tuple[str, Object]]]
 CLOSE_AFTER_S = 1.5
-FED = ("frame", "session", "step_finished", "ended")
+MERGED_EVENTS = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
-LEAST_S, MOST_S = 0.01, 3600.0
+MIN_S, MAX_S = 0.01, 3600.0
 """A second's length can't be another one."""
-NO_MORE = "the recording ends here for this host"
+ENDS_HERE = "the recording ends here for this host"
 LONGEST_PAUSE_S = 5.0
 """Of a recording in which nobody says anything is not waited for."""
 
@@ -209,7 +209,7 @@ class FleetReplay:
         if words:
             self._tell(FleetMessage("warning", words))
         # a curve is made of all of its points
-        since = -math.inf if self._swept else goal - KEPT
+        since = -math.inf if self._swept else goal - KEPT_SECONDS
         pace = _ReplayClock(goal)
         for name, row in self._rows():
             at = player.at(name, row)
@@ -242,21 +242,21 @@ class FleetReplay:
                     return None
                 self._at = max(0.0, min(pace.now, at))
                 self._turn.wait(left)
-            return self._taken()
+            return self._take_goal()
 
     def _next(self) -> float | None:
         with self._turn:
             while not self._closing and self._goal is None:
                 self._turn.wait()
-            return self._taken()
+            return self._take_goal()
 
-    def _taken(self) -> float | None:
+    def _take_goal(self) -> float | None:
         goal, self._goal = self._goal, None
         return None if self._closing else goal
 
 
 class _ReplayClock:
-    """Where the play is, by the clock."""
+    """Position of the replay by the clock."""
 
     def __init__(self, at: float) -> None:
         self.now = at
@@ -333,7 +333,7 @@ class _Player:
         ))  # fmt: skip
 
     def _sweep(self, row: Object) -> SweepPosition | None:
-        """Of which point of a sweep a run is; the sweep that it is not of is over."""
+        """Start or end a sweep, from the sweep that a run belongs to."""
         axis, number = row.get("axis"), row.get("point")
         counts = tuple(one for one in axis if type(one) is int) if type(axis) is list else ()
         if type(number) is not int or not 0 <= number < len(counts) or min(counts) < 1:
@@ -348,7 +348,7 @@ class _Player:
         return SweepPosition(counts, number)
 
     def _point(self, merger: Merger, code: object, said: tuple[str, ...]) -> None:
-        """What the point that is over came to."""
+        """Report the result of a finished point."""
         curve = self._curve
         if curve is None:
             return
@@ -362,7 +362,7 @@ class _Player:
     def _end_sweep(self) -> None:
         curve, self._curve = self._curve, None
         if curve is not None:
-            self._tell(curve.over(curve.notes.get(curve.at or 0, NO_MORE)))
+            self._tell(curve.over(curve.notes.get(curve.at or 0, ENDS_HERE)))
 
     def _host_row(self, name: str, row: Object) -> None:
         if self._merger is None:
@@ -374,7 +374,7 @@ class _Player:
             merger.host(name).offset_ms = offset
         self._tell(HostRow(name, row))
         try:
-            if row["event"] in FED:
+            if row["event"] in MERGED_EVENTS:
                 merger.feed(name, row)
         except MalformedRow as error:
             if name not in self._broken:

@@ -48,9 +48,9 @@ from iopstui.safety.crash import crash_sentence
 
 Object = dict[str, Any]
 STATES_EVERY_S = 0.5
-MOST_REASONS = 2
-CRASHED = "an internal error of iopstui"
-REST_S = 0.7
+MAX_REASONS = 2
+INTERNAL_ERROR = "an internal error of iopstui"
+PAUSE_BEFORE_WATCHING_S = 0.7
 """After a run, before the hosts are watched: keys that ask for another one need not wait."""
 
 
@@ -212,7 +212,7 @@ class FleetSession:
     # -- in the thread
 
     def _main(self) -> None:
-        while (order := self._next()) is not None:
+        while (order := self._next_request()) is not None:
             if self._closing:
                 return
             # of several that were asked for meanwhile the last one counts
@@ -225,24 +225,24 @@ class FleetSession:
                 if order.counts:
                     self._sweep(order)
                 else:
-                    self._one(order)
+                    self._run_request(order)
             except Exception as error:  # of a thread nobody would hear of it
                 words = crash_sentence(error)
                 self._tell(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
 
-    def _next(self) -> FleetRunRequest | None:
-        """What is asked for next; the hosts of a run that is over are watched meanwhile."""
+    def _next_request(self) -> FleetRunRequest | None:
+        """Wait for the next request; meanwhile the hosts of the last run are watched."""
         self.settings.begin()
-        self._turned()
+        self._report_tunable_results()
         if self._watch is not None and self._number and not self._watching:
             try:
-                return self._orders.get(timeout=REST_S)
+                return self._orders.get(timeout=PAUSE_BEFORE_WATCHING_S)
             except queue.Empty:
                 pass
             try:
                 self._watch_between(self._watch())
             except IopstuiError as error:
-                self._tell(FleetRunFinished(FAILED, said=(_words(error),), between=True))
+                self._tell(FleetRunFinished(FAILED, said=(_error_text(error),), between=True))
             except Exception as error:  # as above
                 self._tell(FleetRunFinished(FAILED, said=(crash_sentence(error),), between=True))
         return self._orders.get()
@@ -263,17 +263,17 @@ class FleetSession:
         # an order may have come when there was no fleet to interrupt yet
         if not self._orders.empty():
             fleet.interrupt()
-        self._look()
+        self._report_host_states()
 
     def _sweep(self, asked: FleetRunRequest) -> None:
         """A run after another; what was measured before one that fails or is stopped stays."""
         self._sweeping, self._halted = True, False
-        curve, why = ScalingCurve(asked.job, asked.counts), CRASHED
+        curve, why = ScalingCurve(asked.job, asked.counts), INTERNAL_ERROR
         try:
             for number in range(len(asked.counts)):
-                curve, why = replace(curve, at=number), CRASHED
+                curve, why = replace(curve, at=number), INTERNAL_ERROR
                 self._tell(curve)
-                done = self._one(asked, SweepPosition(asked.counts, number))
+                done = self._run_request(asked, SweepPosition(asked.counts, number))
                 curve = curve.after(done.point, done.code, done.said)
                 why = self._why_over(done)
                 if why:
@@ -288,26 +288,30 @@ class FleetSession:
         """Why no further point of a sweep is run; "" if it goes on."""
         if self._halted or not self._orders.empty():
             return STOPPED_BY_HAND
-        return (done.said[0] if done.said else CRASHED) if done.ends else ""
+        return (done.said[0] if done.said else INTERNAL_ERROR) if done.ends else ""
 
     def _look_point(self, fleet: Fleet) -> None:
         # what ends a sweep may have come when there was no fleet to interrupt yet
         if self._halted or not self._orders.empty():
             fleet.interrupt()
-        self._look()
+        self._report_host_states()
 
-    def _one(self, asked: FleetRunRequest, place: SweepPosition | None = None) -> RunVerdict:
+    def _run_request(
+        self, asked: FleetRunRequest, place: SweepPosition | None = None
+    ) -> RunVerdict:
         self._number += 1
         try:
             planned = self._plan(self._number, asked.job, asked.options, place)
         except IopstuiError as error:
-            said = (_words(error),)
+            said = (_error_text(error),)
             self._tell(FleetRunFinished(FAILED, error.exit_code, said, said))
             return RunVerdict(error.exit_code, said, said, ends=True)
         self._watching = planned.begun.watching
         fleet = self._begin(planned)
-        fleet.on_turn = self._look if place is None else lambda: self._look_point(fleet)
-        how, done = self._ran(fleet, planned)
+        fleet.on_turn = (
+            self._report_host_states if place is None else lambda: self._look_point(fleet)
+        )
+        how, done = self._run_planned(fleet, planned)
         whole = None if how is not None else planned.merger.rated()
         self._tell(
             FleetRunFinished(
@@ -327,7 +331,7 @@ class FleetSession:
         planned.merger.on_slot = slot
         planned.merger.on_plain = lambda ones: seconds.extend(host_seconds(ones))
         # who can't be watched between two runs stands in its row: what the run came to stays said
-        say = _nothing if planned.begun.between else self.say
+        say = _ignore if planned.begun.between else self.say
         voices = FleetCallbacks(
             say, partial(self._second, planned, seconds), partial(self._row, planned), planned.stop
         )  # fmt: skip
@@ -337,7 +341,7 @@ class FleetSession:
         self._tell(planned.begun)
         return fleet
 
-    def _ran(self, fleet: Fleet, planned: PlannedRun) -> tuple[str | None, RunVerdict]:
+    def _run_planned(self, fleet: Fleet, planned: PlannedRun) -> tuple[str | None, RunVerdict]:
         """How it ended if it could not run, and what came of it."""
         try:
             fleet.run()
@@ -345,8 +349,12 @@ class FleetSession:
             self._states(fleet)
             how = STOPPED if isinstance(error, Interrupted) else FAILED
             why = failure_text(failed_hosts(fleet)) if how == FAILED else ""
-            told = f"{error.message.rstrip('.')}: {why}. {error.hint}" if why else _words(error)
-            return how, RunVerdict(error.exit_code, (told.strip(),), (_words(error),), ends=True)
+            told = (
+                f"{error.message.rstrip('.')}: {why}. {error.hint}" if why else _error_text(error)
+            )
+            return how, RunVerdict(
+                error.exit_code, (told.strip(),), (_error_text(error),), ends=True
+            )
         finally:
             self._fleet = None
         self._states(fleet)
@@ -384,16 +392,16 @@ class FleetSession:
         if self.settings.wanted:
             self._order(name, {"op": "tunables"})
 
-    def _look(self) -> None:
+    def _report_host_states(self) -> None:
         now = time.monotonic()
         fleet = self._fleet
         if fleet is not None and fleet.news and now >= self._next_look:
             self._next_look = now + STATES_EVERY_S
             fleet.news = False
             self._states(fleet)
-        self._turned()
+        self._report_tunable_results()
 
-    def _turned(self) -> None:
+    def _report_tunable_results(self) -> None:
         fleet = self._fleet
         members = fleet.members if fleet is not None else {}
         found = self.settings.over(
@@ -405,7 +413,7 @@ class FleetSession:
             self._tell(found)
 
     def _states(self, fleet: Fleet) -> None:
-        """Who is how far, where that has changed."""
+        """Emit the states of hosts that have changed."""
         for name, one in fleet.members.items():
             state = state_of(one, self._watching or self._between)
             now = (state, "" if state == STOPPED else one.error)
@@ -414,7 +422,7 @@ class FleetSession:
                 self._tell(HostStateChanged(name, *now))
 
 
-def _nothing(words: str) -> None:
+def _ignore(words: str) -> None:
     """Not said."""
 
 
@@ -429,7 +437,7 @@ def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
 
 def failure_text(found: Sequence[tuple[str, str]]) -> str:
     """Their names with the reason, of many the first: "node2 (its connection has ended)"."""
-    shown = [f"{name} ({why.rstrip('.')})" for name, why in found[:MOST_REASONS]]
+    shown = [f"{name} ({why.rstrip('.')})" for name, why in found[:MAX_REASONS]]
     more = len(found) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
@@ -452,11 +460,11 @@ def state_of(member: Member, watching: bool) -> str:
 
 
 def state_of_code(code: int) -> str:
-    """What a run's exit code says of it. A verdict that was missed is no failure of the run."""
+    """State of a run by its exit code. A missed expectation is not a failure of the run."""
     if code in (EXIT_OK, EXIT_VERDICT):
         return DONE
     return STOPPED if code == EXIT_INTERRUPTED else FAILED
 
 
-def _words(error: IopstuiError) -> str:
+def _error_text(error: IopstuiError) -> str:
     return f"{error.message} {error.hint}".strip()

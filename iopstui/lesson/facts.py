@@ -20,7 +20,7 @@ from iopstui.model.lesson.formula import Value
 from iopstui.safety.scratch import supports_direct
 from iopstui.safety.tunable_states import TunableState, queued_disks, tunable_states
 
-TURNED = ("rq_affinity", "scheduler", "nomerges", "read_ahead_kb")
+CHANGED_TUNABLES = ("rq_affinity", "scheduler", "nomerges", "read_ahead_kb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def _knobs(
     states: Mapping[str, TunableState], disks: Sequence[BlockDevice], online: Sequence[int]
 ) -> Figures:
     found: Figures = {}
-    for name in TURNED:
+    for name in CHANGED_TUNABLES:
         why = _why_not(name, states.get(name), disks)
         found[f"can.{name}"] = not why
         found[f"why.{name}"] = why or None

@@ -39,7 +39,7 @@ class LessonJobs:
         self._private: Path | None = None
 
     def request(self, run: RunPage, interval_s: float) -> JobRequest:
-        """What a session that samples every ``interval_s`` has to run. UsageError."""
+        """Request for a session that samples every ``interval_s``. UsageError."""
         length_ms = round(1000 * run_s(run.settle, run.seconds, interval_s))
         overrides = dict(self.filled(run.options))
         overrides |= {"runtime": f"{length_ms}ms", "time_based": "1"}

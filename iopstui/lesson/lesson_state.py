@@ -65,17 +65,17 @@ class LessonState:
         for run in self.lesson.runs:
             if run.name not in wanted or run.name in self.points:
                 continue
-            if run.name in self.failed or self._never(run):
+            if run.name in self.failed or self._is_impossible(run):
                 return False
         return True
 
-    def _never(self, run: RunPage) -> bool:
+    def _is_impossible(self, run: RunPage) -> bool:
         """Whether what is known already says that a run will not be made."""
         for formula in (run.when, run.needs):
             names = self.lesson.needed(formula.names) if formula is not None else ()
             others = {_run_of(name) for name in names if name not in FACTS} - {run.name}
             open_ = any(
-                other.name not in self.failed and not self._never(other)
+                other.name not in self.failed and not self._is_impossible(other)
                 for other in self.lesson.runs
                 if other.name in others and other.name not in self.points
             )
@@ -88,7 +88,7 @@ class LessonState:
         return {
             run.name: self.why(run) if run.needs is not None else ""
             for run in self.lesson.runs
-            if self._never(run)
+            if self._is_impossible(run)
         }
 
     def texts(self, paragraphs: Sequence[Paragraph]) -> list[ShownParagraph]:

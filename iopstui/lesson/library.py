@@ -53,7 +53,7 @@ def find_lesson(name: str) -> Lesson:
         if not os.path.exists(name):
             raise UsageError(f"The lesson file {name} does not exist.", _advice(name))
         return load_lesson(Path(name))
-    found = _chosen(name, lesson_paths())
+    found = _find_lesson(name, lesson_paths())
     if found is None and name and "\0" not in name and os.path.exists(name):
         found = Path(name)
     if found is None:
@@ -61,7 +61,7 @@ def find_lesson(name: str) -> Lesson:
     return load_lesson(found)
 
 
-def _chosen(name: str, paths: dict[str, Path]) -> Path | None:
+def _find_lesson(name: str, paths: dict[str, Path]) -> Path | None:
     wanted = name.removesuffix(SUFFIX)
     for known, path in paths.items():
         match = _NUMBERED.fullmatch(known)

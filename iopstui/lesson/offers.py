@@ -52,12 +52,12 @@ class Lessons:
 
     def around(self) -> TargetFacts:
         """Current facts about the target (lesson/facts.py)."""
-        return surroundings(self._where(), self._devices(), Roots())
+        return surroundings(self._require_target(), self._devices(), Roots())
 
     def _run(self, lesson: Lesson, around: TargetFacts) -> LessonRun:
-        return LessonRun(lesson, self._where(), around, self._size, self._destroy_data)
+        return LessonRun(lesson, self._require_target(), around, self._size, self._destroy_data)
 
-    def _where(self) -> Target:
+    def _require_target(self) -> Target:
         if self._target is None:
             raise UsageError(
                 "The session's job names its own files, so lessons have no target.",

@@ -46,8 +46,8 @@ class ShownPage:
 
 @dataclass(frozen=True, slots=True)
 class AnswerVerdict:
-    """What the measurement says to a question. ``right`` are the letters it bears out;
-    ``correct`` is ``None`` where the given answer can't be judged, or none was given."""
+    """Answer of the measurement to a question. ``right`` are the letters it bears out; ``correct``
+    is ``None`` where the given answer can't be judged, or none was given."""
 
     question: str
     chosen: str | None
@@ -65,11 +65,11 @@ def judge(
     by_letter = {choice.letter: choice for choice in ask.choices}
     # an answer is wrong only where another is right: else the measurement decided nothing
     correct = held.get(chosen) if chosen and right else None
-    said = f"You said {_said(by_letter[chosen], lookup)}. " if chosen else ""
-    borne_out = " and ".join(_said(by_letter[letter], lookup) for letter in right)
+    said = f"You said {_choice_text(by_letter[chosen], lookup)}. " if chosen else ""
+    borne_out = " and ".join(_choice_text(by_letter[letter], lookup) for letter in right)
     measured = any(name not in FACTS for name in figures)
     if chosen and correct:
-        others = [_said(by_letter[letter], lookup) for letter in right if letter != chosen]
+        others = [_choice_text(by_letter[letter], lookup) for letter in right if letter != chosen]
         text = said + ("The measurement confirms it." if measured else "Correct.")
         text += f" And so is {' and '.join(others)}." if others else ""
     elif right:
@@ -81,7 +81,7 @@ def judge(
     return AnswerVerdict(ask.name, chosen, right, correct, text)
 
 
-def _said(choice: Choice, lookup: Lookup) -> str:
+def _choice_text(choice: Choice, lookup: Lookup) -> str:
     text = choice.text.fill(lookup, unit_of) or MISSING
     return f"{choice.letter}) {text.rstrip('.')}"
 

@@ -180,8 +180,8 @@ class LessonRun:
         return self._jobs.found_knobs()
 
     def request(self, interval_s: float = 1.0) -> JobRequest:
-        """What a session that samples every ``interval_s`` has to run for the page that is shown;
-        from now on it waits for its events. Raises UsageError."""
+        """Request for the page shown, for a session that samples every ``interval_s``; from now on
+        the player waits for its events. Raises UsageError."""
         run = self.step
         if not isinstance(run, RunPage) or run.header in self.skipped:
             raise UsageError("No run is shown.")

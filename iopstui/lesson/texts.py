@@ -23,7 +23,7 @@ from iopstui.model.lesson.text import ShownParagraph
 
 
 class LessonTexts:
-    """Of the pages of one lesson."""
+    """Texts of the pages of one lesson."""
 
     def __init__(self, known: LessonState, jobs: LessonJobs) -> None:
         self._known = known
@@ -53,7 +53,7 @@ class LessonTexts:
             yield choice.letter, choice.text.fill(self._known.lookup, unit_of) or ""
 
     def _about(self, run: RunPage) -> list[ShownParagraph]:
-        """What will be run, or what came of it."""
+        """Describe the run to come, or its result."""
         if run.name in self._known.failed:
             return [ShownParagraph(f"This run failed: {self._known.failed[run.name]}")]
         try:

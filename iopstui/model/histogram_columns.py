@@ -86,8 +86,8 @@ class HistogramColumns(Mapping[int, int]):
         return self.places[bisect_left(sums, sums[-1])] if sums and sums[-1] else None
 
     def since(self, before: HistogramColumns | None) -> HistogramColumns | None:
-        """What was counted since ``before`` (``None``: all of it is new), as
-        ``histogram.subtract`` has it; ``None`` where a bucket is gone or they began again."""
+        """Counts since ``before`` (``None``: all are new), as ``histogram.subtract``; ``None`` if a
+        bucket has gone or the counts began again."""
         if before is None:
             return HistogramColumns(self.places, self.counts, (self, None))
         then = before.counts

@@ -68,7 +68,7 @@ class IrqReading(Protocol):
 
     @property
     def cpus(self) -> Sequence[int]:
-        """Those that are counted, in order."""
+        """CPUs that are counted, in order."""
         ...
 
     def counts(self) -> Mapping[int, int]:
@@ -113,7 +113,7 @@ class IrqCounts(Mapping[int, Mapping[int, int]]):
         return repr(dict(self))
 
     def reading(self, irq: int) -> IrqReading | None:
-        """That of an interrupt; ``None`` for one that is not there as such."""
+        """Reading of an interrupt; ``None`` if it is not listed."""
         return self._readings.get(irq)
 
 
@@ -264,22 +264,19 @@ class TaskCounts:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSample:
-    """What the probe (linux/probe) has counted in the kernel since it began, as printed at
-    ``time_ns`` of its clock and read at ``arrived_ns`` (CLOCK_MONOTONIC).
-
-    ``device`` and ``waiting`` are histograms by disk and direction, keyed as fio's (ns): from the
-    request's issue to its completion, and from its allocation to its issue (empty: not asked for).
-    ``matrix`` has completed requests by the CPU that allocated them and the one that completed
-    them. ``sizes`` are requests by disk, direction and size (the power of two in bytes that is not
-    larger). ``counts``: "missed" completions without a beginning, or that
-    the disk alone has counted, "skipped" probes (another one ran
-    on that CPU), "unpaired" issues without an allocation, "requeued", "merged", "issued" and
+    """Counts of the probe (linux/probe) since it began, as printed at ``time_ns`` of its clock and
+    read at ``arrived_ns`` (CLOCK_MONOTONIC). ``device`` and ``waiting`` are histograms by disk and
+    direction, keyed as fio's (ns): from the request's issue to its completion, and from its
+    allocation to its issue (empty: not asked for). ``matrix`` has completed requests by the CPU
+    that allocated them and the one that completed them. ``sizes`` are requests by disk, direction
+    and size (the power of two in bytes that is not larger). ``counts``: "missed" completions
+    without a beginning, or that the disk alone has counted, "skipped" probes (another one ran on
+    that CPU), "unpaired" issues without an allocation, "requeued", "merged", "issued" and
     "sequential" requests, "lost" events, "full" maps. ``busy_s`` is the CPU time of the program
     that reads the maps, ``run_ns`` how long the probes ran while the kernel counted that, for
     ``run_ios`` requests. ``parts`` names what is switched on; ``begun`` numbers the probes of a
     session: with each all counts begin at 0. ``by`` is what counts: "bpftrace", or "iopstui" for
-    programs of its own.
-    """
+    programs of its own."""
 
     time_ns: int
     arrived_ns: int

@@ -81,7 +81,7 @@ def _problem(check: Check) -> tuple[str, str]:
 
 def summary_markdown(run: CheckedRun) -> str:
     """A heading with the verdict, and a table of the checks, for a page that CI systems show."""
-    lines = [f"### iopstui {_markdown(run.title)}: {_whole(run)}", ""]
+    lines = [f"### iopstui {_markdown(run.title)}: {_verdict_of_run(run)}", ""]
     if run.error:
         lines += [_markdown(run.error), ""]
     if run.checks:
@@ -94,7 +94,7 @@ def summary_markdown(run: CheckedRun) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _whole(run: CheckedRun) -> str:
+def _verdict_of_run(run: CheckedRun) -> str:
     """The verdict on all checks together."""
     verdicts = {check.verdict for check in run.checks}
     if run.error:

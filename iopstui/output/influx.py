@@ -40,12 +40,12 @@ class InfluxSink:
             self._clock_ms = event.frame.wall_ms - 1000 * event.frame.t
             early, self._early = self._early, []
             for one in early:
-                self._write(self._words(one))
+                self._write(self._event_text(one))
             self._write(self._figures(event.frame))
         elif self._clock_ms is None:
             self._early.append(event)
         else:
-            self._write(self._words(event))
+            self._write(self._event_text(event))
 
     def close(self) -> None:
         """Nothing more will come."""
@@ -56,7 +56,7 @@ class InfluxSink:
             self._stream.write(text + "\n")
         self._stream.flush()
 
-    def _words(self, event: Event) -> Iterator[str]:
+    def _event_text(self, event: Event) -> Iterator[str]:
         match event:
             case StepStarted():
                 text = event.title

@@ -133,7 +133,7 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
             TOTAL: _disk(total) if (total := frame.total) is not None else None,
             "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()} if whole else {},
             "irqs": frame.irqs if whole else {},
-            **{source.name: _more(source, frame) for source in SOURCES},
+            **{source.name: _source_figures(source, frame) for source in SOURCES},
         },
         "device": _probe(frame.probe, frame.opened) if frame.probe else None,
         "nvme": figures_of(frame.nvme),
@@ -216,7 +216,7 @@ def _job(job: JobInterval) -> Object:
 
 
 def wait_data(waits: Waits | None) -> Object | None:
-    """Where I/Os waited, as an object with the fields ``wait.*``."""
+    """Waits of the I/Os, as an object with the fields ``wait.*``."""
     if waits is None:
         return None
     return {
@@ -253,7 +253,7 @@ def _disk(disk: DiskRates) -> Object:
 
 
 def _probe(probe: ProbeInterval, opened: Sequence[str]) -> Object:
-    """What the probe counted of the devices that the jobs work on together, and of each."""
+    """Probe figures of the job's devices, together and each."""
     return {
         "seconds": probe.seconds,
         "age_s": probe.age_s,
@@ -321,7 +321,7 @@ def _task(task: TaskIo) -> Object:
     }
 
 
-def _more(source: Source, frame: Frame) -> Object:
+def _source_figures(source: Source, frame: Frame) -> Object:
     found = frame.more.get(source.name, {})
     return {figure.name: found.get(figure.name) for figure in source.figures}
 

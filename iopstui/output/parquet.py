@@ -50,12 +50,12 @@ class ParquetTable:
         for cell, column in zip(cells, self._rows, strict=True):
             column.append(cell)
         if len(self._rows[0]) >= ROWS:
-            self._put()
+            self._write_rows()
 
     def close(self) -> None:
         """Write the remaining rows and the end of the table."""
         if self._rows[0]:
-            self._put()
+            self._write_rows()
         self._writer.close()
 
     def abandon(self) -> None:
@@ -63,7 +63,7 @@ class ParquetTable:
         with contextlib.suppress(OSError, ValueError):
             self._writer.close()
 
-    def _put(self) -> None:
+    def _write_rows(self) -> None:
         arrays = [
             self._arrow.array(column, field.type)
             for column, field in zip(self._rows, self._schema, strict=True)
@@ -123,7 +123,7 @@ class ParquetSink:
 
 
 def instant(wall_ms: float) -> datetime:
-    """Of a clock that ``utc`` (format.py) has a text for; rounded as there."""
+    """Time by a clock that ``utc`` (format.py) formats; rounded as there."""
     return moment(round(wall_ms))
 
 

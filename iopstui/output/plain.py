@@ -41,16 +41,16 @@ from iopstui.output.table import EXPLAINED
 from iopstui.session.run_rows import add_run_event, run_outcome
 from iopstui.text import printable
 
-EVERY_S = 10.0
+STATUS_EVERY_S = 10.0
 """Between two status lines at least."""
 CHANGED, CHANGED_LATENCY, CHANGED_UTIL = 0.1, 0.5, 10.0
 """A figure has changed if it differs by this share; util by so many points."""
-LEAST = 1.0
+MIN_RATE = 1.0
 """Rates below this are as good as none."""
 QUARTERS = 4
 """Progress of laying out is told so often."""
 _ENDED = {DONE: "ended", RUNS: "ended", STOPPED: "stopped", FAILED: "failed"}
-_SPOKEN = str.maketrans({"→": "to", "×": "x", "·": ",", "–": "-", "…": "...", "µ": "u"})
+_AS_WORDS = str.maketrans({"→": "to", "×": "x", "·": ",", "–": "-", "…": "...", "µ": "u"})
 
 
 @dataclass
@@ -94,9 +94,9 @@ class _Rates:
             for name in ("fio_iops", "fio_bw", "reads", "writes", "bw")
         ]
         return (
-            any(_apart(now, before, CHANGED) for now, before in pairs)
-            or _apart(self.p99_ns, other.p99_ns, CHANGED_LATENCY)
-            or _far(self.util.value, other.util.value)
+            any(_differ_by_share(now, before, CHANGED) for now, before in pairs)
+            or _differ_by_share(self.p99_ns, other.p99_ns, CHANGED_LATENCY)
+            or _util_differs(self.util.value, other.util.value)
         )
 
     def words(self, name: str) -> str:
@@ -119,13 +119,13 @@ class _Rates:
         return ". ".join(", ".join(part) for part in (fio, disk) if part)
 
 
-def _apart(now: float | None, before: float | None, share: float) -> bool:
+def _differ_by_share(now: float | None, before: float | None, share: float) -> bool:
     if now is None or before is None:
         return now is not before
-    return abs(now - before) > max(LEAST, share * max(abs(now), abs(before)))
+    return abs(now - before) > max(MIN_RATE, share * max(abs(now), abs(before)))
 
 
-def _far(now: float | None, before: float | None) -> bool:
+def _util_differs(now: float | None, before: float | None) -> bool:
     if now is None or before is None:
         return now is not before
     return abs(now - before) >= CHANGED_UTIL
@@ -138,7 +138,7 @@ class PlainSink:
     the session at most.
     """
 
-    def __init__(self, out: TextIO, target: Target, every_s: float = EVERY_S) -> None:
+    def __init__(self, out: TextIO, target: Target, every_s: float = STATUS_EVERY_S) -> None:
         self._out = out
         self._name = printable(target.name)
         self._devices = target.opened
@@ -155,14 +155,14 @@ class PlainSink:
         """Write what has changed, if anything has."""
         add_run_event(self._history, event)
         for text in self._lines(event):
-            self._put(event.t, text)
+            self._print_sentence(event.t, text)
 
     def close(self) -> None:
         """End the output: nothing more will come."""
         self._out.flush()
 
-    def _put(self, t: float, text: str) -> None:
-        line = printable(text).replace(" · ", ", ").translate(_SPOKEN)
+    def _print_sentence(self, t: float, text: str) -> None:
+        line = printable(text).replace(" · ", ", ").translate(_AS_WORDS)
         end = "" if line.endswith((".", "!", "?", ":")) else "."
         units.put(f"{units.clock(t)} {line}{end}", self._out)
 
@@ -213,7 +213,7 @@ class PlainSink:
             yield rates.words(self._name)
 
     def _state(self, frame: Frame) -> Iterator[str]:
-        """What is special about the interval, once."""
+        """Sentences about the interval's state, once each."""
         before, self._flags = self._flags, frame.flags
         new = frame.flags - before
         if flags.RAMP in new:
@@ -254,7 +254,7 @@ def _finding(event: FindingReported | FindingEnded) -> str:
 
 
 def _experiment(event: Event) -> Iterator[str]:
-    """What is told of a sweep or a comparison."""
+    """Sentences about a sweep or a comparison."""
     match event:
         case ExperimentStarted():
             kind = "Sweep" if event.plan.axes else "Comparison"

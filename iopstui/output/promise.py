@@ -13,7 +13,7 @@ from iopstui.model.promise.verdict import FAIL, PASS, Verdict, met
 from iopstui.model.volumes.promised import Promised
 from iopstui.model.volumes.volume import IOPS
 from iopstui.output.status_line import ProgressShare, StatusLine
-from iopstui.output.volumes import volume_json
+from iopstui.output.volumes import outdated, volume_json
 from iopstui.text import printable, tied, untied
 
 HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LIMIT")
@@ -58,17 +58,21 @@ def promise_text(
     if notes:
         lines.append("")
     for title, why in notes:
-        wrapped = textwrap.wrap(
-            tied(printable(f"{title}: {why}.")), max(width, 40), subsequent_indent="  ",
-            break_on_hyphens=False, break_long_words=False,
-        )  # fmt: skip
-        lines += map(untied, wrapped)
+        lines += _wrapped(f"{title}: {why}.", width)
     warmup = found.volume.warmup
     if warmup is not None and any(row.result == FAIL for row in rows):
-        lines += textwrap.wrap(printable(f"Warm-up: {warmup.text}"), max(width, 40),
-                               subsequent_indent="  ", break_on_hyphens=False,
-                               break_long_words=False)  # fmt: skip
-    return "\n".join([*lines, "", _last(rows)])
+        lines += _wrapped(f"Warm-up: {warmup.text}", width)
+    old = outdated(found.volume)
+    if old and any(row.result == FAIL for row in rows):
+        lines += _wrapped(old, width)
+    return "\n".join([*lines, "", _verdict_line(rows)])
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return [untied(line) for line in textwrap.wrap(
+        tied(printable(text)), max(width, 40), subsequent_indent="  ",
+        break_on_hyphens=False, break_long_words=False,
+    )]  # fmt: skip
 
 
 def _cells(row: Verdict, title: str) -> tuple[str, ...]:
@@ -92,7 +96,7 @@ def _figure(row: Verdict, value: float | None, bare: bool = False) -> str:
     return f"{value * row.check.block_size / 1e6:,.4g}" + ("" if bare else " MB/s")
 
 
-def _last(rows: Sequence[Verdict]) -> str:
+def _verdict_line(rows: Sequence[Verdict]) -> str:
     failed = sum(1 for row in rows if row.result == FAIL)
     passed = sum(1 for row in rows if row.result == PASS)
     open_ = len(rows) - failed - passed

@@ -16,7 +16,7 @@ from iopstui.text import printable
 
 NAME_WIDTH = 14
 WIDTH = 80
-MOST_ROWS = 16
+MAX_ROWS = 16
 # percent of a device's requests that the probe may lack without a word
 SHOWN_MISSING = 0.01
 RAMP_WORDS = "was under way when the ramp ended, which is where fio's count begins"
@@ -28,7 +28,7 @@ _GROWN = (
     ("critical_min", "{:.0f} min above the critical temperature"),
     ("busy_min", "busy +{:.0f} min"),
 )  # fmt: skip
-_SHOWN = ("p50", "p99", "p99.9")
+_SHOWN_PERCENTILES = ("p50", "p99", "p99.9")
 
 
 def summary_text(
@@ -44,7 +44,7 @@ def summary_text(
     import textwrap
 
     rows = summary["rows"]
-    each = len(rows) <= MOST_ROWS
+    each = len(rows) <= MAX_ROWS
     lines = [_title(summary), _heading(rows)]
     if each:
         for row in rows:
@@ -127,7 +127,7 @@ def probe_text(total: ProbeTotal) -> str:
         counted_ios += device.ios
         if not lines:
             lines.append(f"in the device (probe), in {total.seconds:.1f} s:")
-        ranks = ", ".join(f"{n} {latency(device.percentiles.get(n))}" for n in _SHOWN)
+        ranks = ", ".join(f"{n} {latency(device.percentiles.get(n))}" for n in _SHOWN_PERCENTILES)
         text = f"{kind} {device.ios} requests: mean {latency(device.mean_ns)}, {ranks}"
         if waiting is not None:
             text += f"; before that they waited {latency(waiting.mean_ns)} on average"
@@ -193,7 +193,7 @@ def _heading(rows: list[Mapping[str, Any]]) -> str:
     kinds = {part["percentiles_of"] for row in rows for part in row["directions"].values()}
     latencies = f"latency: {kinds.pop()}" if len(kinds) == 1 else "latency"
     cells = ["IOPS".rjust(10), "MiB/s".rjust(8), "mean".rjust(7)]
-    cells += [name.rjust(7) for name in (*_SHOWN, "max")]
+    cells += [name.rjust(7) for name in (*_SHOWN_PERCENTILES, "max")]
     return f"{latencies:{NAME_WIDTH}} {'':5} {' '.join(cells)}"
 
 
@@ -208,7 +208,7 @@ def _table_rows(name: str, directions: Mapping[str, Mapping[str, Any]]) -> Itera
 
 def _latencies(part: Mapping[str, Any]) -> list[float | None]:
     mean = part[f"{part['percentiles_of']}_mean_ns"]
-    return [mean, *map(part["percentiles"].get, _SHOWN), part["lat_max_ns"]]
+    return [mean, *map(part["percentiles"].get, _SHOWN_PERCENTILES), part["lat_max_ns"]]
 
 
 def _errors(rows: list[Mapping[str, Any]]) -> Iterator[str]:

@@ -27,10 +27,10 @@ from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 HEADER_EVERY = 20
-LEFT = 47
+LEFT_WIDTH = 47
 """Columns left of the device's."""
 BELOW = "└ "
-_WORDS = (
+_FLAG_NAMES = (
     (flags.RESET, "reset"),
     (flags.RAMP, "ramp"),
     (flags.LATE, "late"),
@@ -58,7 +58,7 @@ EXPLAINED = (
     ),
 )
 MIB_S = Column("bw", "MiB/s", 5, units.mib)
-RANKS = tuple(
+PERCENTILE_COLUMNS = tuple(
     Column(f"percentiles/{name}", name, 7, units.latency) for name in ("p50", "p99", "p99.9")
 )
 RATES = (Column("r_s", "r/s", 5, units.number), Column("w_s", "w/s", 5, units.number))
@@ -155,7 +155,7 @@ def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> 
     name = f"{len(on)} devices {how}" if len(on) > 1 else (on or ("no device",))[0]
     name = units.cut(printable(name), 24)
     groups = f"{'':5} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
-    names = [*(f"{name:>5}" for name in directions), head_line((MIB_S, *RANKS)), ""]
+    names = [*(f"{name:>5}" for name in directions), head_line((MIB_S, *PERCENTILE_COLUMNS)), ""]
     return f"{groups.rstrip()}\n {'time'} {' '.join(names)} {head_line(DEVICE)}"
 
 
@@ -174,20 +174,20 @@ def _layer(layer: Layer, disk: DiskRates | None) -> str:
     name = f"{BELOW * bool(layer.under)}{printable(layer.name)}"
     if layer.under > 1:
         name += f" (below {layer.under})"
-    return f"{units.cut(name, LEFT):>{LEFT}}  {row_line(DEVICE, disk)}"
+    return f"{units.cut(name, LEFT_WIDTH):>{LEFT_WIDTH}}  {row_line(DEVICE, disk)}"
 
 
 def _row(frame: Frame, directions: tuple[str, ...], disk: DiskRates | None) -> str:
     total = frame.fio.total if frame.fio else None
     cells = [f"{units.clock(frame.t):>5}"]
     cells += [f"{_iops(frame, name, directions):>5}" for name in directions]
-    cells += [row_line((MIB_S, *RANKS), total), "", row_line(DEVICE, disk)]
+    cells += [row_line((MIB_S, *PERCENTILE_COLUMNS), total), "", row_line(DEVICE, disk)]
     return " ".join([*cells, flag_words(frame.flags)]).rstrip()
 
 
 def flag_words(present: frozenset[str]) -> str:
     """The frame's quality in at most seven characters: the gravest flag, "+" if there are more."""
-    words = [word for flag, word in _WORDS if flag in present]
+    words = [word for flag, word in _FLAG_NAMES if flag in present]
     if not words:
         return ""
     return words[0] if len(words) == 1 else f"{words[0]}+"

@@ -30,13 +30,13 @@ class VerdictSink:
             case ExpectationChecked():
                 self.judged.append(event)
             case SteadyState():
-                self._tell(event)
+                self._report_steadiness(event)
 
     def close(self) -> None:
         """End the output: nothing more will come."""
         self._inner.close()
 
-    def _tell(self, steady: SteadyState) -> None:
+    def _report_steadiness(self, steady: SteadyState) -> None:
         if steady.steady is None and not self.judged:
             return  # too short a run: nobody asked
         what = "the time until the interruption" if self._interrupted else "the whole run"

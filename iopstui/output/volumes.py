@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -71,10 +72,10 @@ def _distinct(one: VolumeClass) -> Iterator[tuple[str, str]]:
             yield key
 
 
-def instances_table(catalog: Catalog) -> str:
-    """Every instance size with its limits."""
+def instances_table(found: Iterable[Instance]) -> str:
+    """Instance sizes with their limits."""
     rows = [("INSTANCE", "UNCACHED", "CACHED", "BURST")]
-    for one in catalog.instances.values():
+    for one in found:
         rows.append((one.id, _limit(one.uncached), _limit(one.cached), _limit(one.burst)))
     widths = [max(len(row[n]) for row in rows) for n in range(4)]
     return "\n".join(
@@ -103,10 +104,25 @@ def explain_volume(one: VolumeClass, found: Promised | None, width: int) -> str:
         for label, text in _figures(found):
             lines += _wrapped(text, width, f"  {label:<18}", " " * 20)
     lines += ["", "Sources:"]
-    for key in sorted(set(_cited(one))):
+    for key in sorted(set(_cited_sources(one))):
         page = one.sources[key]
         lines += _wrapped(f"[{key}] {page.text} {page.url}".rstrip(), width, "  ", "    ")
+    old = outdated(one)
+    if old:
+        lines += ["", *_wrapped(old, width, "", "")]
     return "\n".join(lines)
+
+
+def outdated(one: VolumeClass) -> str:
+    """A sentence if figures of the class are from pages older than two years; "" otherwise."""
+    today = datetime.date.today()
+    old = sorted(
+        {one.sources[key].date for key in _cited_sources(one) if one.sources[key].outdated(today)}
+    )
+    if not old:
+        return ""
+    return (f"Some figures are of {old[0]} and may have changed: compare them with the "
+            "provider's page.")  # fmt: skip
 
 
 def _rows(one: VolumeClass) -> Iterator[tuple[str, str, str]]:
@@ -164,20 +180,23 @@ def _figures(found: Promised) -> Iterator[tuple[str, str]]:
         burst = found.burst(kind, READ)
         if burst is not None:
             bucket = found.bucket(kind)
-            yield f"{label} burst", figure_text(kind, burst) + (_lasts(bucket) if bucket else "")
+            yield (
+                f"{label} burst",
+                figure_text(kind, burst) + (_burst_text(bucket) if bucket else ""),
+            )
     if found.instance is not None:
         yield "Instance", f"{found.instance.id}: {_limit(found.instance_limit())}"
         tightest = found.limits(READ, found.volume.random_size)[0]
         yield "Tightest", f"{tightest.name}: {tightest.rate:,.0f} random reads/s"
 
 
-def _lasts(bucket: Bucket) -> str:
+def _burst_text(bucket: Bucket) -> str:
     lasts, refills = bucket.lasts_s(), bucket.refills_s()
     return (f", for {duration(lasts or 0)} from a full bucket, full again after "
             f"{duration(refills or 0)} without I/O")  # fmt: skip
 
 
-def _cited(one: VolumeClass) -> Iterator[str]:
+def _cited_sources(one: VolumeClass) -> Iterator[str]:
     yield from (source for _, _, source in _rows(one) if source)
 
 
@@ -194,7 +213,7 @@ def volume_json(one: VolumeClass, found: Promised | None = None) -> dict[str, An
         "sources": {
             key: {"page": source.page, "url": source.url or None, "date": source.date,
                   "read": source.read}
-            for key, source in one.sources.items() if key in set(_cited(one))
+            for key, source in one.sources.items() if key in set(_cited_sources(one))
         },
     }  # fmt: skip
     return data | {"volume": _promised_json(found) if found is not None else None}
@@ -214,7 +233,7 @@ def _promised_json(found: Promised) -> dict[str, Any]:
                 for kind, one in buckets.items() if one is not None
             },
         },
-        "instance": _instance_json(found.instance) if found.instance else None,
+        "instance": instance_json(found.instance) if found.instance else None,
         "limits": [
             {"name": one.name, "random_reads_s": one.rate}
             for one in found.limits(READ, found.volume.random_size)
@@ -222,7 +241,8 @@ def _promised_json(found: Promised) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _instance_json(one: Instance) -> dict[str, Any]:
+def instance_json(one: Instance) -> dict[str, Any]:
+    """One instance size, ready for ``json.dumps``; rates per second."""
     return {"id": one.id} | {
         key: None if limit is None else {"iops": limit.iops, "bytes_s": limit.throughput}
         for key, limit in (("uncached", one.uncached), ("cached", one.cached),
@@ -234,7 +254,7 @@ def catalog_json(catalog: Catalog) -> dict[str, Any]:
     """Everything."""
     return {
         "volumes": [volume_json(one) for one in catalog.classes.values()],
-        "instances": [_instance_json(one) for one in catalog.instances.values()],
+        "instances": [instance_json(one) for one in catalog.instances.values()],
         "problems": list(catalog.problems),
     }
 

@@ -35,7 +35,7 @@ def watch_sentences(totals: WatchTotals) -> Iterator[str]:
         yield f"Trigger {printable(text)} {fired}."
     for said in totals.findings.values():
         when = f"{units.clock(said.since)} to {units.clock(said.until)}"
-        yield f"Finding, {when}{_over(said)}: {printable(said.text)}."
+        yield f"Finding, {when}{_ended_text(said)}: {printable(said.text)}."
 
 
 def _lines(totals: WatchTotals) -> Iterator[str]:
@@ -50,10 +50,10 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
     for said in totals.findings.values():
         when = f"{units.clock(said.since)}-{units.clock(said.until)}"
         often = f", reported {_times(said.times)}" if said.times > 1 else ""
-        yield from _wrapped(f"finding {when}{often}{_over(said)}: {printable(said.text)}")
+        yield from _wrapped(f"finding {when}{often}{_ended_text(said)}: {printable(said.text)}")
 
 
-def _over(said: FindingCount) -> str:
+def _ended_text(said: FindingCount) -> str:
     if not said.ceased:
         return ""
     times = f" {_times(said.ceased)}" if said.ceased > 1 else ""

@@ -15,7 +15,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.fio import jobfile
 from iopstui.preflight.inspection import inspected
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.request import JobRequest
 
 ROWS_BEFORE_GROUPING = 16
@@ -50,7 +50,7 @@ class ExaminedRequest:
         return facts
 
 
-def refuse_unfenced(asked: ExaminedRequest, prepared: Prepared) -> None:
+def refuse_unfenced(asked: ExaminedRequest, prepared: PreparedJob) -> None:
     """Refused where only iopstui's own checks would stand between the user's job file
     and everybody's files."""
     if fence_kind() != NONE or asked.request.no_fence or is_shipped(asked.path):

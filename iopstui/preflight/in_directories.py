@@ -15,7 +15,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.safety import scratch
 from iopstui.safety.scratch_sizes import begins, by_file, scratch_sizes, shared_name, times
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
@@ -24,11 +24,11 @@ from iopstui.text import printable
 
 def in_directories(
     asked: ExaminedRequest, where: Target, devices: Mapping[str, BlockDevice]
-) -> Prepared:
+) -> PreparedJob:
     """On scratch files in the target's directories: nothing else is touched."""
     lent = asked.request.scratch
     made = lent or scratch.make_scratches([Path(place.path) for place in where.places])
-    prepared: Prepared | None = None
+    prepared: PreparedJob | None = None
     try:
         prepared = _on_scratch(asked, made)
         prepared.lent = lent is not None
@@ -45,7 +45,7 @@ def in_directories(
         raise
 
 
-def _placed(job: Section, index: int, made: scratch.Scratch) -> dict[str, str]:
+def _directory_options(job: Section, index: int, made: scratch.Scratch) -> dict[str, str]:
     """The options that put the files of the job's section there."""
     name, spread = shared_name(job), len(made.paths)
     placed = {"directory": escaped(str(made.path))}
@@ -65,11 +65,11 @@ def _need_direct(places: Sequence[Path]) -> None:
             )
 
 
-def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
+def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> PreparedJob:
     request = asked.request
     jobs = jobfile.effective(jobfile.overridden(asked.text, asked.overrides))
     places = made.paths
-    per_section = {index: _placed(job, index, made) for index, job in enumerate(jobs)}
+    per_section = {index: _directory_options(job, index, made) for index, job in enumerate(jobs)}
     text = jobfile.overridden(asked.text, group_reporting(asked.text, asked.overrides), per_section)
     facts = asked.inspected(text, made.path)
     if any(direct(job) for job in jobs):
@@ -90,7 +90,9 @@ def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> Prepared:
     files = absolute_files(facts, made.path)
     if _laid_out(files, total):
         layout = None
-    prepared = Prepared(asked.label, describe(text), text, facts, files, made.path, layout, total)
+    prepared = PreparedJob(
+        asked.label, describe(text), text, facts, files, made.path, layout, total
+    )
     prepared.scratch, prepared.logs, prepared.sizes = made, logs, by_name
     most = max(by_name.values(), default=0)
     # fio makes the first files of several longer by a block (filesetup.c)

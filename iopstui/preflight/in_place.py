@@ -25,16 +25,16 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
 
 # what can be written between two looks at the free space
-QUICK = 1 << 30
+QUICK_BYTES = 1 << 30
 
 
-def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prepared:
+def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
     """On the device or file that the target is, or on those that the job names."""
     given = _on_own_files(asked) if asked.where is None else _on_path(asked, asked.where)
     cwd = Path.cwd()
@@ -43,7 +43,7 @@ def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prep
     facts = asked.inspected(given, cwd)
     files = absolute_files(facts, cwd)
     logs = FioLogs(given, asked.label, cwd)
-    prepared = Prepared(asked.label, describe(given), logs.text, facts, files, cwd, logs=logs)
+    prepared = PreparedJob(asked.label, describe(given), logs.text, facts, files, cwd, logs=logs)
     try:
         guarded = GuardedJob(facts, files, cwd)
         prepared.guard = WriteGuard(guarded, asked.request.destroy_data, asked.roots)
@@ -51,14 +51,14 @@ def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prep
         refuse_unfenced(asked, prepared)
         if asked.where is None:
             _stage(prepared)
-        prepared.longest = _longest(prepared)
+        prepared.longest = _largest_file(prepared)
         return prepared
     except BaseException:
         prepared.close()
         raise
 
 
-def _stage(prepared: Prepared) -> None:
+def _stage(prepared: PreparedJob) -> None:
     """Files that the job names and that don't exist are made apart from all others. A reading job
     has them made first, because it is run with --readonly afterwards."""
     if all(map(os.path.exists, prepared.files)):
@@ -85,7 +85,7 @@ def _size(path: Path) -> int | None:
     return path.stat().st_size if os.path.exists(path) else None
 
 
-def _longest(prepared: Prepared) -> int | None:
+def _largest_file(prepared: PreparedJob) -> int | None:
     """How long a file may become: what is free but for 5 %, and where that is little an equal
     share of it. ``None``: the job has only devices."""
     files = [name for name in prepared.files if not _is_device(name)]
@@ -94,7 +94,7 @@ def _longest(prepared: Prepared) -> int | None:
     room = min(scratch.room_for(Path(os.path.dirname(name))) for name in files)
     there = [os.stat(name).st_size for name in files if os.path.isfile(name)]
     growing = len(files) if prepared.facts.writes else len(files) - len(there)
-    if room < QUICK:
+    if room < QUICK_BYTES:
         room //= max(1, growing)
     return room + (max(there, default=0) if prepared.facts.writes else 0)
 
@@ -117,7 +117,7 @@ def _on_path(asked: ExaminedRequest, where: Target) -> str:
     paths = [place.path for place in where.places]
     wanted = {**asked.overrides, "filename": joined(paths)}
     if asked.request.size:
-        wanted["size"] = _each(asked.request.size, len(paths))
+        wanted["size"] = _size_of_each(asked.request.size, len(paths))
     elif where.kind == target.FILE:
         # a job larger than the file would make fio extend it; it shares size= out among files
         text = jobfile.overridden(asked.text, asked.overrides)
@@ -128,7 +128,7 @@ def _on_path(asked: ExaminedRequest, where: Target) -> str:
     )
 
 
-def _each(size: str, count: int) -> str:
+def _size_of_each(size: str, count: int) -> str:
     """fio's size= for so much of every one of ``count`` files."""
     if count == 1:
         return size

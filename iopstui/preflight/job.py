@@ -19,7 +19,7 @@ from iopstui.model.fio import jobfile
 from iopstui.preflight.examined_request import ExaminedRequest
 from iopstui.preflight.in_directories import in_directories
 from iopstui.preflight.in_place import in_place
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.queues import bind_jobs
 from iopstui.preflight.request import JobRequest
 
@@ -31,7 +31,7 @@ def prepare(
     private: Path,
     devices: Mapping[str, BlockDevice],
     roots: Roots,
-) -> Prepared:
+) -> PreparedJob:
     """Everything short of starting fio. ``where`` is ``None`` if the job names its own files.
 
     ``private`` is the run's private directory. Raises UsageError, Refused or Missing; then
@@ -40,7 +40,7 @@ def prepare(
     path = find_job(request.job)
     text = read_job(path)
     check_place(path, text, where)
-    overrides = {**_unsaved(text), **_implied(request.overrides)}
+    overrides = {**_without_verify_state(text), **_implied_options(request.overrides)}
     placed = {"filename", "directory"} & overrides.keys()
     if where is not None and placed:
         raise UsageError(
@@ -78,7 +78,7 @@ def check_place(path: Path, text: str, where: Target | None) -> None:
         )
 
 
-def _unsaved(text: str) -> dict[str, str]:
+def _without_verify_state(text: str) -> dict[str, str]:
     """fio saves how far a verify came in its current directory, where it may make nothing."""
     names = {name for section in jobfile.sections(text) for name in section.options}
     if "verify" not in names or "verify_state_save" in names:
@@ -86,7 +86,7 @@ def _unsaved(text: str) -> dict[str, str]:
     return {"verify_state_save": "0"}
 
 
-def _implied(overrides: Mapping[str, str]) -> dict[str, str]:
+def _implied_options(overrides: Mapping[str, str]) -> dict[str, str]:
     """A requested runtime also sets time_based: otherwise fio would stop at the end of the file."""
     wanted = dict(overrides)
     if {"runtime", "timeout"} & wanted.keys() and "time_based" not in wanted:

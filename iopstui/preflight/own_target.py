@@ -51,10 +51,10 @@ def _watched(place: Path, roots: Roots) -> str:
     not exist is a mistake, except in a file system there (/dev/shm)."""
     parent = place.parent
     mistaken = parent == roots.dev or (roots.dev in parent.parents and not os.path.isdir(parent))
-    return str(place if os.path.exists(place) or mistaken else _nearest(parent))
+    return str(place if os.path.exists(place) or mistaken else _nearest_existing(parent))
 
 
-def _nearest(path: Path) -> Path:
+def _nearest_existing(path: Path) -> Path:
     while not os.path.exists(path):
         path = path.parent
     return path

@@ -19,14 +19,14 @@ from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
 from iopstui.safety.write_guard import WriteGuard
 
-SLACK = 16 << 20
+SPARE_BYTES = 16 << 20
 # room for fio's own documents: its main process writes them and lays out; its jobs write none
-LEAST_LAYOUT, LEAST_RUN = 4 << 20, 8 << 20
-LEAST_LOGGED = 1 << 30
+MIN_LAYOUT, MIN_RUN = 4 << 20, 8 << 20
+MIN_LOGGED = 1 << 30
 
 
 @dataclass(slots=True)
-class Prepared:
+class PreparedJob:
     """A job that is ready to run. ``text`` is the job file; ``files`` what it opens by name
     (absolute); ``layout_text`` creates the files first (``None``: nothing to create) with
     ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``lent``. ``staging`` is
@@ -96,19 +96,19 @@ class Prepared:
         own = (*(made if layout or self.makes_files else ()), *((str(logs),) if logs else ()))
         longest = self.longest
         if longest is not None:
-            least = LEAST_LOGGED if logs is not None else LEAST_RUN
-            longest = max(longest, LEAST_LAYOUT if layout else least)
+            least = MIN_LOGGED if logs is not None else MIN_RUN
+            longest = max(longest, MIN_LAYOUT if layout else least)
         guard = None if layout else self.guard
         return Fence(
-            read=guard.reads if guard is not None else self._beside(),
+            read=guard.reads if guard is not None else self._neighbouring_files(),
             write=guard.writes if guard is not None else (),
             own=own,
             open=made,
             fsize=longest,
         )
 
-    def _beside(self) -> tuple[Grant, ...]:
-        """What exists beside the files to be laid out: fio asks how large it is."""
+    def _neighbouring_files(self) -> tuple[Grant, ...]:
+        """Files beside those to be laid out: fio asks how large they are."""
         found = []
         for name in self.files if self.staging is not None else ():
             with contextlib.suppress(OSError):
@@ -122,7 +122,7 @@ class Prepared:
                 if scratch.room_for(place) == 0:
                     return f"the file system of {place.parent} has only 5 % free space left"
         if self.scratch is not None and self.layout_bytes is not None:
-            used, most = self.scratch.used_bytes(), self.layout_bytes + SLACK
+            used, most = self.scratch.used_bytes(), self.layout_bytes + SPARE_BYTES
             if used > most:
                 return (
                     f"its scratch files grew to {used >> 20} MiB instead of {most >> 20}; "
@@ -160,7 +160,7 @@ class Prepared:
             self.scratch.close()
 
 
-def write_job(prepared: Prepared, private: Path, layout: bool) -> Path:
+def write_job(prepared: PreparedJob, private: Path, layout: bool) -> Path:
     """Write the job file (or the one that lays out its files) into the private directory."""
     if layout:
         assert prepared.layout_text is not None

@@ -12,16 +12,14 @@ from iopstui.safety.scratch import Scratch
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """What to run: a shipped job's name or a path, changed options (fio's names), the size of
-    scratch files ("512m"), the paths whose data may be destroyed, whether every job is bound to
+    """Request to run a job: a shipped job's name or a path, changed options (fio's names), the size
+    of scratch files ("512m"), the paths whose data may be destroyed, whether every job is bound to
     another hardware queue, and whether one that writes may run where the kernel has no fence.
-    ``plan``: it says first what it would lay out, and waits for the word to do it.
-
-    For the points of an experiment: ``knobs`` are tunables of the device in force while it
-    runs; ``scratch`` is a scratch directory whose files are used and left for the next run, its
-    owner removes it; ``share`` is the most bytes each file has without ``size``, so that a point
-    with more jobs has files of the same size.
-    """
+    ``plan``: it says first what it would lay out, and waits for the word to do it. For the points
+    of an experiment: ``knobs`` are tunables of the device in force while it runs; ``scratch`` is a
+    scratch directory whose files are used and left for the next run, its owner removes it;
+    ``share`` is the most bytes each file has without ``size``, so that a point with more jobs has
+    files of the same size."""
 
     job: str
     overrides: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +40,7 @@ def recorded_job(
     files: Sequence[str],
     binding: Binding | None = None,
 ) -> JobRun:
-    """What a recording says of the job that was asked for; ``text`` is what fio is given."""
+    """The requested job as recorded; ``text`` is passed to fio."""
     return JobRun(
         step, request.job, dict(request.overrides), request.size, request.bind, text, tuple(files),
         tuple(request.knobs), binding,

@@ -159,25 +159,25 @@ class Staging:
         return jobfile.overridden(text, {}, per_section)
 
     def _named(self, path: str) -> str:
-        """Where fio works on a file of ``filename=``; a device stays where it is."""
+        """Staged path of a file of ``filename=``; a device keeps its path."""
         if _is_special(path):
             return path
-        parent, name = _parts(path)
+        parent, name = _directory_and_name(path)
         if os.path.lexists(path):
             return self._link(path, os.path.join(parent, name))
         return self._make(parent, name)
 
     def _generated(self, path: str) -> None:
         """The same for a file that fio names itself: all of a directory lie in one."""
-        parent, name = _parts(path)
-        staged = os.path.join(self._place(parent), name)
+        parent, name = _directory_and_name(path)
+        staged = os.path.join(self._staging_directory(parent), name)
         if not os.path.lexists(path):
             self._make(parent, name)
         elif not os.path.lexists(staged):
             self._symlink(path, staged)
 
     def _make(self, parent: str, name: str) -> str:
-        staged = os.path.join(self._place(parent), name)
+        staged = os.path.join(self._staging_directory(parent), name)
         self._new[os.path.join(parent, name)] = staged
         return staged
 
@@ -216,14 +216,14 @@ class Staging:
         made = self._places.get(os.path.realpath(place))
         return place if made is None else str(made.scratch.path)
 
-    def _place(self, parent: str) -> str:
+    def _staging_directory(self, parent: str) -> str:
         """The directory of ours in ``parent``, made if there is none yet."""
         if parent not in self._places:
-            self._places[parent] = _made(parent)
+            self._places[parent] = _make_staging(parent)
         return str(self._places[parent].scratch.path)
 
 
-def _made(parent: str) -> _StagingDirectory:
+def _make_staging(parent: str) -> _StagingDirectory:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         above = os.open(parent, flags)
@@ -239,7 +239,7 @@ def _made(parent: str) -> _StagingDirectory:
         raise
 
 
-def _parts(path: str) -> tuple[str, str]:
+def _directory_and_name(path: str) -> tuple[str, str]:
     """The real directory and the name in it."""
     parent, name = os.path.split(path)
     if name in ("", ".", ".."):

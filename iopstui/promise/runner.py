@@ -31,7 +31,7 @@ from iopstui.model.promise.verdict import (
 from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.promise.setup import (
     DEEPENINGS,
-    SINGLE_S,
+    SINGLE_IO_S,
     PromiseSetup,
     check_title,
     cpus,
@@ -88,7 +88,7 @@ class PromiseRunner:
             scratch = kept.scratch if kept is not None else None
             for one in single_checks(self.setup):
                 self._say(f"single {check_title(one)}, to choose the queue depth")
-                found = self._measure(one, SINGLE, SINGLE_S, scratch)
+                found = self._measure(one, SINGLE, SINGLE_IO_S, scratch)
                 if found.latency_ns is not None:
                     self._singles[one.rw] = found.latency_ns
             for one in self.setup.todo:
@@ -110,20 +110,20 @@ class PromiseRunner:
             self._say(f"{check_title(check)}, to use up the burst credits: {duration(drain_s)}")
             # what was measured well before the bucket is empty is the burst
             full = self._measure(check, depth, DRAIN_PART * drain_s, scratch, drain_s)
-            found = self._one(check, depth, scratch)
+            found = self._measure_check(check, depth, scratch)
             self.verdicts += judge_drained(check, full, found, self.setup.tolerance)
             return
-        found = self._one(check, depth, scratch)
+        found = self._measure_check(check, depth, scratch)
         for _ in range(DEEPENINGS):
             more = deeper(depth)
             if check.kind == LATENCY or more is None or not too_shallow(check, found):
                 break
             depth = more
             self._say("the queue was too shallow: again with a deeper one")
-            found = self._one(check, depth, scratch)
+            found = self._measure_check(check, depth, scratch)
         self.verdicts += judge(check, found, self.setup.tolerance)
 
-    def _one(self, check: Check, depth: Depth, scratch: Scratch | None) -> Measured:
+    def _measure_check(self, check: Check, depth: Depth, scratch: Scratch | None) -> Measured:
         deep = f", queue depth {depth.iodepth}" + (f" × {depth.jobs}" if depth.jobs > 1 else "")
         self._say(f"{check_title(check)}{deep}")
         return self._measure(check, depth, self.setup.options.measure, scratch)
@@ -140,7 +140,7 @@ class PromiseRunner:
         if self.interrupted:
             raise Interrupted("Interrupted: the promise was not tested to its end.")
         session = self._session
-        settle = self.setup.options.settle if seconds != SINGLE_S else 1.0
+        settle = self.setup.options.settle if seconds != SINGLE_IO_S else 1.0
         collector = _Collector(settle, seconds, session.target.opened)
         before = session.runs
         self._active.clear()
@@ -179,7 +179,7 @@ class PromiseRunner:
 
 
 class _Collector:
-    """What one run measured, with its rates second by second."""
+    """Figures of one run, with its rates second by second."""
 
     def __init__(self, settle: float, seconds: float, devices: tuple[str, ...]) -> None:
         self._meter = PointMeter(settle, devices, seconds)
@@ -227,11 +227,11 @@ class _Collector:
             point.iops, max(0.0, low + shift), high + shift, point.latency_ns,
             fast if self._latencies else None, slow if self._latencies else None, depth,
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
-            self._measured_s, self._others(),
-            self._above / self._in_flight if self._in_flight else 0.0,
+            self._measured_s, self._share_of_others(),
+            self._above / self._in_flight if self._in_flight else 0.0, cpus(),
         )  # fmt: skip
 
-    def _others(self) -> float:
+    def _share_of_others(self) -> float:
         if not self._all_bytes:
             return 0.0
         return max(0.0, 1 - self._own_bytes / self._all_bytes)

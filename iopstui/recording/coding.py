@@ -16,15 +16,15 @@ from functools import cache, lru_cache
 from typing import Any
 
 from iopstui.events import field_types
-from iopstui.model.later import Later
+from iopstui.model.lazy_dict import LazyDict
 
 Coder = Callable[[Any], Any]
 Layouts = Mapping[str, "list[str]"]
 Names = Mapping[type, str]
 
 
-MOST_COUNT = 1 << 64
-MOST_FIGURE = 1e21
+MAX_COUNT = 1 << 64
+MAX_FIGURE = 1e21
 """Beyond what kernel and fio count in (64 bits), and beyond any rate or mean of such counts."""
 
 
@@ -86,7 +86,7 @@ def encoder(kind: Any) -> Coder:
 
 def _plain(value: Mapping[Any, Any]) -> dict[Any, Any]:
     # item by item Python would copy it in many times that
-    return dict(value.whole() if type(value) is Later else value)
+    return dict(value.whole() if type(value) is LazyDict else value)
 
 
 # they are text that has to be compiled, the same for every recording
@@ -172,7 +172,7 @@ class _Slot:
 
     @property
     def value(self) -> str:
-        """What its value is called in the text of the function."""
+        """Expression of the value in the function's text."""
         return f"v{self.position}" if self.part is not None else f"n{self.position}"
 
 
@@ -214,9 +214,9 @@ def _compiled(text: str) -> types.CodeType:
 
 
 _REFUSED = {
-    int: f"type({{0}}) is not int or not {-MOST_COUNT} < {{0}} < {MOST_COUNT}",
+    int: f"type({{0}}) is not int or not {-MAX_COUNT} < {{0}} < {MAX_COUNT}",
     float: f"type({{0}}) is not float and type({{0}}) is not int or "
-    f"not {-MOST_FIGURE} < {{0}} < {MOST_FIGURE}",
+    f"not {-MAX_FIGURE} < {{0}} < {MAX_FIGURE}",
     str: "type({0}) is not str",
     bool: "type({0}) is not bool",
 }
@@ -260,7 +260,7 @@ def _mapping(whole_keys: bool, part: Coder) -> Coder:
         if type(value) is not dict:
             raise MalformedData("not an object")
         keys = map(_KEYS.__getitem__, value) if whole_keys else value
-        if part is _whole and _are_whole(value.values()):
+        if part is _checked_count and _are_whole(value.values()):
             return dict(zip(keys, value.values(), strict=True))
         return {key: part(one) for key, one in zip(keys, value.values(), strict=True)}
 
@@ -271,42 +271,40 @@ class _Keys(dict[str, int]):
     """Whole numbers by their text: CPUs and the bins of histograms come again in every sample."""
 
     def __missing__(self, key: str) -> int:
-        number: int = _whole(int(key))
+        number: int = _checked_count(int(key))
         # a damaged file may have any
-        if len(self) < MOST_KEYS:
+        if len(self) < MAX_KEYS:
             self[key] = number
         return number
 
 
-MOST_KEYS = 4096
+MAX_KEYS = 4096
 _KEYS = _Keys()
 
 
 def _are_whole(values: Collection[Any]) -> bool:
-    """Whether ``_whole`` takes each of them; False also where it has not been asked."""
-    return (
-        set(map(type, values)) == {int} and min(values) > -MOST_COUNT and max(values) < MOST_COUNT
-    )
+    """Whether ``_checked_count`` takes each of them; False also where it has not been asked."""
+    return set(map(type, values)) == {int} and min(values) > -MAX_COUNT and max(values) < MAX_COUNT
 
 
-def _whole(value: Any) -> Any:
-    if type(value) is not int or not -MOST_COUNT < value < MOST_COUNT:
-        raise ImpossibleFigure(f"{_cut(value)} is not a count")
+def _checked_count(value: Any) -> Any:
+    if type(value) is not int or not -MAX_COUNT < value < MAX_COUNT:
+        raise ImpossibleFigure(f"{_shortened(value)} is not a count")
     return value
 
 
 def _number(value: Any) -> Any:
     # JSON tells 1 from 1.0, so either stays what it was
     if type(value) is not int and type(value) is not float:
-        raise ImpossibleFigure(f"{_cut(value)} is not a number")
-    if not -MOST_FIGURE < value < MOST_FIGURE:
-        raise ImpossibleFigure(f"{_cut(value)} is beyond all that can be measured")
+        raise ImpossibleFigure(f"{_shortened(value)} is not a number")
+    if not -MAX_FIGURE < value < MAX_FIGURE:
+        raise ImpossibleFigure(f"{_shortened(value)} is beyond all that can be measured")
     return value
 
 
-def _cut(value: Any) -> str:
+def _shortened(value: Any) -> str:
     # a whole number of thousands of digits has no text
-    if type(value) is int and abs(value) >= MOST_COUNT:
+    if type(value) is int and abs(value) >= MAX_COUNT:
         return "a number beyond 2^64"
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:39]}~"
@@ -318,10 +316,10 @@ def _text(value: Any) -> Any:
     return value
 
 
-def _truth(value: Any) -> Any:
+def _checked_bool(value: Any) -> Any:
     if type(value) is not bool:
         raise MalformedData("not a truth value")
     return value
 
 
-_PLAIN: dict[Any, Coder] = {int: _whole, float: _number, str: _text, bool: _truth}
+_PLAIN: dict[Any, Coder] = {int: _checked_count, float: _number, str: _text, bool: _checked_bool}

@@ -16,7 +16,7 @@ from iopstui.recording.replay import ReplaySession
 POLL_S = 0.2
 STALL_TIMEOUT_S = 10.0
 STALL_INTERVALS = 3
-PIECE = 1 << 16
+CHUNK_BYTES = 1 << 16
 INPUT_ENDED = "the input has ended; what has arrived can still be played"
 
 
@@ -58,7 +58,7 @@ class InputCopy:
 
     def _main(self) -> None:
         try:
-            while piece := os.read(self._source, PIECE):
+            while piece := os.read(self._source, CHUNK_BYTES):
                 view = memoryview(piece)
                 while view:
                     view = view[os.write(self._copy, view) :]
@@ -110,7 +110,7 @@ class FollowSession(ReplaySession):
         if not paused and self.growing and self.at >= self.end:
             self.seek(self.end)
         with self._turn:
-            self._t, self._since = min(self._now(), self._index.end), time.monotonic()
+            self._t, self._since = min(self._position(), self._index.end), time.monotonic()
             self.paused = paused
             self._turn.notify()
 

@@ -66,16 +66,15 @@ HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
 KEY_EVERY = 60
 LARGEST = 64 << 20
 # of the JSON of all events together; a day of them takes some MiB
-MOST_EVENTS = 256 << 20
+MAX_EVENTS = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Whose numbers follow. ``started_ms`` is the wall clock (ms since the epoch) at time 0;
-    ``kernel`` the kernel's release; ``idle_frames`` as in LiveSession; ``topology`` the machine's
-    CPUs; ``own_files`` whether the jobs named their files themselves (``None``: an older recording,
-    which does not say).
-    """
+    """First record: the machine and session of all numbers behind it. ``started_ms`` is the wall
+    clock (ms since the epoch) at time 0; ``kernel`` the kernel's release; ``idle_frames`` as in
+    LiveSession; ``topology`` the machine's CPUs; ``own_files`` whether the jobs named their files
+    themselves (``None``: an older recording, which does not say)."""
 
     iopstui: str
     host: str

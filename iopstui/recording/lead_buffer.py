@@ -13,7 +13,7 @@ from iopstui import events
 from iopstui.model.samples import RawSample
 from iopstui.recording.parts import JobRun, RecordedDevices
 
-MOST_SAMPLES = 2400
+MAX_SAMPLES = 2400
 """However often is sampled: packed one takes 2 kB with 2 CPUs and one disk, and grows with both."""
 
 
@@ -23,7 +23,7 @@ EXPERIMENT = (
 )  # fmt: skip
 
 
-class UnderWay:
+class CurrentState:
     """The run and the experiment that are under way, for a recording that begins in the middle of
     them: all points so far. With ``keeps_finished`` an experiment stays after its end, until
     something else is run."""
@@ -62,14 +62,15 @@ class UnderWay:
         return isinstance(last, events.ExperimentFinished)
 
     def before(self, later: Iterable[Any]) -> list[Any]:
-        """What a recording of ``later`` needs in front: no ended experiment if another job runs."""
+        """Records needed in front of a recording of ``later``: no ended experiment if another job
+        runs."""
         other = self.finished and any(isinstance(item, JobRun) for item in later)
         return [*([] if other else self._experiment), *self._run.values()]
 
 
 class DeltaBase:
-    """What differences of the next sample need: the one before it, and the last ones that have what
-    not every sample has. fio repeats its last document, so two of them."""
+    """Samples that the next difference needs: the one before it, and the last ones with the parts
+    that not every sample has. fio repeats its last document, so two of them."""
 
     def __init__(self) -> None:
         self._found: dict[str, RawSample] = {}
@@ -119,11 +120,11 @@ class _Packed(NamedTuple):
 class LeadBuffer:
     """The last ``seconds`` of samples and of what happened between them, oldest first, and before
     them the ``lead`` of the oldest, what was ``under_way`` then and the ``devices`` as they were.
-    At most MOST_SAMPLES."""
+    At most MAX_SAMPLES."""
 
     def __init__(self, seconds: float) -> None:
         self.lead = DeltaBase()
-        self.under_way = UnderWay(keeps_finished=True)
+        self.under_way = CurrentState(keeps_finished=True)
         self.devices: RecordedDevices | None = None
         self._items: deque[Any] = deque()
         self._span_ns = int(seconds * 1e9)
@@ -146,7 +147,7 @@ class LeadBuffer:
 
     def _too_old(self, now_ns: int) -> bool:
         first = next(item for item in self._items if isinstance(item, _Packed))
-        return now_ns - first.arrived_ns > self._span_ns or self._samples > MOST_SAMPLES
+        return now_ns - first.arrived_ns > self._span_ns or self._samples > MAX_SAMPLES
 
     def _drop(self) -> None:
         """The oldest sample, with what happened before it."""

@@ -16,7 +16,7 @@ from iopstui.large_json import loads
 from iopstui.model.histogram_columns import HistogramColumns
 from iopstui.model.samples import DirectionStatus, JobStatus, KernelSample, RawSample
 from iopstui.recording import layout as form
-from iopstui.recording.coding import MOST_COUNT, Coder, Decoder, Layouts, MalformedData
+from iopstui.recording.coding import MAX_COUNT, Coder, Decoder, Layouts, MalformedData
 
 Without = Mapping[type, Mapping[str, Any]]
 
@@ -25,7 +25,7 @@ _INTERRUPTS_LEFT_OUT: Mapping[str, Any] = {
 }  # fmt: skip
 _SAMPLE: Mapping[str, Any] = {"own_busy_s": None}
 _JOB: Mapping[str, Any] = {"iodepth_level": {}}
-WITHOUT: Without = {
+LEFT_OUT: Without = {
     RawSample: _SAMPLE,
     KernelSample: {**_INTERRUPTS_LEFT_OUT, "more": {}},
     JobStatus: _JOB,
@@ -60,7 +60,7 @@ class PartialSamples:
     ``many``: there are so many that what reads faster is worth loading.
     """
 
-    def __init__(self, layouts: Layouts, without: Without = WITHOUT, many: bool = False) -> None:
+    def __init__(self, layouts: Layouts, without: Without = LEFT_OUT, many: bool = False) -> None:
         self._loads: Callable[[bytes], Any] = loads if many else json.loads
         self._list = _quick_list if many else _list
         self._decode = _PartialDecoder(layouts, without)
@@ -79,7 +79,7 @@ class PartialSamples:
         if self._interrupts_known:
             # of a wide machine they are most of the text
             data = _without_interrupts(data)
-        cut = self._cut(data) if self._known else None
+        cut = self._split_histograms(data) if self._known else None
         if cut is None:
             shown, value = self._loads(data)
             found: list[HistogramColumns] = []
@@ -90,7 +90,7 @@ class PartialSamples:
         raw: RawSample = self._decode(RawSample, value)
         return shown, raw
 
-    def _cut(self, data: bytes) -> tuple[bytes, list[HistogramColumns]] | None:
+    def _split_histograms(self, data: bytes) -> tuple[bytes, list[HistogramColumns]] | None:
         """The text with a number in place of each histogram, and those; ``None`` where they are
         no plain columns."""
         found: list[HistogramColumns] = []
@@ -117,24 +117,24 @@ class PartialSamples:
         parts = text.split(b'"')
         keys = parts[1::2]
         try:
-            places = self._places(number, keys)
+            places = self._key_numbers(number, keys)
             counts = self._list(b"".join(parts[2::2]).translate(None, b":}"))
         except ValueError:
             return None
         if not places or len(counts) != len(places):
             return None
-        if max(counts) >= MOST_COUNT or not any(counts):
+        if max(counts) >= MAX_COUNT or not any(counts):
             return None
         return HistogramColumns(places, counts)
 
-    def _places(self, number: int, keys: list[bytes]) -> list[int] | None:
+    def _key_numbers(self, number: int, keys: list[bytes]) -> list[int] | None:
         """The keys as numbers, those of the one before where they are the same; ``None`` if they
         are no places. ValueError if they are not as JSON has numbers."""
         known = self._keys.get(number)
         if known is not None and known[0] == keys:
             return known[1]
         places = self._list(b",".join(keys))
-        if not places or places[-1] >= MOST_COUNT or any(map(ge, places, places[1:])):
+        if not places or places[-1] >= MAX_COUNT or any(map(ge, places, places[1:])):
             return None
         self._keys[number] = keys, places
         return places
@@ -157,7 +157,7 @@ def _quick_list(text: bytes) -> list[int]:
 
 
 def _next_end(data: bytes, place: int) -> int:
-    """Where the next histogram ends: at the brace before "clat" or "lat"; -1: there is none."""
+    """Position of the next histogram's end: the brace before "clat" or "lat"; -1: there is none."""
     at = place
     while (found := data.find(b'lat",', at)) >= 0:
         at = found + 1
@@ -192,8 +192,8 @@ class _PartialDecoder(Decoder):
 
 
 def _as_before(made: Coder) -> Coder:
-    """What ``made`` gives, which is kept for as long as the value stays the same: a job's options
-    are in every sample."""
+    """Return ``made``'s result, kept as long as the value stays the same: every sample has a job's
+    options."""
     kept: tuple[Any, Any] | None = None
 
     def decode(value: Any) -> Any:

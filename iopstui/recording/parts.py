@@ -1,5 +1,5 @@
-"""What a recording holds besides samples and events. Apart from ``layout``, which knows the classes
-of everything that there can be in one: most sessions never write a recording."""
+"""Parts of a recording besides samples and events. Not in ``layout``, which knows the classes of
+everything that there can be in one: most sessions never write a recording."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ from iopstui.errors import Missing, UsageError
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, ImpossibleFigure, MalformedData
-from iopstui.recording.partial_samples import WITHOUT, PartialSamples, Without
+from iopstui.recording.partial_samples import LEFT_OUT, PartialSamples, Without
 from iopstui.text import printable
 
 OLDEST_SCHEMA = 1
-HOW = "To make a recording: iopstui run --job JOB --record FILE"
+RECORDING_ADVICE = "To make a recording: iopstui run --job JOB --record FILE"
 DEMO = "demo"
-LATEST_S = 1e9
-LATEST_NS = 1 << 63
+MAX_TIME_S = 1e9
+MAX_MONOTONIC_NS = 1 << 63
 """What CLOCK_MONOTONIC can say."""
 KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
 
@@ -58,10 +58,9 @@ class RecordingTooShort(UsageError):
 
 @dataclass(slots=True)
 class RecordingIndex:
-    """What a look at the chunks' heads gives. ``keys`` and ``key_times`` are the places to begin
-    reading at; ``others`` everything that is no sample, with its place; ``end`` the last
-    sample's time. ``whole``: the recording was stopped properly.
-    """
+    """Index of a recording, from the heads of its chunks. ``keys`` and ``key_times`` are the places
+    to begin reading at; ``others`` everything that is no sample, with its place; ``end`` the last
+    sample's time. ``whole``: the recording was stopped properly."""
 
     keys: array[int] = field(default_factory=lambda: array("q"))
     key_times: array[float] = field(default_factory=lambda: array("d"))
@@ -71,7 +70,7 @@ class RecordingIndex:
     whole: bool = False
 
     def key_before(self, t: float) -> int:
-        """Where to begin reading to get everything from ``t`` on."""
+        """Position to begin reading from to get everything from ``t`` on."""
         position = bisect_right(self.key_times, t) - 1
         return self.keys[max(position, 0)] if self.keys else 0
 
@@ -110,12 +109,12 @@ class Recording:
         except BaseException:
             self._file.close()
             raise
-        self._large = self.size >= large_json.PAYS_FROM
+        self._large = self.size >= large_json.ORJSON_FROM_BYTES
         self._loads = large_json.loads if self._large else json.loads
         self._index = RecordingIndex()
         self._indexed = self.start
         self._indexed_once = False
-        self._index_room = _Room()
+        self._index_room = _EventAllowance()
         self._needed: PartialSamples | None = None
 
     def reopen(self) -> None:
@@ -133,7 +132,7 @@ class Recording:
     def __exit__(self, *reason: object) -> None:
         self.close()
 
-    def only_needed(self, without: Without = WITHOUT) -> None:
+    def only_needed(self, without: Without = LEFT_OUT) -> None:
         """From now on samples are ``without`` what a report does not need (needed.py), and are
         read in a fraction of the time."""
         self._needed = PartialSamples(self._layouts, without, self._large)
@@ -159,7 +158,7 @@ class Recording:
 
     def _read(self, start: int | None, until: int | None, growing: bool) -> Iterator[Record | None]:
         stream: Any = None
-        room = _Room()
+        room = _EventAllowance()
         for chunk in self._chunks(start, form.KEY + form.SAMPLE + form.EVENT, growing):
             if chunk is None:
                 yield None
@@ -168,7 +167,7 @@ class Recording:
                 return
             try:
                 if chunk.kind == form.EVENT:
-                    other = self._other(chunk, room)
+                    other = self._read_event(chunk, room)
                     if other is not None:
                         yield other
                     continue
@@ -178,7 +177,7 @@ class Recording:
                     yield self._sample(chunk, stream)
             except ImpossibleFigure as error:
                 raise impossible_figure_error([self.path], error) from error
-            except _BROKEN as error:
+            except _DECODING_ERRORS as error:
                 self._damaged(chunk.at, error)
                 return
 
@@ -214,10 +213,10 @@ class Recording:
     def _index_other(self, index: RecordingIndex, chunk: _Chunk) -> bool:
         """False if it can't be read."""
         try:
-            other = self._other(chunk, self._index_room)
+            other = self._read_event(chunk, self._index_room)
         except ImpossibleFigure as error:
             raise impossible_figure_error([self.path], error) from error
-        except _BROKEN as error:
+        except _DECODING_ERRORS as error:
             self._damaged(chunk.at, error)
             return False
         if other is not None:
@@ -247,7 +246,7 @@ class Recording:
             kind, t, length, checksum = form.HEAD.unpack(head)
             after = place + form.HEAD.size + length
             self._file.seek(place + form.HEAD.size)
-            if length > form.LARGEST or not 0 <= t < LATEST_S:
+            if length > form.LARGEST or not 0 <= t < MAX_TIME_S:
                 self._damaged(place, "no chunk")
                 return
             if after > self.size and growing:
@@ -293,11 +292,12 @@ class Recording:
                 header: form.Header = decode(form.Header, content["header"])
             except ImpossibleFigure as error:
                 raise impossible_figure_error([self.path], error) from error
-            except _BROKEN as error:
+            except _DECODING_ERRORS as error:
                 raise _unreadable(self.path, error) from error
             return decode, header
         raise RecordingTooShort(
-            f"The recording {_name(self.path)} was cut off before its first sample.", HOW
+            f"The recording {_name(self.path)} was cut off before its first sample.",
+            RECORDING_ADVICE,
         )
 
     def _sample(self, chunk: _Chunk, stream: Any) -> SampleRecord:
@@ -307,11 +307,11 @@ class Recording:
         else:
             shown, value = self._loads(data)
             raw = self._decode(RawSample, value)
-        if not 0 <= raw.arrived_ns < LATEST_NS:
+        if not 0 <= raw.arrived_ns < MAX_MONOTONIC_NS:
             raise ImpossibleFigure(f"a sample of {raw.arrived_ns} ns after the machine's start")
         return SampleRecord(chunk.t, raw, bool(shown))
 
-    def _other(self, chunk: _Chunk, room: _Room) -> EventRecord | None:
+    def _read_event(self, chunk: _Chunk, room: _EventAllowance) -> EventRecord | None:
         data = _inflate(zlib.decompressobj(), chunk.payload)
         room.take(len(data))
         name, value = json.loads(data)
@@ -321,12 +321,20 @@ class Recording:
             return None
         told = self._decode(kind, value)
         t = getattr(told, "t", chunk.t)
-        if not -LATEST_S < t < LATEST_S:
+        if not -MAX_TIME_S < t < MAX_TIME_S:
             raise ImpossibleFigure(f"a {name} at {t!r} s")
         return EventRecord(chunk.t, told)
 
 
-_BROKEN = (ValueError, TypeError, KeyError, IndexError, zlib.error, RecursionError, OverflowError)
+_DECODING_ERRORS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    zlib.error,
+    RecursionError,
+    OverflowError,
+)
 
 
 def _layouts(value: Any) -> dict[str, list[str]]:
@@ -339,16 +347,16 @@ def _layouts(value: Any) -> dict[str, list[str]]:
 
 
 @dataclass(slots=True)
-class _Room:
+class _EventAllowance:
     """For all of a recording's events, which are kept: a small file may hold very large ones."""
 
-    left: int = field(default_factory=lambda: form.MOST_EVENTS)
+    left: int = field(default_factory=lambda: form.MAX_EVENTS)
 
     def take(self, size: int) -> None:
         """MalformedData where there is no more of it."""
         self.left -= size
         if self.left < 0:
-            raise MalformedData(f"its events take more than {form.MOST_EVENTS >> 20} MiB")
+            raise MalformedData(f"its events take more than {form.MAX_EVENTS >> 20} MiB")
 
 
 def _inflate(stream: Any, payload: bytes) -> bytes:
@@ -362,7 +370,7 @@ def _open(path: Path) -> BinaryIO:
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            raise UsageError(f"{_name(path)} is not a file.", HOW)
+            raise UsageError(f"{_name(path)} is not a file.", RECORDING_ADVICE)
         return open(path, "rb")
     except FileNotFoundError as error:
         raise UsageError(
@@ -381,7 +389,7 @@ def _open(path: Path) -> BinaryIO:
 def _check_magic(file: BinaryIO, path: Path) -> None:
     line = file.readline(64)
     if not line:
-        raise RecordingTooShort(f"The recording {_name(path)} is empty.", HOW)
+        raise RecordingTooShort(f"The recording {_name(path)} is empty.", RECORDING_ADVICE)
     number = line[len(form.NAME) : -1]
     if line.startswith(form.NAME) and line.endswith(b"\n") and number.isdigit():
         version = int(number)
@@ -395,11 +403,11 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
             return
     if form.MAGIC.startswith(line):
         raise RecordingTooShort(
-            f"The recording {_name(path)} was cut off before its first sample.", HOW
+            f"The recording {_name(path)} was cut off before its first sample.", RECORDING_ADVICE
         )
     if line.startswith(b'{"event":'):
-        raise UsageError(f"{_name(path)} contains JSON lines, not a recording.", HOW)
-    raise UsageError(f"{_name(path)} is not a recording of iopstui.", HOW)
+        raise UsageError(f"{_name(path)} contains JSON lines, not a recording.", RECORDING_ADVICE)
+    raise UsageError(f"{_name(path)} is not a recording of iopstui.", RECORDING_ADVICE)
 
 
 def _unreadable(path: Path, error: BaseException) -> UsageError:

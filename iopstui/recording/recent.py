@@ -12,7 +12,7 @@ from iopstui.errors import IopstuiError
 from iopstui.safety.journal import state_directory
 
 NAME = "recordings"
-KEPT = 20
+MAX_RECENT = 20
 SUFFIX = ".iops"
 
 
@@ -31,8 +31,8 @@ def remember_recording(path: Path) -> None:
     """Keep the path of a recording that begins. Not being able to is no reason not to record."""
     with contextlib.suppress(OSError):
         directory = state_directory()
-        known = [one for one in _remembered(directory) if one != path.absolute()]
-        lines = [os.fsencode(one) for one in (*known[1 - KEPT :], path.absolute())]
+        known = [one for one in _read_list(directory) if one != path.absolute()]
+        lines = [os.fsencode(one) for one in (*known[1 - MAX_RECENT :], path.absolute())]
         new = directory / f".new-{NAME}-{os.getpid()}"
         new.write_bytes(b"\0".join(lines))
         new.chmod(0o600)
@@ -57,12 +57,12 @@ def recent_recordings(directory: Path, most: int) -> list[RecentRecording]:
 
 def _candidates(directory: Path) -> Iterator[Path]:
     with contextlib.suppress(OSError):
-        yield from _remembered(state_directory())
+        yield from _read_list(state_directory())
     with contextlib.suppress(OSError):
         yield from sorted(directory.glob(f"*{SUFFIX}"))
 
 
-def _remembered(directory: Path) -> list[Path]:
+def _read_list(directory: Path) -> list[Path]:
     try:
         text = (directory / NAME).read_bytes()
     except FileNotFoundError:

@@ -65,9 +65,9 @@ class ReplayFold:
             elif self._idle_frames or raw.fio is not None or frame.fio_age_s is not None:
                 yield events.FrameReady(frame.t, frame)
             return
-        yield from self._other(record.value)
+        yield from self._other_events(record.value)
 
-    def _other(self, value: object) -> Iterator[events.Event]:
+    def _other_events(self, value: object) -> Iterator[events.Event]:
         if isinstance(value, form.RecordedDevices):
             self.devices = {device.name: device for device in value.devices}
         elif isinstance(value, form.JobRun):
@@ -99,7 +99,7 @@ def replay_events(
         for event in fold.feed(record):
             if fold.begins_within and not told:
                 told = True
-                yield events.Notice(event.t, "info", BEGINS_WITHIN)
+                yield events.Notice(event.t, "info", STARTS_DURING_RUN)
             last = event.t
             yield event
     words = why_incomplete(recording, fold.whole)
@@ -107,7 +107,7 @@ def replay_events(
         yield events.Notice(last, "warning", words)
 
 
-BEGINS_WITHIN = (
+STARTS_DURING_RUN = (
     "the recording starts during a run, so fio's final figures cover more than the recording"
 )
 
@@ -199,18 +199,18 @@ class ReplaySession:
 
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
         """Refuse: a recording can't be measured in or changed."""
-        self._tell(ONE_RECORDING.format("running a job"))
+        self._notice(ONE_RECORDING.format("running a job"))
 
     def stop_job(self) -> None:
         """Nothing runs."""
 
     def mark(self, text: str) -> None:
         """Refuse: a recording can't be measured in or changed."""
-        self._tell(ONE_RECORDING.format("a mark"))
+        self._notice(ONE_RECORDING.format("a mark"))
 
     def set_tunable(self, name: str, value: str) -> None:
         """Refuse: a recording can't be measured in or changed."""
-        self._tell(ONE_RECORDING.format("changing a tunable"))
+        self._notice(ONE_RECORDING.format("changing a tunable"))
 
     def knobs(self) -> list[TunableState]:
         """The tunables of the disks as they were at this moment; none can be changed."""
@@ -238,14 +238,14 @@ class ReplaySession:
 
     @property
     def at(self) -> float:
-        """Where it is, in seconds from the recording's beginning."""
+        """Position, in seconds from the recording's beginning."""
         with self._turn:
-            return min(self._now(), self.end)
+            return min(self._position(), self.end)
 
     def pause(self, paused: bool) -> None:
         """Stop or go on; from its end on it begins again."""
         with self._turn:
-            self._t, self._since = min(self._now(), self.end), time.monotonic()
+            self._t, self._since = min(self._position(), self.end), time.monotonic()
             self.paused = paused
             if not paused and self._t >= self.end:
                 self._goal = 0.0
@@ -254,14 +254,14 @@ class ReplaySession:
     def step(self) -> None:
         """Show the next sample, and stop there."""
         with self._turn:
-            self._t, self._since = min(self._now(), self.end), time.monotonic()
+            self._t, self._since = min(self._position(), self.end), time.monotonic()
             self.paused = self._one = True
             self._turn.notify()
 
     def set_speed(self, speed: float) -> None:
         """Play this many seconds of the recording per second."""
         with self._turn:
-            self._t, self._since = self._now(), time.monotonic()
+            self._t, self._since = self._position(), time.monotonic()
             self.speed = min(FASTEST, max(SLOWEST, speed))
             self._turn.notify()
 
@@ -279,18 +279,18 @@ class ReplaySession:
     def seek_by(self, seconds: float) -> None:
         """Go this many seconds forward (negative: back); keys pressed in a row add up."""
         with self._turn:
-            base = self._goal if self._goal is not None else min(self._now(), self.end)
+            base = self._goal if self._goal is not None else min(self._position(), self.end)
             self._goal = min(max(base + seconds, 0.0), self.end)
             self._turn.notify()
 
     # -- the thread
 
-    def _now(self) -> float:
+    def _position(self) -> float:
         if self.paused:
             return self._t
         return self._t + (time.monotonic() - self._since) * self.speed
 
-    def _tell(self, text: str) -> None:
+    def _notice(self, text: str) -> None:
         self._sink(events.Notice(self.at, "info", text))
 
     def _records(self, start: int | None = None) -> Iterator[Record | None]:
@@ -352,7 +352,7 @@ class ReplaySession:
                     return goal
                 # what came after the last sample needs no waiting for
                 due = min(record.t, self.end) if record is not None else 0.0
-                if record is not None and due <= self._now():
+                if record is not None and due <= self._position():
                     return None
                 if self._one and record is not None:
                     self._one = isinstance(record, EventRecord)
@@ -360,7 +360,7 @@ class ReplaySession:
                     return None
                 wait = None
                 if record is not None and not self.paused:
-                    wait = max(0.0, due - self._now()) / self.speed
+                    wait = max(0.0, due - self._position()) / self.speed
                 self._turn.wait(wait)
         return None
 
@@ -410,7 +410,7 @@ _CONTEXT = (
 def _recorded_knobs(disks: Sequence[BlockDevice]) -> Iterator[TunableState]:
     for name, tunable in TUNABLES.items():
         found = [(disk.name, getattr(disk.queue, name, None)) for disk in disks]
-        known = [(disk, _told(value)) for disk, value in found if value is not None]
+        known = [(disk, _sysfs_text(value)) for disk, value in found if value is not None]
         if known:
             yield TunableState(
                 name, tunable.meaning, known[0][1], (), "nothing here",
@@ -418,6 +418,6 @@ def _recorded_knobs(disks: Sequence[BlockDevice]) -> Iterator[TunableState]:
             )  # fmt: skip
 
 
-def _told(value: object) -> str:
+def _sysfs_text(value: object) -> str:
     """A value as sysfs writes it."""
     return str(int(value)) if isinstance(value, bool) else str(value)

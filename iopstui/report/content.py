@@ -15,7 +15,7 @@ from iopstui.report.markup import (
     Bullets,
     Charts,
     Code,
-    Folded,
+    FoldedBlocks,
     Heading,
     Pairs,
     Table,
@@ -32,12 +32,12 @@ from iopstui.session.run_rows import MARK_COLUMNS, RUN_COLUMNS
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-MOST_SECONDS = 120
-MOST_OPEN = 3
+MAX_SECONDS = 120
+MAX_OPEN = 3
 
 
 def comparison(stories: Sequence[Story], scales: Scales | None) -> Iterator[Block]:
-    """What several recordings have in common; without ``scales`` there are no charts."""
+    """Comparison of several recordings; no charts without ``scales``."""
     yield Heading(1, comparing.together(stories))
     head, rows = comparing.comparison(stories)
     if rows:
@@ -98,7 +98,7 @@ def _promised(story: Story, found: Promised) -> Iterator[Block]:
 def _folded(story: Story, blocks: Sequence[Block]) -> Sequence[Block]:
     """The many runs of an experiment are folded, so that they don't hide the rest."""
     count = len(story.runs)
-    return blocks if count <= MOST_OPEN else [Folded(f"All {count} runs, one by one", blocks)]
+    return blocks if count <= MAX_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
 
 
 def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterator[Block]:
@@ -128,7 +128,7 @@ def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterato
         yield Code(grid)
     outcomes = experiment.outcome_lines(one)
     if outcomes:
-        yield Folded("Checks at each point", [Bullets(outcomes)])
+        yield FoldedBlocks("Checks at each point", [Bullets(outcomes)])
 
 
 def _several_runs(story: Story) -> Iterator[Block]:
@@ -153,7 +153,7 @@ def _runs(story: Story) -> Iterator[Block]:
         if run.all_bins:
             yield Text(words.all_latencies(run))
             table = Table(words.HISTOGRAM_HEAD, [*words.histogram_rows(run)])
-            yield Folded("The histogram as a table", [table])
+            yield FoldedBlocks("The histogram as a table", [table])
 
 
 def _run(run: Run) -> Iterator[Block]:
@@ -194,7 +194,7 @@ def _repeat(story: Story, run: Run) -> Iterator[Block]:
             f"{words.job_file_title(story)} (save it as job.fio, name a file of yours in it, and: "
             "fio job.fio)"
         )
-        yield Folded(summary, [Code(words.block(run.asked.text))])
+        yield FoldedBlocks(summary, [Code(words.block(run.asked.text))])
 
 
 def _seconds(story: Story) -> Block:
@@ -202,7 +202,7 @@ def _seconds(story: Story) -> Block:
     names = ("fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy")
     series = {name: points(story.series, name) for name in names}
     count = len(series["fio"])
-    each = max(1, -(-count // MOST_SECONDS))
+    each = max(1, -(-count // MAX_SECONDS))
     rows = []
     for place in range(0, count, each):
         values = [series[name][place][1] for name in names]
@@ -213,4 +213,4 @@ def _seconds(story: Story) -> Block:
         rows.append((units.clock(series["fio"][place][0]), *cells))
     head = ("time", "fio IOPS", "device IO/s", "p50", "p99", "p99.9", "aqu-sz", "CPU busy %")
     which = "every sample" if each == 1 else f"every {each}th point of the charts"
-    return Folded(f"Chart data ({which})", [Table(head, rows)])
+    return FoldedBlocks(f"Chart data ({which})", [Table(head, rows)])

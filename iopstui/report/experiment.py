@@ -59,7 +59,7 @@ _INTERVALS = (
     MEANS[0], replace(MEANS[2], title="IOPS, 95 %"), replace(MEANS[4], title="mean, 95 %")
 )  # fmt: skip
 CPUS_HEAD: Row = ("#", "settings", "CPU/IO", "completions ran on", "busiest")
-MOST_CPUS = 16
+MAX_CPUS = 16
 NAMED_CPUS = 4
 
 
@@ -131,7 +131,7 @@ class Experiment:
 
     @property
     def expectations(self) -> list[Expectation]:
-        """Those of the first point that has any."""
+        """Expectations of the first point that has any."""
         found = next((point.outcomes for point in self.ordered if point.outcomes), ())
         return [outcome.expectation for outcome in found]
 
@@ -225,25 +225,25 @@ def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
     if results.complete >= results.least:
         for number, shifts in enumerate(results.shifts, 1):
             columns = cpu_columns(number)
-            rows = sorted(shifts[:MOST_CPUS], key=lambda shift: shift.cpu)
+            rows = sorted(shifts[:MAX_CPUS], key=lambda shift: shift.cpu)
             if rows:
                 yield titles(columns), [texts(columns, shift) for shift in rows]
 
 
 def point_cpus(one: Experiment) -> tuple[Row, list[Row]]:
-    """What a sweep's points cost on which CPUs; no rows where none of them knows."""
+    """CPU cost of a sweep's points; no rows if no point has it."""
     known = [event for event in one.measured if event.point.completions or event.point.busy]
     return CPUS_HEAD, [
         (
             str(event.index + 1), printable(event.label), cpu_text(event.point.cpu_us),
-            _most({cpu: 100 * share for cpu, share in event.point.completions.items()}),
-            _most(event.point.busy),
+            _busiest_text({cpu: 100 * share for cpu, share in event.point.completions.items()}),
+            _busiest_text(event.point.busy),
         )
         for event in known
     ]  # fmt: skip
 
 
-def _most(percent: Mapping[int, float]) -> str:
+def _busiest_text(percent: Mapping[int, float]) -> str:
     """ "CPU 3 81 %, CPU 0 19 %": the CPUs with most of it."""
     most = sorted(percent.items(), key=lambda one: (-one[1], one[0]))
     named = [f"CPU {cpu} {value:.0f} %" for cpu, value in most[:NAMED_CPUS] if value >= 0.5]

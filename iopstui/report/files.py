@@ -17,15 +17,18 @@ from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.report.fleet.page import ROWS, fleet_report, put_fleet
 from iopstui.report.formats import DEFAULT, FORMATS, Format, called, or_list
-from iopstui.report.report_options import PLAIN, ReportOptions
+from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable
 
-LONG = 10_000
+LONG_SECONDS = 10_000
 
 
 def report(
-    names: Sequence[str], out: str | None, kind: str | None = None, options: ReportOptions = PLAIN
+    names: Sequence[str],
+    out: str | None,
+    kind: str | None = None,
+    options: ReportOptions = DEFAULT_OPTIONS,
 ) -> int:
     """Write the report of recordings and results of fio to ``out``, or to standard output."""
     kind = kind or kind_of(out)
@@ -99,7 +102,7 @@ def _announce(paths: Sequence[Path]) -> None:
             continue
         with Recording(path) as recording:
             samples = recording.index().samples
-        if samples > LONG:
+        if samples > LONG_SECONDS:
             print(f"iopstui: reading {samples} samples of {printable(str(path))}", file=sys.stderr)
 
 
@@ -118,12 +121,12 @@ def kind_of(out: str | None) -> str:
     )
 
 
-def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = PLAIN) -> str:
+def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_OPTIONS) -> str:
     """The report's text. Raises UsageError if a file is neither a recording nor a result of fio, or
     one that can't be."""
     if any(map(is_fleet, paths)):
         return fleet_report(paths, kind, options)
-    found, chosen = _chosen(paths, kind)
+    found, chosen = _sources_and_format(paths, kind)
     assert chosen.render is not None, kind
     with credible(found):
         return chosen.render(found, options)
@@ -134,14 +137,14 @@ def put(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO)
     if any(map(is_fleet, paths)):
         put_fleet(paths, kind, options, out)
         return
-    found, chosen = _chosen(paths, kind)
+    found, chosen = _sources_and_format(paths, kind)
     assert chosen.stream is not None, kind
     with credible(found):
         chosen.stream(found, options, out)
 
 
-def _chosen(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
-    """What the report is of, and its format. UsageError for more than that holds."""
+def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
+    """Sources of the report, and its format. UsageError for more than that holds."""
     chosen = FORMATS[kind]
     found = sources(paths)
     if len(found) > chosen.most and chosen.most > 1:
@@ -178,7 +181,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def _mode(path: Path) -> int:
-    """Of the file that is there, or as the umask has it for a new one."""
+    """Mode of the existing file, or for a new one by the umask."""
     with contextlib.suppress(OSError):
         there = os.lstat(path).st_mode
         if stat.S_ISREG(there):

@@ -20,14 +20,14 @@ from iopstui.recording import layout as form
 from iopstui.recording.foreign import FioResult, LogFile, read_log_file
 from iopstui.report.block import Block
 from iopstui.report.heat import Heat
-from iopstui.report.redact import WORD, Redactor
+from iopstui.report.redact import REDACTED, Redactor
 from iopstui.report.run import Run
 from iopstui.report.sources import Source
 from iopstui.report.story import Story, take_block, take_row
 from iopstui.text import printable
 
-UNNAMED = "a target that the file does not name"
-ONE_WORD = (
+UNNAMED_TARGET = "a target that the file does not name"
+SINGLE_DOCUMENT = (
     "The file has one document for the whole run, so there are no seconds to check it against."
 )
 
@@ -51,10 +51,10 @@ def gather_foreign(source: Source, redact: bool = False) -> Story:
         _of_result(story, run, result)
     if files:
         _of_logs(story, run, logs, result)
-    story.lacks = [*_lacks(result, logs, files, redact)]
+    story.lacks = [*_missing_facts(result, logs, files, redact)]
     story.disks = [_disk(disk) for disk in result.disks] if result else []
     story.foreign = " and ".join(_of_what(result, logs))
-    return story if private is None else _without(story, private)
+    return story if private is None else _redacted(story, private)
 
 
 def _begun(source: Source, result: FioResult | None, logs: Logs) -> Story:
@@ -63,7 +63,7 @@ def _begun(source: Source, result: FioResult | None, logs: Logs) -> Story:
     header = form.Header(
         "", result.host if result else "", "", "",
         max(0.0, ended_ms - 1000 * duration) if ended_ms else 0.0,
-        Target(FILE, _target(result) if result else UNNAMED, None),
+        Target(FILE, _target(result) if result else UNNAMED_TARGET, None),
     )  # fmt: skip
     path = source.path
     if result is None:
@@ -88,7 +88,7 @@ def _target(result: FioResult) -> str:
         for name in ("filename", "directory")
         if options.get(name)
     ]
-    return ", ".join(dict.fromkeys(names)) or UNNAMED
+    return ", ".join(dict.fromkeys(names)) or UNNAMED_TARGET
 
 
 def _of_result(story: Story, run: Run, result: FioResult) -> None:
@@ -117,7 +117,7 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
             run.add(frame, story.header.target.tree)
     take_block(story, block)
     run.begin, run.end = 0.0, story.duration
-    run.note = ONE_WORD if len(result.statuses) == 1 else ""
+    run.note = SINGLE_DOCUMENT if len(result.statuses) == 1 else ""
 
 
 def _sample(number: int, status: FioStatus, final: bool) -> RawSample:
@@ -215,10 +215,10 @@ def _of_what(result: FioResult | None, logs: Logs) -> Iterator[str]:
             )
 
 
-def _lacks(
+def _missing_facts(
     result: FioResult | None, logs: Logs, files: list[LogFile], redact: bool
 ) -> Iterator[str]:
-    """What the files don't say."""
+    """Facts missing in the files."""
 
     def named(file: LogFile) -> str:
         return f"a log of {file.name.kind}" if redact else file.path.name
@@ -260,8 +260,8 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
         yield "the jobs' options"
 
 
-def _without(story: Story, private: Redactor) -> Story:
-    story.path = Path(WORD)
+def _redacted(story: Story, private: Redactor) -> Story:
+    story.path = Path(REDACTED)
     story.header = private.without(story.header)
     story.notices = private.without(story.notices)
     for run in story.runs:

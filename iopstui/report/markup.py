@@ -74,14 +74,14 @@ class Charts:
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedBlocks:
     """Blocks that HTML shows on request."""
 
     summary: str
     blocks: Sequence[Block]
 
 
-Block = Heading | Text | Bullets | Pairs | Table | Code | Charts | Folded
+Block = Heading | Text | Bullets | Pairs | Table | Code | Charts | FoldedBlocks
 
 
 def titled(title: str, lines: Iterable[str]) -> Iterator[Block]:
@@ -113,7 +113,7 @@ def html(blocks: Iterable[Block]) -> Iterator[str]:
                 yield f"<pre>{escape(text)}</pre>"
             case Charts(drawings):
                 yield from ('<div class="charts">', *drawings, "</div>")
-            case Folded(summary, inner):
+            case FoldedBlocks(summary, inner):
                 yield f"<details><summary>{_html(summary)}</summary>"
                 yield from (*html(inner), "</details>")
 
@@ -141,7 +141,7 @@ def markdown(blocks: Iterable[Block]) -> Iterator[str]:
                 yield from (fence, text, fence)
             case Charts():
                 continue
-            case Folded(summary, inner):
+            case FoldedBlocks(summary, inner):
                 yield from (f"{_md(summary)}:", "", *markdown(inner))
                 continue
         yield ""

@@ -26,7 +26,7 @@ from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-MOST = 8
+MAX_PROCESSES = 8
 """Processes; each takes some 25 MiB, half of which is the one's that reads."""
 
 
@@ -36,8 +36,8 @@ class SegmentMismatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
-    """What one segment gives: its blocks, ``None`` where something else happened. ``begin`` and
-    ``end`` stand for all that its frames, and those that follow, depend on."""
+    """Result of one segment: its blocks, ``None`` if something else happened. ``begin`` and ``end``
+    stand for all that its frames, and those that follow, depend on."""
 
     begin: bytes
     items: Sequence[Block | None]
@@ -52,7 +52,7 @@ def fold_in_parallel(
     be. Raises SegmentMismatch on the way where all of it is void. ``fold`` is
     the reader's."""
     found = segments(recording.index())
-    count = min(MOST, len(os.sched_getaffinity(0)), len(found))
+    count = min(MAX_PROCESSES, len(os.sched_getaffinity(0)), len(found))
     # a process that has threads can't be forked safely
     if count < 2 or threading.active_count() > 1:
         return None
@@ -67,7 +67,7 @@ def _joined(
         pipes = [_helper(stack, recording, found[first::count]) for first in range(count)]
         before: bytes | None = None
         for number in range(len(found)):
-            part = _received(pipes[number % count])
+            part = _receive_result(pipes[number % count])
             if before is not None and part.begin != before:
                 raise SegmentMismatch
             before = part.end
@@ -84,14 +84,16 @@ def _joined(
 def _helper(
     stack: contextlib.ExitStack, recording: Recording, mine: Sequence[Segment]
 ) -> Connection:
-    """Where the parts of these segments come from. ``stack`` ends it."""
+    """Source of these segments' parts. ``stack`` ends it."""
     try:
         # loaded for long recordings alone; a small Python may lack it
         from multiprocessing import get_context
 
         context = get_context("fork")
         ours, theirs = map(stack.enter_context, context.Pipe(duplex=False))
-        process = context.Process(target=_work, args=(recording, mine, ours, theirs), daemon=True)
+        process = context.Process(
+            target=_fold_segment, args=(recording, mine, ours, theirs), daemon=True
+        )
         with _no_signals():
             process.start()
     except (ImportError, OSError) as error:
@@ -112,7 +114,7 @@ def _no_signals() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _received(pipe: Connection) -> SegmentResult:
+def _receive_result(pipe: Connection) -> SegmentResult:
     try:
         part: SegmentResult = pipe.recv()
     except (EOFError, OSError) as error:
@@ -120,7 +122,7 @@ def _received(pipe: Connection) -> SegmentResult:
     return part
 
 
-def _work(
+def _fold_segment(
     recording: Recording, mine: Sequence[Segment], ours: Connection, theirs: Connection
 ) -> None:
     """In the other process. Where it fails, who reads in order finds out why, and says it."""
@@ -133,10 +135,10 @@ def _work(
         recording.reopen()
         begun = next(record for record in recording.records() if isinstance(record, SampleRecord))
         for segment in mine:
-            theirs.send(_part(recording, segment, begun.raw.arrived_ns))
+            theirs.send(_segment_result(recording, segment, begun.raw.arrived_ns))
 
 
-def _part(recording: Recording, segment: Segment, origin_ns: int) -> SegmentResult:
+def _segment_result(recording: Recording, segment: Segment, origin_ns: int) -> SegmentResult:
     fold = ReplayFold(recording.header, origin_ns)
     blocks = BlockBuilder(recording, fold)
     damage = recording.damage

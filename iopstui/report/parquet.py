@@ -43,7 +43,7 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
 
 
 def _about(header: form.Header) -> dict[str, str]:
-    """Whose seconds they are."""
+    """Title: whose seconds these are."""
     told = {
         "version": header.iopstui,
         "host": header.host,

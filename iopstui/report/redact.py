@@ -11,7 +11,7 @@ from typing import Any
 
 from iopstui.recording.reader import EventRecord, Record, Recording, SampleRecord
 
-WORD = "redacted"
+REDACTED = "redacted"
 PRIVATE = frozenset(
     {"host", "path", "paths", "files", "serial", "dm_name", "backing_file", "mountpoint", "comm",
      "group"}
@@ -25,16 +25,16 @@ OPTIONS = (
 )  # fmt: skip
 """Options of fio with such values."""
 # words of iopstui's own, which its reports decide by, and the kernel's names of devices
-_OURS = frozenset(
+_OWN_NAMES = frozenset(
     {"kind", "tree", "device", "also", "slaves", "holders", "partitions", "disk", "op", "unit",
      "rule", "field", "fstype", "level", "phase", "layer"}
 )  # fmt: skip
-_NOBODY = frozenset({"", "/", "fio", "iopstui", "bpftrace", WORD})
+_NOT_PRIVATE = frozenset({"", "/", "fio", "iopstui", "bpftrace", REDACTED})
 _OPTION = re.compile(rf"\b({'|'.join(OPTIONS)})(\s*=\s*)[^\n]*")
 _PATH = re.compile(r"(?:^|(?<=[\s=\"'(:,\[<`]))~?/[^\s\"'`;,)\]}>]+", re.MULTILINE)
 # with all that stands before it: a process's name may hold anything
 _PROCESS = re.compile(r"[^.;,\n]*\(pid \d+\)")
-_MOST = 5000
+_MAX_NAMES = 5000
 
 
 class RedactedRecording(Recording):
@@ -50,7 +50,7 @@ class RedactedRecording(Recording):
             self.close()
             raise
         self.header = self._private.without(self.header)
-        self.path = Path(WORD)
+        self.path = Path(REDACTED)
 
     def records(self, start: int | None = None, until: int | None = None) -> Iterator[Record]:
         """As ``Recording.records``. Samples are numbers: of their names none is in a report."""
@@ -78,8 +78,8 @@ class Redactor:
     def learn(self, value: Any) -> None:
         """All that is private in a recorded value."""
         before = len(self._known)
-        if before < _MOST:
-            self._known.update(name for name in _found(value) if name not in _NOBODY)
+        if before < _MAX_NAMES:
+            self._known.update(name for name in _private_values(value) if name not in _NOT_PRIVATE)
         if len(self._known) > before:
             longest = sorted(self._known, key=lambda name: (-len(name), name))
             words = "|".join(map(re.escape, longest))
@@ -93,7 +93,7 @@ class Redactor:
             return {self.without(key): self._field(str(key), one) for key, one in value.items()}
         if isinstance(value, (list, tuple)):
             if len(value) == 2 and value[0] in OPTIONS:  # (option, value)
-                return (value[0], WORD)
+                return (value[0], REDACTED)
             parts = [self.without(one) for one in value]
             return tuple(parts) if isinstance(value, tuple) else parts
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -107,11 +107,11 @@ class Redactor:
             if one.init
         }
         if changed.get("name") in OPTIONS and "value" in changed:
-            changed["value"] = WORD
+            changed["value"] = REDACTED
         return dataclasses.replace(value, **changed)
 
     def _field(self, name: str, value: Any) -> Any:
-        if name in _OURS or _names_a_figure(name, value):
+        if name in _OWN_NAMES or _names_a_figure(name, value):
             return value
         if name in PRIVATE or name in OPTIONS or (name == "job" and "/" in str(value)):
             return _left_out(value)
@@ -119,9 +119,9 @@ class Redactor:
 
     def _text(self, text: str) -> str:
         if self._pattern is not None:
-            text = self._pattern.sub(WORD, text)
-        text = _PROCESS.sub(f"{WORD} (pid)", _OPTION.sub(rf"\1\2{WORD}", text))
-        return _PATH.sub(WORD, text)
+            text = self._pattern.sub(REDACTED, text)
+        text = _PROCESS.sub(f"{REDACTED} (pid)", _OPTION.sub(rf"\1\2{REDACTED}", text))
+        return _PATH.sub(REDACTED, text)
 
 
 def _names_a_figure(name: str, value: Any) -> bool:
@@ -132,10 +132,10 @@ def _names_a_figure(name: str, value: Any) -> bool:
 def _left_out(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(map(_left_out, value))
-    return WORD if isinstance(value, str) and value else value
+    return REDACTED if isinstance(value, str) and value else value
 
 
-def _found(value: Any, name: str = "") -> Iterator[str]:
+def _private_values(value: Any, name: str = "") -> Iterator[str]:
     """Everything that is private in a value and its parts."""
     if _names_a_figure(name, value):
         return
@@ -147,14 +147,14 @@ def _found(value: Any, name: str = "") -> Iterator[str]:
             yield from (assigned.strip(), *assigned.strip().split(":"))
     elif isinstance(value, Mapping):
         for key, one in value.items():
-            yield from _found(one, str(key))
+            yield from _private_values(one, str(key))
     elif isinstance(value, (list, tuple)):
         if len(value) == 2 and value[0] in OPTIONS:
-            yield from _found(value[1], str(value[0]))
+            yield from _private_values(value[1], str(value[0]))
         for one in value:
-            yield from _found(one, name)
+            yield from _private_values(one, name)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        yield from _found(_fields(value))
+        yield from _private_values(_fields(value))
 
 
 def _fields(value: Any) -> Mapping[str, Any]:

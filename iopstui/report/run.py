@@ -19,7 +19,7 @@ from iopstui.model.samples import DIRECTIONS
 from iopstui.recording import layout as form
 
 COMPLETED, READ, WRITTEN, QUEUE, BUSY = "I/Os", "read", "written", "aqu-sz", "util"
-_SHOWN = (50.0, 99.0, 99.9, 99.99)
+_SHOWN_PERCENTILES = (50.0, 99.0, 99.9, 99.99)
 
 
 @dataclass
@@ -192,9 +192,9 @@ class Run:
 
     def latencies(self) -> dict[str, int | None]:
         """p50 ... p99.99 and max in ns of all I/Os of the run, from the frames' histograms."""
-        found = histogram.percentiles(self.all_bins, _SHOWN)
+        found = histogram.percentiles(self.all_bins, _SHOWN_PERCENTILES)
         return {
-            **{histogram.percentile_name(p): found.get(p) for p in _SHOWN},
+            **{histogram.percentile_name(p): found.get(p) for p in _SHOWN_PERCENTILES},
             "max": self.max_ns,
         }
 

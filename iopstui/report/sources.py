@@ -10,8 +10,8 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.output.replay import checking_figures
 from iopstui.recording.foreign import (
-    AGAIN,
     JSON,
+    JSON_ADVICE,
     LOG,
     NORMAL,
     FioResult,
@@ -53,7 +53,7 @@ def sources(paths: Sequence[Path]) -> list[Source]:
         if kind == NORMAL:
             raise UsageError(
                 f"{printable(str(path))} is fio's normal output, which lacks most of the "
-                "data.", AGAIN,
+                "data.", JSON_ADVICE,
             )  # fmt: skip
         if path.name.endswith(".log") and "_hist" in path.name:
             raise UsageError(

@@ -32,7 +32,7 @@ from iopstui.text import printable
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-MOST_SAID = 200
+MAX_SAID = 200
 
 
 @dataclass
@@ -97,18 +97,18 @@ def gather(path: Path, redact: bool = False) -> Story:
             raise UsageError(f"The recording {printable(str(path))} is empty: nothing to report.")
         try:
             # a redacted one learns as it is read, so it is read in order
-            story = None if redact else _told(recording, True)
+            story = None if redact else _read_story(recording, True)
         except SegmentMismatch:
             story = None
         if story is None:
-            story = _told(recording, False)
+            story = _read_story(recording, False)
     story.runs = [run for run in story.runs if run.total.frames or run.finished]
     for run in story.runs:
         run.part |= run.finished is None
     return story
 
 
-def _told(recording: Recording, several: bool) -> Story:
+def _read_story(recording: Recording, several: bool) -> Story:
     """``several``: by several processes, where that is worth it. Unsure if it must not be."""
     index, header = recording.index(), recording.header
     length = duration(index)
@@ -126,7 +126,7 @@ def _told(recording: Recording, several: bool) -> Story:
             stretches.several(item.measured, item.first)
             continue
         for event in fold.feed(item):
-            _take(story, event)
+            _add_event(story, event)
             add_run_event(history, event)
             add_mark_event(stretches, event)
         if fold.run is not None:
@@ -166,7 +166,7 @@ def _run(story: Story, step: int) -> Run:
     return story.runs[-1]
 
 
-def _take(story: Story, event: events.Event) -> None:
+def _add_event(story: Story, event: events.Event) -> None:
     match event:
         case events.StepStarted():
             _started(story, event)
@@ -187,7 +187,7 @@ def _take(story: Story, event: events.Event) -> None:
         case events.SteadyState():
             _run(story, event.step).steady = event
         case _:
-            _said(story, event)
+            _add_message(story, event)
 
 
 def _started(story: Story, event: events.StepStarted) -> None:
@@ -197,7 +197,7 @@ def _started(story: Story, event: events.StepStarted) -> None:
         run.point = story.experiments[-1].began(event.step)
 
 
-def _ceased(story: Story, event: events.FindingEnded) -> None:
+def _finding_ended(story: Story, event: events.FindingEnded) -> None:
     """An end belongs to the newest of its rule."""
     of_rule = [n for n, one in enumerate(story.findings) if one.finding.rule == event.rule]
     if of_rule:
@@ -207,14 +207,14 @@ def _ceased(story: Story, event: events.FindingEnded) -> None:
         ends.until = max(ends.until, event.until)
 
 
-def _said(story: Story, event: events.Event) -> None:
+def _add_message(story: Story, event: events.Event) -> None:
     """Take in a message, up to the number that a report can hold."""
     match event:
-        case events.Mark() if len(story.marks) < MOST_SAID:
+        case events.Mark() if len(story.marks) < MAX_SAID:
             story.marks.append(event)
-        case events.TunableChanged() if len(story.changes) < MOST_SAID:
+        case events.TunableChanged() if len(story.changes) < MAX_SAID:
             story.changes.append(event)
-        case events.FindingReported() if len(story.findings) < MOST_SAID:
+        case events.FindingReported() if len(story.findings) < MAX_SAID:
             # a finding is said again while it lasts: the report says the newest words of each once
             step = story.runs[-1].step if story.runs else 0
             for place, before in enumerate(story.findings):
@@ -224,8 +224,8 @@ def _said(story: Story, event: events.Event) -> None:
                     return
             story.findings.append(event)
         case events.FindingEnded():
-            _ceased(story, event)
-        case events.Notice() if len(story.notices) < MOST_SAID:
+            _finding_ended(story, event)
+        case events.Notice() if len(story.notices) < MAX_SAID:
             # passing messages (fio's progress) are not part of a report
             story.notices += [event] if event.level != "info" else []
 

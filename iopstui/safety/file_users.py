@@ -82,13 +82,13 @@ class FileUsers:
 
     def _could_be(self, one: _Loop, real: str, info: os.stat_result) -> bool:
         if one.backing is None:
-            return self._fits(one.loop, real, info)
+            return self._may_back_loop(one.loop, real, info)
         # in an overlay whose layers can't be found by name
         made_of = one.backing.device, one.backing.inode
         same = os.path.basename(one.path) == os.path.basename(real)
         return (same or info.st_ino == made_of[1]) and self._overlays.hides(one.path, made_of)
 
-    def _fits(self, loop: BlockDevice, real: str, info: os.stat_result) -> bool:
+    def _may_back_loop(self, loop: BlockDevice, real: str, info: os.stat_result) -> bool:
         """Whether a loop device could be made of the file: its name is all that is known, and
         nothing of that name is here."""
         if loop.backing_file == real:

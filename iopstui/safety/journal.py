@@ -26,8 +26,8 @@ from iopstui.linux.process.private import check_place
 from iopstui.linux.process.processes import start_time
 
 MAX_NOTE = 1 << 20
-_UNFINISHED = ".new-"
-_FORGOTTEN_S = 3600.0
+_UNFINISHED_SUFFIX = ".new-"
+_STALE_AFTER_S = 3600.0
 # PID_MAX_LIMIT of 64-bit kernels (proc(5))
 _MORE_THAN_PIDS = 1 << 22
 
@@ -44,9 +44,12 @@ def state_directory() -> Path:
 
 
 def _state_path() -> Path:
-    """Where the state directory is, or would be. OSError if nothing says where."""
+    """Path of the state directory, existing or not. OSError if nothing says where."""
     # sudo and su may leave the variables of the user they were called by
-    for base in (os.environ.get("XDG_STATE_HOME", ""), _below(os.environ.get("HOME", ""))):
+    for base in (
+        os.environ.get("XDG_STATE_HOME", ""),
+        _state_directory(os.environ.get("HOME", "")),
+    ):
         # the XDG base directory specification: a relative path is to be ignored
         if os.path.isabs(base) and (not _redirectable(base) or base == _home()):
             return Path(base) / "iopstui"
@@ -57,7 +60,7 @@ def _state_path() -> Path:
     return Path(own) / "iopstui"
 
 
-def _below(home: str) -> str:
+def _state_directory(home: str) -> str:
     # one that is not there is not made (users of daemons have /nonexistent)
     return f"{home}/.local/state" if os.path.isdir(home) else ""
 
@@ -66,7 +69,7 @@ def _home() -> str:
     try:
         import pwd
 
-        return _below(pwd.getpwuid(os.geteuid()).pw_dir)
+        return _state_directory(pwd.getpwuid(os.geteuid()).pw_dir)
     except KeyError:
         return ""
 
@@ -167,7 +170,7 @@ def _new(directory: int, name: str) -> int:
 def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
     owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id(),
              "machine": machine()}  # fmt: skip
-    new = _UNFINISHED + os.urandom(8).hex()
+    new = _UNFINISHED_SUFFIX + os.urandom(8).hex()
     try:
         with open(_new(directory, new), "w") as file:
             import json
@@ -186,16 +189,16 @@ def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
 
 def abandoned(kind: str) -> Iterator[Note]:
     """Notes of this kind whose process no longer runs. Unreadable ones are passed over."""
-    return (note for note, owner in _notes(kind) if owner is None)
+    return (note for note, owner in _journal_notes(kind) if owner is None)
 
 
-def _notes(kind: str) -> Iterator[tuple[Note, int | None]]:
+def _journal_notes(kind: str) -> Iterator[tuple[Note, int | None]]:
     """All notes of this kind with the process that wrote them, None if it is gone."""
     found = []
     try:
         with _opened() as directory:
             for name in sorted(os.listdir(directory)):
-                if name.startswith(_UNFINISHED):
+                if name.startswith(_UNFINISHED_SUFFIX):
                     _forget(directory, name)
                 elif name.startswith(f"{kind}-") and name.endswith(".json"):
                     note = _read(directory, name)
@@ -241,5 +244,5 @@ def _forget(directory: int, name: str) -> None:
     """Remove a note that was being written when its process was killed: it says nothing."""
     with contextlib.suppress(OSError):
         info = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        if time.time() - info.st_mtime > _FORGOTTEN_S:
+        if time.time() - info.st_mtime > _STALE_AFTER_S:
             os.unlink(name, dir_fd=directory)

@@ -23,7 +23,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 
 # udev holds a shared lock for a moment while it looks at a disk
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 _POLL_S = 0.05
 
 
@@ -79,7 +79,7 @@ def lock_node(device: BlockDevice, roots: Roots, *, shared: bool = False) -> int
 
 
 def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
-    until = time.monotonic() + _PATIENCE_S
+    until = time.monotonic() + _TIMEOUT_S
     while True:
         try:
             fcntl.flock(fd, kind | fcntl.LOCK_NB)
@@ -97,13 +97,13 @@ def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
 
 
 def lock_holder(fd: int, roots: Roots) -> str:
-    """Who has locked the open file, in words."""
+    """Name of the process that has locked the open file."""
     pid = _holder_pid(fd, roots)
     return _named(pid, roots) if pid else "another program has locked it"
 
 
 def who_locked(fd: int, roots: Roots) -> tuple[str, bool]:
-    """Who has locked the open file, in words, and whether it is an iopstui."""
+    """Name of the process that has locked the open file, and whether it is an iopstui."""
     pid = _holder_pid(fd, roots)
     name, ours = _identified(pid, roots) if pid else ("", False)
     if ours:

@@ -17,7 +17,7 @@ from iopstui.model.block.tunable import SCHEDULERS_OWN, current_scheduler, in_sn
 from iopstui.text import printable
 
 # one value may move another that was restored before it (nr_requests: iosched/async_depth)
-PASSES = 5
+RESTORE_PASSES = 5
 
 
 def now(path: Path) -> str:
@@ -56,7 +56,7 @@ def read_values(directory: Path) -> dict[str, str]:
 
 
 def differing(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]:
-    """What those say now that say something else than ``wanted``; "" if one can't be read."""
+    """Current values that differ from ``wanted``; "" if one can't be read."""
     found: dict[str, str] = {}
     for name in sorted(wanted, key=restore_rank):
         try:
@@ -75,7 +75,7 @@ def restore_values(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]
     """
     errors: dict[str, str] = {}
     left = differing(directory, wanted)
-    for _ in range(PASSES):
+    for _ in range(RESTORE_PASSES):
         for name in left:
             try:
                 if now(directory / name) != wanted[name]:

@@ -27,9 +27,9 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.stack import Backings, Stack, backing_files
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.usage import usage
+from iopstui.safety.destroy_paths import DestroyPath, bind
 from iopstui.safety.file_users import FileUsers
 from iopstui.safety.served_devices import server, used_below
-from iopstui.safety.words import Word, bind
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -257,7 +257,7 @@ def _check_word(
             f"its path: --destroy-data {shown}",
         )
     # a tree of fixtures has other devices than those that its paths name here
-    bound = bind(words) if roots.real or info is not None else [Word(w, w) for w in words]
+    bound = bind(words) if roots.real or info is not None else [DestroyPath(w, w) for w in words]
     if any(word.means(path, info, diskseq) for word in bound):
         return
     if any(os.path.isabs(word.text) and os.path.realpath(word.text) == path for word in bound):

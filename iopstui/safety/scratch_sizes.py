@@ -144,7 +144,7 @@ def _share(job: Section, share: int, largest: int, spread: int) -> int:
 
 
 def _from_offset(job: Section, size: int, least: int, spread: int) -> int:
-    """What is left of a file of ``size`` bytes where this section begins."""
+    """Bytes left of a file of ``size`` bytes where this section begins."""
     skipped = begins(job) * spread
     left = size - skipped
     if skipped and left < min(least, largest_block(job) * spread):

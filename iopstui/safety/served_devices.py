@@ -86,7 +86,7 @@ def _is_node(one: Writable, name: str) -> bool:
 
 
 def _pid(name: str, roots: Roots) -> int | None:
-    """Of the process: the kernel says which of its threads serves an nbd device."""
+    """PID of a server: the kernel names the thread that serves an nbd device."""
     thread = read_count(roots.sys / "class/block" / name.replace("/", "!") / "pid")
     if thread is None:
         return None

@@ -15,14 +15,14 @@ from iopstui.linux.counters import signal_flag
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-AGAIN_S = 0.01
-AT_ONCE_S = 0.1
+REPEAT_S = 0.01
+SAME_SIGNAL_S = 0.1
 """Within it a second signal is the first one's: timeout(1) sends it to the process and then to its
 process group, and nobody presses Ctrl-C that fast."""
 _IMPORTS = "<frozen importlib"
 Handler = Callable[[int, "FrameType | None"], object]
 
-_LEFT_ALONE = frozenset(
+_UNHANDLED = frozenset(
     getattr(signal, name)
     for name in (
         "SIGKILL", "SIGSTOP",  # can't be handled
@@ -31,7 +31,7 @@ _LEFT_ALONE = frozenset(
         "SIGPIPE", "SIGXFSZ",  # the write fails instead, and says so
     )
 )  # fmt: skip
-STOP_SIGNALS = tuple(sorted(signal.valid_signals() - _LEFT_ALONE))
+STOP_SIGNALS = tuple(sorted(signal.valid_signals() - _UNHANDLED))
 """Those whose default action ends the process: SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGALRM ..."""
 _ALWAYS = (signal.SIGINT, signal.SIGTERM)
 """A shell starts background jobs with SIGINT ignored; whoever sends it anyway wants the stop."""
@@ -78,7 +78,7 @@ class StopSignals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self.asked and now - self._first_s < AT_ONCE_S:
+        if self.asked and now - self._first_s < SAME_SIGNAL_S:
             return
         self.asked += 1
         if self.asked == 1:
@@ -89,8 +89,8 @@ class StopSignals:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """What Ctrl-C does by default, but not in the middle of what has to be made whole: everything
-    that must be restored is restored on the way out."""
+    """Interrupt as Ctrl-C does by default, but not inside code that must complete: everything that
+    must be restored is restored on the way out."""
     if frame is not None and frame.f_code.co_filename.startswith(_IMPORTS):
         # amid Python's own steps of an import a lock would stay taken, for which other threads wait
         _again_soon()
@@ -100,7 +100,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 def _again_soon() -> None:
     """It comes again as SIGALRM, for whichever handler there is by then."""
-    signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+    signal.setitimer(signal.ITIMER_REAL, REPEAT_S)
 
 
 def heed_ignored() -> None:

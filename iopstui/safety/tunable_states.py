@@ -72,12 +72,12 @@ def _queue_knob(
     if tunable.name == "scheduler":
         values = common_schedulers([disk for disk, _ in known])
     return _state(
-        tunable.name, tunable.meaning, known, values, _takes(tunable, values), roots,
+        tunable.name, tunable.meaning, known, values, _allowed_values(tunable, values), roots,
         _idle([disk for disk, _ in known], roots) if tunable.name == "rq_affinity" else "",
     )  # fmt: skip
 
 
-def _takes(tunable: Tunable, values: Sequence[str]) -> str:
+def _allowed_values(tunable: Tunable, values: Sequence[str]) -> str:
     if values:
         return ", ".join(values)
     unit = f" ({tunable.unit})" if tunable.unit else ""

@@ -137,8 +137,8 @@ class Tunables:
     def _keep_others(
         self, name: str, value: str, directory: Path, others: Mapping[str, str]
     ) -> None:
-        """What the kernel changed along with a tunable gets its value back, so that one change is
-        one change. A scheduler brings its own values, those it had if it is the first one again."""
+        """Give back values that the kernel changed along with a tunable, so that one change is one
+        change. A scheduler brings its own values, those it had if it is the first one again."""
         if name != "scheduler":
             kept = {n: v for n, v in others.items() if n in TUNABLES and n != name}
         elif directory in self._snapshots:
@@ -193,7 +193,7 @@ class Tunables:
         """Restore everything; return sentences about failures. ``gone``: the disks no longer
         exist, so there was nothing to restore."""
         entries, snapshots = list(self._changed.values()), list(self._snapshots.values())
-        self.gone = all(_gone(Path(str(e["path"])), e, self._roots) for e in entries)
+        self.gone = all(_has_vanished(Path(str(e["path"])), e, self._roots) for e in entries)
         try:
             _, failed = _restore(entries, snapshots, self._roots)
         finally:
@@ -312,14 +312,14 @@ def _restore(
     done: list[str] = []
     failed: list[str] = []
     for snapshot in snapshots:
-        if not _gone(snapshot.directory, snapshot.as_object(), roots):
+        if not _has_vanished(snapshot.directory, snapshot.as_object(), roots):
             restored, problems = snapshot.restore()
             done += restored
             failed += problems
     whole = {snapshot.directory for snapshot in snapshots}
     for entry in sorted(entries, key=lambda e: restore_rank(str(e["name"]))):
         path, value = Path(str(entry["path"])), str(entry["value"])
-        if path.parent in whole or _gone(path, entry, roots):
+        if path.parent in whole or _has_vanished(path, entry, roots):
             continue
         device, name, why, found = str(entry["device"]), str(entry["name"]), "", "unknown"
         try:
@@ -336,7 +336,7 @@ def _restore(
     return done, failed
 
 
-def _gone(path: Path, entry: Mapping[str, object], roots: Roots) -> bool:
+def _has_vanished(path: Path, entry: Mapping[str, object], roots: Roots) -> bool:
     return not path.exists() or _another_disk(entry, roots)
 
 

@@ -27,9 +27,9 @@ from iopstui.model.block.stack import Stack
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.fio import job_rules
 from iopstui.safety import refusals as safety
+from iopstui.safety.destroy_paths import bind
 from iopstui.safety.file_users import FileUsers
 from iopstui.safety.locks import lock, lock_node, require_rights
-from iopstui.safety.words import bind
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -74,7 +74,7 @@ class WriteGuard:
 
     @property
     def writes(self) -> tuple[Grant, ...]:
-        """Those that it may write, too."""
+        """Devices that the job may write, too."""
         return tuple(self._write)
 
     @property
@@ -120,9 +120,9 @@ class WriteGuard:
         try:
             return os.stat(path)
         except OSError as error:
-            raise self._unclear(path, error) from error
+            raise self._cannot_examine(path, error) from error
 
-    def _unclear(self, path: str, error: OSError) -> Refused:
+    def _cannot_examine(self, path: str, error: OSError) -> Refused:
         return Refused(f"Cannot examine {printable(path)}: {error.strerror}.")
 
     def _grant(self, path: str, opened: os.stat_result) -> Grant:
@@ -130,7 +130,7 @@ class WriteGuard:
         try:
             found = grant(path)
         except OSError as error:
-            raise self._unclear(path, error) from error
+            raise self._cannot_examine(path, error) from error
         examined = self._examined.get(path, _identity(opened))
         if not (found.device, found.inode, found.number) == _identity(opened) == examined:
             raise Refused(
@@ -146,15 +146,15 @@ class WriteGuard:
         if target.kind != DEVICE or device is None:
             self._check_one(target, stack.devices, opened, users, held=False)
             return
-        held = self._hold(target.path, device)
+        held = self._hold_exclusively(target.path, device)
         # nobody may mount what lies below meanwhile, either
-        lower = [self._hold(str(self._roots.dev / one.name), one)
+        lower = [self._hold_exclusively(str(self._roots.dev / one.name), one)
                  for one in safety.lower_loops(device.name, stack)]  # fmt: skip
         self._check_one(target, stack.devices, opened, users, held=True)
         for one in (held, *lower):
             one.verify()
 
-    def _hold(self, path: str, device: BlockDevice) -> safety.ExclusiveHold:
+    def _hold_exclusively(self, path: str, device: BlockDevice) -> safety.ExclusiveHold:
         held = self._held.enter_context(safety.hold(path, device, self._roots))
         self._fds.append(held.fd)
         return held
@@ -172,7 +172,7 @@ class WriteGuard:
         for name in self._job.files:
             if self._removes and self._job.scratch is None and os.path.lexists(name):
                 against.append(f"unlink= would delete {name} at the end, which exists already")
-            if self._outside(name):
+            if self._is_outside_scratch(name):
                 against.append(f"it names {name}, which is not in its scratch directory")
         if against:
             raise Refused(
@@ -180,7 +180,7 @@ class WriteGuard:
                 "Remove it from the job file, or run the file with fio.",
             )
 
-    def _outside(self, name: str) -> bool:
+    def _is_outside_scratch(self, name: str) -> bool:
         scratch = self._job.scratch
         # as text: there may be hundreds of thousands of names
         return scratch is not None and not os.path.normpath(name).startswith(f"{scratch}{os.sep}")
@@ -194,7 +194,7 @@ class WriteGuard:
                 self._lock_node(stack.devices[name], shared=True)
             self._lock_node(device, besides=target.path)
         fd = lock(target.path, self._roots)
-        self._keep(fd)
+        self._keep_open(fd)
         if kind := kernel_file_system(fd):
             raise Refused(f"{printable(target.path)} is a file of {kind}, which no job may use.")
         return os.fstat(fd)
@@ -207,9 +207,9 @@ class WriteGuard:
         with contextlib.suppress(Missing):
             fd = lock_node(device, self._roots, shared=shared)
             if fd is not None:
-                self._keep(fd)
+                self._keep_open(fd)
 
-    def _keep(self, fd: int) -> None:
+    def _keep_open(self, fd: int) -> None:
         self._held.callback(os.close, fd)
         self._fds.append(fd)
 
@@ -249,7 +249,7 @@ class WriteGuard:
                 users=users,
             )  # fmt: skip
         except OSError as error:
-            raise self._unclear(target.path, error) from error
+            raise self._cannot_examine(target.path, error) from error
         if verdict.unseen:
             self.doubts[target.path] = (
                 f"another program may have {printable(target.path)} open for writing: "

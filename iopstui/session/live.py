@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 LEAVE_WITHIN_S = 4.0
 CLOSE_WITHIN_S = 5.0
 # of a CPU: a thread that takes less does not remove files but waits
-LEAST_WORK = 0.02
+MIN_WORK = 0.02
 
 
 class LiveSession:
@@ -264,7 +264,7 @@ class LiveSession:
 
     @property
     def recording(self) -> Path | None:
-        """Where the session is being recorded to; ``None`` if it is not."""
+        """Path of the recording; ``None`` if it is not recorded."""
         return self._context.tape.path
 
     @property
@@ -347,7 +347,7 @@ class LiveSession:
         return (
             thread.is_alive()
             and not self.left_behind
-            and thread_cpu_s(thread) - before > CLOSE_WITHIN_S * LEAST_WORK
+            and thread_cpu_s(thread) - before > CLOSE_WITHIN_S * MIN_WORK
         )
 
     @property
@@ -458,7 +458,7 @@ def _no_sum(target: Target) -> str:
 
 
 def _exit_code(error: Exception) -> int:
-    """Of a session that has failed: a limit that is used up is the same lack here as before it."""
+    """Exit code of a failed session: a used-up limit is the same lack here as before the start."""
     return (
         EXIT_MISSING
         if isinstance(error, OSError) and hint_for_limit(error, "")

@@ -99,5 +99,5 @@ class OwnCpus:
         return f"iopstui itself runs on CPU {ranges(spare)}: not used by the job or the device"
 
     def unpinned(self) -> AbstractContextManager[None]:
-        """What is started meanwhile is not confined."""
+        """Context in which new processes are not confined to these CPUs."""
         return affinity.unpinned()

@@ -16,7 +16,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.preflight.job import prepare
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.request import JobRequest
 from iopstui.session.fio.session_scratch import SessionScratch
 from iopstui.session.fio.write_budget import WriteBudget
@@ -43,7 +43,7 @@ class RunPreparation:
             else ()
         )
 
-    def prepared(self, request: JobRequest, fio: Fio) -> Prepared:
+    def prepared(self, request: JobRequest, fio: Fio) -> PreparedJob:
         """The job, ready to be started. Raises IopstuiError; then nothing is left of it."""
         try:
             with self._told_if_long():
@@ -58,7 +58,7 @@ class RunPreparation:
         self.scratch.close()
         self._remove_privates()
 
-    def _prepare(self, request: JobRequest, fio: Fio) -> Prepared:
+    def _prepare(self, request: JobRequest, fio: Fio) -> PreparedJob:
         context = self._context
         return prepare(
             request, self._job_target, fio, self._private(), context.devices, context.roots
@@ -73,7 +73,7 @@ class RunPreparation:
         while self._privates:
             remove(self._privates.pop())
 
-    def _within_budget(self, prepared: Prepared) -> None:
+    def _within_budget(self, prepared: PreparedJob) -> None:
         """Say what it may write. Raises JobFailed for a run that would go beyond the budget."""
         layout = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
         why = self._budget.why_not(layout)
@@ -100,7 +100,7 @@ class RunPreparation:
             timer.cancel()
 
 
-def recheck_writes(prepared: Prepared, roots: Roots) -> None:
+def recheck_writes(prepared: PreparedJob, roots: Roots) -> None:
     """Have the write guard look again, right before fio starts. Raises IopstuiError."""
     guard = prepared.guard
     if guard is not None:

@@ -23,7 +23,7 @@ from iopstui.preflight.request import JobRequest, recorded_job
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.final_document import is_repeated, without_repeats
 from iopstui.session.fio.fio_run import (
-    HOLD_S,
+    LAST_FRAME_DELAY_S,
     OVER,
     FioMessage,
     FioRun,
@@ -83,8 +83,8 @@ class Runs:
         self._next: JobRequest | None = None
         self._word: StartSignal | None = None
         self._planning = False
-        # held back while its document may be fio's last one: until fio ends, goes on, or HOLD_S
-        # has passed
+        # held back while its document may be fio's last one: until fio ends, goes on, or
+        # LAST_FRAME_DELAY_S has passed
         self._held: Reading | None = None
         self._again = False
         self._awaiting_jobs = False
@@ -156,12 +156,12 @@ class Runs:
         patience = START_POLL_S if self._awaiting_jobs else self._poll_s(self.run)
         if self._held is not None:
             held_s = (self._context.clock.monotonic_ns() - self._held.arrived_ns) / 1e9
-            patience = min(patience, HOLD_S - held_s)
+            patience = min(patience, LAST_FRAME_DELAY_S - held_s)
         return patience
 
     def _poll_s(self, run: FioRun) -> float:
-        """Where fio's writing wakes who waits for it, nothing but its room is left to look at, as
-        long as no budget is counted and no tunable waits for its second."""
+        """Poll interval. When fio's writing wakes the reader, only its room remains to be checked,
+        unless a budget is counted or a tunable waits for its second."""
         woken = run.wakes and run.phase == RUN
         return LOOK_S if woken and self._budget.most is None and not self._knobs.wait else POLL_S
 
@@ -311,7 +311,7 @@ class Runs:
                 self._phase_over(news)
         self._documents(documents)
         held = self._held
-        if held and self._context.clock.monotonic_ns() - held.arrived_ns > HOLD_S * 1e9:
+        if held and self._context.clock.monotonic_ns() - held.arrived_ns > LAST_FRAME_DELAY_S * 1e9:
             # some versions of fio take their time to end after the last document
             self._release(final=self._again)
         if run.hanging and run.stopping and self.run is run:

@@ -30,13 +30,10 @@ class SamplingOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunPolicy:
-    """What holds for every run of the session.
-
-    ``budget`` limits what all runs together may write. ``keep_scratch``: scratch files stay until
-    the session ends, for runs that need the same. ``hold``: a run is made ready and starts with
-    ``go``. ``deadline_s``: fio is ended if this process hangs or is stopped for so long (``None``:
-    fio.process.DEADLINE_S).
-    """
+    """Policy for every run of the session. ``budget`` limits what all runs together may write.
+    ``keep_scratch``: scratch files stay until the session ends, for runs that need the same.
+    ``hold``: a run is made ready and starts with ``go``. ``deadline_s``: fio is ended if this
+    process hangs or is stopped for so long (``None``: fio.process.DEADLINE_S)."""
 
     size: str | None = None
     destroy_data: Sequence[str] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iopstui import events
 from iopstui.events import RUN
-from iopstui.fio.layout import OFFLOAD_STALLED, SILENT, STALLED, StallDetector
+from iopstui.fio.layout import OFFLOAD_STALLED, SILENT_LAYOUT, STALLED, StallDetector
 from iopstui.session.fio.fio_run import FioRun
 from iopstui.session.tick.context import Context
 
@@ -50,4 +50,4 @@ class StallTimeouts:
             run.failure = OFFLOAD_STALLED
             run.stop(hard=True)
         else:
-            self._context.warn(SILENT)
+            self._context.warn(SILENT_LAYOUT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iopstui import events
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.session.tick.context import Context
 
 
@@ -19,7 +19,7 @@ class StartSignal:
     error_ms: float | None = None
 
 
-def planned_event(context: Context, step: int, prepared: Prepared) -> events.RunPlanned:
+def planned_event(context: Context, step: int, prepared: PreparedJob) -> events.RunPlanned:
     """The event that says what is to be laid out where. Files that a job names itself are not in
     it: fio alone knows how long it would make them."""
     made = prepared.scratch.paths if prepared.scratch is not None else ()
@@ -28,7 +28,7 @@ def planned_event(context: Context, step: int, prepared: Prepared) -> events.Run
     return events.RunPlanned(context.now(), step, layout)
 
 
-def ready_event(context: Context, step: int, prepared: Prepared) -> events.RunReady:
+def ready_event(context: Context, step: int, prepared: PreparedJob) -> events.RunReady:
     """The event that says so."""
     made = tuple(f"{path}/" for path in map(str, prepared.made))
     writes = () if prepared.read_only else tuple(

@@ -91,7 +91,7 @@ class TunableChanges:
             except IopstuiError:
                 self._take_back(changes, disks)
                 raise
-            self._tell(changes, value)
+            self._emit_marks(changes, value)
         names = ", ".join(device.name for device in disks)
         before = "/".join(dict.fromkeys(change.before for change in changes))
         if len(disks) > 1:
@@ -99,7 +99,7 @@ class TunableChanges:
         if any(change.before != change.now for change in changes):
             self._sampling.tunable_turned(names, name, before, changes[0].now)
 
-    def _tell(self, changes: Sequence[AppliedChange], value: str) -> None:
+    def _emit_marks(self, changes: Sequence[AppliedChange], value: str) -> None:
         """The last of these changes; disks that do the same have one mark."""
         context, change = self._context, changes[-1]
         context.look_again()
@@ -114,7 +114,9 @@ class TunableChanges:
         """One disk refused: the others go back to what they had, or they would differ."""
         for change, device in zip(changes, disks, strict=False):
             with contextlib.suppress(IopstuiError):
-                self._tell([self._tunables.set(device, change.name, change.before)], change.before)
+                self._emit_marks(
+                    [self._tunables.set(device, change.name, change.before)], change.before
+                )
 
     def _disks(self, name: str) -> list[BlockDevice]:
         target = self._context.target

@@ -24,7 +24,7 @@ Words = str | Callable[[Any], str]
 IDLE, RUNNING, EXPERIMENT, LESSON = "idle", "running", "experiment", "lesson"
 EXPERIMENT_SCREEN, REPLAY = "experiment screen", "replay"
 """What the screen is about: each of these modes has a footer of its own."""
-QUIET_FROM = 1000
+FIRST_VIEWING_KEY = 1000
 """Where keys that disturb nothing begin in the footer of an experiment and of a lesson."""
 
 DASHBOARD, OVER_EXPERIMENT, ANYWHERE = "dashboard", "over experiment", "anywhere"
@@ -45,22 +45,20 @@ class Footer:
     key: Words = ""
 
     def place(self, mode: str, quiet: bool) -> int | None:
-        """Where it stands in the footer of ``mode``; None: it does not."""
+        """Position in the footer of ``mode``; None: not in it."""
         if mode in self.at:
             return self.at[mode]
         if quiet and mode in (EXPERIMENT, LESSON) and IDLE in self.at:
-            return QUIET_FROM + self.at[IDLE]
+            return FIRST_VIEWING_KEY + self.at[IDLE]
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What keys do. ``does`` is a method of the part whose action it is.
-
-    ``help`` is its line in the help and in docs, at ``place`` among the others; ``term`` is how
-    the keys are written there, if not one behind another. ``title`` and ``note`` are for the
-    command palette. ``applies``: whether there is anything to do now.
-    """
+    """Actions of keys. ``does`` is a method of the part whose action it is. ``help`` is its line in
+    the help and in docs, at ``place`` among the others; ``term`` is how the keys are written there,
+    if not one behind another. ``title`` and ``note`` are for the command palette. ``applies``:
+    whether there is anything to do now."""
 
     id: str
     keys: tuple[Key, ...]
@@ -133,7 +131,7 @@ class Part:
 
     @property
     def mode(self) -> str | None:
-        """What the screen is about now, if this part decides it; else ``None``."""
+        """The screen's mode, if this part decides it; else ``None``."""
         return None
 
     def takes(self, action: Action) -> bool:
@@ -185,7 +183,7 @@ class Actions:
 
     @property
     def mode(self) -> str:
-        """What the screen is about now."""
+        """The screen's mode."""
         return next((part.mode for part in reversed(self.parts) if part.mode), IDLE)
 
     def footer(self, mode: str) -> list[KeyHint]:
@@ -195,8 +193,8 @@ class Actions:
             for one in action.footer:
                 place = one.place(mode, action.quiet)
                 if place is not None and one.when(part):
-                    key = _said(one.key, part) or " ".join(key.shown for key in action.keys)
-                    found.append((place, KeyHint(key, _said(one.words, part))))
+                    key = _text_for(one.key, part) or " ".join(key.shown for key in action.keys)
+                    found.append((place, KeyHint(key, _text_for(one.words, part))))
         return [hint for _, hint in sorted(found, key=lambda one: one[0])]
 
     def palette(self, screen: str) -> list[tuple[str, str, Callable[[], object]]]:
@@ -208,14 +206,14 @@ class Actions:
             if not all(one.offers(action) for one in self.parts):
                 continue
             for number, key in enumerate(action.keys):
-                title = key.title or _said(action.title, part)
+                title = key.title or _text_for(action.title, part)
                 if title and (number == 0 or key.title):
-                    words = _keyed(key.shown, _said(action.note, part))
+                    words = _keyed(key.shown, _text_for(action.note, part))
                     found.append((title, words, _doer(self, action.id, number)))
         return found
 
 
-def _said(words: Words, part: Part) -> str:
+def _text_for(words: Words, part: Part) -> str:
     return words if isinstance(words, str) else words(part)
 
 

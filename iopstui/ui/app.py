@@ -42,7 +42,7 @@ from iopstui.ui.draw.theme import apply_roles, plain_name, prepare, use_terminfo
 from iopstui.ui.feed import Feed
 from iopstui.ui.keys import HELD_IN_LESSON, LIVE_BINDINGS
 from iopstui.ui.lesson.part import LessonKeys
-from iopstui.ui.parts.experiment import NONE_HERE, ExperimentKeys
+from iopstui.ui.parts.experiment import NO_EXPERIMENTS_HERE, ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
@@ -101,7 +101,7 @@ class IopstuiApp(KeysInOrder):
         look: Appearance | None = None,
         *,
         replay: bool = False,
-        no_experiments: str = NONE_HERE,
+        no_experiments: str = NO_EXPERIMENTS_HERE,
     ) -> None:
         first, look = first or FirstView(), look or Appearance()
         # the filter of NO_COLOR is chosen here, before there is a theme
@@ -144,7 +144,7 @@ class IopstuiApp(KeysInOrder):
 
     @property
     def state(self) -> LiveState:
-        """What is known of the session."""
+        """The session's state."""
         return self.port.state
 
     @property
@@ -255,13 +255,13 @@ class IopstuiApp(KeysInOrder):
         self.push_screen(help_screen(self.charset, about, self.help_first))
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
-        """What shows the session."""
+        """Make the dashboard of a session."""
         from iopstui.ui.live_dashboard import LiveDashboard
 
         return LiveDashboard(session, state, self.charset, self.lessons.strip)
 
     def _begin(self, what: str) -> None:
-        """What was chosen on the home screen for the target that is open now."""
+        """Begin what was chosen on the home screen, now that its target is open."""
         begin = {
             "run": self.jobs.choose_job, "sweep": self.experiments.sweep,
             "compare": self.experiments.compare, "lessons": self.lessons.choose,
@@ -319,7 +319,7 @@ class IopstuiApp(KeysInOrder):
             return
         self._leaving = True
         self._keep_layout()
-        session, why = self.controller, self._why()
+        session, why = self.controller, self._failure_text()
         if session is not None:
             if session.running:
                 self.port.say("info", "stopping fio, then quitting")
@@ -339,7 +339,7 @@ class IopstuiApp(KeysInOrder):
         self.lessons.end()
 
     def _take_last(self) -> None:
-        """What a session said while it was closed: how its last run ended."""
+        """Take the last messages of a closed session: how its last run ended."""
         for event in self.feed.take()[0]:
             self.state.apply(event)
 
@@ -355,11 +355,11 @@ class IopstuiApp(KeysInOrder):
         return [one for one in told if one[1] or one[2]]
 
     def exit_code(self) -> int:
-        """What ``q`` leaves with."""
-        return EXIT_JOB_FAILED if self._why() else EXIT_OK
+        """Exit code of ``q``."""
+        return EXIT_JOB_FAILED if self._failure_text() else EXIT_OK
 
-    def _why(self) -> str:
-        """What failed, for the terminal that is left behind; "" if nothing did."""
+    def _failure_text(self) -> str:
+        """The error, for the terminal after the screen has closed; "" if nothing failed."""
         finished = self.state.finished
         if finished is not None and finished.error:
             words = f"{finished.error} {finished.hint}".strip()
@@ -407,13 +407,13 @@ class IopstuiApp(KeysInOrder):
         self.tidy()
 
     def begin_anew(self) -> None:
-        """What follows is from another place in a recording."""
+        """Start with a fresh state: another position of the recording follows."""
 
     # -- keys
 
     @property
     def experiment_screen(self) -> Screen[Any] | None:
-        """That of the experiment that was shown last."""
+        """Screen of the experiment shown last."""
         return self.experiments.screen
 
     def experiment_hints(self) -> list[KeyHint]:
@@ -421,7 +421,7 @@ class IopstuiApp(KeysInOrder):
         return self.actions.footer(EXPERIMENT_SCREEN)
 
     def next_job(self) -> str:
-        """What r would run."""
+        """Name of the job that r would run."""
         return self.jobs.job
 
     def refresh_footer(self) -> None:
@@ -479,7 +479,7 @@ def _collect() -> None:
 
 
 def _settle() -> None:
-    """What is loaded by now is never looked at again by the garbage collector."""
+    """Exclude the objects loaded so far from garbage collection."""
     gc.freeze()
     gc.enable()
 

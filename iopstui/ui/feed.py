@@ -49,7 +49,7 @@ class Feed:
         self._wake_up()
 
     def jump(self) -> None:
-        """What follows is from another place in the recording."""
+        """Continue at another position of the recording."""
         self._queue.append(None)
         self._wake_up()
 
@@ -70,8 +70,8 @@ class Feed:
         self._queue.clear()
 
     def take(self) -> tuple[list[Event], bool]:
-        """What has come, and whether it is from another place: then what came before need not be
-        shown any more."""
+        """Events that arrived, and whether they are from another position: then earlier ones need
+        not be shown any more."""
         self._wake_sent = False
         events: list[Event] = []
         jumped = False

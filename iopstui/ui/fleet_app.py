@@ -27,7 +27,7 @@ from iopstui.ui.draw.style import Charset
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.dashboard import FleetDashboard
 from iopstui.ui.fleet.host import HostDashboard, HostView
-from iopstui.ui.fleet.part import ABOUT_JOBS, WITHOUT, FleetKeys
+from iopstui.ui.fleet.part import ABOUT_JOBS, NOT_IN_FLEET, FleetKeys
 from iopstui.ui.fleet.sweep import SweepKeys
 from iopstui.ui.fleet_keys import (
     FLEET_BINDINGS,
@@ -39,14 +39,14 @@ from iopstui.ui.fleet_keys import (
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.picture import PictureKeys
-from iopstui.ui.parts.replay import REPLACED, ReplayKeys
+from iopstui.ui.parts.replay import REPLACED_ACTIONS, ReplayKeys
 from iopstui.ui.start import put_last
 from iopstui.ui.state.live import LiveState
 
 NO_EXPERIMENTS = (
     "sweeps over options and comparisons run on one host: iopstui sweep, iopstui compare"
 )
-OLD_S = 2.0
+SHOW_AGE_AFTER_S = 2.0
 """After so long without a second the screen says anew how old its data are."""
 LOOK_EVERY, MANY, SELDOM = 2, 100, 10
 """Seconds between two looks for findings; with more than so many hosts so many."""
@@ -130,16 +130,16 @@ class FleetApp(IopstuiApp):
         ]  # fmt: skip
 
     def more_parts(self) -> list[Part]:
-        """What a replay adds."""
+        """Parts for a replay."""
         return []
 
     def without(self) -> frozenset[str]:
         """Actions that this screen doesn't have."""
-        return WITHOUT
+        return NOT_IN_FLEET
 
     @property
     def state(self) -> LiveState:
-        """That of all hosts, whichever is shown."""
+        """State of all hosts, whichever is shown."""
         return self.whole
 
     @property
@@ -150,7 +150,7 @@ class FleetApp(IopstuiApp):
     # -- start and end
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
-        """That of all hosts."""
+        """Make the dashboard of all hosts."""
         self.whole = state
         self.board = FleetBoard(self.fleet, state, self.scene, self.charset)
         return self.board
@@ -158,7 +158,7 @@ class FleetApp(IopstuiApp):
     def _opened(self, session: Controller) -> None:
         super()._opened(session)
         if self.fleet.runs.live:
-            self.set_interval(OLD_S, lambda: self.feed.paint_if_old(OLD_S))
+            self.set_interval(SHOW_AGE_AFTER_S, lambda: self.feed.paint_if_old(SHOW_AGE_AFTER_S))
         if self._watched:
             self.fleet.run_job("", {})
         if self._counts:
@@ -175,7 +175,8 @@ class FleetApp(IopstuiApp):
         await super().action_quit()
 
     def exit_code(self) -> int:
-        """That of the last run; one that was stopped, by a key or by leaving, has not failed."""
+        """Exit code of the last run; one that was stopped, by a key or by leaving, has not
+        failed."""
         last = self.fleet.last
         code = EXIT_OK if last is None else last.code
         return EXIT_OK if code == EXIT_INTERRUPTED else code
@@ -186,7 +187,7 @@ class FleetApp(IopstuiApp):
         return self.sweeps.page
 
     def next_job(self) -> str:
-        """What r would run."""
+        """Name of the job that r would run."""
         return self.jobs.job if not self._watched else ""
 
     def refresh_footer(self) -> None:
@@ -228,11 +229,11 @@ class FleetApp(IopstuiApp):
             if host is not None and host.apply(one):
                 self._follow(host)
             if isinstance(one, MergedSecond):
-                self._look(one)
+                self._find_findings(one)
             elif isinstance(one, ScalingCurve):
                 self.sweeps.told()
 
-    def _look(self, second: MergedSecond) -> None:
+    def _find_findings(self, second: MergedSecond) -> None:
         every = SELDOM if len(self.scene.hosts) > MANY else LOOK_EVERY
         if second.number % every == 0 and second.counted:
             for finding in found_in(together(self.scene, second.interval_s)):
@@ -244,7 +245,7 @@ class FleetApp(IopstuiApp):
             self.port.begin_anew(host.state)
 
     def begin_anew(self) -> None:
-        """What follows is from another place in a recording."""
+        """Start with a fresh state: another position of the recording follows."""
         self.close_host()
         if self.board is not None:
             self.whole = LiveState(self.fleet.target.opened)
@@ -301,12 +302,12 @@ class FleetReplayApp(FleetApp):
         replay.on_failure = self._failed
 
     def more_parts(self) -> list[Part]:
-        """Those that move in the recording."""
+        """Parts that move in the recording."""
         return [ReplayKeys(self.port, self.replay)]
 
     def without(self) -> frozenset[str]:
-        """What others stand in for here, too."""
-        return WITHOUT | REPLACED
+        """Actions that other parts replace here, too."""
+        return NOT_IN_FLEET | REPLACED_ACTIONS
 
     def _failed(self, error: Exception) -> None:
         """In the replay's thread."""
@@ -321,7 +322,7 @@ class FleetReplayApp(FleetApp):
         return self.fleet.job or ""
 
     def exit_code(self) -> int:
-        """What was recorded may have failed, the replay has not."""
+        """Exit code of a replay: 0, even if the recorded run failed."""
         return EXIT_OK
 
 

@@ -12,14 +12,14 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from iopstui.ui.core import pages
-from iopstui.ui.core.modal import CLOSE, Hint
+from iopstui.ui.core.modal import CLOSE_HINT, Hint
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw.style import BOLD, KEY, Charset
 from iopstui.ui.help import Section, help_sections
 
-HINTS: tuple[Hint, ...] = (("/", "Search", ""), ("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE)
-NOTHING = "No entry of the help has all of these words."
+HINTS: tuple[Hint, ...] = (("/", "Search", ""), ("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE_HINT)
+NO_MATCH = "No entry of the help has all of these words."
 
 
 class HelpScreen(TypeToFilter, TextScreen):
@@ -44,7 +44,7 @@ class HelpScreen(TypeToFilter, TextScreen):
             if kept:
                 found.append((title, kept))
         here = "" if self.words.strip() else self._here
-        text = _shown(here, found, self.charset) if found else Text(NOTHING, style=BOLD)
+        text = _shown(here, found, self.charset) if found else Text(NO_MATCH, style=BOLD)
         self.query_one("#text-body > Static", Static).update(text)
         self.query_one(VerticalScroll).scroll_home(animate=False)
 

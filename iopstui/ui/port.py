@@ -24,11 +24,8 @@ Result = TypeVar("Result")
 
 
 class Port:
-    """What is measured and shown now, and what can be done on the screen.
-
-    ``session`` and ``dashboard`` are there from the choice of a target on. A ``replay`` can't be
-    measured in.
-    """
+    """The current measurement, and the actions of the screen. ``session`` and ``dashboard`` are
+    there from the choice of a target on. A ``replay`` can't be measured in."""
 
     def __init__(
         self,
@@ -97,7 +94,7 @@ class Port:
 
     @property
     def shown(self) -> LiveState:
-        """What panes and lists show: the newest state, or the moment that is looked at."""
+        """State shown by panes and lists: the newest one, or the frozen moment."""
         return self.dashboard.shown if self.dashboard is not None else self.state
 
     @property
@@ -124,7 +121,7 @@ class Port:
         return names_for(self._app), plain_name(self._app.theme)
 
     def pictures(self) -> Mapping[str, str]:
-        """What is on the screen now, by the suffix of its file."""
+        """Pictures of the screen, by the suffix of the file."""
         from iopstui.ui.core.picture import pictures
 
         return pictures(self._app)

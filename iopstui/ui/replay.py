@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.message import Message
 
 from iopstui.errors import EXIT_OK
+from iopstui.model.volumes.promised import Promised
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
 from iopstui.safety.signals import stopping
@@ -13,7 +14,7 @@ from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import REPLAY_BINDINGS
-from iopstui.ui.parts.replay import HELP, RECORDED, REPLACED, ReplayKeys
+from iopstui.ui.parts.replay import HELP, RECORDED, REPLACED_ACTIONS, ReplayKeys
 from iopstui.ui.state.live import LiveState
 
 
@@ -33,18 +34,22 @@ class ReplayApp(IopstuiApp):
     help_first = HELP
 
     def __init__(
-        self, session: ReplaySession, charset: Charset | None = None, theme: str = ""
+        self,
+        session: ReplaySession,
+        charset: Charset | None = None,
+        theme: str = "",
+        volume: Promised | None = None,
     ) -> None:
         self.session = session
         super().__init__(
-            Backend(lambda paths: session, dict, ()),
+            Backend(lambda paths: session, dict, (), volume=volume),
             FirstView(pick=False),
             Appearance(charset, theme),
             replay=True,
             no_experiments=RECORDED,
         )
         parts = [*self.actions.parts, ReplayKeys(self.port, session)]
-        self.actions = Actions(parts, REPLACED)
+        self.actions = Actions(parts, REPLACED_ACTIONS)
         session.on_jump = self.feed.jump
         session.on_failure = self._failed
 
@@ -66,18 +71,19 @@ class ReplayApp(IopstuiApp):
         return self.session.job or ""
 
     def exit_code(self) -> int:
-        """What was recorded may have failed, the replay has not."""
+        """Exit code of a replay: 0, even if the recorded run failed."""
         return EXIT_OK
 
 
-def run_replay(name: str, speed: float, theme: str = "") -> int:
+def run_replay(name: str, speed: float, theme: str = "", volume: Promised | None = None) -> int:
     """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
-    return show_session(ReplaySession(recording_path(name), speed), theme)
+    return show_session(ReplaySession(recording_path(name), speed), theme, volume)
 
 
-def show_session(session: ReplaySession, theme: str = "") -> int:
-    """Play ``session`` on the screen until it is left, then close it; the exit code."""
-    app = ReplayApp(session, theme=theme)
+def show_session(session: ReplaySession, theme: str = "", volume: Promised | None = None) -> int:
+    """Play ``session`` on the screen until it is left, then close it; the exit code. ``volume`` is
+    what was bought: its limits are drawn, and its credits counted from the first second shown."""
+    app = ReplayApp(session, theme=theme, volume=volume)
     with stopping(app.interrupt):
         try:
             return run_to_end(app)

@@ -21,7 +21,7 @@ LAID_OUT = 64 << 20
 MANY = 1200
 """Characters that only a whole picture has."""
 RATES = re.compile(r"r_await.*?\n?.*?\b\d+(\.\d+)?\s+\d", re.S)
-Seen = Callable[[str], object]
+VisibleFacts = Callable[[str], object]
 
 
 def measure(place: Path, times: int) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _empty(place: Path) -> Terminal:
     )
 
 
-def _start(terminal: Terminal, whole: Seen, leave: bytes = b"q") -> tuple[float, float]:
+def _start(terminal: Terminal, whole: VisibleFacts, leave: bytes = b"q") -> tuple[float, float]:
     """Seconds until the frame is complete, and of CPU."""
     try:
         seconds = terminal.wait_for(whole)

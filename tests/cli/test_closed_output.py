@@ -125,7 +125,7 @@ def test_the_second_signal_waits_for_no_reader(
             did.append("kill")
 
     monkeypatch.setattr(streams, "drop_stuck", lambda: did.append("given up"))
-    monkeypatch.setattr("iopstui.safety.signals.AT_ONCE_S", 0.0)
+    monkeypatch.setattr("iopstui.safety.signals.SAME_SIGNAL_S", 0.0)
     with pytest.raises(BrokenPipeError):
         run_to_the_end(cast(LiveSession, Session()), "a", {}, cast(EventSink, Closed()))
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from iopstui.cli import config as configuration
-from iopstui.cli.config import KEYS, NEVER, Config, config_path, read_config, remember
+from iopstui.cli.config import KEYS, NOT_CONFIGURABLE, Config, config_path, read_config, remember
 from iopstui.cli.program import configured, main, parsed, parser
 
 FULL = """\
@@ -88,7 +88,7 @@ def test_without_a_file_everything_is_as_it_is_without_one(file: Path) -> None:
         arguments("run")
 
 
-@pytest.mark.parametrize("key", NEVER)
+@pytest.mark.parametrize("key", NOT_CONFIGURABLE)
 def test_what_is_dangerous_is_refused(file: Path, key: str) -> None:
     file.write_text(f'{key} = "/dev/sda"\n{key.replace("-", "_")} = true\ninterval = 2\n')
     found = read_config()

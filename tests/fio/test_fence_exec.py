@@ -146,7 +146,7 @@ def test_what_is_no_specification_is_no_fence(text: str) -> None:
 
 def test_what_is_below_a_program_s_directory() -> None:
     tops = {"/usr/lib"}
-    found = [fence._within(path, tops) for path in ("/usr/lib", "/usr/lib/x", "/usr/lib64", "/")]
+    found = [fence._is_below(path, tops) for path in ("/usr/lib", "/usr/lib/x", "/usr/lib64", "/")]
     assert found == [True, True, False, False]
 
 

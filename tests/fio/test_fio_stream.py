@@ -359,7 +359,7 @@ def test_rows_that_look_alike_are_read_as_each_alone(name: str) -> None:
 
 
 def test_keys_of_histograms_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fio_status, "MOST_KEYS", 3)
+    monkeypatch.setattr(fio_status, "MAX_KEYS", 3)
     keys = fio_status._BinKeys()
     assert [keys[str(number)] for number in (5, 7, 5, 9, 11, 13)] == [5, 7, 5, 9, 11, 13]
     assert len(keys) == 3
@@ -370,7 +370,7 @@ def test_keys_of_histograms_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("name", NAMES)
 def test_orjson_reads_recordings_as_python_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = items([raw(name)])
-    monkeypatch.setattr(framing, "PAYS_FROM", 0)
+    monkeypatch.setattr(framing, "ORJSON_FROM_BYTES", 0)
     # repr tells 1 from 1.0
     assert repr(items([raw(name)])) == repr(expected)
 
@@ -383,5 +383,5 @@ def test_what_is_no_document_for_python_is_none_for_orjson(parts: list[bytes]) -
     text = b'{\n  "jobs" : [],\n' + b"".join(parts) + b"\n}\n"
     expected = items([text])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(framing, "PAYS_FROM", 0)
+        patch.setattr(framing, "ORJSON_FROM_BYTES", 0)
         assert repr(items([text])) == repr(expected)

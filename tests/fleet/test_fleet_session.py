@@ -134,7 +134,7 @@ def planned(begun: FleetRunStarted, stays: bool) -> PlannedRun:
 def test_after_a_run_the_hosts_are_watched_until_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("iopstui.fleet.session.REST_S", 0.01)
+    monkeypatch.setattr("iopstui.fleet.session.PAUSE_BEFORE_WATCHING_S", 0.01)
     told: queue.Queue[Told] = queue.Queue()
 
     def heard() -> tuple[type, bool]:
@@ -217,14 +217,14 @@ def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[ob
 def test_a_fleet_says_whether_a_hosts_state_may_be_another_one() -> None:
     fleet, host, _, _ = one_host(state=STARTED, heard_ns=time.monotonic_ns())
     fleet.news = False
-    fleet._turn()
+    fleet._poll()
     assert not fleet.news
     host.broken, host.silent_s, host.heard_ns = 0, LATE_S + 1, 0
     fleet._next_turn = fleet._next_look = 0.0
-    fleet._turn()
+    fleet._poll()
     assert fleet.news and host.late
     fleet.news, fleet._next_turn, fleet._next_look = False, 0.0, 0.0
-    fleet._turn()
+    fleet._poll()
     assert not fleet.news
     fleet._row(cast("Member", host), {"event": "frame"})
     assert fleet.news and not host.late
@@ -233,11 +233,11 @@ def test_a_fleet_says_whether_a_hosts_state_may_be_another_one() -> None:
 def test_a_host_that_still_reads_the_package_is_given_no_order() -> None:
     fleet, host, _, orders = one_host(state=LAUNCHED)
     fleet.tell("a", {"op": "tunables"})
-    fleet._turn()
+    fleet._poll()
     assert orders == []
     host.state, fleet._next_look = GREETED, 0.0
     fleet.tell("a", {"op": "tunables"})
-    fleet._turn()
+    fleet._poll()
     assert orders == [{"op": "tunables"}]
 
 
@@ -245,7 +245,7 @@ def test_a_host_that_has_no_probe_is_named_once() -> None:
     fleet, host, said, _ = one_host(state=GREETED)
     for why in ("", "no bpftrace", "no bpftrace"):
         host.no_probe, fleet._next_look = why, 0.0
-        fleet._turn()
+        fleet._poll()
     assert said == ["a: no device percentiles: no bpftrace"]
 
 
@@ -255,7 +255,7 @@ def test_a_host_that_is_lost_without_a_job_is_named_once() -> None:
     fleet._merger.host("a")
     for _ in range(2):
         fleet._next_look = 0.0
-        fleet._turn()
+        fleet._poll()
     assert said == ["a: is lost: its connection has ended"]
 
 

@@ -32,8 +32,8 @@ def test_the_past_is_what_was_put_and_nothing_else(steps: Put) -> None:
         second += step
         past.put(second, value)
         kept[second] = value
-    for at in range(second - s.KEPT - 5, second + 5):
-        wanted = kept.get(at) if second - s.KEPT < at <= second else None
+    for at in range(second - s.KEPT_SECONDS - 5, second + 5):
+        wanted = kept.get(at) if second - s.KEPT_SECONDS < at <= second else None
         assert past.at(at) == wanted
     first = second - 70
     assert past.between(first, second + 2) == [past.at(at) for at in range(first, second + 2)]

@@ -69,7 +69,7 @@ def test_a_clock_that_is_none_is_not_believed(mono: int, wall: float) -> None:
     {"event": "planned"}, {"event": "planned", "needs": 7}, {"event": "pong", "id": HUGE},
 ])  # fmt: skip
 def test_what_no_agent_says_is_nothing(row: Row, member: Member) -> None:
-    member._own(row)
+    member._handle_own_event(row)
     assert member.disks == [] and spread({"h": member}) is None
 
 
@@ -78,7 +78,7 @@ def test_what_no_agent_says_is_nothing(row: Row, member: Member) -> None:
     ({"speaks": ["beat", "more"]}, 1),
 ])  # fmt: skip
 def test_an_agent_that_knows_no_beat_is_asked(hello: Row, beats: int, member: Member) -> None:
-    member._own({"event": "hello", "iopstui": __version__, **hello})
+    member._handle_own_event({"event": "hello", "iopstui": __version__, **hello})
     sent: list[bytes] = []
     member.link.send = sent.append  # type: ignore[method-assign]
     member.beat()
@@ -95,9 +95,9 @@ def test_uses_that_are_no_list_are_none() -> None:
 
 
 def test_what_a_host_says_is_cut(member: Member) -> None:
-    member._own({"event": "failed", "error": "x" * 10**6, "hint": "y" * 10**6})
+    member._handle_own_event({"event": "failed", "error": "x" * 10**6, "hint": "y" * 10**6})
     assert len(member.error) == len(member.hint) == LONGEST_WORDS
-    member._own({"event": "no_probe", "why": "\x1b[2J" + "x" * 10**6})
+    member._handle_own_event({"event": "no_probe", "why": "\x1b[2J" + "x" * 10**6})
     assert len(member.no_probe) <= LONGEST_WORDS + 3 and "\x1b" not in member.no_probe
 
 
@@ -282,8 +282,8 @@ def test_rows_of_whoever_adds_hosts_up_are_no_host_s(member: Member) -> None:
 def test_a_host_that_never_stops_talking_is_given_up(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(members, "MOST_AT_ONCE", 100)
-    monkeypatch.setattr(members, "MOST_PER_S", 0)
+    monkeypatch.setattr(members, "MAX_AT_ONCE", 100)
+    monkeypatch.setattr(members, "MAX_PER_S", 0)
     line = b'{"event":"notice","text":"x"}\n'
     assert len(member.take(line * 3)) == 3 and not member.error
     assert member.take(line) == [] and member.take(line) == []
@@ -291,7 +291,7 @@ def test_a_host_that_never_stops_talking_is_given_up(
 
 
 def test_hosts_without_number_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mergers, "MOST_HOSTS", 3)
+    monkeypatch.setattr(mergers, "MAX_HOSTS", 3)
     merger = Merger()
     with pytest.raises(UsageError, match="more than 3 hosts"):
         for number in range(4):

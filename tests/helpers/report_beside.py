@@ -29,7 +29,7 @@ def report(path: Path) -> str:
 
 def both(path: Path) -> dict[str, Any]:
     asked: list[bool] = []
-    whole, beside_it = story._told, story.fold_in_parallel
+    whole, beside_it = story._read_story, story.fold_in_parallel
 
     def told(recording: Any, several: bool) -> Any:
         asked.append(several)
@@ -42,7 +42,7 @@ def both(path: Path) -> dict[str, Any]:
 
     used: list[bool] = []
     with (
-        mock.patch.object(story, "_told", told),
+        mock.patch.object(story, "_read_story", told),
         mock.patch.object(story, "fold_in_parallel", by_several),
     ):
         found = report(path)
@@ -57,7 +57,7 @@ def both(path: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     processes, keys, *files = sys.argv[1:]
     folding.SEGMENT_KEYS = int(keys)
-    parallel.MOST = int(processes)
+    parallel.MAX_PROCESSES = int(processes)
     with mock.patch.object(os, "sched_getaffinity", lambda _: set(range(64))):
         for file in files:
             print(json.dumps(both(Path(file))))

@@ -144,8 +144,8 @@ def test_fitted_text_can_be_printed_and_keeps_its_width(text: str, encoding: str
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [
-        (0, "0 s"), (27.4, "27 s"), (59.6, "1:00 minutes"), (245, "4:05 minutes"),
-        (3599.4, "59:59 minutes"), (3599.6, "1:00:00 hours"), (3723, "1:02:03 hours"), (-1, "0 s"),
+        (0, "0 s"), (27.4, "27 s"), (59.6, "1 min"), (245, "4 min 5 s"),
+        (3599.4, "59 min 59 s"), (3599.6, "1 h"), (3723, "1 h 2 min 3 s"), (-1, "0 s"),
     ],
 )  # fmt: skip
 def test_a_time_in_a_sentence_has_its_unit(seconds: float, words: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from trees import Tree
 
-from iopstui.linux.machine.cpu_state import TURNS, CpuStates, parse_governor
+from iopstui.linux.machine.cpu_state import CPU_GROUPS, CpuStates, parse_governor
 from iopstui.model.findings.conditions import CpuState
 
 CPU = "devices/system/cpu/cpu"
@@ -71,7 +71,7 @@ def test_no_more_cpus_than_asked_for(tree: Tree) -> None:
 
 
 def test_a_frequency_is_fresh_and_a_setting_follows_within_a_few_readings(tree: Tree) -> None:
-    numbers = range(2 * TURNS)
+    numbers = range(2 * CPU_GROUPS)
     for number in numbers:
         cpu(tree, number)
     states = CpuStates(tree.roots)
@@ -81,7 +81,7 @@ def test_a_frequency_is_fresh_and_a_setting_follows_within_a_few_readings(tree: 
         tree.sys(f"{CPU}{number}/cpufreq/scaling_governor", "performance\n")
         tree.sys(f"{CPU}{number}/cpuidle/state3/disable", "1\n")
     turned = []
-    for _ in range(TURNS):
+    for _ in range(CPU_GROUPS):
         found = states.read(numbers)
         assert {one.khz for one in found.values()} == {800000}
         turned.append(

@@ -111,18 +111,18 @@ def test_each_disk_has_room_for_all_its_tags(begin: Begin, made: Kernel) -> None
     begin(VDA, Region("nvme0n1", 259, 0))
     rooms = [size >> counting.SLOT_BITS for _, size in made.maps["iops_slots"]]
     # 3 queues of 100 tags; nothing is known of the other's
-    assert (rooms, made.attached) == ([512, bpf_probe.MOST_SLOTS], 3)
+    assert (rooms, made.attached) == ([512, bpf_probe.MAX_SLOTS], 3)
 
 
 def test_programs_that_count_what_diskstats_counts_are_believed(begin: Begin, made: Kernel) -> None:
     tree: Tree = begin.tree  # type: ignore[attr-defined]
     probe = begin()
-    made.count(8 * 100, bpf_probe.ENOUGH)
+    made.count(8 * 100, bpf_probe.ENOUGH_REQUESTS)
     # a flush is a write to diskstats alone
-    _does(tree, 500 + bpf_probe.ENOUGH, flushes=300)
+    _does(tree, 500 + bpf_probe.ENOUGH_REQUESTS, flushes=300)
     assert probe.take() is not None and probe.problem() == ""
     # from then on they need no more proof
-    _does(tree, 500 + 100 * bpf_probe.ENOUGH)
+    _does(tree, 500 + 100 * bpf_probe.ENOUGH_REQUESTS)
     assert probe.take() is not None and probe.problem() == ""
 
 
@@ -140,7 +140,9 @@ def test_requests_that_the_programs_did_not_see_are_missed(begin: Begin, made: K
     assert second is not None and second.counts["missed"] == 42
 
 
-@pytest.mark.parametrize(("counted", "missed"), [(0, 0), (bpf_probe.ENOUGH // 2, bpf_probe.ENOUGH)])
+@pytest.mark.parametrize(
+    ("counted", "missed"), [(0, 0), (bpf_probe.ENOUGH_REQUESTS // 2, bpf_probe.ENOUGH_REQUESTS)]
+)
 def test_programs_that_count_something_else_are_not(
     begin: Begin, made: Kernel, counted: int, missed: int
 ) -> None:
@@ -148,12 +150,12 @@ def test_programs_that_count_something_else_are_not(
     probe = begin()
     made.count(8 * 100, counted)
     made.count(2 * made.bank + counting.MISSED, missed)
-    _does(tree, 500 + bpf_probe.ENOUGH - 1)
+    _does(tree, 500 + bpf_probe.ENOUGH_REQUESTS - 1)
     probe.take()
     assert probe.problem() == "", "of few requests many may be under way"
-    _does(tree, 500 + bpf_probe.ENOUGH)
+    _does(tree, 500 + bpf_probe.ENOUGH_REQUESTS)
     probe.take()
-    said = f"of {bpf_probe.ENOUGH} requests of vda its own programs counted {counted}"
+    said = f"of {bpf_probe.ENOUGH_REQUESTS} requests of vda its own programs counted {counted}"
     assert said in probe.problem()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from iopstui.model.later import Later
+from iopstui.model.lazy_dict import LazyDict
 
 WHOLE = {3: "c", 1: "a"}
 
@@ -20,7 +20,7 @@ def test_it_answers_as_the_dictionary_does(
     ask: Callable[[object], object], keys_of: Callable[[], tuple[int, ...] | None] | None
 ) -> None:
     made: list[int] = []
-    later = Later(lambda: made.append(1) or dict(WHOLE), keys_of)  # type: ignore[func-returns-value]
+    later = LazyDict(lambda: made.append(1) or dict(WHOLE), keys_of)  # type: ignore[func-returns-value]
     for _ in range(2):
         assert ask(later) == ask(WHOLE)
     assert later.whole() is later.whole() and len(made) == 1
@@ -30,12 +30,12 @@ def test_keys_are_told_without_making_it() -> None:
     def make() -> dict[int, int]:
         raise AssertionError
 
-    later = Later(make, lambda: (5, 4))
+    later = LazyDict(make, lambda: (5, 4))
     assert (list(later), len(later), bool(later)) == ([5, 4], 2, True)
 
 
 def test_one_of_nothing_is_made_once() -> None:
     made: list[int] = []
-    later: Later[int, int] = Later(lambda: made.append(1) or {})  # type: ignore[func-returns-value]
+    later: LazyDict[int, int] = LazyDict(lambda: made.append(1) or {})  # type: ignore[func-returns-value]
     assert not later and later == {} and not later
     assert len(made) == 1

@@ -25,7 +25,7 @@ from iopstui.model.metrics.summary import (
 from iopstui.model.samples import DriveReading, FioStatus, ProbeSample
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import (
-    MOST_ROWS,
+    MAX_ROWS,
     drives_text,
     interruption,
     probe_text,
@@ -297,7 +297,7 @@ def test_without_frames_nothing_is_said_about_them() -> None:
 
 def test_many_rows_are_shown_by_their_sums() -> None:
     status = statuses("3.42-c-numjobs4-nogroup")[-1]
-    many = replace(status, jobs=status.jobs * MOST_ROWS)
+    many = replace(status, jobs=status.jobs * MAX_ROWS)
     lines = summary_text(fio_summary(many), None).splitlines()
     assert len(lines) == 3
     assert lines[2].startswith("sum")

@@ -130,5 +130,5 @@ def test_verdicts_of_several_jobs_at_a_glance() -> None:
 
 
 def test_how_long_it_takes() -> None:
-    assert length_text(PLAN).startswith("14 points, about 2:55")
+    assert length_text(PLAN).startswith("14 points, about 2 min 55 s")
     ask(PLAN, yes=False)

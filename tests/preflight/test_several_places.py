@@ -20,7 +20,7 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.preflight import queues as module
 from iopstui.preflight.job import prepare
 from iopstui.preflight.kept_scratch import KeptScratch
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.request import JobRequest
 from iopstui.safety import scratch
 from iopstui.safety.scratch_sizes import scratch_sizes
@@ -45,7 +45,7 @@ def both(here: Path) -> Target:
 
 def ready(
     here: Path, text: str, where: Target, size: str | None = None, destroy: tuple[str, ...] = ()
-) -> Prepared:
+) -> PreparedJob:
     job = here / "job.fio"
     job.write_text(text)
     request = JobRequest(str(job), {}, size, destroy)
@@ -53,7 +53,7 @@ def ready(
 
 
 @pytest.fixture
-def laid_out(here: Path, both: Target) -> Iterator[Prepared]:
+def laid_out(here: Path, both: Target) -> Iterator[PreparedJob]:
     """Three jobs with files of their own, whose files fio has made."""
     prepared = ready(here, OWN_FILES, both, "2m")
     assert prepared.layout_text is not None
@@ -70,7 +70,7 @@ def sizes(directory: Path) -> list[int]:
 
 
 def test_each_job_has_a_part_of_its_file_in_each_directory(
-    here: Path, both: Target, laid_out: Prepared
+    here: Path, both: Target, laid_out: PreparedJob
 ) -> None:
     assert sizes(here / "one") == sizes(here / "two") == [2 << 20] * 3
     assert laid_out.layout_bytes == 2 * 3 * (2 << 20)

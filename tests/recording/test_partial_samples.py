@@ -23,7 +23,7 @@ from iopstui.model.samples import (
 )
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, MalformedData, encoder
-from iopstui.recording.partial_samples import ROWS_WITHOUT, WITHOUT, PartialSamples, Without
+from iopstui.recording.partial_samples import LEFT_OUT, ROWS_WITHOUT, PartialSamples, Without
 from iopstui.recording.reader import Recording, SampleRecord, recording_path
 from iopstui.report.files import rendered
 from iopstui.report.parquet import put_parquet
@@ -61,12 +61,12 @@ def of_fio(raw: RawSample) -> list[DirectionStatus]:
     return [one for job in jobs for one in job.directions.values()]
 
 
-@pytest.mark.parametrize("less", [WITHOUT, ROWS_WITHOUT], ids=["report", "rows"])
+@pytest.mark.parametrize("less", [LEFT_OUT, ROWS_WITHOUT], ids=["report", "rows"])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_samples_are_the_same_but_for_what_is_left_out(
     path: Path, less: Without, many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large_json, "PAYS_FROM", 0 if many else 1 << 60)
+    monkeypatch.setattr(large_json, "ORJSON_FROM_BYTES", 0 if many else 1 << 60)
     whole, needed = samples(path, None), samples(path, less)
     assert needed == [without(raw, less) for raw in whole]
     bins = [one.bins for raw in needed for one in of_fio(raw) if one.bins]
@@ -169,7 +169,7 @@ def test_words_that_look_like_a_histogram_stay_words(many: bool) -> None:
     job = dataclasses.replace(fio.jobs[0], name=odd, options={odd: odd, '"': '},"lat",'})
     raw = dataclasses.replace(RAW, fio=dataclasses.replace(fio, jobs=(job,)))
     _, found = PartialSamples(LAYOUTS, many=many).read(form.pack([1, encoder(RawSample)(raw)]))
-    assert found == without(raw, WITHOUT)
+    assert found == without(raw, LEFT_OUT)
 
 
 KERNEL = KernelSample(1, 2.5, 3, {"a": DISK}, {0: CPU, 1: CPU}, {0: 4}, {}, None)
@@ -186,13 +186,13 @@ def test_interrupts_are_passed_over(changes: dict[str, Any], many: bool) -> None
     for kernel in (dataclasses.replace(KERNEL, **changes), None):
         raw = dataclasses.replace(RAW, kernel=kernel)
         text = form.pack([0, encoder(RawSample)(raw)])
-        assert PartialSamples(LAYOUTS, many=many).read(text) == (0, without(raw, WITHOUT))
+        assert PartialSamples(LAYOUTS, many=many).read(text) == (0, without(raw, LEFT_OUT))
 
 
 def test_interrupts_are_not_even_read_as_json(many: bool) -> None:
     raw = dataclasses.replace(RAW, kernel=dataclasses.replace(KERNEL, irqs={9: {0: 123456789}}))
     text = form.pack([0, encoder(RawSample)(raw)]).replace(b"123456789", b"0123456789")
-    assert PartialSamples(LAYOUTS, many=many).read(text) == (0, without(raw, WITHOUT))
+    assert PartialSamples(LAYOUTS, many=many).read(text) == (0, without(raw, LEFT_OUT))
 
 
 def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:
@@ -204,4 +204,4 @@ def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:
         for name in directions:
             directions[name] = directions[name][::-1]
     _, found = PartialSamples(other).read(form.pack(value))
-    assert found == without(RAW, WITHOUT)
+    assert found == without(RAW, LEFT_OUT)

@@ -259,12 +259,12 @@ from pathlib import Path
 folding.SEGMENT_KEYS = 1
 import os
 os.sched_getaffinity = lambda _: [0, 1, 2]
-whole = parallel._part
+whole = parallel._segment_result
 def part(*arguments):
     if arguments[1].start is not None:
         {odd}
     return whole(*arguments)
-parallel._part = part
+parallel._segment_result = part
 print(rendered([Path(sys.argv[1])], "json"))
 """
 
@@ -306,7 +306,7 @@ def test_no_process_is_left(several_runs: Path, how: signal.Signals) -> None:
         # Ctrl-C goes to all of them
         (os.killpg if how == signal.SIGINT else os.kill)(process.pid, how)
         _, said = process.communicate(timeout=30)
-    assert "_work" not in said and "Process-" not in said
+    assert "_fold_segment" not in said and "Process-" not in said
     _, left = psutil.wait_procs(children, timeout=30)
     assert left == []
 

@@ -24,8 +24,8 @@ from iopstui.recording import layout as form
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.files import rendered, report
 from iopstui.report.formats import FORMATS, TEXTS
-from iopstui.report.redact import WORD, Redactor
-from iopstui.report.report_options import PLAIN, ReportOptions
+from iopstui.report.redact import REDACTED, Redactor
+from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 
 HOST = "build-17.example"
 TOP, OTHER = "/srv/customers/acme/db file", "/srv/customers/umbrella"
@@ -103,7 +103,7 @@ def test_nothing_private_is_in_any_format(kind: str, path: Path) -> None:
     text = rendered([path], kind, ReportOptions(redact=True))
     for form_of_it in (text, html.unescape(text), text.replace("\\", "")):
         assert [secret for secret in SECRETS if secret in form_of_it] == []
-    assert kind == "csv" or WORD in text
+    assert kind == "csv" or REDACTED in text
 
 
 @pytest.mark.parametrize("kind", [kind for kind, one in FORMATS.items() if one.most > 1])
@@ -120,17 +120,20 @@ def test_the_figures_and_what_is_public_stay(path: Path) -> None:
     assert bare["series"] == whole["series"] and bare["runs"][0]["bins"] == whole["runs"][0]["bins"]
     assert bare["runs"][0]["summary"]["total"] == whole["runs"][0]["summary"]["total"]
     assert bare["header"]["kernel"] == whole["header"]["kernel"]
-    assert bare["header"]["host"] == WORD and bare["header"]["target"]["tree"] == ["dm-0", "vda"]
+    assert bare["header"]["host"] == REDACTED and bare["header"]["target"]["tree"] == [
+        "dm-0",
+        "vda",
+    ]
     assert bare["devices"][0]["name"] == "dm-0" and bare["devices"][0]["layer"] == "LVM"
     assert bare["changes"] == whole["changes"]
-    assert bare["marks"][0]["text"] == f"{WORD} restarted on {WORD}"
+    assert bare["marks"][0]["text"] == f"{REDACTED} restarted on {REDACTED}"
     assert "rw=randread" in bare["runs"][0]["job_file"]
-    assert rendered([path], "csv", ReportOptions(True)) == rendered([path], "csv", PLAIN)
+    assert rendered([path], "csv", ReportOptions(True)) == rendered([path], "csv", DEFAULT_OPTIONS)
 
 
 def test_a_page_says_that_it_is_redacted(path: Path) -> None:
     text = rendered([path], "md", ReportOptions(redact=True))
-    assert f"| host | {WORD}, Linux" in text and f"| target | {WORD} (ext4 on dm-0" in text
+    assert f"| host | {REDACTED}, Linux" in text and f"| target | {REDACTED} (ext4 on dm-0" in text
 
 
 def test_the_command_line_takes_it(path: Path, tmp_path: Path) -> None:
@@ -152,4 +155,4 @@ def test_what_is_known_is_found_in_any_text(name: str, around: str) -> None:
     text = private.without(f"{around} {name} {around}")
     # part of another word it may stay
     left = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-    assert name in ("fio", "iopstui", "bpftrace", WORD) or left is None
+    assert name in ("fio", "iopstui", "bpftrace", REDACTED) or left is None

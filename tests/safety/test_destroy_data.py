@@ -12,7 +12,7 @@ import pytest
 from iopstui.errors import Refused
 from iopstui.fio.inspect import JobFacts, SectionFiles
 from iopstui.linux.roots import Roots
-from iopstui.safety.words import Word, bind
+from iopstui.safety.destroy_paths import DestroyPath, bind
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
 
 
@@ -22,11 +22,11 @@ def disk(major: int, minor: int) -> os.stat_result:
 
 
 def test_a_device_is_its_number() -> None:
-    word = Word("/dev/link", "/dev/sda", number=(8, 0), diskseq=4)
+    word = DestroyPath("/dev/link", "/dev/sda", number=(8, 0), diskseq=4)
     assert word.means("/srv/node", disk(8, 0)) and word.means("/dev/sda", disk(8, 0), 4)
     assert not word.means("/dev/sda", disk(8, 16)), "the name is another disk's now"
     assert not word.means("/dev/sda", disk(8, 0), 5), "another disk has that number now"
-    assert not Word("sda", "/dev/sda", number=(8, 0)).means("/dev/sda", disk(8, 0))
+    assert not DestroyPath("sda", "/dev/sda", number=(8, 0)).means("/dev/sda", disk(8, 0))
 
 
 def test_a_file_is_its_inode(tmp_path: Path) -> None:

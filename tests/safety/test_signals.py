@@ -16,7 +16,7 @@ from iopstui.linux.counters import signal_flag
 from iopstui.output import streams
 from iopstui.safety import signals
 from iopstui.safety.signals import (
-    AT_ONCE_S,
+    SAME_SIGNAL_S,
     STOP_SIGNALS,
     StopSignals,
     handle_stop_signals,
@@ -63,11 +63,11 @@ def test_a_signal_that_comes_twice_at_once_does_not_kill(monkeypatch: pytest.Mon
     monkeypatch.setattr(signals.time, "monotonic", lambda: now[0])
     did: list[str] = []
     StopSignals(lambda: did.append("stop"), lambda: did.append("kill"))
-    for seconds in (0.0, 0.0, AT_ONCE_S / 2):
+    for seconds in (0.0, 0.0, SAME_SIGNAL_S / 2):
         now[0] = 100.0 + seconds
         signal.raise_signal(signal.SIGINT)
     assert did == ["stop"], "as timeout(1) sends it"
-    now[0] = 100.01 + AT_ONCE_S
+    now[0] = 100.01 + SAME_SIGNAL_S
     signal.raise_signal(signal.SIGTERM)
     assert did == ["stop", "kill"]
 

@@ -16,7 +16,7 @@ from iopstui.fio.fence import Grant
 from iopstui.fio.inspect import JobFacts, SectionFiles, opened_files
 from iopstui.linux.roots import Roots
 from iopstui.model.fio import job_rules
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.safety import write_guard
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
 from iopstui.session import run_preparation
@@ -154,6 +154,6 @@ def test_devices_are_looked_at_again_where_a_file_may_be_on_one(
     looked: list[Roots] = []
     monkeypatch.setattr(run_preparation, "read_devices", lambda roots: looked.append(roots) or {})
     made = guard(facts(False, "f"), tmp_path, scratch=tmp_path if inside else None)
-    run_preparation.recheck_writes(cast("Prepared", SimpleNamespace(guard=made)), Roots())
+    run_preparation.recheck_writes(cast("PreparedJob", SimpleNamespace(guard=made)), Roots())
     assert len(looked) == read == len(made.reads)
     made.close()

@@ -51,7 +51,7 @@ WRITES = ("write", "randwrite", "rw", "randrw", "trim", "randtrim", "trimwrite")
 
 
 @dataclass(frozen=True)
-class Seen:
+class VisibleFacts:
     """What came of a session: what it said, what the kernel counted meanwhile, and why it
     failed, if it did."""
 
@@ -60,7 +60,7 @@ class Seen:
     error: str = ""
 
 
-def watched(scenario: Scenario, bench: Bench) -> Seen:
+def watched(scenario: Scenario, bench: Bench) -> VisibleFacts:
     """A session on the bench's path. It is a process of its own, which alone enters the cgroups,
     and which can be ended if it hangs."""
     context = multiprocessing.get_context("fork")
@@ -70,9 +70,11 @@ def watched(scenario: Scenario, bench: Bench) -> Seen:
     theirs.close()
     try:
         limit = scenario.length + PATIENCE_S
-        return ours.recv() if ours.poll(limit) else Seen(error=f"no end after {limit:.0f} s")
+        return (
+            ours.recv() if ours.poll(limit) else VisibleFacts(error=f"no end after {limit:.0f} s")
+        )
     except EOFError:
-        return Seen(error="the session's process died")
+        return VisibleFacts(error="the session's process died")
     finally:
         process.join(10)
         process.kill()
@@ -86,7 +88,7 @@ def _child(scenario: Scenario, bench: Bench, answer: Connection) -> None:
         os.environ["XDG_STATE_HOME"] = str(bench.here / "state")
         answer.send(_Driven(scenario, bench).seen())
     except Exception as error:
-        answer.send(Seen(error=repr(error)))
+        answer.send(VisibleFacts(error=repr(error)))
 
 
 class _Driven:
@@ -103,7 +105,7 @@ class _Driven:
         self._delays: list[tuple[float, dict[int, int]]] = []
         self._began: float | None = None
 
-    def seen(self) -> Seen:
+    def seen(self) -> VisibleFacts:
         """Run it."""
         scenario, path = self._scenario, self._bench.path
         devices = read_devices(Roots())
@@ -120,7 +122,7 @@ class _Driven:
             session.close()
         while not self._events.empty():
             self._take(self._events.get())
-        return Seen(tuple(self._said), Effect(spans), self._error)
+        return VisibleFacts(tuple(self._said), Effect(spans), self._error)
 
     def _idle(self, seconds: float) -> Span:
         before = self._state()

@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from drive import Seen, watched
+from drive import VisibleFacts, watched
 from judge import BROKEN, OUT, Verdict, judge
 from outcome import Outcome
 from scenario import Absent, Bench, Scenario
@@ -50,7 +50,7 @@ def run(scenario: Scenario) -> Outcome:
     return told(scenario, verdict, seen, figures, time.monotonic() - started)
 
 
-def _seen(scenario: Scenario) -> Seen:
+def _seen(scenario: Scenario) -> VisibleFacts:
     with ExitStack() as stack:
         here = Path(stack.enter_context(tempfile.TemporaryDirectory(
             prefix="iopstui-scoreboard-", dir=MEMORY)))  # fmt: skip
@@ -62,7 +62,7 @@ def _seen(scenario: Scenario) -> Seen:
 
 
 def told(
-    scenario: Scenario, verdict: Verdict, seen: Seen | None = None, figures: str = "",
+    scenario: Scenario, verdict: Verdict, seen: VisibleFacts | None = None, figures: str = "",
     seconds: float = 0.0,
 ) -> Outcome:  # fmt: skip
     """Its outcome."""

@@ -14,7 +14,7 @@ from iopstui.errors import Refused
 from iopstui.fio.inspect import Fio, JobFacts
 from iopstui.fio.process import FioProcess
 from iopstui.linux.process.private import private_directory
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.session.fio import fio_run
 from iopstui.session.fio.fio_run import FioRun, PhaseFinished
 
@@ -96,8 +96,8 @@ def test_a_fio_that_nobody_watches_any_more_is_ended(
     )
 
 
-def job(here: Path) -> Prepared:
-    return Prepared("a", "a", "[a]\n", FACTS, (), here)
+def job(here: Path) -> PreparedJob:
+    return PreparedJob("a", "a", "[a]\n", FACTS, (), here)
 
 
 def to_its_end(run: FioRun) -> PhaseFinished:
@@ -130,7 +130,7 @@ def test_whose_limit_keeps_a_file_short(
     run = FioRun(Fio("/bin/false", (3, 33), "fio-3.33"), prepared, private_directory, 1.0,
                  lambda: None)  # fmt: skip
     run.log.append("fio: pid=0, err=27/file:filesetup.c:240, error=File too large")
-    assert run._because().endswith(f"error=File too large {says}")
+    assert run._reason_from_log().endswith(f"error=File too large {says}")
 
 
 def test_a_full_place_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
-from iopstui.session.tick.own_cost import AGAIN_S, FRAMES, GuardTime, OwnCost
+from iopstui.session.tick.own_cost import FRAMES, WARN_AGAIN_S, GuardTime, OwnCost
 
 EMPTY = FrameBuilder().feed(RawSample(0, 0, 0.0, None, None, False, 1))
 FIO = FioInterval.__new__(FioInterval)  # only that there is one matters
@@ -40,12 +40,12 @@ def test_a_small_cost_is_not_worth_a_word() -> None:
 )
 def test_a_large_one_is_told_once(make: Callable[[int], list[Frame]], words: str) -> None:
     assert said(OwnCost(), make(FRAMES - 1)) == []
-    (found,) = said(OwnCost(), make(int(AGAIN_S)))
+    (found,) = said(OwnCost(), make(int(WARN_AGAIN_S)))
     assert words in found
 
 
 def test_it_is_told_again_if_it_goes_on() -> None:
-    assert len(said(OwnCost(), frames(FRAMES + int(AGAIN_S), cpu=5.0))) == 2
+    assert len(said(OwnCost(), frames(FRAMES + int(WARN_AGAIN_S), cpu=5.0))) == 2
 
 
 def test_a_few_bad_seconds_are_not_typical() -> None:

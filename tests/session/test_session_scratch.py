@@ -17,7 +17,7 @@ from iopstui.fio.inspect import JobFacts
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.request import JobRequest
 from iopstui.safety import journal
 from iopstui.safety.scratch import make_scratch
@@ -36,17 +36,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def prepared(request: JobRequest, size: int = 4096, writes: bool = False) -> Prepared:
+def prepared(request: JobRequest, size: int = 4096, writes: bool = False) -> PreparedJob:
     """As preflight does it: a file that is there need not be laid out."""
     assert request.scratch is not None
     path = request.scratch.path / "a"
     layout = None if path.exists() and path.stat().st_size >= size else "[layout]\n"
-    one = Prepared("j", "t", "[a]\n", JobFacts((), writes), (str(path),), path.parent, layout, size)
+    one = PreparedJob(
+        "j", "t", "[a]\n", JobFacts((), writes), (str(path),), path.parent, layout, size
+    )
     one.scratch, one.lent, one.sizes = request.scratch, True, {str(path): size}
     return one
 
 
-def run(kept: SessionScratch, size: int = 4096, **more: Any) -> Prepared:
+def run(kept: SessionScratch, size: int = 4096, **more: Any) -> PreparedJob:
     """A run to its end; ``laid_out``, ``hanging`` and ``writes`` say how it went."""
     one = kept.prepared(REQUEST, lambda asked: prepared(asked, size, more.get("writes", False)))
     if one.layout_text is not None and more.get("laid_out", True):
@@ -64,10 +66,10 @@ def test_the_next_run_reads_the_same_file(here: Path) -> None:
     kept = SessionScratch([here])
     first, second = run(kept), run(kept)
     assert first.files == second.files and second.layout_text is None
-    assert len(list(journal._notes("scratch"))) == 1
+    assert len(list(journal._journal_notes("scratch"))) == 1
     kept.close()
     kept.close()
-    assert list(here.iterdir()) == [] and list(journal._notes("scratch")) == []
+    assert list(here.iterdir()) == [] and list(journal._journal_notes("scratch")) == []
 
 
 @pytest.mark.parametrize("size", [2048, 8192])
@@ -118,7 +120,7 @@ def test_files_of_a_process_that_hangs_are_left_to_the_guards(here: Path) -> Non
 
 
 def test_a_job_that_is_refused_leaves_nothing(here: Path) -> None:
-    def refuse(asked: JobRequest) -> Prepared:
+    def refuse(asked: JobRequest) -> PreparedJob:
         raise UsageError("no")
 
     kept = SessionScratch([here])
@@ -134,7 +136,7 @@ def test_a_job_that_is_refused_leaves_nothing(here: Path) -> None:
 
 def test_without_directories_nothing_is_kept(here: Path) -> None:
     asked: list[JobRequest] = []
-    one = Prepared("j", "t", "[a]\n", JobFacts((), False), (), here)
+    one = PreparedJob("j", "t", "[a]\n", JobFacts((), False), (), here)
     assert SessionScratch().prepared(REQUEST, lambda r: asked.append(r) or one) is one  # type: ignore[func-returns-value]
     assert asked == [REQUEST]
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.fio.inspect import JobFacts, SectionFiles
-from iopstui.preflight.prepared import Prepared
-from iopstui.session.fio.write_budget import REACTION_S, WriteBudget, at_most, in_short
+from iopstui.preflight.prepared import PreparedJob
+from iopstui.session.fio.write_budget import STOP_TIME_S, WriteBudget, at_most, in_short
 
 MIB = 1 << 20
 
@@ -26,7 +26,7 @@ def test_at_a_steady_rate_it_ends_before_the_budget_is_used(rate_mib: int, most_
         if budget.look(look / 10, written):
             break
     first = rate_mib * MIB / 10
-    assert written + rate_mib * MIB * (REACTION_S - 0.1) <= max(most_mib * MIB, 9 * first)
+    assert written + rate_mib * MIB * (STOP_TIME_S - 0.1) <= max(most_mib * MIB, 9 * first)
     assert budget.over
 
 
@@ -57,7 +57,7 @@ def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
         ((MIB, True, 9.0, 1 << 30), "writes at most: 1 GiB (--write-budget), with 1 MiB of"),
         (
             (0, True, 90.0, None),
-            "writes: for 1:30 minutes at full speed (83.8 GiB at 1 GB/s), no limit set",
+            "writes: for 1 min 30 s at full speed (83.8 GiB at 1 GB/s), no limit set",
         ),
         (
             (0, True, None, None),
@@ -94,7 +94,9 @@ def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:
     budget = WriteBudget()
     assert budget.beyond(1 << 50) == "", "nothing was said"
     text = "[a]\nrw=write\nbs=4k\nsize=1m\nfilename=x\n"
-    job = Prepared("a", "", text, JobFacts((SectionFiles("a", ("x",)),), True), (), Path("/none"))
+    job = PreparedJob(
+        "a", "", text, JobFacts((SectionFiles("a", ("x",)),), True), (), Path("/none")
+    )
     assert budget.foresee(job, 0, {}) == "writes at most: 1 MiB (the job's own limit)"
     assert budget.beyond(MIB + 4096) == ""
     limited = WriteBudget(4 * MIB)

@@ -23,8 +23,23 @@ def test_the_list_names_every_provider(tmp_path: Path) -> None:
 
 def test_one_explained_at_a_size(tmp_path: Path) -> None:
     found = iopstui("volumes", "gp2", "--size", "100g", cwd=tmp_path)
-    assert "300 IOPS" in found.stdout and "33:20 minutes" in found.stdout
+    assert "300 IOPS" in found.stdout and "33 min 20 s" in found.stdout
     assert "[general] Amazon EC2 User Guide" in found.stdout
+
+
+def test_instances_that_begin_like_a_name(tmp_path: Path) -> None:
+    found = iopstui("volumes", "--instances", "m5.", cwd=tmp_path)
+    assert found.stdout.splitlines()[1].split()[:3] == ["aws/m5.large", "3,600", "IOPS,"]
+    assert all(line.startswith("aws/m5.") for line in found.stdout.splitlines()[1:])
+    words = ("volumes", "--instances", "M5.LARGE", "--json")
+    [one] = json.loads(iopstui(*words, cwd=tmp_path).stdout)["instances"]
+    assert one["burst"] == {"iops": 18750, "bytes_s": 593.75e6}
+    assert "No instance size" in iopstui("volumes", "--instances", "x9", cwd=tmp_path).stderr
+
+
+def test_old_figures_are_said_to_be_old(tmp_path: Path) -> None:
+    assert "2023-03-16 and may have changed" in iopstui("volumes", "azure/p60", cwd=tmp_path).stdout
+    assert "may have changed" not in iopstui("volumes", "vng/nvme-5000", cwd=tmp_path).stdout
 
 
 def test_json_has_figures_and_sources(tmp_path: Path) -> None:

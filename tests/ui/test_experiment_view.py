@@ -51,7 +51,7 @@ async def until(pilot: Pilot[int], done: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiment_form, "LOOK_WAITS_S", 0.01)
+    monkeypatch.setattr(experiment_form, "PREVIEW_DELAY_S", 0.01)
 
 
 async def form(pilot: Pilot[int], key: str = "w") -> ExperimentForm:
@@ -61,7 +61,7 @@ async def form(pilot: Pilot[int], key: str = "w") -> ExperimentForm:
     await pilot.pause()
     screen = pilot.app.screen
     assert isinstance(screen, ExperimentForm)
-    await until(pilot, lambda: experiment_form.SOON not in words(screen))
+    await until(pilot, lambda: experiment_form.CHECKING not in words(screen))
     return screen
 
 
@@ -127,7 +127,7 @@ async def test_what_overwrites_stands_beside_a_label_that_warns() -> None:
     background = Talkative()
     async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
-        screen._words(["3 points", "OVERWRITES: /dev/x", "no label"])
+        screen._plan_lines(["3 points", "OVERWRITES: /dev/x", "no label"])
         assert screen.said.split("\n") == ["3 points", "OVERWRITES /dev/x", "no label"]
 
 

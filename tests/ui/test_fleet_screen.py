@@ -35,7 +35,7 @@ from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.core.modal import Modal
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.host import HostView
-from iopstui.ui.fleet_app import OLD_S, FleetApp, FleetReplayApp
+from iopstui.ui.fleet_app import SHOW_AGE_AFTER_S, FleetApp, FleetReplayApp
 
 Object = dict[str, Any]
 START_S = 1_800_000_000
@@ -506,7 +506,7 @@ async def test_between_two_runs_the_disks_are_watched_and_the_run_s_end_stays_sa
         assert app.fleet.last is not None and app.fleet.last.words == ("all hosts",)
         # what is shown grows old where nothing comes
         app.feed._arrived -= 3000
-        app.feed.paint_if_old(OLD_S)
+        app.feed.paint_if_old(SHOW_AGE_AFTER_S)
         assert app.board is not None and (app.board.own.age_s or 0) >= 3000
         await pilot.press("enter")
         await until(pilot, lambda: shows(app, "node01 /dev/nvme0n1"))

@@ -47,7 +47,7 @@ def make(watch: Watch, devices: dict[str, BlockDevice]) -> IopstuiApp:
 async def rest(pilot: Pilot[int]) -> None:
     await pilot.pause()
     assert isinstance(pilot.app.screen, picker.Picker)
-    pilot.app.screen._rested()
+    pilot.app.screen._rescan_now()
     await settle(pilot)
     await pilot.app.workers.wait_for_complete()
     await settle(pilot)

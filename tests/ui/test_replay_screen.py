@@ -14,6 +14,7 @@ from rich.console import Group
 from test_app import make, screen_text, settle, shows
 from textual.pilot import Pilot
 
+from iopstui.cli.volume_options import bought
 from iopstui.errors import UsageError
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
@@ -55,6 +56,17 @@ async def test_it_plays_to_its_end_and_again() -> None:
         await until(pilot, lambda: 0 <= seq(app) < last or shows(app, "end of the recording"))
         await pilot.press("q")
     assert app.return_code == 0
+
+
+async def test_a_recording_beside_what_was_bought() -> None:
+    session = ReplaySession(made.EARLIER_DEMO, 1000.0)
+    session.paused = True
+    app = ReplayApp(session, UTF8, volume=bought("aws/gp2,size=100g"))
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: seq(app) == 0)
+        await pilot.press("right")
+        await until(pilot, lambda: app.state.t > 9)
+        assert "gp2: burst " in screen_text(app).splitlines()[0]
 
 
 async def test_paused_it_is_looked_through_second_by_second() -> None:

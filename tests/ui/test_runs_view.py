@@ -12,14 +12,14 @@ from textual.widgets import DataTable
 
 from iopstui.events import ExpectationChecked, StepFinished
 from iopstui.model.block.target import DEVICE, FILE, Target
-from iopstui.model.metrics.run_history import MOST_KEPT, RunRow
+from iopstui.model.metrics.run_history import MAX_KEPT, RunRow
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.dashboard import bars, runs_view
 from iopstui.ui.dialogs.runs import RunsList
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.start import runs_text
-from iopstui.ui.state.live import NEXT, LiveState
+from iopstui.ui.state.live import NEXT_KEYS, LiveState
 
 TITLE = "randrw 4k  QD {} × 2 jobs"
 
@@ -181,7 +181,7 @@ def test_at_its_end_a_run_says_what_came_of_it() -> None:
     found.apply(StepFinished(9.0, 2, 0, "", False))
     line = "".join(piece for piece, _ in bars.message_line(found, None, None, 160, UTF8))
     assert "run 2: 4" in line and " IOPS, " in line and " MiB/s, p99 " in line
-    assert "% to run 1" in line and NEXT in line
+    assert "% to run 1" in line and NEXT_KEYS in line
     narrow = "".join(piece for piece, _ in bars.message_line(found, None, None, 80, UTF8))
     assert "% to run 1" in narrow and "r runs" not in narrow, "whole words, or none"
 
@@ -203,11 +203,11 @@ def test_many_runs_do_not_grow_without_end() -> None:
     found = LiveState(("nvme0n1",))
     fake = fakes.FakeController()
     fake.start(found.apply)
-    for _ in range(MOST_KEPT + 5):
+    for _ in range(MAX_KEPT + 5):
         fake.run_job("mixed-4k", {})
         fake.tick(1)
         fake.finish()
-    assert len(found.runs.rows) == MOST_KEPT and found.runs.rows[0].step == 6
+    assert len(found.runs.rows) == MAX_KEPT and found.runs.rows[0].step == 6
 
 
 SCENES = {
@@ -236,9 +236,9 @@ def test_the_end_of_a_run_has_the_whole_line_if_it_needs_it() -> None:
     line = "".join(p for p, _ in bars.message_line(found, None, OwnCost(1.0), 80, UTF8))
     assert "% to run 1" in line and "CPU" not in line
     wide = "".join(p for p, _ in bars.message_line(found, None, OwnCost(1.0), 200, UTF8))
-    assert NEXT in wide and "CPU" in wide
+    assert NEXT_KEYS in wide and "CPU" in wide
     found.ask()
-    assert NEXT not in "".join(p for p, _ in bars.message_line(found, None, None, 200, UTF8))
+    assert NEXT_KEYS not in "".join(p for p, _ in bars.message_line(found, None, None, 200, UTF8))
 
 
 DISK = Target(DEVICE, "/dev/vda", "vda", ("vda",))

@@ -138,7 +138,7 @@ async def test_a_key_that_is_never_dealt_with_does_not_hold_back_q(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(IopstuiApp, "_dealt_with", never)
-    monkeypatch.setattr("iopstui.ui.core.keys_in_order.PATIENCE_S", 0.0)
+    monkeypatch.setattr("iopstui.ui.core.keys_in_order.KEY_TIMEOUT_S", 0.0)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

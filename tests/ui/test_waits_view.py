@@ -82,7 +82,7 @@ def test_the_largest_place_is_never_left_out_of_a_narrow_row() -> None:
 def test_nothing_in_flight_or_nothing_known_is_no_row() -> None:
     assert waits_view.line(None, 120, UTF8) is None
     assert waits_view.line(replace(LIMITED, ios=0.0), 120, UTF8) is None
-    assert waits_view.NOTHING in shown(None)
+    assert waits_view.NO_IO in shown(None)
 
 
 def test_what_no_counter_explains_is_shown_as_unknown() -> None:

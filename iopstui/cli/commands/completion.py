@@ -9,7 +9,7 @@ from iopstui.cli.terminal import show
 from iopstui.errors import EXIT_OK
 
 SHELLS = ("bash", "zsh", "fish")
-WORDS = "words"
+COMPLETE_WORDS = "words"
 """What the scripts themselves ask for: the words so far on standard input, a line each."""
 EPILOG = """\
 bash: put this into ~/.bashrc                 eval "$(iopstui completion bash)"
@@ -21,12 +21,12 @@ If iopstui was installed as a package, the shell finds the script by itself.
 
 
 class _Shells(tuple[str, ...]):
-    """Those that are offered, and what is taken besides."""
+    """Shells that completion supports; other names are accepted, too."""
 
     __slots__ = ()
 
     def __contains__(self, word: object) -> bool:
-        return word == WORDS or super().__contains__(word)
+        return word == COMPLETE_WORDS or super().__contains__(word)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the script, or the candidates."""
-    if arguments.shell != WORDS:
+    if arguments.shell != COMPLETE_WORDS:
         from importlib.resources import files
 
         script = files("iopstui") / "data" / "completion" / f"iopstui.{arguments.shell}"

@@ -88,7 +88,7 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_job_options(parser: argparse.ArgumentParser) -> None:
-    """Those of ``iopstui run`` that each host is told."""
+    """Add the options of ``iopstui run`` that are passed on to each host."""
     parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
                         help="set a fio option for every job in the file")  # fmt: skip
     parser.add_argument("--size", metavar="SIZE", help="size of each scratch file, or of the area "

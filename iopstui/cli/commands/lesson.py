@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         from iopstui.lesson.library import shipped_lessons
         from iopstui.output.lesson.list import list_lessons
 
-        show("\n".join(list_lessons(shipped_lessons(), *_here(()))))
+        show("\n".join(list_lessons(shipped_lessons(), *_default_target(()))))
         return EXIT_OK
     from iopstui.lesson.library import find_lesson
 
@@ -60,13 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.check:
         from iopstui.output.lesson.list import check_lesson
 
-        show("\n".join(check_lesson(lesson, *_here(targets))))
+        show("\n".join(check_lesson(lesson, *_default_target(targets))))
         return EXIT_OK
     return _play(lesson, arguments, targets)
 
 
-def _here(targets: Sequence[str]) -> tuple[Target, TargetFacts]:
-    """What a lesson would be about, and what is known of it."""
+def _default_target(targets: Sequence[str]) -> tuple[Target, TargetFacts]:
+    """The default target of a lesson, and its facts."""
     from iopstui.lesson.facts import surroundings
     from iopstui.linux.devices.sysfs import read_devices
     from iopstui.linux.roots import Roots

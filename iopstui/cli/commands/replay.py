@@ -9,6 +9,7 @@ from iopstui.cli import values
 from iopstui.cli.command import Command
 from iopstui.cli.options import add_plain, add_theme, refuse_theme
 from iopstui.cli.terminal import require_for_screen, require_terminal
+from iopstui.cli.volume_options import add_volume, volume_of
 from iopstui.errors import UsageError
 from iopstui.text import printable
 
@@ -30,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                       help="export to standard output without a screen; for a page or a "
                            "Parquet file use `iopstui report`")  # fmt: skip
     add_plain(parser, form)
+    add_volume(parser, "the volume that was bought, e.g. aws/gp2,size=500g: its limits are drawn "
+                       "on the charts, its burst credits counted")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,11 +40,17 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.output.fleet.labelled_rows import is_fleet
 
     refuse_theme(arguments)
+    if arguments.volume and (arguments.format or arguments.plain):
+        raise UsageError("--volume draws the limits of a volume on the screen's charts.",
+                         "Leave out --format and --plain, or compare in a report: iopstui report "
+                         "FILE --against NAME")  # fmt: skip
     if arguments.follow:
         from iopstui.cli.runs.following import follow
 
         return follow(arguments)
     if is_fleet(Path(arguments.file)):
+        if arguments.volume:
+            raise UsageError("--volume is for the recording of one machine.", "Leave it out.")
         return _fleet(arguments)
     _check_ours(Path(arguments.file))
     kind = arguments.format or ("plain" if arguments.plain else None)
@@ -53,11 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
     require_for_screen(arguments)
     from iopstui.ui.replay import run_replay
 
-    return run_replay(arguments.file, arguments.speed, arguments.theme)
+    return run_replay(arguments.file, arguments.speed, arguments.theme, volume_of(arguments))
 
 
 def _fleet(arguments: argparse.Namespace) -> int:
-    """That of many hosts."""
+    """Replay the recording of a fleet."""
     if arguments.format:
         raise UsageError(
             "Use `iopstui merge` to add up the lines of many hosts.",

@@ -13,7 +13,8 @@ from iopstui.errors import EXIT_OK, UsageError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("name", nargs="?", metavar="NAME",
-                        help="a class such as aliyun/essd-pl1, or a drive")  # fmt: skip
+                        help="a class such as aliyun/essd-pl1, or a drive; with --instances the "
+                             "beginning of a name, such as m5")  # fmt: skip
     add_bought(parser)
     parser.add_argument("--instances", action="store_true", help="list instance sizes instead")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
@@ -27,6 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.output.volumes import (
         catalog_json,
         explain_volume,
+        instance_json,
         instances_table,
         volume_json,
         volumes_table,
@@ -40,7 +42,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         for problem in catalog.problems:
             say(problem)
-    if arguments.name:
+    if arguments.instances and (arguments.name or not arguments.json):
+        listed = catalog.instances_like(arguments.name or "")
+        found_json = {"instances": [instance_json(one) for one in listed]}
+        text = json.dumps(found_json, indent=2) if arguments.json else instances_table(listed)
+    elif arguments.name:
         volume = catalog.volume(arguments.name)
         # a class without its size or its bought IOPS has formulas, and no figures yet
         asked = any(one is not None for one in bought)
@@ -51,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         text = json.dumps(catalog_json(catalog), indent=2)
     else:
-        text = instances_table(catalog) if arguments.instances else volumes_table(catalog, width())
+        text = volumes_table(catalog, width())
     show(text)
     return EXIT_OK
 

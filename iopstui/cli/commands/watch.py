@@ -15,6 +15,7 @@ from iopstui.cli.options import (
     probe_parts,
 )
 from iopstui.cli.terminal import require_for_runs
+from iopstui.cli.volume_options import add_volume, volume_of
 from iopstui.errors import UsageError
 
 EPILOG = """\
@@ -58,6 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(format=None)
     add_exports(parser)
     add_probe(parser)
+    add_volume(parser, "the volume that was bought, e.g. aws/gp2,size=500g: findings name its "
+                       "limits and burst credits")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -80,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         probe=probe_parts(arguments),
         textfile=arguments.textfile,
         metrics_port=arguments.openmetrics_listen,
+        volume=volume_of(arguments),
     )
     how = WatchOptions(
         arguments.length, triggers, arguments.before or BEFORE_S, arguments.after or AFTER_S,

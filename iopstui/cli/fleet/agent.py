@@ -20,7 +20,7 @@ from iopstui.fleet.hosts.conversation import Conversation
 from iopstui.fleet.hosts.facts import disks_of
 from iopstui.fleet.hosts.free_space import needs_of
 from iopstui.fleet.hosts.host_tunables import states_object
-from iopstui.fleet.hosts.orders import SPEAKS, SUMS
+from iopstui.fleet.hosts.orders import CAPABILITIES, SUMS
 from iopstui.fleet.hosts.same_file_system import marks_found
 from iopstui.fleet.merging.compact import to_text
 from iopstui.fleet.merging.packed import pack, to_wire
@@ -85,7 +85,9 @@ class Agent:
     def __init__(self, read: Read) -> None:
         self._read = read
         self.lines = LineWriter(lambda why: self.talk.over(why))
-        self.talk = Conversation(0, self.lines.say, self._hear, self._gone, self._alive)
+        self.talk = Conversation(
+            0, self.lines.say, self._obey, self._stop_everything, self._note_heartbeat
+        )
         self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
         self._session: LiveSession | None = None
         self._why = ""
@@ -97,7 +99,7 @@ class Agent:
         """Serve until all is done or the connection is lost."""
         self.lines.say({
             "event": "hello", "iopstui": __version__, "python": platform.python_version(),
-            "pid": os.getpid(), "boot": boot_id(), "speaks": SPEAKS,
+            "pid": os.getpid(), "boot": boot_id(), "speaks": CAPABILITIES,
         })  # fmt: skip
         self.talk.start()
         order = self._begin.get()
@@ -137,19 +139,19 @@ class Agent:
         finally:
             session.close()
         while not events.empty():
-            self._tell(events.get())
+            self._send_event(events.get())
         return code
 
     def _until_over(self, events: queue.SimpleQueue[Event], watching: bool) -> int:
         while True:
             event = events.get()
-            self._tell(event)
+            self._send_event(event)
             if isinstance(event, StepFinished):
                 return EXIT_INTERRUPTED if event.interrupted else event.exit_code
             if isinstance(event, SessionEnded):
                 return EXIT_OK if watching else event.exit_code
 
-    def _tell(self, event: Event) -> None:
+    def _send_event(self, event: Event) -> None:
         row = event_object(event)
         if isinstance(event, FrameReady) and not self._detail:
             row = compact(row) if self._sums else lean(row)
@@ -171,7 +173,7 @@ class Agent:
 
     # -- in the conversation's threads
 
-    def _hear(self, order: Object) -> None:
+    def _obey(self, order: Object) -> None:
         session = self._session
         if order["op"] == "begin":
             self._begin.put(order)
@@ -183,21 +185,21 @@ class Agent:
             session.lay_out()
         elif order["op"] == "look":
             # a server that doesn't answer holds up nothing else
-            threading.Thread(target=self._look, args=(order["names"],), daemon=True).start()
+            threading.Thread(target=self._report_marks, args=(order["names"],), daemon=True).start()
         elif order["op"] == "detail":
             self._detail = bool(order.get("on"))
         elif order["op"] == "tunables" and session is not None:
             self._say_tunables(session)
         elif order["op"] == "turn" and session is not None:
-            self._turn(session, order)
+            self._change_tunable(session, order)
         elif order["op"] == "stop":
-            self._gone("it was told to stop")
+            self._stop_everything("it was told to stop")
 
-    def _alive(self) -> None:
+    def _note_heartbeat(self) -> None:
         if self._session is not None:
             self._session.alive()
 
-    def _look(self, names: list[str]) -> None:
+    def _report_marks(self, names: list[str]) -> None:
         self.lines.say({"event": "seen", "names": marks_found(self._places, names)})
 
     def _say_tunables(self, session: LiveSession) -> None:
@@ -205,7 +207,7 @@ class Agent:
             "event": "tunables", "states": states_object(session.knobs(), _disk(session))
         })  # fmt: skip
 
-    def _turn(self, session: LiveSession, order: Object) -> None:
+    def _change_tunable(self, session: LiveSession, order: Object) -> None:
         name = str(order["name"])
         before = _values(session, name)
 
@@ -220,7 +222,7 @@ class Agent:
 
         session.turn(name, str(order["value"]), done)
 
-    def _gone(self, why: str) -> None:
+    def _stop_everything(self, why: str) -> None:
         self._why = why
         print(f"iopstui agent: {why}: everything stopped", file=sys.stderr)
         self._begin.put(None)
@@ -269,7 +271,7 @@ def lean(row: Object) -> Object:
 
 
 def _device(part: Any) -> Any:
-    """What the probe counted of all devices together."""
+    """Probe figures of all devices together."""
     if part is None:
         return None
     kinds = {kind: part[kind] for kind in KINDS}

@@ -37,10 +37,10 @@ class AgentOrders:
         self._kept = kept or bool(arguments.record)
         self._job = _job(arguments.job) if arguments.job is not None else None
         self._targets = list(arguments.target)
-        self._words = _words(arguments, self._job is None)
+        self._agent_options = _agent_options(arguments, self._job is None)
         self._interval = arguments.interval
         self._probe = ["--probe"] * arguments.probe
-        self._destroy = _destroyed(arguments.destroy_data, nodes)
+        self._destroy = _destroyed_paths(arguments.destroy_data, nodes)
         if arguments.job is None and self._destroy:
             raise UsageError("--destroy-data needs a --job.")
 
@@ -49,13 +49,13 @@ class AgentOrders:
         own = self._destroy.get(node.name, [])
         words = [word for path in own for word in ("--destroy-data", path)]
         targets = self._targets or own
-        order: Object = {"arguments": [*targets, *self._words, *words], "job": self._job}
+        order: Object = {"arguments": [*targets, *self._agent_options, *words], "job": self._job}
         # a file of lines is for other programs, too
         return {**order, "frames": LINES} if self._kept else order
 
     def watched(self, node: Node, devices: Sequence[str]) -> Object:
-        """What it is told between two runs: to watch ``devices``, those of the last run, or where
-        none has come so far what the next one would work on."""
+        """Orders for an agent between two runs: watch ``devices``, those of the last run, or,
+        before the first run, those of the next one."""
         known = [f"/dev/{name}" for name in devices]
         targets = known or self._targets or self._destroy.get(node.name) or ["."]
         words = ["--interval", f"{self._interval:g}", *self._probe]
@@ -68,7 +68,7 @@ def _job(name: str) -> Object | str:
     return path.stem if is_shipped(path) else {"name": path.name, "text": read_job(path)}
 
 
-def _words(arguments: argparse.Namespace, watching: bool) -> list[str]:
+def _agent_options(arguments: argparse.Namespace, watching: bool) -> list[str]:
     words = ["--interval", f"{arguments.interval:g}", *["--probe"] * arguments.probe]
     if watching:
         return words
@@ -87,7 +87,7 @@ def _words(arguments: argparse.Namespace, watching: bool) -> list[str]:
     return [*words, *["--no-fence"] * arguments.no_fence]
 
 
-def _destroyed(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, list[str]]:
+def _destroyed_paths(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     names = {node.name for node in nodes}
     for text in texts:

@@ -35,7 +35,7 @@ from iopstui.safety.signals import StopSignals
 
 # the worst of all points is the exit code; a signal's is that of the whole, other than on a screen
 # (fleet/scaling_curve.py)
-_WORSE = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
+_CODES_BY_SEVERITY = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
 
 
 def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
@@ -104,8 +104,8 @@ class _HostSweep:
         hosts = place.hosts
         names = tuple(node.name for node in self._nodes[:hosts])
         job = self._arguments.job
-        self._keep(fleet_object(FleetRunStarted(self._number, names, time.time(), job, place=place),
-                                self._arguments.interval))  # fmt: skip
+        started = FleetRunStarted(self._number, names, time.time(), job, place=place)
+        self._record_row(fleet_object(started, self._arguments.interval))
         code, said = EXIT_JOB_FAILED, ["it did not finish"]
         try:
             code, said, point = self._run(hosts)
@@ -113,8 +113,8 @@ class _HostSweep:
             code, said = error.exit_code, [error.message]
             raise
         finally:
-            self._keep(over_object(code, said))
-        self.code = max(self.code, code, key=_WORSE.index)
+            self._record_row(over_object(code, said))
+        self.code = max(self.code, code, key=_CODES_BY_SEVERITY.index)
         for words in said:
             put(f"hosts={hosts}: {words}", sys.stderr)
         return point
@@ -154,9 +154,9 @@ class _HostSweep:
             self._record.close()
 
     def _row(self, name: str, row: dict[str, Any]) -> None:
-        self._keep({**row, "host": name})
+        self._record_row({**row, "host": name})
 
-    def _keep(self, row: dict[str, Any]) -> None:
+    def _record_row(self, row: dict[str, Any]) -> None:
         if self._record is not None:
             self._record.row(row)
 

@@ -18,7 +18,7 @@ from iopstui.output.fleet.sinks import totals_sink
 from iopstui.output.replay import checking_figures
 
 LABEL = "stdin"
-LATE_S = 3.0
+LATE_ROWS_S = 3.0
 
 
 def merge_files(
@@ -53,7 +53,7 @@ def merge_files(
             "To create JSON lines: iopstui run --job JOB --format jsonl",
         )
     sink.end(merger)
-    _tell(merger)
+    _warn_of_long_samples(merger)
     for host, count in once.repeated.items():
         say(f"{host}: {count} duplicate seconds, counted once")
     return EXIT_OK
@@ -103,13 +103,13 @@ def _arrives_late(name: str, row: dict[str, object]) -> bool | None:
     if row.get("event") not in ("frame", "total") or not isinstance(wall, int | float):
         return None
     behind_s = time.time() - wall / 1000
-    if behind_s <= LATE_S:
+    if behind_s <= LATE_ROWS_S:
         return False
     say(f"{name}: its first second arrives {behind_s:.0f} s late, so all rows are shown at the end")
     return True
 
 
-def _tell(merger: Merger) -> None:
+def _warn_of_long_samples(merger: Merger) -> None:
     for name, host in merger.hosts.items():
         if host.too_long * 2 > host.frames:
             say(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a row; set "

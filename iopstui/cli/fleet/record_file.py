@@ -70,15 +70,15 @@ class RecordFile:
             try:
                 file.close()
             except OSError as error:
-                self._tell(error)
+                self._report_failure(error)
 
     def _give_up(self, error: OSError) -> None:
         file, self._file = self._file, None
         if file is not None:
             with contextlib.suppress(OSError):
                 file.close()
-        self._tell(error)
+        self._report_failure(error)
 
-    def _tell(self, error: OSError) -> None:
+    def _report_failure(self, error: OSError) -> None:
         self._say(f"the recording {printable(str(self._path))} has stopped: {error.strerror}. The "
                   "run continues, and what was written is kept")  # fmt: skip

@@ -48,9 +48,9 @@ class FleetRecorder:
     def __init__(self, name: str | None) -> None:
         self._said: list[str] = []
         self.on_trouble: Callable[[str], None] = lambda words: None
-        self._file = RecordFile(kept(name), self._trouble) if name else None
+        self._file = RecordFile(kept(name), self._warn) if name else None
 
-    def _trouble(self, words: str) -> None:
+    def _warn(self, words: str) -> None:
         """On the screen at once, and after it for whoever did not look."""
         self._said.append(words)
         self.on_trouble(words)
@@ -119,13 +119,12 @@ class FleetRunPlanner:
             )  # fmt: skip
 
         def judge(fleet: Fleet) -> RunVerdict:
-            return self._judged(fleet, merger, run, least if place is not None else None)
+            return self._exit_code(fleet, merger, run, least if place is not None else None)
 
-        return PlannedRun(fleet, merger, begun, _nothing, self._row, run.stop, judge)
+        return PlannedRun(fleet, merger, begun, _ignore_second, self._row, run.stop, judge)
 
     def watch(self) -> PlannedRun:
-        """What goes on between two runs: every host that can be reached watches its disks. Nothing
-        of it is recorded."""
+        """Watch the disks of every reachable host between two runs. Nothing is recorded."""
         orders, merger = AgentOrders(self._arguments, self._nodes), Merger(self._arguments.interval)
         names = tuple(node.name for node in self._nodes)
         terms = FleetOptions(1, watching=True, greet_within_s=self._arguments.connect_timeout)
@@ -137,8 +136,9 @@ class FleetRunPlanner:
             lambda voices: Fleet(
                 self._nodes, self._launch, order, merger, terms, voices
             ),
-            merger, FleetRunStarted(0, names, time.time(), watching=True, between=True), _nothing,
-            lambda name, row: None, lambda second: "", lambda fleet: RunVerdict(EXIT_OK),
+            merger, FleetRunStarted(0, names, time.time(), watching=True, between=True),
+            _ignore_second, lambda name, row: None, lambda second: "",
+            lambda fleet: RunVerdict(EXIT_OK),
         )  # fmt: skip
 
     def _set(self, node: Node, order: Object) -> Object:
@@ -156,10 +156,10 @@ class FleetRunPlanner:
             self._opened[name] = [str(one) for one in opened] if type(opened) is list else []
         self._recorder.of_host(name, row)
 
-    def _judged(
+    def _exit_code(
         self, fleet: Fleet, merger: Merger, run: FleetRunReporter, least: int | None
     ) -> RunVerdict:
-        """What came of a run; ``least``: it is a point of a sweep, for which so many would do."""
+        """Exit code of a run. ``least``: hosts needed for a point of a sweep."""
         met, outcomes = judged(merger, self._expected)
         code, point, spread = code_of(fleet, run, met), None, spread_words(fleet)
         said = [*outcomes, *([spread] if spread else ())]
@@ -185,7 +185,7 @@ def _code_of_point(code: int, point: ScalePoint | None, met: bool) -> int:
 
 
 def why_failed(fleet: Fleet) -> str:
-    """Who failed or was lost, or why all were stopped."""
+    """Names of hosts that failed or were lost, or why all were stopped."""
     gone = failed_hosts(fleet)
     if fleet.stopped:
         why = f"; {failure_text(gone)}" if gone else ""
@@ -193,7 +193,7 @@ def why_failed(fleet: Fleet) -> str:
     return f"{len(gone)} of {len(fleet.members)} hosts failed or were lost: {failure_text(gone)}"
 
 
-def _nothing(second: MergedSecond) -> None:
+def _ignore_second(second: MergedSecond) -> None:
     """The screen has it already."""
 
 

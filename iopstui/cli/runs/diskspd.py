@@ -20,7 +20,7 @@ def run_diskspd(command: str, options: RunOptions, kind: str) -> int:
     found = translate(command)
     given = bool(options.targets)
     if not given:
-        options = replace(options, targets=_place(found))
+        options = replace(options, targets=_default_target(found))
     for line in translation_lines(found, given, options.size):
         put(line, sys.stderr)
     private = private_directory()
@@ -31,9 +31,9 @@ def run_diskspd(command: str, options: RunOptions, kind: str) -> int:
         remove(private)
 
 
-def _place(found: Translation) -> tuple[str, ...]:
-    """Where to work without a TARGET: a scratch file beside the one that -c would make, the
-    existing file itself, or (none) the several files that the job names."""
+def _default_target(found: Translation) -> tuple[str, ...]:
+    """Default target: a scratch file beside the one that -c would create, the existing file itself,
+    or none (the job names several files)."""
     if found.creates is not None:
         places = {os.path.dirname(target) or "." for target in found.targets}
         if len(places) > 1:

@@ -24,7 +24,7 @@ from iopstui.experiment.start import (
 from iopstui.format import counted, put
 from iopstui.model.experiment.load_curve import points_of
 from iopstui.model.experiment.options import ExperimentOptions
-from iopstui.model.experiment.plan import ASK_FROM, Plan
+from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
 from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.output.experiment.sink import ReportedExperiment
 from iopstui.output.experiment.sinks import experiment_sink
@@ -96,7 +96,7 @@ def _code_of(
         say(f"{counted(len(runner.failed), 'run')} of {plan.points} failed; the others were "
             "measured")  # fmt: skip
         return EXIT_JOB_FAILED
-    return _judged(points)
+    return _exit_code(points)
 
 
 def _dry_run(
@@ -124,7 +124,7 @@ def _what_is_kept(runner: ExperimentRunner) -> str:
     return f"interrupted before the first {noun} was measured; nothing is kept"
 
 
-def _judged(points: Sequence[PointFinished]) -> int:
+def _exit_code(points: Sequence[PointFinished]) -> int:
     """The exit code of a whole experiment: were its expectations met at every point?"""
     outcomes = [one for event in points for one in event.outcomes]
     for one in outcomes:
@@ -136,7 +136,7 @@ def _judged(points: Sequence[PointFinished]) -> int:
 
 def ask(plan: Plan, yes: bool) -> None:
     """Ask before a very long experiment. UsageError if the answer is no."""
-    if plan.points < ASK_FROM or yes:
+    if plan.points < CONFIRM_FROM_POINTS or yes:
         return
     question = f"{length_text(plan)}. "
     if sys.stdin.isatty() and sys.stderr.isatty():

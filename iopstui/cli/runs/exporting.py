@@ -18,8 +18,8 @@ Export = Callable[["LiveSession"], object]
 
 @contextmanager
 def exported(options: RunOptions, keep: bool = False) -> Iterator[Export]:
-    """What has to be shown each session before it starts. UsageError for a file or a port that
-    can't be had. ``keep`` as in ``exporting``."""
+    """Return the function that each session is passed to before it starts. UsageError for a file or
+    a port that cannot be used. ``keep`` as in ``exporting``."""
     if options.textfile is None and options.metrics_port is None:
         yield lambda session: None
         return

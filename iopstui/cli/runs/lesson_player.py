@@ -96,7 +96,7 @@ class LessonPlayer:
         handle_stop_signals(self._stop)
         self._session.start(self._events.put)
         try:
-            self._say(head_lines(self._run.lesson))
+            self._print_lines(head_lines(self._run.lesson))
             while not self._run.over and not self._stopped:
                 self._page()
         except KeyboardInterrupt:
@@ -108,13 +108,13 @@ class LessonPlayer:
             while not self._events.empty():  # which settings were put back, or could not be
                 self._narrator.handle(self._events.get())
         if self._stopped:
-            self._say(["", f"Left on page {self._place()}."])
+            self._print_lines(["", f"Left on page {self._position()}."])
             return EXIT_INTERRUPTED
-        self._say(end_lines(self._run))
+        self._print_lines(end_lines(self._run))
         made = [n for n in self._run.failed if self._run.failed[n]]
         return EXIT_JOB_FAILED if made else EXIT_OK
 
-    def _place(self) -> str:
+    def _position(self) -> str:
         page = self._run.page()
         return f"{page.number} of {page.total}" if page else "the last"
 
@@ -135,7 +135,7 @@ class LessonPlayer:
     def _page(self) -> None:
         page = self._run.page()
         assert page is not None
-        self._say(page_lines(page))
+        self._print_lines(page_lines(page))
         if page.kind == ASK and page.state != SKIPPED:
             self._ask(page)
         elif page.kind == RUN_STEP and page.state == READY:
@@ -154,9 +154,9 @@ class LessonPlayer:
         if given is not None:
             self._run.answer(given)
             if not self._asks:
-                self._say([f"  Answer given: {given})"])
+                self._print_lines([f"  Answer given: {given})"])
         elif not self._asks:
-            self._say(["  (No answer given; the measurement will say which was right.)"])
+            self._print_lines(["  (No answer given; the measurement will say which was right.)"])
 
     def _prompt(self, letters: Sequence[str]) -> str | None:
         while True:
@@ -165,7 +165,7 @@ class LessonPlayer:
                 return None
             if line.lower().rstrip(")") in letters:
                 return line.lower().rstrip(")")
-            self._say([f"  {printable(line)} is not one of {', '.join(letters)}."])
+            self._print_lines([f"  {printable(line)} is not one of {', '.join(letters)}."])
 
     def _pause(self, text: str) -> None:
         if self._asks:
@@ -177,7 +177,7 @@ class LessonPlayer:
         line = sys.stdin.readline()
         if not line:  # the terminal's end of file: nobody will answer any more
             self._asks = False
-            self._say([""])
+            self._print_lines([""])
         return line
 
     def _measure(self) -> None:
@@ -196,9 +196,9 @@ class LessonPlayer:
             return
         point = self._run.points.get(page.name)
         if point is not None:
-            self._say([measured_line(point)])
+            self._print_lines([measured_line(point)])
         elif not self._stopped:
-            self._say(flowed(f"This run failed: {self._run.failed[page.name]}", "  "))
+            self._print_lines(flowed(f"This run failed: {self._run.failed[page.name]}", "  "))
 
     def _follow(self) -> None:
         line = self._narrator.line
@@ -206,7 +206,7 @@ class LessonPlayer:
             event = self._events.get()
             if not isinstance(event, LayoutProgress):
                 line.clear()
-            self._tell(event)
+            self._narrate(event)
             if self._run.feed(event):
                 return
             if isinstance(event, SessionEnded):
@@ -216,12 +216,12 @@ class LessonPlayer:
                 now = number(event.frame.fio.total.iops)
                 line.draw(f"  {self._run.elapsed_s:.0f} s, {now} IOPS")
 
-    def _tell(self, event: Event) -> None:
+    def _narrate(self, event: Event) -> None:
         wanted = isinstance(event, (LayoutProgress, TunableChanged))
         if wanted or (isinstance(event, Notice) and event.level != "info"):
             self._narrator.handle(event)
 
-    def _say(self, lines: Sequence[str]) -> None:
+    def _print_lines(self, lines: Sequence[str]) -> None:
         for line in lines:
             sys.stdout.write(fit(line.rstrip(), sys.stdout.encoding) + "\n")
         sys.stdout.flush()

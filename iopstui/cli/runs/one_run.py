@@ -92,7 +92,7 @@ def _run(
     if options.until_steady and not session.steady:
         say(NEVER_STEADY)
         return EXIT_VERDICT
-    return _judged(judging)
+    return _exit_code(judging)
 
 
 def _session(job: str, options: RunOptions) -> LiveSession:
@@ -116,7 +116,8 @@ def _expected(job: str, options: RunOptions, target: Target) -> tuple[Expectatio
 
 
 def _check(job: str, options: RunOptions) -> None:
-    """What can't be run is refused before the target is written for hours. As ``run_job``."""
+    """Refuse what cannot be run, before the target is written for hours. Arguments as
+    ``run_job``."""
     from iopstui.cli.runs.preconditioning import checked
     from iopstui.preflight.job import prepare
     from iopstui.preflight.request import JobRequest
@@ -143,7 +144,7 @@ def _sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
     )
 
 
-def _judged(sink: VerdictSink) -> int:
+def _exit_code(sink: VerdictSink) -> int:
     """The exit code of a whole run: were its expectations met?"""
     for judged in sink.judged:
         if judged.measured is None:

@@ -32,16 +32,16 @@ from iopstui.session.recorded_parts import RecordedParts
 from iopstui.session.watch import Watch
 
 # the last sample may be of a part of an interval, but not of next to nothing
-WORTH_A_SAMPLE = 0.25
-LAST_WITHIN_S = 1.0
-HEARD_WITHIN_S = 2.0
+MIN_LAST_SAMPLE_SHARE = 0.25
+LAST_SAMPLE_TIMEOUT_S = 1.0
+SIGNAL_TIMEOUT_S = 2.0
 
 
 def watch(options: RunOptions, how: WatchOptions) -> int:
     """The exit code. Data on stdout in ``how.format``, everything else on stderr; in the end a
     summary (of a table behind it)."""
     with exported(options) as export:
-        session, one = _made(options, how)
+        session, one = _new_watch(options, how)
         export(session)
         return _watch(options, how, session, one)
 
@@ -79,21 +79,21 @@ class _StopOnSignal:
         self._one = one
         self._said: queue.SimpleQueue[None] = queue.SimpleQueue()
         # not by the handler: what it interrupts may be starting one
-        threading.Thread(target=self._insist, name="ending", daemon=True).start()
+        threading.Thread(target=self._repeat_signal, name="ending", daemon=True).start()
 
     def asked(self) -> None:
         """The first signal has come."""
         self._one.events.put(None)
         self._said.put(None)
 
-    def _insist(self) -> None:
+    def _repeat_signal(self) -> None:
         self._said.get()
-        while not self.heard.wait(HEARD_WITHIN_S):
+        while not self.heard.wait(SIGNAL_TIMEOUT_S):
             drop()
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
 
-def _made(options: RunOptions, how: WatchOptions) -> tuple[LiveSession, Watch]:
+def _new_watch(options: RunOptions, how: WatchOptions) -> tuple[LiveSession, Watch]:
     devices = read_devices(Roots())
     target = choose_watched(options.targets, devices, Roots())
     triggers = [
@@ -134,11 +134,11 @@ def _handle(event: Event, sink: EventSink) -> None:
 
 
 def _last_sample(session: LiveSession, one: Watch, sink: EventSink, interval_s: float) -> None:
-    """What has happened since the last one."""
-    if monotonic() - one.sampled_at < WORTH_A_SAMPLE * interval_s:
+    """Emit the sample of the time since the last one."""
+    if monotonic() - one.sampled_at < MIN_LAST_SAMPLE_SHARE * interval_s:
         return
     session.sample()
-    give_up = monotonic() + LAST_WITHIN_S
+    give_up = monotonic() + LAST_SAMPLE_TIMEOUT_S
     while (left := give_up - monotonic()) > 0:
         try:
             event = one.events.get(timeout=left)

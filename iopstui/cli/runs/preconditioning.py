@@ -24,7 +24,7 @@ from iopstui.output.narration import Narrator
 from iopstui.output.sinks import StatusSink
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import creatable
-from iopstui.session.fio.fio_run import UNTIL_THEN
+from iopstui.session.fio.fio_run import FIGURES_END_THERE
 from iopstui.session.new_session import new_session
 
 JOB = "precondition"
@@ -53,7 +53,9 @@ def preconditioned(options: RunOptions) -> RunOptions:
     if finished is None:
         raise JobFailed("Preconditioning ended early; see the message above.")
     if finished.error:
-        raise error_of(finished.exit_code, finished.error.removesuffix(UNTIL_THEN), finished.hint)
+        raise error_of(
+            finished.exit_code, finished.error.removesuffix(FIGURES_END_THERE), finished.hint
+        )
     if finished.interrupted:
         raise Interrupted("Interrupted during preconditioning: nothing was measured.")
     # the budget's own figure may be more: writes past a page cache that somebody reads through are
@@ -69,7 +71,8 @@ def preconditioned(options: RunOptions) -> RunOptions:
 def checked(
     options: RunOptions, devices: Mapping[str, BlockDevice]
 ) -> tuple[Target, Target | None]:
-    """What would be written, and what the job is given. UsageError for a target that can't be."""
+    """Return what would be written, and the job's inputs. UsageError for a target that cannot be
+    preconditioned."""
     target, job_target = choose_targets(options.targets, JOB, devices, Roots())
     if target.kind == kinds.DIRECTORY:
         raise UsageError(

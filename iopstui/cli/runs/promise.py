@@ -69,6 +69,9 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     if guessed.provider in known - {volume.provider, "drive"} and volume.provider != "drive":
         say(f"warning: this looks like a volume of {guessed.provider} ({guessed.why}), not of "
             f"{volume.provider}")  # fmt: skip
+    on = catalog.instances.get(f"{volume.provider}/{seen.product}") if seen is not None else None
+    if on is not None and arguments.instance is None:
+        say(f"This machine calls itself {on.name}: --instance {on.name} counts its limits, too")
     known_size = volume.needs_size and device is not None and device.size
     size = device.size / GIB if device is not None and known_size and device.size else None
     found = promised_by(arguments, catalog, volume, size)

@@ -56,7 +56,7 @@ def _until_finished(events: Events, sink: EventSink) -> StepFinished | None:
 
 
 def _say_what_failed(events: Events) -> None:
-    """What could not be undone concerns those as well who have read enough."""
+    """Report what could not be undone, even to a reader who has closed standard output."""
     while not events.empty():
         event = events.get()
         if isinstance(event, Notice) and event.level == "error":

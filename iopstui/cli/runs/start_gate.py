@@ -33,14 +33,14 @@ class StartGateSink:
 
     def _wait(self) -> None:
         # not through Python's buffers: a thread that waits in them keeps the process from ending
-        if b"\n" in _said():
+        if b"\n" in _read_first_line():
             self._session.go(StartSignal(time.monotonic_ns()))
         else:
             say("standard input ended without a line: nothing started")
             self._session.stop_job()
 
 
-def _said() -> bytes:
+def _read_first_line() -> bytes:
     """Standard input until its first line's end, or its own."""
     said = b""
     while b"\n" not in said:

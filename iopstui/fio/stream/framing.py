@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fio.stream.intruders import without_intruders
-from iopstui.large_json import PAYS_FROM, fast_loads
+from iopstui.large_json import ORJSON_FROM_BYTES, fast_loads
 
 MAX_DOCUMENT_BYTES = 64 << 20
 
@@ -67,25 +67,25 @@ class Framer:
     def feed(self, data: bytes) -> Iterator[Item]:
         """All documents and messages that ``data`` completes."""
         self._rest += data
-        yield from self._all(last=False)
+        yield from self._items(last=False)
 
     def close(self) -> Iterator[Item]:
         """Return the rest at the end of the stream: a last line without newline, a torn
         document."""
         if not self._rest.endswith(b"\n"):
             self._rest += b"\n"
-        yield from self._all(last=True)
+        yield from self._items(last=True)
         rest, self._rest = bytes(self._rest), bytearray()
         if self._inside:
             self._inside = False
             yield from decode(rest)
 
-    def _all(self, last: bool) -> Iterator[Item]:
+    def _items(self, last: bool) -> Iterator[Item]:
         at = 0
         try:
             while True:
                 inside = self._inside
-                found, end = self._document(at) if inside else self._outside(at, last)
+                found, end = self._document(at) if inside else self._next_line(at, last)
                 if end is None:
                     break
                 yield from found
@@ -98,7 +98,7 @@ class Framer:
             self._rest, self._inside, self._seen = bytearray(), False, 0
             yield BrokenDocument(size)
 
-    def _outside(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
+    def _next_line(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
         """The next line, and where it ends; ``None`` until it is whole."""
         rest = self._rest
         end = rest.find(b"\n", at)
@@ -131,18 +131,18 @@ class Framer:
         other = _opening(rest, max(at + 1, since - 2 * len(_VERSION)), end)
         if other is not None:
             self._inside = False
-            return decode(_part(rest, at, other)), other
+            return decode(_copy_range(rest, at, other)), other
         if match is None:
             # a brace and the end of its line may still come in pieces
             self._seen = max(since, len(rest) - 4)
             return (), None
         self._inside = False
         if match[1] == b"{":
-            return decode(_part(rest, at, match.start() + 1)), match.start(1)
-        return decode(_part(rest, at, match.end(1))), match.end()
+            return decode(_copy_range(rest, at, match.start() + 1)), match.start(1)
+        return decode(_copy_range(rest, at, match.end(1))), match.end()
 
 
-def _part(rest: bytearray, begin: int, end: int) -> bytes:
+def _copy_range(rest: bytearray, begin: int, end: int) -> bytes:
     # a slice of the array would be one more copy of megabytes
     with memoryview(rest) as view:
         return bytes(view[begin:end])
@@ -171,8 +171,8 @@ def _first_column(rest: bytearray, brace: bytes, since: int) -> int:
 
 
 def _opening(rest: bytearray, begin: int, end: int) -> int | None:
-    """Where, from ``begin`` on, what every document of fio begins with begins: a brace, a new line
-    and ``"fio version"``, also behind a message that has no line end (yet)."""
+    """Find the beginning of a document of fio from ``begin`` on: a brace, a new line and ``"fio
+    version"``, also behind a message without a line end (yet)."""
     name = rest.find(_NAME, begin, end)
     while name >= 0:
         at = name - 1
@@ -206,7 +206,7 @@ def decode(body: bytes) -> Iterator[Item]:
 
 
 def _loads(body: bytes, strict: bool) -> dict[str, Any] | None:
-    data = fast_loads(body) if strict and len(body) >= PAYS_FROM else None
+    data = fast_loads(body) if strict and len(body) >= ORJSON_FROM_BYTES else None
     # not strict: fio writes tabs and control characters of job names as they are
     try:
         if data is None:

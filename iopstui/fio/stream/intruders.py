@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-PIECE = 4096
+CHUNK_BYTES = 4096
 # a document that was cut more often, or by more, is given up
-MOST = 256
+MAX_KEPT_LINES = 256
 LONGEST = 4 << 20
 
 _ENDLESS = re.compile(rb"[^\n]{65536}")
@@ -25,7 +25,9 @@ _LINE = re.compile(
     rb"[ \t]*\r*(?:\n|\Z)"
 )
 # one that was cut where only a guess can say what of it is a message's: no free text
-_SURE = re.compile(rb'[ \t]*"[\w.>= -]{1,40}"[ ]*:[ ]*(?:[\[{]|-?[0-9.]+,?)[ \t]*\r*(?:\n|\Z)')
+_CERTAIN_JSON = re.compile(
+    rb'[ \t]*"[\w.>= -]{1,40}"[ ]*:[ ]*(?:[\[{]|-?[0-9.]+,?)[ \t]*\r*(?:\n|\Z)'
+)
 _LIKE_JSON = re.compile(rb'[ \t]*["\[\]{}]')
 _MEMBER = re.compile(rb'"[ ]?:[ ]')
 _OPENING = re.compile(rb"(?:fio|verify|[a-z0-9_-]{2,24}: verify failed|note|func=)\b[^\"]")
@@ -39,7 +41,7 @@ def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
     at = 0
     while (at := _first_bad(body, at)) < len(body):
         cut = next(_cuts(body, at), None)
-        if cut is None or len(taken) >= MOST:
+        if cut is None or len(taken) >= MAX_KEPT_LINES:
             return None
         begin, end = cut
         taken.append(body[begin:end])
@@ -49,32 +51,32 @@ def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
 
 
 def _first_bad(body: bytes, at: int) -> int:
-    """Where the first line from ``at`` on begins that is not fio's."""
+    """Position of the first line from ``at`` on that is not fio's."""
     while at < len(body) and (line := _LINE.match(body, at)):
         at = line.end()
     return at
 
 
 def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """What may be the intruder that begins in the line at ``at``, the likeliest first."""
+    """Candidates for the foreign text that begins in the line at ``at``, the likeliest first."""
     stop = _line_end(body, at)
-    pieces = range(-(-at // PIECE) * PIECE, stop, PIECE)
+    pieces = range(-(-at // CHUNK_BYTES) * CHUNK_BYTES, stop, CHUNK_BYTES)
     for begin in pieces:
         yield from _whole_pieces(body, at, begin)
-    if at and (at - 1) % PIECE == 0:  # the line end before it is the intruder's
+    if at and (at - 1) % CHUNK_BYTES == 0:  # the line end before it is the intruder's
         yield from _whole_pieces(body, _line_start(body, at - 1), at - 1)
     opening = _OPENING.search(body, at, stop)
     for begin in (*pieces, *([opening.start()] if opening else [])):
-        line = _SURE if body[at:begin].strip() else _LINE
+        line = _CERTAIN_JSON if body[at:begin].strip() else _LINE
         yield from _fitting(body, at, begin, _line_ends(body, begin), line)
     if not _holds_json(body, at, stop):
         yield at, _last_of_its_kind(body, stop)
 
 
 def _whole_pieces(body: bytes, at: int, begin: int) -> Iterator[tuple[int, int]]:
-    """Those that leave two lines of fio's behind them before those that leave one."""
+    """Candidates that leave two lines of fio's, before those that leave one."""
     last = min(len(body), begin + LONGEST)
-    found = list(_fitting(body, at, begin, range(begin + PIECE, last + 1, PIECE)))
+    found = list(_fitting(body, at, begin, range(begin + CHUNK_BYTES, last + 1, CHUNK_BYTES)))
     found.sort(key=lambda cut: _LINE.match(body, _line_end(body, cut[1])) is None)
     yield from found
 
@@ -86,8 +88,8 @@ def _fitting(
     ends: range | Iterator[int],
     line: re.Pattern[bytes] = _LINE,
 ) -> Iterator[tuple[int, int]]:
-    """Those from ``begin`` to one of ``ends`` without which the line is one of fio's, and which
-    hold none of fio's other lines."""
+    """Candidates from ``begin`` to one of ``ends``: without them the line is one of fio's, and they
+    contain no other line of fio's."""
     head = body[at:begin]
     fio_s = _MEMBER.search(body, begin)
     last = _line_start(body, fio_s.start()) if fio_s else len(body)
@@ -95,7 +97,11 @@ def _fitting(
         if end > last and _line_start(body, end) > last:
             return
         rest = _line_end(body, end)
-        if rest - end < PIECE and head + body[end:rest] and line.fullmatch(head + body[end:rest]):
+        if (
+            rest - end < CHUNK_BYTES
+            and head + body[end:rest]
+            and line.fullmatch(head + body[end:rest])
+        ):
             yield begin, end
 
 
@@ -128,7 +134,7 @@ def _last_of_its_kind(body: bytes, at: int) -> int:
     while at < len(body):
         stop = _line_end(body, at)
         # where a line may have been cut it is looked at on its own
-        cut = (stop - 1) // PIECE > (at - 1) // PIECE
+        cut = (stop - 1) // CHUNK_BYTES > (at - 1) // CHUNK_BYTES
         if cut or _holds_json(body, at, stop) or _LINE.match(body, at):
             break
         at = stop

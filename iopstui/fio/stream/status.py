@@ -53,7 +53,7 @@ def _status(data: Mapping[str, Any], sections: Sequence[Section]) -> FioStatus |
 
 @dataclass(frozen=True, slots=True)
 class _RowOptions:
-    """What the options of a row, or of the sections behind it, say of it."""
+    """Options that apply to a row, or to the sections behind it."""
 
     options: dict[str, str]
     block_size: int | None
@@ -64,8 +64,8 @@ class _RowOptions:
 
 
 class _SharedValues:
-    """What a document's rows have in common, made once: hundreds of them may be of one section, and
-    the directions that a row doesn't use all look the same."""
+    """Values that the rows of a document share, made once: hundreds of rows may be of one section,
+    and unused directions all look the same."""
 
     def __init__(self) -> None:
         self._row: dict[str, Any] | None = None
@@ -74,7 +74,7 @@ class _SharedValues:
         self._asked: tuple[object, Row | None, bool, _RowOptions] | None = None
 
     def direction(self, row: dict[str, Any]) -> DirectionStatus:
-        """What ``row`` says; read once, if it says what the one before said."""
+        """Parse ``row``, or return the last result if it is the same."""
         if row.get("total_ios") != 0:
             return _direction(row)
         if self._status is None or row != self._row:
@@ -90,7 +90,7 @@ class _SharedValues:
     def asked(
         self, row: Mapping[str, Any], common: Mapping[str, str], own: Row | None
     ) -> _RowOptions:
-        """What was asked of ``row``."""
+        """The options of ``row``."""
         raw, counts = row.get("job options"), _says_counts(row)
         if self._asked is not None:
             last, behind, counted, found = self._asked
@@ -187,12 +187,12 @@ class _BinKeys(dict[Any, int]):
     def __missing__(self, key: Any) -> int:
         number = int(key)
         # a file that is no fio's may have any
-        if len(self) < MOST_KEYS:
+        if len(self) < MAX_KEYS:
             self[key] = number
         return number
 
 
-MOST_KEYS = 4096
+MAX_KEYS = 4096
 _KEYS = _BinKeys()
 
 
@@ -228,7 +228,7 @@ class _Percentiles(Mapping[str, int]):
         self._raw = raw
         self._found: dict[str, int] | None = None
 
-    def _all(self) -> dict[str, int]:
+    def _by_name(self) -> dict[str, int]:
         if self._found is None:
             self._found = {
                 name: _int(value)
@@ -237,16 +237,16 @@ class _Percentiles(Mapping[str, int]):
         return self._found
 
     def __getitem__(self, name: str) -> int:
-        return self._all()[name]
+        return self._by_name()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._by_name())
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._by_name())
 
     def __repr__(self) -> str:
-        return repr(self._all())
+        return repr(self._by_name())
 
 
 def _percentile_list(block: Mapping[str, Any]) -> Mapping[str, int]:

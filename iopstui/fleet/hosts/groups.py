@@ -16,7 +16,7 @@ from iopstui.text import printable
 
 HINT = ("Install it (pip install 'iopstui[fleet]', or apt install clustershell), or name the "
         "hosts.")  # fmt: skip
-WITHIN_S = 30
+GROUP_TIMEOUT_S = 30
 _GROUP = re.compile(r"(?:(?<=[,!&^])|^)@(?:[^\s,!&^\[\]]|\[[^\]]*\])*")
 # ClusterShell puts a group's name into a line for the shell
 _NAME = re.compile(r"@[A-Za-z0-9_.:{}*/+%-]*")
@@ -62,7 +62,7 @@ def _package() -> Ask | None:
 def _program(text: str) -> Iterable[str]:
     try:
         done = subprocess.run(["nodeset", "-e", "--", text], capture_output=True, text=True,
-                              timeout=WITHIN_S, check=False)  # fmt: skip
+                              timeout=GROUP_TIMEOUT_S, check=False)  # fmt: skip
     except FileNotFoundError as error:
         raise Missing(f"{printable(text)} is for ClusterShell, which is not installed here.",
                       HINT) from error  # fmt: skip

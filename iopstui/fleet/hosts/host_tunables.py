@@ -18,11 +18,11 @@ from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 
 Object = dict[str, Any]
-WITHIN_S = 5.0
+ANSWER_TIMEOUT_S = 5.0
 """After which a host that has not answered is said to have changed nothing."""
-MOST_TUNABLES, MOST_DISKS, LONGEST = 64, 256, 400
+MAX_TUNABLES, MAX_DISKS, LONGEST = 64, 256, 400
 NO_ANSWER = "no answer; it restores its changes when its session ends"
-NOT_THERE = "it is not connected, or has not sent its settings"
+NOT_CONNECTED = "it is not connected, or has not sent its settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ class HostTunableResult:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Those that were changed."""
+        """Hosts that were changed."""
         return tuple(dict.fromkeys(host for host, *_ in self.changes))
 
 
 def states_object(states: Sequence[TunableState], disk: str) -> list[Object]:
-    """What an agent says of its disks' tunables (not of interrupts: their numbers are each
-    machine's own). ``disk`` is the first one's name."""
+    """The tunables of an agent's disks as an object, without interrupts: their numbers differ
+    between machines. ``disk`` is the first disk's name."""
     return [
         {
             "name": one.name, "meaning": one.meaning, "takes": one.takes,
@@ -88,20 +88,21 @@ def states_in(row: Mapping[str, Any]) -> dict[str, HostTunable]:
     """The same as it comes. What can't be understood is left out: it can't be changed then."""
     found = {}
     states = row.get("states")
-    for one in (states if isinstance(states, list) else [])[:MOST_TUNABLES]:
+    for one in (states if isinstance(states, list) else [])[:MAX_TUNABLES]:
         if isinstance(one, dict):
-            name, each = _word(one.get("name")), _pairs(one.get("each"), 2)
+            name, each = _printable_value(one.get("name")), _pairs(one.get("each"), 2)
             if name and each:
                 values = one.get("values")
                 found[name] = HostTunable(
-                    name, _word(one.get("meaning")), _word(one.get("takes")),
-                    tuple(map(_word, values)) if isinstance(values, list) else (),
-                    tuple((disk, value) for disk, value in each), _word(one.get("refused")),
+                    name, _printable_value(one.get("meaning")), _printable_value(one.get("takes")),
+                    tuple(map(_printable_value, values)) if isinstance(values, list) else (),
+                    tuple((disk, value) for disk, value in each),
+                    _printable_value(one.get("refused")),
                 )  # fmt: skip
     return found
 
 
-def _word(value: object) -> str:
+def _printable_value(value: object) -> str:
     return printable(value[:LONGEST]) if isinstance(value, str) else ""
 
 
@@ -110,7 +111,7 @@ def _pairs(value: object, length: int) -> list[list[str]]:
     if not isinstance(value, list):
         return []
     found = [
-        [_word(word) for word in one] for one in value[:MOST_DISKS]
+        [_printable_value(word) for word in one] for one in value[:MAX_DISKS]
         if isinstance(one, list) and len(one) == length
     ]  # fmt: skip
     return found if len(found) == len(value) else []
@@ -138,13 +139,14 @@ def together(hosts: Mapping[str, Mapping[str, HostTunable]]) -> list[TunableStat
 def turn_of(
     hosts: Iterable[str], known: Mapping[str, Mapping[str, HostTunable]], name: str, value: str
 ) -> HostTunableChange:
-    """Who would change what. UsageError for a value that no device could take."""
+    """Hosts and disks that a change would affect. UsageError for a value that no device could
+    take."""
     parse_tunable(f"{name}={value}")
     asked, same, out = [], [], []
     for host in hosts:
         one = known.get(host, {}).get(name)
         if one is None:
-            out.append((host, f"its disk has no {name}" if known.get(host) else NOT_THERE))
+            out.append((host, f"its disk has no {name}" if known.get(host) else NOT_CONNECTED))
         elif one.values and value not in one.values:
             out.append((host, f"{one.each[0][0]} takes {', '.join(one.values)}"))
         elif one.refused:
@@ -200,7 +202,7 @@ class HostTunables:
         """The order for each of its hosts."""
         self._number += 1
         hosts = {host for host, _ in turn.hosts}
-        self._asked = _PendingChange(self._number, turn, hosts, time.monotonic() + WITHIN_S)
+        self._asked = _PendingChange(self._number, turn, hosts, time.monotonic() + ANSWER_TIMEOUT_S)
         return {"op": "turn", "id": self._number, "name": turn.name, "value": turn.value}
 
     def heard(self, host: str, row: Mapping[str, Any]) -> None:
@@ -212,16 +214,18 @@ class HostTunables:
         if asked is None or row.get("id") != asked.id or host not in asked.waiting:
             return
         asked.waiting.discard(host)
-        each, error = _pairs(row.get("each"), 3), _word(row.get("error"))
+        each, error = _pairs(row.get("each"), 3), _printable_value(row.get("error"))
         if error or not each:
-            hint = _word(row.get("hint"))
+            hint = _printable_value(row.get("hint"))
             asked.failed.append((host, f"{error} {hint}".strip() or "no reason given"))
             return
         asked.changes += [(host, disk, before, now) for disk, before, now in each]
-        self._keep(host, asked.turn, each)
+        self._keep_originals(host, asked.turn, each)
 
-    def _keep(self, host: str, turn: HostTunableChange, each: Sequence[Sequence[str]]) -> None:
-        """What was so before the first change need not be set again."""
+    def _keep_originals(
+        self, host: str, turn: HostTunableChange, each: Sequence[Sequence[str]]
+    ) -> None:
+        """Keep the values from before the first change; those need not be set again."""
         first = self._before.setdefault(
             (host, turn.name), tuple((disk, before) for disk, before, _ in each)
         )
@@ -231,8 +235,8 @@ class HostTunables:
             del kept[turn.name]
 
     def over(self, gone: Iterable[str] = ()) -> HostTunableResult | None:
-        """What came of the change that was asked for, once all have answered, are ``gone`` or have
-        taken too long; told once."""
+        """The result of a requested change, once all hosts have answered, are ``gone`` or timed
+        out; returned once."""
         asked = self._asked
         if asked is None:
             return None

@@ -14,7 +14,7 @@ from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in
 from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.link import Link
 from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.hosts.orders import BEAT, LATEST_NS, SPEAKS, SUMS
+from iopstui.fleet.hosts.orders import CAPABILITIES, HEARTBEAT, MAX_MONOTONIC_NS, SUMS
 from iopstui.fleet.hosts.program_copy import bundle
 from iopstui.text import printable
 
@@ -22,16 +22,16 @@ Object = dict[str, Any]
 LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "started", "over"
 PROBES, AGAIN = 12, 6
 """Answers after which a clock is compared well enough, and those right before the start."""
-MOST_BROKEN = 100
+MAX_BROKEN = 100
 LONGEST_WORDS = 400
-MOST_AT_ONCE, MOST_PER_S = 64 << 20, 8 << 20
+MAX_AT_ONCE, MAX_PER_S = 64 << 20, 8 << 20
 """Bytes of a host's lines, which a recording keeps: at most so many, and so many more a second."""
-OF_A_FLEET = frozenset({"fleet", "fleet_over", "total", "merged"})
+FLEET_EVENTS = frozenset({"fleet", "fleet_over", "total", "merged"})
 """Events of whoever adds hosts up: no host has any, and in a recording they would count as ours."""
 INTERRUPTED = "interrupted"
 """What a host says that was told to stop: no failure of its own."""
-SPEAKS_WITHIN_S = 1.1
-_BEAT = json.dumps({"op": BEAT}).encode() + b"\n"
+GREETING_TIMEOUT_S = 1.1
+_HEARTBEAT = json.dumps({"op": HEARTBEAT}).encode() + b"\n"
 
 
 class Member:
@@ -90,10 +90,10 @@ class Member:
 
     def beat(self) -> None:
         """The heartbeat alone: who speaks by itself need not be asked."""
-        if BEAT not in self._speaks or self.silent_s > SPEAKS_WITHIN_S:
+        if HEARTBEAT not in self._speaks or self.silent_s > GREETING_TIMEOUT_S:
             self.ask()
         elif self.state not in (LAUNCHED, OVER):
-            self.link.send(_BEAT)
+            self.link.send(_HEARTBEAT)
 
     @property
     def compared(self) -> bool:
@@ -116,12 +116,12 @@ class Member:
     def take(self, data: bytes | None) -> list[Object]:
         """The rows of others in what came from its link (``Link.receive``)."""
         if data is None:
-            self._cut()
+            self._connection_ended()
             return []
         found, heard = [], False
         self._came += len(data)
         since_s = (time.monotonic_ns() - self._first_ns) / 1e9
-        if self._came > MOST_AT_ONCE + since_s * MOST_PER_S and not self._floods:
+        if self._came > MAX_AT_ONCE + since_s * MAX_PER_S and not self._floods:
             self._floods = True
             self.fail(f"it sends too much ({self._came >> 20} MiB in {since_s:.0f} s)")
             self.link.kill()
@@ -134,26 +134,27 @@ class Member:
                 self._refuse_garbage()
                 continue
             heard = True
-            if row["event"] == "frame" or self._own(row):
+            if row["event"] == "frame" or self._handle_own_event(row):
                 found.append(row)
         if heard:
             self.heard_ns = time.monotonic_ns()
         if self.link.too_long:
             self.link.too_long = 0
-            self._refuse_garbage(MOST_BROKEN)
+            self._refuse_garbage(MAX_BROKEN)
         return found
 
     def _parsed(self, line: bytes) -> Object | None:
         row = object_of(line)
         kind = row.get("event") if row is not None else None
-        return row if isinstance(kind, str) and kind not in OF_A_FLEET else None
+        return row if isinstance(kind, str) and kind not in FLEET_EVENTS else None
 
-    def _own(self, row: Object) -> bool:
+    def _handle_own_event(self, row: Object) -> bool:
         """Whether it concerns others."""
         kind = row["event"]
         own: dict[str, Callable[[Object], None]] = {
-            "send": self._send, "hello": self._hello, "lacks": self._lacks, "failed": self._failed,
-            "pong": self._pong, "planned": self._planned, "seen": self._saw, "armed": self._armed,
+            "send": self._send, "hello": self._hello, "lacks": self._report_missing,
+            "failed": self._failed, "pong": self._measure_offset, "planned": self._planned,
+            "seen": self._take_seen_marks, "armed": self._armed,
             "no_probe": self._without_probe,
         }  # fmt: skip
         if kind in own:
@@ -169,7 +170,7 @@ class Member:
 
     def _executed(self, row: Object) -> None:
         at_ns = row.get("monotonic_ns")
-        if isinstance(at_ns, int) and 0 <= at_ns < LATEST_NS:
+        if isinstance(at_ns, int) and 0 <= at_ns < MAX_MONOTONIC_NS:
             self.state = STARTED
             self.executed_ns = at_ns - self.offset.mono_ns
             self.error_ns = self.offset.error_at(self.executed_ns)
@@ -181,34 +182,36 @@ class Member:
         if self.state != LAUNCHED:
             return
         if row.get("iopstui") != __version__:
-            there = _words(row, "iopstui")
+            there = _text_of(row, "iopstui")
             self.fail(f"it has iopstui {there}, this machine has {__version__}",
                       "To copy this version there: --bring")  # fmt: skip
             return
         self.state = GREETED
         self._compared_ns = time.monotonic_ns()
-        self.boot = _words(row, "boot")
+        self.boot = _text_of(row, "boot")
         speaks = row.get("speaks")
-        self._speaks = frozenset(one for one in SPEAKS if type(speaks) is list and one in speaks)
+        self._speaks = frozenset(
+            one for one in CAPABILITIES if type(speaks) is list and one in speaks
+        )
         self.ask()
         self.tell({"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order})
 
-    def _lacks(self, row: Object) -> None:
-        what, why = _words(row, "what"), _words(row, "why")
+    def _report_missing(self, row: Object) -> None:
+        what, why = _text_of(row, "what"), _text_of(row, "why")
         hint = ""
         if row.get("user"):
-            line = f"{_words(row, 'user')} ALL=(root) NOPASSWD: ALL"
+            line = f"{_text_of(row, 'user')} ALL=(root) NOPASSWD: ALL"
             hint = f"There: echo '{line}' | sudo EDITOR='tee -a' visudo, or name root@{self.name}."
         self.fail(f"it lacks {what}{f' ({why})' if why else ''}", hint, EXIT_MISSING)
 
     def _failed(self, row: Object) -> None:
         code = row.get("exit_code")
-        words = _words(row, "error")
+        words = _text_of(row, "error")
         interrupted = bool(row.get("interrupted")) and not words
-        self.fail(INTERRUPTED if interrupted else words, _words(row, "hint"),
+        self.fail(INTERRUPTED if interrupted else words, _text_of(row, "hint"),
                   code if isinstance(code, int) else EXIT_JOB_FAILED)  # fmt: skip
 
-    def _pong(self, row: Object) -> None:
+    def _measure_offset(self, row: Object) -> None:
         answer = self.offset.answered(row, time.monotonic_ns())
         if answer and not self.compared:
             self.ask()
@@ -216,18 +219,18 @@ class Member:
     def _planned(self, row: Object) -> None:
         self.needs = needs_in(row)
         if self.needs is None:
-            self._refuse_garbage(MOST_BROKEN)
+            self._refuse_garbage(MAX_BROKEN)
 
     def look_for(self, names: Sequence[str]) -> None:
         """Have it say which of these scratch directories are beside its own: ``seen``."""
         self.tell({"op": "look", "names": [*names]})
 
-    def _saw(self, row: Object) -> None:
+    def _take_seen_marks(self, row: Object) -> None:
         names = row.get("names")
         if isinstance(names, list) and all(isinstance(one, str) for one in names):
             self.seen = names
         else:
-            self._refuse_garbage(MOST_BROKEN)
+            self._refuse_garbage(MAX_BROKEN)
 
     def _armed(self, row: Object) -> None:
         disks = row.get("disks")
@@ -236,15 +239,15 @@ class Member:
             self.state = ARMED
 
     def _without_probe(self, row: Object) -> None:
-        self.no_probe = _words(row, "why")
+        self.no_probe = _text_of(row, "why")
 
     def _refuse_garbage(self, weight: int = 1) -> None:
         self.broken += weight
-        if self.broken >= MOST_BROKEN and self.state != OVER:
+        if self.broken >= MAX_BROKEN and self.state != OVER:
             self.fail("it sent something that is not an agent's answer", code=EXIT_JOB_FAILED)
             self.link.kill()
 
-    def _cut(self) -> None:
+    def _connection_ended(self) -> None:
         if self._ended or self.error:
             self.state = OVER
             return
@@ -278,6 +281,6 @@ class Member:
         self.link.kill()
 
 
-def _words(row: Object, key: str) -> str:
+def _text_of(row: Object, key: str) -> str:
     """A text of a host's for people; "" without one."""
     return printable(str(row.get(key) or "")[:LONGEST_WORDS])

@@ -17,8 +17,8 @@ from iopstui.errors import UsageError
 from iopstui.fleet.hosts.groups import hosts_of
 from iopstui.text import printable
 
-MOST = 10_000
-MOST_RANGES = 8
+MAX_HOSTS = 10_000
+MAX_RANGES = 8
 LONGEST_NAME = 300
 LONGEST_FILE = 8 << 20
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
@@ -47,11 +47,11 @@ class Node:
 def nodes_of(text: str) -> list[Node]:
     """The hosts of a command line in order. UsageError for invalid or repeated names."""
     found: list[Node] = []
-    for word in _words(text):
+    for word in _split_words(text):
         for name in _expanded(word):
             found.append(_node(name))
-            if len(found) > MOST:
-                raise UsageError(f"There are more than {MOST} hosts.",
+            if len(found) > MAX_HOSTS:
+                raise UsageError(f"There are more than {MAX_HOSTS} hosts.",
                                  "For more, merge groups of hosts first: iopstui merge",
                                  )  # fmt: skip
     if not found:
@@ -62,8 +62,8 @@ def nodes_of(text: str) -> list[Node]:
     return found
 
 
-def _words(text: str) -> list[str]:
-    """What is looked at by itself: words, or all of it where an operator holds it together."""
+def _split_words(text: str) -> list[str]:
+    """Split into words; text that an operator holds together stays one word."""
     if not _OPERATORS.search(text):
         return split(text)
     if _FILE.search(text):
@@ -96,7 +96,7 @@ def _expanded(word: str) -> Iterator[str]:
 
 def expand(word: str) -> list[str]:
     """Expand a word with ranges: "n[01-03,07]" is n01 n02 n03 n07."""
-    if word.count("[") > MOST_RANGES or len(word) > MOST:
+    if word.count("[") > MAX_RANGES or len(word) > MAX_HOSTS:
         raise UsageError(f"{printable(word[:40])!r} ... is too long, or has too many ranges.")
     match = re.search(r"\[([0-9,/-]+)\]", word)
     if match is None:
@@ -106,8 +106,8 @@ def expand(word: str) -> list[str]:
     for part in match[1].split(","):
         for number in _numbers(word, part):
             names += [word[: match.start()] + number + after for after in rest]
-            if len(names) > MOST:
-                raise UsageError(f"{printable(word)!r} names more than {MOST} hosts.")
+            if len(names) > MAX_HOSTS:
+                raise UsageError(f"{printable(word)!r} names more than {MAX_HOSTS} hosts.")
     return names
 
 
@@ -121,8 +121,8 @@ def _numbers(word: str, part: str) -> Iterator[str]:
         raise UsageError(f"{part!r} in {printable(word[:40])!r} has numbers of different lengths.",
                          "Numbers with leading zeros need the same length: 001-100",
                          )  # fmt: skip
-    if int(last) < int(first) or step < 1 or int(last) - int(first) > MOST * step:
-        raise UsageError(f"{part!r} in {printable(word)!r} is not a range of at most {MOST}.")
+    if int(last) < int(first) or step < 1 or int(last) - int(first) > MAX_HOSTS * step:
+        raise UsageError(f"{part!r} in {printable(word)!r} is not a range of at most {MAX_HOSTS}.")
     for number in range(int(first), int(last) + 1, step):
         yield f"{number:0{len(first)}d}"
 
@@ -138,7 +138,7 @@ def _of_file(path: Path) -> Iterator[str]:
         raise UsageError(f"The hosts file {printable(str(path))} is longer than "
                          f"{LONGEST_FILE >> 20} MiB.")  # fmt: skip
     for line in text.splitlines():
-        for word in _words(line.partition("#")[0]):
+        for word in _split_words(line.partition("#")[0]):
             if word.startswith("^"):
                 raise UsageError(
                     f"The hosts file {printable(str(path))} refers to another hosts file, which "
@@ -148,13 +148,13 @@ def _of_file(path: Path) -> Iterator[str]:
 
 
 def _of_clustershell(text: str) -> list[str]:
-    """What is no list of ours: a group, or a set less another one."""
+    """Whether this needs ClusterShell: a group, or a set minus another."""
     if re.search(r"[\[\]]", _BRACKETS.sub("", text)):
         raise UsageError(f"{printable(text[:LONGEST_NAME])!r} has brackets without ranges.")
     for word in re.split(r"[,!&^]+", _BRACKETS.sub(lambda match: match[0].replace(",", " "), text)):
         # no set that would take all memory gets there
         expand(word.replace(" ", ","))
-    return hosts_of(text, expand, MOST)
+    return hosts_of(text, expand, MAX_HOSTS)
 
 
 def _node(name: str) -> Node:

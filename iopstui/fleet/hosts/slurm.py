@@ -24,11 +24,11 @@ from iopstui.text import printable
 
 SLURM = "slurm"
 """As HOSTS: all nodes of the allocation. As --launcher: srun, in an allocation."""
-ASK_EVERY_S = 5.0
+POLL_S = 5.0
 RELEASE_WITHIN_S = 10.0
 QUEUE_WITHIN_S = 10.0
 _JOB = re.compile(r"job(?: allocation)? (\d+)")
-_HOLD = 'echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null'
+_HOLD_SCRIPT = 'echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null'
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +48,21 @@ def slurm_hosts(
     without Slurm's commands."""
     job = environment.get("SLURM_JOB_ID")
     if job:
-        yield _around(hosts, options, job, environment.get("SLURM_JOB_NODELIST", ""))
+        yield _inside_allocation(hosts, options, job, environment.get("SLURM_JOB_NODELIST", ""))
         return
     if hosts == SLURM and options is None:
         raise UsageError(
             "This is not inside a Slurm allocation.",
             "Run it in sbatch or salloc, or let iopstui allocate nodes: --allocate '-N 4'",
         )
-    allocation = _Allocation([*_words(options or ""), *_named(hosts)])
+    allocation = _Allocation([*_split_options(options or ""), *_named(hosts)])
     try:
         yield SlurmHosts(allocation.wait(say), _launcher(allocation.job))
     finally:
         allocation.release()
 
 
-def _around(hosts: str, options: str | None, job: str, nodes: str) -> SlurmHosts:
+def _inside_allocation(hosts: str, options: str | None, job: str, nodes: str) -> SlurmHosts:
     if options is not None:
         raise UsageError(f"--allocate: this is already inside Slurm's allocation {printable(job)}.",
                          "Leave out --allocate to use its nodes.")  # fmt: skip
@@ -84,7 +84,7 @@ def _launcher(job: str) -> str:
     return f"srun --jobid={job} --overlap --quiet -N1 -n1 -w {{host}} sh -c"
 
 
-def _words(options: str) -> list[str]:
+def _split_options(options: str) -> list[str]:
     try:
         return shlex.split(options)
     except ValueError as error:
@@ -117,7 +117,7 @@ class _Allocation:
         self.job = ""
         self._said = b""
         self._process = subprocess.Popen(
-            [*guarded, "salloc", "--job-name=iopstui", *options, "sh", "-c", _HOLD],
+            [*guarded, "salloc", "--job-name=iopstui", *options, "sh", "-c", _HOLD_SCRIPT],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             # Ctrl-C is for us: the hosts are told first
             start_new_session=True,
@@ -129,13 +129,13 @@ class _Allocation:
         told, asked = "", time.monotonic()
         first = b""
         while not first.endswith(b"\n"):
-            out, more = self._read(ASK_EVERY_S)
+            out, more = self._read(POLL_S)
             first += out
             if not more:
                 raise self._refused()
-            if self.job and time.monotonic() - asked >= ASK_EVERY_S and not first:
+            if self.job and time.monotonic() - asked >= POLL_S and not first:
                 asked = time.monotonic()
-                words = _place(self.job)
+                words = _queue_position(self.job)
                 if words and words != told:
                     told = words
                     say(words)
@@ -144,7 +144,7 @@ class _Allocation:
         return nodes
 
     def _read(self, within_s: float) -> tuple[bytes, bool]:
-        """What salloc's command printed, and whether salloc still runs."""
+        """Read the output of salloc's command, and whether salloc still runs."""
         process = self._process
         assert process.stdout and process.stderr
         ready, _, _ = select.select([process.stdout, process.stderr], [], [], within_s)
@@ -190,7 +190,7 @@ def _cancel(job: str) -> None:
                        check=False)  # fmt: skip
 
 
-def _place(job: str) -> str:
+def _queue_position(job: str) -> str:
     """Why a job waits, and its place in its partition's queue; "" if Slurm does not say."""
     try:
         done = subprocess.run(
@@ -204,7 +204,7 @@ def _place(job: str) -> str:
 
 
 def place_words(job: str, rows: list[list[str]]) -> str:
-    """Of squeue's pending jobs, the next to start first: number, partition, reason."""
+    """Sentence with a job's place among squeue's pending jobs: number, partition, reason."""
     own = next((row for row in rows if row[0] == job), None)
     if own is None:
         return ""

@@ -35,14 +35,14 @@ from iopstui.model.samples import DIRECTIONS
 PARTS = (TOTAL, *DIRECTIONS)
 # a number below this can be added so often and still fits into its field
 BITS = 55
-OFTEN = 256
+FLUSH_EVERY = 256
 # a byte of each bucket's count in fields in which it can be added as often, from a step on
 NARROW, PLANES, STEP = 2, 3, 64
-EVEN = 32
+PLANE_ALIGNMENT = 32
 """A plane has a multiple of so many bytes: most hosts with one job have few layouts then."""
 LONGEST = 1 << 17
 # maxima are kept until there are so many
-_TOGETHER = 16
+_MAXIMA_BATCH = 16
 _IN_PART = 5 + 2 * len(LATENCIES)
 _WAITS = tuple(await_ for await_, _ in AWAITS)
 _COUNTS = tuple(count for _, count in AWAITS)
@@ -63,9 +63,9 @@ _FIRST = struct.Struct(f"<{_AT_PARTS}Q")
 HEAD = struct.Struct("<BB")
 _PLANE = struct.Struct("<HH")
 _STEPS = -(-len(KEYS) // STEP)
-_MOST_PLANES = _STEPS * PLANES * len(_KINDS)
+_MAX_PLANES = _STEPS * PLANES * len(_KINDS)
 _LAYOUTS: dict[bytes, tuple[int, ...]] = {}
-_MOST_LAYOUTS = 4096
+_MAX_LAYOUTS = 4096
 from_bytes = int.from_bytes
 _ONES = frozenset((*_STARTS, _AT_KERNEL))
 _TOO_LARGE = int.from_bytes(
@@ -113,32 +113,32 @@ class Compact:
 
     @property
     def ios(self) -> int:
-        """Of the total, as ``bytes``, ``iops_m`` and ``bw_m`` (sums.py, Part)."""
+        """I/Os of all directions, as ``bytes``, ``iops_m`` and ``bw_m`` (sums.py, Part)."""
         return self.first[1]
 
     @property
     def bytes(self) -> int:
-        """Of the total."""
+        """Bytes of all directions."""
         return self.first[2]
 
     @property
     def iops_m(self) -> int:
-        """Of the total."""
+        """IOPS of all directions, in thousandths."""
         return self.first[3]
 
     @property
     def bw_m(self) -> int:
-        """Of the total."""
+        """Bytes/s of all directions, in thousandths."""
         return self.first[4]
 
     @property
     def p99(self) -> int:
-        """Of the total, in ns; 0: not measured."""
+        """p99 of all directions in ns; 0: not measured."""
         return self.first[_AT_P99]
 
     @property
     def kernel(self) -> KernelSum:
-        """What the devices did."""
+        """Figures of the devices."""
         return _kernel(self.first)
 
     @property
@@ -151,7 +151,7 @@ class Compact:
 
     def sums(self, host: str) -> HostSums:
         """The same as an object to be shown, or added to others."""
-        pile = Pile()
+        pile = FrameSum()
         pile.add(self, host)
         return pile.taken()
 
@@ -166,9 +166,9 @@ def _layout(layout: bytes) -> tuple[int, ...]:
             raise ValueError
         found += [which, begin]
         before, begin = which, begin + count * NARROW
-    if before >= _MOST_PLANES:
+    if before >= _MAX_PLANES:
         raise ValueError
-    if len(_LAYOUTS) >= _MOST_LAYOUTS:
+    if len(_LAYOUTS) >= _MAX_LAYOUTS:
         _LAYOUTS.clear()
     _LAYOUTS[layout] = (*found, begin)
     return _LAYOUTS[layout]
@@ -187,7 +187,7 @@ def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
     return found
 
 
-class Pile:
+class FrameSum:
     """Adds up frames; ``taken`` returns their sums and starts again from zero."""
 
     __slots__ = (
@@ -215,11 +215,11 @@ class Pile:
             layout = one.layout
             own[layout] = own.get(layout, 0) + one.fields
             self._maxima.append(first[_AT_MAXIMA:])
-            if len(self._maxima) == _TOGETHER:
+            if len(self._maxima) == _MAXIMA_BATCH:
                 self._maxima = [tuple(map(max, *self._maxima))]
         if one.device is not None:
             self._device.add(one.device, with_bins)
-        self._took(1, (first[_AT_P99], host))
+        self._count_added(1, (first[_AT_P99], host))
 
     def add_all(self, ones: Sequence[tuple[Compact, str]]) -> None:
         """Frames and their hosts', of which no device has a probe: many at once, as a call for each
@@ -235,19 +235,19 @@ class Pile:
                 bins[layout] = bins.get(layout, 0) + one.fields
             self._maxima += [one.first[_AT_MAXIMA:] for one, _ in part]
             self._maxima = [tuple(map(max, zip(*self._maxima, strict=True)))]
-            self._took(len(part), max([(one.first[_AT_P99], host) for one, host in part]))
+            self._count_added(len(part), max([(one.first[_AT_P99], host) for one, host in part]))
 
     @property
     def room(self) -> int:
-        """So many can be added at once."""
-        return OFTEN - self._count
+        """Number of frames that can be added at once."""
+        return FLUSH_EVERY - self._count
 
-    def _took(self, count: int, slowest: tuple[int, str]) -> None:
-        """So many were added, of which this is the largest p99 with its host."""
+    def _count_added(self, count: int, slowest: tuple[int, str]) -> None:
+        """Count added frames; ``slowest`` is the largest p99 with its host."""
         if slowest[0] and (self._slowest is None or slowest > self._slowest):
             self._slowest = slowest
         self._count += count
-        if self._count == OFTEN:
+        if self._count == FLUSH_EVERY:
             self._settle()
 
     def taken(self) -> HostSums:
@@ -268,7 +268,7 @@ class Pile:
         maxima = {kind: (highest[place], packed.get(place, 0)) for place, kind in enumerate(_KINDS)}
         # in the order of a frame's
         for place in (*range(1, len(PARTS)), 0):
-            part = _part(numbers[_STARTS[place] :], place, maxima)
+            part = _direction_sum(numbers[_STARTS[place] :], place, maxima)
             if part is not None:
                 found.fio[PARTS[place]] = part
         self._begin()
@@ -278,7 +278,7 @@ class Pile:
             self._sums.add(found)
 
 
-def _part(
+def _direction_sum(
     numbers: tuple[int, ...], place: int, maxima: dict[tuple[int, str], tuple[int, int]]
 ) -> DirectionSum | None:
     here, ios, moved, iops_m, bw_m = numbers[:5]
@@ -322,8 +322,8 @@ def _packed(planes: Mapping[int, int]) -> dict[int, int]:
 
 
 def to_text(sums: HostSums) -> str:
-    """Of one host's frame; "" for what has no place in it (counts that are too large), which goes
-    as JSON lines have it."""
+    """Encode one host's frame; "" for a frame with counts that are too large, which is sent as
+    JSON."""
     numbers, planes = _numbers(sums), [*_planes_of(sums)]
     if numbers is None or any(which < 0 for which, _ in planes):
         return ""
@@ -346,7 +346,7 @@ def _planes_of(sums: HostSums) -> Iterator[tuple[int, bytes]]:
                 continue
             step = (len(found) - len(found.lstrip(b"\0"))) // STEP
             which = (place * PLANES + plane) * _STEPS + step if plane < PLANES else -1
-            yield which, (found + bytes(-len(found) % EVEN))[step * STEP :]
+            yield which, (found + bytes(-len(found) % PLANE_ALIGNMENT))[step * STEP :]
 
 
 def _histograms(sums: HostSums) -> Iterator[tuple[int, int]]:

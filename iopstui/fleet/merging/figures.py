@@ -21,10 +21,10 @@ from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.watch.trigger import parse_span
 
-EACH = "each."
-_SHORT = re.compile(r"(?:((?:fio\.)?(?:read|write|trim|mixed|total))\.)?(p[0-9.]+|mean|max)")
-_ABORT = re.compile(r"\s*(\S+?)\s*(>=|<=|>|<)\s*(\S+)(?:\s+for\s+(\S+))?\s*")
-_OF_DEVICE = frozenset(("iops", "mean", "max", *map(percentile_name, PERCENTILES)))
+EACH_PREFIX = "each."
+_SHORT_NAME = re.compile(r"(?:((?:fio\.)?(?:read|write|trim|mixed|total))\.)?(p[0-9.]+|mean|max)")
+_ABORT_PATTERN = re.compile(r"\s*(\S+?)\s*(>=|<=|>|<)\s*(\S+)(?:\s+for\s+(\S+))?\s*")
+_DEVICE_FIGURES = frozenset(("iops", "mean", "max", *map(percentile_name, PERCENTILES)))
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le
 }  # fmt: skip
@@ -32,7 +32,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 
 def full_name(name: str) -> str:
     """ "read.p99" is "read.clat.p99"; anything else stays."""
-    match = _SHORT.fullmatch(name)
+    match = _SHORT_NAME.fullmatch(name)
     if match is None:
         return name
     return f"{match[1]}.clat.{match[2]}" if match[1] else f"clat.{match[2]}"
@@ -40,7 +40,7 @@ def full_name(name: str) -> str:
 
 def figure(sums: HostSums, path: Sequence[str]) -> float | None:
     """The figure at a field's path ("fio", "read", "clat", "p99"); ``None``: not measured."""
-    if not _known(path):
+    if not _is_summed(path):
         return None
     if path[0] == DEVICE:
         return _of_device(sums, path[1], path[2])
@@ -71,10 +71,10 @@ def _of_device(sums: HostSums, kind: str, name: str) -> float | None:
     return found.max_ns if name == "max" else found.percentiles.get(name)
 
 
-def _known(path: Sequence[str]) -> bool:
+def _is_summed(path: Sequence[str]) -> bool:
     """Whether totals have it."""
     if path[0] == DEVICE:
-        return len(path) == 3 and path[1] in (*KINDS, TOTAL) and path[2] in _OF_DEVICE
+        return len(path) == 3 and path[1] in (*KINDS, TOTAL) and path[2] in _DEVICE_FIGURES
     return path[0] == "fio" and len(path) >= 3
 
 
@@ -90,8 +90,8 @@ class FleetExpectation:
 def wanted(text: str, tolerance: float) -> FleetExpectation:
     """UsageError for what totals don't have."""
     body = text.strip()
-    each = body.startswith(EACH)
-    body = body.removeprefix(EACH)
+    each = body.startswith(EACH_PREFIX)
+    body = body.removeprefix(EACH_PREFIX)
     match = re.match(r"[^<>=\s]+", body)
     if match is not None:
         body = full_name(match[0]) + body[match.end() :]
@@ -106,7 +106,7 @@ def wanted(text: str, tolerance: float) -> FleetExpectation:
 
 
 def _check(asked: str, path: Sequence[str]) -> None:
-    if not _known(path):
+    if not _is_summed(path):
         raise UsageError(f"{asked}: not available for many hosts.",
                          "Available: iops, bw and latencies: read.clat.p99, write.iops ..., "
                          "with --probe device.read.p99.")  # fmt: skip
@@ -117,7 +117,7 @@ class AbortCondition:
     time. A second without the figure is none in which it was so."""
 
     def __init__(self, text: str) -> None:
-        match = _ABORT.fullmatch(text)
+        match = _ABORT_PATTERN.fullmatch(text)
         if match is None:
             raise UsageError(f"--abort {text!r} is not of the form 'FIGURE>VALUE for TIME'.",
                              "For example: --abort 'read.p99>50ms for 5s'")  # fmt: skip

@@ -41,7 +41,7 @@ from iopstui.model.rates import MIB, CpuLoad, DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.text import printable
 
-RANKS = tuple(map(percentile_name, PERCENTILES))
+PERCENTILE_NAMES = tuple(map(percentile_name, PERCENTILES))
 _LOAD = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
 TEXTS = frozenset({
     "event", "host", "utc", "flags", "packed", "bins_of", "name", "device", "sums", "comm",
@@ -56,7 +56,7 @@ _KINDS: Mapping[str, type] = {
 
 
 def target_of(session: Object | None) -> Target:
-    """What a host works on, from its first line."""
+    """The target of a host, from its first line."""
     row = session or {}
     path = printable(str(row.get("target") or ""))
     devices = tuple(printable(str(one)) for one in row.get("devices") or ())
@@ -175,13 +175,13 @@ def _of_sums(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
     if TOTAL not in sums.fio:
         return dataclasses.replace(bare, disks=disks)
     empty: dict[str, Any] = {"seconds": seconds, TOTAL: {"ios": 0, "bytes": 0}}
-    parts = {name: _part(sums.fio[name]) for name in DIRECTIONS if name in sums.fio}
-    total = _part(sums.total or DirectionSum())
+    parts = {name: _direction_interval(sums.fio[name]) for name in DIRECTIONS if name in sums.fio}
+    total = _direction_interval(sums.total or DirectionSum())
     fio = dataclasses.replace(_fio(empty, bare.flags), directions=parts, total=total)
     return dataclasses.replace(bare, disks=disks, fio=fio)
 
 
-def _part(part: DirectionSum) -> DirectionInterval:
+def _direction_interval(part: DirectionSum) -> DirectionInterval:
     return dataclasses.replace(direction_of(part), max_ns=part.main[1].max_ns or None)
 
 
@@ -226,7 +226,7 @@ def _direction(row: Mapping[str, Any]) -> DirectionInterval:
         slat_ns=(row.get("slat") or {}).get("mean"),
         clat_ns=(row.get("clat") or {}).get("mean"),
         lat_ns=(row.get("lat") or {}).get("mean"),
-        percentiles={name: own[name] for name in RANKS if own.get(name) is not None},
+        percentiles={name: own[name] for name in PERCENTILE_NAMES if own.get(name) is not None},
         max_ns=own.get("max"),
         bins=_bins(row),
         bins_of=kind,

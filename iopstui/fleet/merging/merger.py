@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
-from iopstui.fleet.merging.compact import Compact, Pile
-from iopstui.fleet.merging.host import LATEST_S, HostInterval, HostSeconds, Plain
+from iopstui.fleet.merging.compact import Compact, FrameSum
+from iopstui.fleet.merging.host import MAX_WALL_S, HostInterval, HostSeconds, Plain
 from iopstui.fleet.merging.sums import HostSums, MalformedRow, part_of, total_sums, whole
 from iopstui.model.metrics.frame import RAMP
 from iopstui.model.metrics.paths import SCHEMA
@@ -23,8 +23,8 @@ LAG = 5
 """Seconds that a second waits for hosts that are behind."""
 LONGEST_GAP = 3600
 """Seconds; a longer pause in which nobody says anything has no rows."""
-MOST_NAMES = 100_000
-MOST_HOSTS = 50_000
+MAX_NAMES = 100_000
+MAX_HOSTS = 50_000
 """Of a single merger; each takes some kB whatever it says."""
 # what outcome.py reads of another merger's whole
 _KEPT = (
@@ -50,7 +50,7 @@ class MergedSecond:
 
     @property
     def wall_ms(self) -> float:
-        """Where it begins, in ms since 1970."""
+        """Begin of the second, in ms since 1970."""
         return self.number * self.interval_s * 1000
 
 
@@ -61,7 +61,7 @@ class _OpenSecond:
 
     sums: HostSums = field(default_factory=HostSums)
     ramps: HostSums = field(default_factory=HostSums)
-    compact: Pile = field(default_factory=Pile)
+    compact: FrameSum = field(default_factory=FrameSum)
     totals: HostSums = field(default_factory=HostSums)
     flags: dict[str, int] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
@@ -82,13 +82,14 @@ class _SubMerger:
     lost: tuple[str, ...] = ()
 
     def silent(self, name: str, number: int) -> tuple[str, ...]:
-        """Who is missing in a second that it says nothing of; its own ``name`` if it is gone."""
+        """Hosts missing in a second that its merger says nothing about; its own ``name`` if it is
+        gone."""
         if not self.ended:
             return (name,)
         return self.lost if self.last is not None and number > self.last else ()
 
 
-def _unheard(name: str, slot: HostInterval, counted: bool) -> None:
+def _ignore_host_second(name: str, slot: HostInterval, counted: bool) -> None:
     """Nobody asks for each host's own seconds."""
 
 
@@ -106,7 +107,7 @@ class Merger:
 
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
-        self.on_slot: Callable[[str, HostInterval, bool], None] = _unheard
+        self.on_slot: Callable[[str, HostInterval, bool], None] = _ignore_host_second
         self.on_plain: Callable[[Sequence[Plain]], None] = self._each_slot
         self.hosts: dict[str, HostSeconds] = {}
         self.below: dict[str, _SubMerger] = {}
@@ -122,10 +123,10 @@ class Merger:
         self._newest = 0
 
     def host(self, name: str) -> HostSeconds:
-        """A host by its name, a new one if need be. UsageError for more than MOST_HOSTS."""
+        """A host by its name, a new one if need be. UsageError for more than MAX_HOSTS."""
         if name not in self.hosts:
-            if len(self.hosts) >= MOST_HOSTS:
-                raise UsageError(f"There are more than {MOST_HOSTS} hosts.",
+            if len(self.hosts) >= MAX_HOSTS:
+                raise UsageError(f"There are more than {MAX_HOSTS} hosts.",
                                  "Merge them in parts, then merge the results: iopstui "
                                  "merge")  # fmt: skip
             self.hosts[name] = HostSeconds(name, self.interval_s, self._keep_bins)
@@ -139,7 +140,7 @@ class Merger:
         if kind == "frame":
             host = self.hosts.get(name) or self.host(name)
             for slot in host.feed(row):
-                self._put(host, slot)
+                self._add_slot(host, slot)
         elif kind == "session":
             self._begin(name, bool(row.get("merged")))
         elif kind == "step_finished":
@@ -178,7 +179,7 @@ class Merger:
         self._put_all(plain)
 
     def _check_schema(self, name: str, row: Mapping[str, Any]) -> None:
-        """What follows a session of another schema may mean something else."""
+        """Refuse a stream whose schema changes: its fields may mean something else."""
         if "schema" in row:
             self._foreign.discard(name)
             if row["schema"] != SCHEMA:
@@ -205,7 +206,7 @@ class Merger:
         host = self.hosts.get(name)
         if host is not None:
             for slot in host.end():
-                self._put(host, slot)
+                self._add_slot(host, slot)
 
     def lose(self, name: str) -> None:
         """This host says no more: it is missing from now on, until it does."""
@@ -213,7 +214,7 @@ class Merger:
 
     # -- seconds
 
-    def _at(self, number: int) -> _OpenSecond | None:
+    def _open_second(self, number: int) -> _OpenSecond | None:
         """The second, if it is still open."""
         if self._next is not None and number < self._next:
             return None
@@ -224,8 +225,8 @@ class Merger:
             found = self._open[number] = _OpenSecond()
         return found
 
-    def _put(self, host: HostSeconds, slot: HostInterval) -> None:
-        found = self._at(slot.number)
+    def _add_slot(self, host: HostSeconds, slot: HostInterval) -> None:
+        found = self._open_second(slot.number)
         name, flags = host.name, slot.flags
         self.lost.discard(name)
         counted = found is not None and slot.complete(self.interval_s)
@@ -249,15 +250,17 @@ class Merger:
             self.whole.add(slot.sums)
 
     def _put_all(self, plain: Sequence[Plain]) -> None:
-        """``_put`` of whole seconds without flags."""
+        """``_add_slot`` of whole seconds without flags."""
         each: dict[int, list[Plain]] = {}
         for one in plain:
             each.setdefault(one[1], []).append(one)
         for number, ones in each.items():
-            found = self._at(number)
+            found = self._open_second(number)
             if found is None:
                 for name, _, own, util, seconds in ones:
-                    self._put(self.hosts[name], HostInterval(name, number, own, seconds, util=util))
+                    self._add_slot(
+                        self.hosts[name], HostInterval(name, number, own, seconds, util=util)
+                    )
                 continue
             names = [name for name, *_ in ones]
             self.lost.difference_update(names)
@@ -274,7 +277,7 @@ class Merger:
         if row.get("interval_s") != self.interval_s:
             raise MalformedRow("its intervals have a different length")
         number = whole(row.get("second"))
-        if number * self.interval_s >= LATEST_S:
+        if number * self.interval_s >= MAX_WALL_S:
             raise MalformedRow("its second is impossible")
         sums = total_sums(row)
         hosts = part_of(row, "hosts")
@@ -284,7 +287,7 @@ class Merger:
         below = self.below.setdefault(name, _SubMerger())
         below.first = number if below.first is None else below.first
         below.last, below.expected = max(below.last or 0, number), expected
-        found = self._at(number)
+        found = self._open_second(number)
         if found is None:
             self.late[name] = self.late.get(name, 0) + 1
             return
@@ -343,7 +346,7 @@ class Merger:
         """No more rows come: all that is left. A host that did not end in order is lost."""
         for host in self.hosts.values():
             for slot in host.flush():
-                self._put(host, slot)
+                self._add_slot(host, slot)
         self.lost = {host.name for host in self.hosts.values() if not host.ended}
         while self._open:
             yield self._close(self._following())
@@ -375,7 +378,7 @@ class Merger:
         for host in self.hosts.values():
             # it has said no more for so long that this is all of it
             for slot in host.flush() if host.last == number else ():
-                self._put(host, slot)
+                self._add_slot(host, slot)
         found = self._open.pop(number, None) or _OpenSecond()
         self._next = number + 1
         expected = {
@@ -408,6 +411,6 @@ class Merger:
 def _names(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
-    if not isinstance(value, list) or len(value) > MOST_NAMES:
+    if not isinstance(value, list) or len(value) > MAX_NAMES:
         raise MalformedRow("the host names are not a list")
     return tuple(str(one) for one in value)

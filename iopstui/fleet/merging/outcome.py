@@ -51,7 +51,7 @@ class MergeCertificate:
 
 
 def certified(merger: Merger) -> MergeCertificate:
-    """Of all hosts of a merger, and those of the mergers below it."""
+    """Certificate of all hosts of a merger and of the mergers below it."""
     found = MergeCertificate()
     for name, host in merger.hosts.items():
         counted = host.counted

@@ -15,12 +15,12 @@ from iopstui.model.metrics.probe import KINDS, LatencyStats
 Object = dict[str, Any]
 MICRO = 10**6
 MILLI = 1000
-COUNTS = ("missed", "skipped", "lost", "full")
+LOSS_COUNTS = ("missed", "skipped", "lost", "full")
 """What may be missing, by name (model/metrics/probe.py); ``missed`` as requests, not percent."""
 
 
 def rate_m(ios: int, us: int) -> int:
-    """So many in so many microseconds: per second, in thousandths; 0 in no time."""
+    """Rate per second in thousandths of ``count`` in so many microseconds; 0 in no time."""
     return round(ios * MILLI * MICRO / us) if us else 0
 
 
@@ -100,7 +100,7 @@ class ProbeSum:
         return found
 
     def directions(self) -> Iterator[tuple[str, ProbeDirectionSum]]:
-        """Those in which there was a request, always in the same order."""
+        """Directions with a request, always in the same order."""
         return ((kind, self.parts[kind]) for kind in KINDS if kind in self.parts)
 
     @property
@@ -111,7 +111,7 @@ class ProbeSum:
         return 100 * missed / done if done else None
 
     def words(self, of: int) -> str:
-        """Of how many of so many hosts it is; "" if nobody's probe counted."""
+        """Number of hosts whose probe counted, in words; "" if none did."""
         return f"device: {self.hosts} of {counted(of, 'host')}" if self.hosts else ""
 
     def as_object(self) -> Object | None:
@@ -121,5 +121,5 @@ class ProbeSum:
         row: Object = {"hosts": self.hosts, "seconds": self.us / MICRO}
         for kind in (*KINDS, TOTAL):
             row[kind] = (self.part(kind) or ProbeDirectionSum()).as_object(kind != TOTAL)
-        counts = {name: self.counts.get(name, 0) for name in COUNTS}
+        counts = {name: self.counts.get(name, 0) for name in LOSS_COUNTS}
         return {**row, **counts, "missed": self.missed, "missed_ios": counts["missed"]}

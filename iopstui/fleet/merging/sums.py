@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.fleet.merging.packed import FIELD, KEYS, from_wire, pack, unpack
-from iopstui.fleet.merging.probe_sums import COUNTS, MICRO, ProbeDirectionSum, ProbeSum, rate_m
+from iopstui.fleet.merging.probe_sums import LOSS_COUNTS, MICRO, ProbeDirectionSum, ProbeSum, rate_m
 from iopstui.model import histogram
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import DEVICE, TOTAL
@@ -27,11 +27,11 @@ LATENCIES = ("slat", "clat", "lat")
 WITH_BINS = ("clat", "lat")
 MILLI = 1000
 # a rate or a time above this is no measurement; sums of a million of them still fit in 2^63
-MOST = 1 << 60
+MAX_COUNT = 1 << 60
 # so that sums of thousands fit into the fields of packed.py
-MOST_IN_BIN = 1 << 50
+MAX_IN_BIN = 1 << 50
 _TOO_MANY = int.from_bytes(
-    (((1 << 8 * FIELD) - 2 * MOST_IN_BIN).to_bytes(FIELD, "little")) * len(KEYS), "little"
+    (((1 << 8 * FIELD) - 2 * MAX_IN_BIN).to_bytes(FIELD, "little")) * len(KEYS), "little"
 )
 # what a number of fields leaves when it is divided by this is the sum of them
 _ALL_FIELDS = (1 << 8 * FIELD) - 1
@@ -50,7 +50,7 @@ def whole(value: Any, scale: int = 1) -> int:
         return 0
     if type(value) is int and scale == 1:
         # nearly always
-        if 0 <= value <= MOST:
+        if 0 <= value <= MAX_COUNT:
             return value
         raise MalformedRow("a figure is impossible")
     if type(value) not in (int, float):
@@ -59,7 +59,7 @@ def whole(value: Any, scale: int = 1) -> int:
         found: int = round(value * scale)
     except (OverflowError, ValueError) as error:
         raise MalformedRow("a figure is not finite") from error
-    if not 0 <= found <= MOST:
+    if not 0 <= found <= MAX_COUNT:
         raise MalformedRow("a figure is impossible")
     return found
 
@@ -85,7 +85,7 @@ def _bins(row: Mapping[str, Any]) -> int:
             return packed
         if found is None:
             return 0
-        if not 0 <= max(found.values(), default=0) <= MOST_IN_BIN:
+        if not 0 <= max(found.values(), default=0) <= MAX_IN_BIN:
             raise MalformedRow("a histogram has impossible counts")
         return pack(found)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -300,7 +300,7 @@ def kernel_of_total(row: Mapping[str, Any]) -> KernelSum:
 
 
 def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
-    """What a frame's probe counted; nothing where the devices were not followed. Malformed."""
+    """Probe figures of a frame; nothing where the devices were not followed. Malformed."""
     found = part_of(row, DEVICE)
     us = whole(found.get("seconds"), MICRO)
     if not us or any(not part_of(found, kind) for kind in KINDS):
@@ -320,7 +320,7 @@ def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
 
 
 def device_of_total(row: Mapping[str, Any]) -> ProbeSum:
-    """What the probes of a merger's total counted. Malformed."""
+    """Probe figures of a merger's total. Malformed."""
     found = part_of(row, DEVICE)
     hosts = whole(found.get("hosts"))
     if not hosts:
@@ -334,7 +334,7 @@ def device_of_total(row: Mapping[str, Any]) -> ProbeSum:
 
 
 def _device(row: Mapping[str, Any], us: int) -> ProbeSum:
-    device = ProbeSum(us=us, counts={name: whole(row.get(name)) for name in COUNTS[1:]})
+    device = ProbeSum(us=us, counts={name: whole(row.get(name)) for name in LOSS_COUNTS[1:]})
     for kind in KINDS:
         part = part_of(row, kind)
         ios, packed = whole(part.get("ios")), _bins(part)
@@ -396,7 +396,7 @@ def split(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum]:
 
 
 def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
-    """What a frame of ``host`` adds. Malformed."""
+    """Figures that a frame of ``host`` adds to the total. Malformed."""
     fio = part_of(row, "fio")
     found = HostSums(kernel=kernel_of_frame(row), device=device_of_frame(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():
@@ -410,7 +410,7 @@ def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
 
 
 def total_sums(row: Mapping[str, Any]) -> HostSums:
-    """What a merger's total adds. Malformed."""
+    """Figures that a merger's total adds. Malformed."""
     fio = part_of(row, "fio")
     found = HostSums(kernel=kernel_of_total(row), device=device_of_total(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():

@@ -62,7 +62,7 @@ def cpu_stat_files(roots: Roots) -> tuple[Path, ...]:
 
 
 def hierarchy_roots(roots: Roots, member: Membership, controller: str) -> tuple[Path, ...]:
-    """Where the hierarchy is mounted if it is version 2, or one of ``controller``'s; else empty."""
+    """Mount points of the hierarchy, version 2 or ``controller``'s; empty if there is none."""
     mounts = roots.sys / "fs/cgroup"
     if member.controllers == "":
         return (mounts,)

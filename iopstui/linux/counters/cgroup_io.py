@@ -20,7 +20,7 @@ from iopstui.text import printable
 
 COUNTERS = ("rios", "wios", "rbytes", "wbytes")
 Counts = tuple[int, ...]
-MOST = 5000
+MAX_CGROUPS = 5000
 """Groups that are looked at; a reading takes about 20 µs of each."""
 
 
@@ -53,7 +53,7 @@ class CgroupIo:
     reading. For one thread; call it only while it is displayed."""
 
     def __init__(self, disks: Sequence[str], roots: Roots, least_s: float = 0.9) -> None:
-        self.disks = tuple(dict.fromkeys(_whole(name, roots) for name in disks))
+        self.disks = tuple(dict.fromkeys(_disk_of(name, roots) for name in disks))
         found = (read_text(roots.sys / "class/block" / name / "dev") for name in self.disks)
         self._numbers = frozenset(number.strip() for number in found if number)
         self._top = _top(roots.sys / "fs/cgroup")
@@ -74,14 +74,14 @@ class CgroupIo:
             return self._rates
         counts = dict(self._read())
         if self._at:
-            self._rates = _between(counts, self._before, now - self._at)
+            self._rates = _difference(counts, self._before, now - self._at)
         self._at, self._before = now, counts
         return self._rates
 
     def _read(self) -> Iterator[tuple[str, Counts]]:
         assert self._top is not None
         for seen, (place, _, files) in enumerate(os.walk(self._top)):
-            if seen == MOST:
+            if seen == MAX_CGROUPS:
                 return
             if "io.stat" in files:
                 name = "/" + os.path.relpath(place, self._top).removeprefix(".")
@@ -91,8 +91,8 @@ class CgroupIo:
 
 
 def own(grown: Mapping[str, Counts]) -> dict[str, Counts]:
-    """What each group did without the groups below it. What one did that is gone since stays with
-    the one above."""
+    """I/O of each group without the groups below it. I/O of a group that has gone stays with its
+    parent."""
     found = {name: list(values) for name, values in grown.items()}
     for name, values in grown.items():
         above = os.path.dirname(name)
@@ -101,7 +101,7 @@ def own(grown: Mapping[str, Counts]) -> dict[str, Counts]:
     return {name: tuple(values) for name, values in found.items()}
 
 
-def _between(
+def _difference(
     now: Mapping[str, Counts], before: Mapping[str, Counts], seconds: float
 ) -> list[CgroupRates]:
     none = (0,) * len(COUNTERS)
@@ -118,14 +118,14 @@ def _between(
     return sorted(found, key=lambda one: (-one.reads_s - one.writes_s, one.name))
 
 
-def _whole(name: str, roots: Roots) -> str:
+def _disk_of(name: str, roots: Roots) -> str:
     """The disk of a partition; a disk is its own."""
     place = (roots.sys / "class/block" / name).resolve()
     return place.parent.name if (place / "partition").exists() else name
 
 
 def _top(mounts: Path) -> Path | None:
-    """Where version 2 is mounted with the io controller."""
+    """Mount point of version 2 with the io controller."""
     place = unified_root(mounts)
     there = "io" in (read_text(place / "cgroup.controllers") or "").split()
     return place if there else None

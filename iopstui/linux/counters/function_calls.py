@@ -67,11 +67,13 @@ class FunctionCallReader:
     def ask(self) -> None:
         """Begin a reading; one that is under way goes on."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="interrupts", daemon=True)
+            self._thread = threading.Thread(
+                target=self._read_in_thread, name="interrupts", daemon=True
+            )
             self._thread.start()
 
     def take(self) -> FunctionCalls | None:
-        """What was asked for, once, if it has been read by now. Raises OSError if it can't be."""
+        """The requested result, once, if it has been read by now. Raises OSError if it can't be."""
         if self._thread is None or self._thread.is_alive():
             return None
         self._thread.join()
@@ -87,7 +89,7 @@ class FunctionCallReader:
             self._thread.join()
             self._thread = self._result = None
 
-    def _work(self) -> None:
+    def _read_in_thread(self) -> None:
         try:
             self._result = self.read()
         except OSError as error:

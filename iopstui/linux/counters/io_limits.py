@@ -129,7 +129,7 @@ class IoLimits:
         for number, limit in (*self._limits_2(), *self._limits_1()):
             limits.setdefault(number, []).append(limit)
         sorted_ = {number: _sorted(some) for number, some in limits.items()}
-        return CgroupLimits(sorted_, self._waits(), self._costed())
+        return CgroupLimits(sorted_, self._waits(), self._iocost_disks())
 
     def _find(self, members: list[Membership]) -> None:
         every: list[_Group] = []
@@ -158,15 +158,15 @@ class IoLimits:
                 for number, value in parse_throttle(read_text(f"{group.place}/{file}") or ""):
                     yield number, IoLimit(group.name, file, what, value)
 
-    def _costed(self) -> frozenset[str]:
+    def _iocost_disks(self) -> frozenset[str]:
         """The root's own I/O passes iocost; in a container the root can't be seen."""
         if not self._unified or not self._unified[-1].root or self._unified[0].root:
             return frozenset()
         return parse_cost_qos(read_text(f"{self._unified[-1].place}/io.cost.qos") or "")
 
     def _waits(self) -> Mapping[str, int]:
-        """Of the nearest group that I/O is accounted to, unless it is the root of all: iocost lets
-        that pass, and what it counts there is what others waited."""
+        """Waits of the nearest group that I/O is accounted to, except the root of all: iocost lets
+        that pass, and counts there what others waited."""
         for group in self._unified:
             text = read_text(f"{group.place}/io.stat")
             if text is not None:

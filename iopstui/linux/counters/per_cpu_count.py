@@ -21,7 +21,7 @@ Spans = Sequence[tuple[int, int, int]]
 # the text before, by how much each count has grown, and where
 Growth = tuple[bytes, dict[int, int], Spans]
 # Python reads no number of 4,300 digits or more
-SHORT = 2000
+SHORT_TABLE_BYTES = 2000
 
 
 class PerCpuCount:
@@ -40,8 +40,8 @@ class PerCpuCount:
         return self._newest.counts(self)
 
     def grown(self, before: object) -> dict[int, int] | None:
-        """What each count has more than in another reading, without those that are the same;
-        ``None`` if that is not of the same CPUs."""
+        """Growth of each count against another reading, without unchanged ones; ``None`` if that
+        has other CPUs."""
         if before is self:
             return {}
         if not isinstance(before, PerCpuCount):
@@ -120,22 +120,25 @@ def _is_plain(data: bytes, count: int) -> bool:
         and data[-1:] == b"\n"
         and b",," not in data
         and data.translate(None, DIGITS) == b"," * (count - 1) + b"\n"
-        and (len(data) <= SHORT or _has_short_words(data))
+        and (len(data) <= SHORT_TABLE_BYTES or _has_short_words(data))
     )
 
 
 def _has_short_words(data: bytes) -> bool:
-    return all(data.find(b",", at, at + SHORT) >= 0 for at in range(0, len(data) - SHORT, SHORT))
+    return all(
+        data.find(b",", at, at + SHORT_TABLE_BYTES) >= 0
+        for at in range(0, len(data) - SHORT_TABLE_BYTES, SHORT_TABLE_BYTES)
+    )
 
 
 def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth:
     """Both are valid and of these CPUs; ``spans`` are where ``before`` differed last."""
     if len(now) != len(before):
         return _by_column(now, before, cpus)
-    return _within(now, before, cpus, spans) or _anywhere(now, before, cpus)
+    return _growth_in_spans(now, before, cpus, spans) or _growth_anywhere(now, before, cpus)
 
 
-def _within(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
+def _growth_in_spans(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
     """``None`` where they differ elsewhere, too. An interrupt comes to the same few CPUs again."""
     found: dict[int, int] = {}
     place = 0
@@ -150,7 +153,7 @@ def _within(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Gro
     return (before, found, spans) if now[place:] == before[place:] else None
 
 
-def _anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
+def _growth_anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
     size = len(now)
     found: dict[int, int] = {}
     spans = []

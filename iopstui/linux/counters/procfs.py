@@ -141,8 +141,8 @@ def parse_softirqs_block(data: bytes) -> dict[int, int]:
 
 
 def block_line(data: bytes) -> tuple[bytes, tuple[int, ...]]:
-    """What stands behind the name in the BLOCK line of /proc/softirqs, and the CPUs whose columns
-    these are. Nothing where there is none."""
+    """The values of the BLOCK line of /proc/softirqs, and the CPUs of its columns. Empty if there
+    is none."""
     start = data.find(b" BLOCK:") + 7
     return data[start : _line_end(data, start)] if start >= 7 else b"", _columns(data)
 

@@ -19,7 +19,7 @@ from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCa
 from iopstui.linux.counters.kernel_file import KernelFile, opened
 from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
 from iopstui.linux.roots import Roots
-from iopstui.model.later import Later
+from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
 from iopstui.model.sources import SOURCES, Counters
 
@@ -27,21 +27,21 @@ from iopstui.model.sources import SOURCES, Counters
 FEW_CPUS = 32
 CHEAP_NS = 2_000_000
 # reading it beside the samples: about so long for each of them
-BUDGET_NS = 1_000_000
+SAMPLE_BUDGET_NS = 1_000_000
 LONGEST_STRIDE = 30
 
 Parsed = TypeVar("Parsed")
 
 
 # of hundreds of CPUs a sample only keeps the text: not each one is looked at, and others may wait
-def _cpus(data: bytes) -> Later[int, CpuTimes]:
+def _cpus(data: bytes) -> LazyDict[int, CpuTimes]:
     lines = procfs.cpu_lines(data)
     numbers = partial(procfs.stat_cpu_numbers, lines)
-    return Later(partial(procfs.parse_stat_cpus, lines), numbers)
+    return LazyDict(partial(procfs.parse_stat_cpus, lines), numbers)
 
 
-def _softirqs(data: bytes) -> Later[int, int]:
-    return Later(partial(procfs.parse_block_counts, *procfs.block_line(data)))
+def _softirqs(data: bytes) -> LazyDict[int, int]:
+    return LazyDict(partial(procfs.parse_block_counts, *procfs.block_line(data)))
 
 
 class _PerCpuCount(KernelFile):
@@ -153,7 +153,7 @@ class KernelSampler:
             ipi=ipi,
             ipi_ns=ipi_ns,
             throttled_us=self._throttled(),
-            more=self._more(),
+            more=self._read_more_sources(),
         )
 
     def follow_interrupts(self, samples: int) -> None:
@@ -176,8 +176,8 @@ class KernelSampler:
         self._files, self._irqs, self._cpu_stats, self._calls = {}, {}, [], None
         self._sources = {}
 
-    def _more(self) -> dict[str, Counters]:
-        """Of the sources that this kernel has; one that can't be read once is not tried again."""
+    def _read_more_sources(self) -> dict[str, Counters]:
+        """Read the sources that this kernel has; one that failed once is not tried again."""
         found = {}
         for source, file in list(self._sources.items()):
             try:
@@ -253,14 +253,14 @@ class KernelSampler:
 
     def _function_calls(self) -> FunctionCalls | None:
         """Read within the sample where that is cheap; otherwise beside it, for a later sample, and
-        only in every Nth, so that it costs about ``BUDGET_NS`` a sample on average."""
+        only in every Nth, so that it costs about ``SAMPLE_BUDGET_NS`` a sample on average."""
         if self._calls is None:
             return None
         try:
             done = self._calls.take()
             if done is not None:
                 self._cost_ns = done.took_ns
-            if not self._calls.busy and self._due():
+            if not self._calls.busy and self._is_due():
                 self._read_in, self._follow = self._samples, max(0, self._follow - 1)
                 if self._cheap():
                     done = self._calls.read()
@@ -273,9 +273,9 @@ class KernelSampler:
             return None
         return done
 
-    def _due(self) -> bool:
+    def _is_due(self) -> bool:
         cost = self._cost_ns
-        stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // BUDGET_NS))
+        stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // SAMPLE_BUDGET_NS))
         return self._follow > 0 or self._samples >= self._read_in + stride
 
     def _cheap(self) -> bool:

@@ -34,7 +34,7 @@ def no_more() -> None:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """What is created inside is completed first. Signals interrupt only the main thread."""
+    """Delay signals until the code inside has completed. Signals interrupt only the main thread."""
     global _shields, _asked
     if threading.current_thread() is not threading.main_thread():
         yield

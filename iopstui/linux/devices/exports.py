@@ -34,7 +34,7 @@ class Export:
 
 
 def read_exports(roots: Roots) -> Iterator[Export]:
-    """Those that are switched on."""
+    """Exports that are switched on."""
     yield from _of_nvme(roots.sys / CONFIG / "nvmet/subsystems")
     yield from _of_scsi(roots.sys / CONFIG / "target/core")
 

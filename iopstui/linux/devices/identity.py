@@ -17,8 +17,8 @@ _NAMES = ("wwid", "device/wwid", "dm/uuid", "md/uuid", "loop/backing_file")
 
 
 def device_identity(device: BlockDevice, roots: Roots) -> str:
-    """What of a device lasts: its WWN, serial number or UUID; its device number where it has
-    none of these (a virtual disk without a serial number)."""
+    """Lasting identity of a device: its WWN, serial number or UUID; its device number if it has
+    none (a virtual disk without a serial number)."""
     directory = roots.sys / "class/block" / device.name
     found = [text for name in _NAMES if (text := read_text(directory / name))]
     found += [device.serial] if device.serial else []

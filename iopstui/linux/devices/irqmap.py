@@ -70,7 +70,7 @@ class IrqTable:
         return irq if hwirq is None else hwirq & _VECTOR_INDEX
 
     def effective_cpus(self, irq: int) -> tuple[int, ...]:
-        """Where the interrupt goes now; empty if the kernel doesn't say."""
+        """CPUs that the interrupt goes to now; empty if the kernel doesn't say."""
         text = read_text(self._roots.proc / f"irq/{irq}/effective_affinity_list")
         return parse_cpu_list(text or "")
 

@@ -166,7 +166,8 @@ def _opened(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_resul
 
 
 def _tables(process: Path) -> Iterator[Path]:
-    """Where its descriptors are: a thread may have its own (unshare(2)), and outlive the first."""
+    """Descriptor tables of a process: a thread may have its own (unshare(2)), and outlive the
+    first."""
     yield process
     known = list_names(process / "fd")
     for thread in list_names(process / "task"):

@@ -13,7 +13,7 @@ from iopstui.linux.devices.openers import File, identity
 
 _COLON = re.compile(r"(?<!\\):")
 # an overlay's layers may lie in overlays; the kernel stacks two
-_DEEP = 3
+_MAX_NESTED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,34 +37,36 @@ class Overlays:
         self._others: set[str] = set()
         for entry in entries:
             if entry.fstype != "overlay" and not entry.elsewhere:
-                self._others.add(_bare(entry.mountpoint))
+                self._others.add(_without_slash(entry.mountpoint))
             if entry.fstype == "overlay":
                 layers = tuple(parse_layers(entry.super_options))
                 one = Overlay(entry.mountpoint, entry.root, layers)
-                self._by_mountpoint.setdefault(_bare(entry.mountpoint), []).append(one)
+                self._by_mountpoint.setdefault(_without_slash(entry.mountpoint), []).append(one)
                 for layer in filter(os.path.isabs, layers):
-                    self._by_layer.setdefault(_bare(os.path.realpath(layer)), []).append(one)
+                    self._by_layer.setdefault(_without_slash(os.path.realpath(layer)), []).append(
+                        one
+                    )
 
     def files(self, path: str) -> set[File]:
         """The same file beside and below overlays, and above its layers, by number."""
         return set(_existing((*self.names_below(path), *self.names_above(path))))
 
-    def names_below(self, path: str, deep: int = _DEEP) -> Iterator[str]:
+    def names_below(self, path: str, deep: int = _MAX_NESTED) -> Iterator[str]:
         """Paths of a file in the layers of its overlays, whether it exists there or not."""
         for top, rest in _ancestors(path) if deep and self._by_mountpoint else ():
             for overlay in self._by_mountpoint.get(top, ()):
                 for layer in filter(os.path.isabs, overlay.layers):
-                    name = _bare(layer) + _bare(overlay.root) + rest
+                    name = _without_slash(layer) + _without_slash(overlay.root) + rest
                     yield name
                     yield from self.names_below(name, deep - 1)
 
-    def names_above(self, path: str, deep: int = _DEEP) -> Iterator[str]:
+    def names_above(self, path: str, deep: int = _MAX_NESTED) -> Iterator[str]:
         """Paths of a layer's file in the overlays built on that layer."""
         for top, rest in _ancestors(path) if deep and self._by_layer else ():
             for overlay in self._by_layer.get(top, ()):
-                root = _bare(overlay.root)
+                root = _without_slash(overlay.root)
                 if rest == root or rest.startswith(root + "/"):
-                    name = _bare(overlay.mountpoint) + rest[len(root) :]
+                    name = _without_slash(overlay.mountpoint) + rest[len(root) :]
                     yield name
                     yield from self.names_above(name, deep - 1)
 
@@ -117,5 +119,5 @@ def _ancestors(path: str) -> Iterator[tuple[str, str]]:
     yield "", path
 
 
-def _bare(path: str) -> str:
+def _without_slash(path: str) -> str:
     return path.rstrip("/")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from iopstui.linux.process.programs import which
 from iopstui.text import printable
 
-_HEAD = 1 << 18
+_HEAD_BYTES = 1 << 18
 _TAIL = 1 << 18
 _SECTORS = (512, 4096)
 _BLKID_SECONDS = 20
@@ -41,9 +41,8 @@ _SWAP_PAGES = (4096, 8192, 16384, 65536)
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """What was found, in words. ``types`` are libblkid's names where it was used. ``error``
-    says why the device could not be examined, and is empty if it was.
-    """
+    """Signatures found, in words. ``types`` are libblkid's names where it was used. ``error`` says
+    why the device could not be examined, and is empty if it was."""
 
     found: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -64,7 +63,7 @@ def read_signatures(path: str) -> Signatures:
 
 
 def known_magics(head: bytes, tail: bytes, size: int) -> Iterator[str]:
-    """What the first and the last bytes of a device of ``size`` bytes tell, in words."""
+    """Known magic numbers in the first and last bytes of a device of ``size`` bytes, in words."""
     for offset, magic, what in _MAGICS:
         if head[offset : offset + len(magic)] == magic:
             yield what
@@ -111,7 +110,7 @@ def _read_ends(path: str) -> tuple[bytes, bytes, int]:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.lseek(fd, 0, os.SEEK_END)
-        head = os.pread(fd, _HEAD, 0)
+        head = os.pread(fd, _HEAD_BYTES, 0)
         start = max(0, size - _TAIL)
         return head, os.pread(fd, size - start, start), size
     finally:
@@ -149,13 +148,13 @@ def parse_blkid(text: str) -> Signatures:
     kind = values.get("TYPE")
     if kind:
         label = f', label "{values["LABEL"]}"' if values.get("LABEL") else ""
-        found.append(_say(kind, values.get("USAGE", ""), label))
+        found.append(_describe(kind, values.get("USAGE", ""), label))
     if values.get("PTTYPE"):
         found.append(f"a partition table ({values['PTTYPE']})")
     return Signatures(found=tuple(found), types=(kind,) if kind else ())
 
 
-def _say(kind: str, use: str, label: str) -> str:
+def _describe(kind: str, use: str, label: str) -> str:
     if use == "filesystem":
         return f"a file system ({kind}{label})"
     if use == "raid":

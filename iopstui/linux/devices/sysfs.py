@@ -84,7 +84,7 @@ _WITHOUT_REQUESTS = frozenset({"dm", "md", "zram", "ram", "nvme"})
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """What is read once, for all devices."""
+    """Facts that are read once for all devices."""
 
     roots: Roots
     drivers: Mapping[int, str]
@@ -152,8 +152,8 @@ def _read_one(found: UdevDevice, machine: _Machine) -> BlockDevice | None:
         hidden=hidden,
         disk=directory.parent.name.replace("!", "/") if partition else None,
         start=_start(directory) if partition else None,
-        holders=_related(f"{directory}/holders"),
-        slaves=_related(f"{directory}/slaves"),
+        holders=_related_names(f"{directory}/holders"),
+        slaves=_related_names(f"{directory}/slaves"),
         numa_node=_numa_node(directory, machine.roots),
         kernel=machine.kernel,
     )
@@ -203,7 +203,7 @@ def _irqs(
     return read_irqs(directory, kind, hctxs, machine.roots, machine.irqs)
 
 
-def _related(directory: str) -> tuple[str, ...]:
+def _related_names(directory: str) -> tuple[str, ...]:
     names = (name.replace("!", "/") for name in list_names(directory))
     return tuple(sorted(names, key=natural_key))
 
@@ -242,7 +242,7 @@ def _serial(directory: Path, roots: Roots) -> str | None:
 
 
 def _serials(directory: Path, roots: Roots) -> Iterator[str | None]:
-    """Where it may stand, one after another: most have it in the first place."""
+    """Files that may have the serial number; most devices have it in the first."""
     yield read_text(f"{directory}/serial")
     yield read_text(f"{directory}/device/serial")
     page = read_bytes(f"{directory}/device/vpd_pg80")
@@ -263,7 +263,7 @@ def _transport(kind: str, directory: Path) -> str | None:
     return named or ("mmc" if kind == "mmc" else None)
 
 
-def _above(directory: Path, roots: Roots) -> Iterator[Path]:
+def _parent_devices(directory: Path, roots: Roots) -> Iterator[Path]:
     """The devices that one is on, the nearest first."""
     top = os.path.join(os.path.realpath(roots.sys), "devices", "")
     return takewhile(lambda ancestor: str(ancestor).startswith(top), directory.parents)
@@ -272,7 +272,7 @@ def _above(directory: Path, roots: Roots) -> Iterator[Path]:
 def _driver(directory: Path, roots: Roots) -> str | None:
     """The driver of the nearest ancestor that has one; "sd" hides the one that matters."""
     first = None
-    for ancestor in _above(directory, roots):
+    for ancestor in _parent_devices(directory, roots):
         driver = link_name(f"{ancestor}/driver")
         if driver is not None and driver not in ("sd", "sr"):
             return driver
@@ -281,7 +281,7 @@ def _driver(directory: Path, roots: Roots) -> str | None:
 
 
 def _numa_node(directory: Path, roots: Roots) -> int | None:
-    for ancestor in _above(directory, roots):
+    for ancestor in _parent_devices(directory, roots):
         node = read_count(f"{ancestor}/numa_node")
         if node is not None:
             return node

@@ -31,8 +31,8 @@ class NoSuchFile(UsageError):
     def __init__(self, message: str, directory: Path) -> None:
         super().__init__(
             message,
-            f"Name the directory {_say(directory)} (a scratch file is made in it and removed), or "
-            "create the file first.",
+            f"Name the directory {_path_text(directory)} (a scratch file is made in it and "
+            "removed), or create the file first.",
         )
         self.directory = directory
 
@@ -82,15 +82,16 @@ def resolve_target(
         info = _stat(given)
     if info is None:
         raise UsageError(
-            f"The kernel knows {_say(text)}, but its node {_say(given)} does not exist here.",
+            f"The kernel knows {_path_text(text)}, but its node {_path_text(given)} does not exist "
+            "here.",
             "In a container, pass the device into it (docker run --device ...).",
         )
     path = Path(os.path.realpath(given))
     named = _stat(path)
     if named is None or not os.path.samestat(info, named):
         raise UsageError(
-            f"{_say(text)} leads to {_say(path)}, which is a different file. The file was "
-            "deleted or is being renamed.",
+            f"{_path_text(text)} leads to {_path_text(path)}, which is a different file. The file "
+            "was deleted or is being renamed.",
             "Give the path of an existing file.",
         )
     if stat.S_ISBLK(info.st_mode):
@@ -131,7 +132,7 @@ def _check_kinds(texts: Sequence[str], found: Sequence[Target]) -> None:
     first = found[0]
     for text, one in zip(texts, found, strict=True):
         if one.kind != first.kind:
-            kinds = f"{_say(texts[0])} is a {first.kind} and {_say(text)} a {one.kind}"
+            kinds = f"{_path_text(texts[0])} is a {first.kind} and {_path_text(text)} a {one.kind}"
             raise MixedKinds(kinds, found)
 
 
@@ -142,9 +143,10 @@ def _check_different(texts: Sequence[str], found: Sequence[Target]) -> None:
         key = one.device if one.kind == DEVICE else _identity(one.path)
         if key in known:
             if known[key] == text:
-                raise UsageError(f"{_say(text)} is given twice.", "Give it once.")
+                raise UsageError(f"{_path_text(text)} is given twice.", "Give it once.")
             raise UsageError(
-                f"{_say(known[key])} and {_say(text)} are the same {one.kind}.", "Give it once."
+                f"{_path_text(known[key])} and {_path_text(text)} are the same {one.kind}.",
+                "Give it once.",
             )
         known[key] = text
 
@@ -168,16 +170,16 @@ def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
         if device is None or current in found:
             continue
         found.append(current)
-        waiting.extend(_below(device, devices, roots))
+        waiting.extend(_lower_devices(device, devices, roots))
     return tuple(found)
 
 
 def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[DeviceLinks, ...]:
-    """What lies directly below each device of ``tree``; of a partition, below its disk."""
+    """Devices directly below each device of ``tree``; for a partition, below its disk."""
     found = []
     for name in tree:
         disk = devices.get(devices[name].disk or "", devices[name])
-        below = tuple(one for one in _below(disk, devices, roots) if one in devices)
+        below = tuple(one for one in _lower_devices(disk, devices, roots) if one in devices)
         found.append(DeviceLinks(name, below, disk.layer))
     return tuple(found)
 
@@ -237,7 +239,7 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
     except OSError as error:
         why = error.strerror or str(error)
-        raise UsageError(f"Cannot examine {_say(path)}: {why}.") from error
+        raise UsageError(f"Cannot examine {_path_text(path)}: {why}.") from error
 
 
 def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Path:
@@ -245,22 +247,28 @@ def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Pat
     device = devices.get(text)
     if device is not None and device.hidden:
         heads = " or ".join(device.holders) or "its multipath device"
-        raise UsageError(f"{_say(text)} is a hidden path without a node.", f"Name {heads} instead.")
+        raise UsageError(
+            f"{_path_text(text)} is a hidden path without a node.", f"Name {heads} instead."
+        )
     if device is not None:
         return roots.dev / device.name
     is_link = os.path.islink(given)
     given = Path(os.path.realpath(given))
     if _is_device_place(given, roots):
         raise UsageError(
-            f"{_say(given)} does not exist. (fio would silently create a regular file with "
+            f"{_path_text(given)} does not exist. (fio would silently create a regular file with "
             "that name.)",
             _did_you_mean(given, devices),
         )
     if is_link:
-        raise UsageError(f"{_say(text)} is a symbolic link to {_say(given)}, which does not exist.")
+        raise UsageError(
+            f"{_path_text(text)} is a symbolic link to {_path_text(given)}, which does not exist."
+        )
     if os.path.isdir(given.parent):
-        raise NoSuchFile(f"{_say(given)} does not exist.", given.parent)
-    raise UsageError(f"{_say(given)} does not exist, nor does the directory {_say(given.parent)}.")
+        raise NoSuchFile(f"{_path_text(given)} does not exist.", given.parent)
+    raise UsageError(
+        f"{_path_text(given)} does not exist, nor does the directory {_path_text(given.parent)}."
+    )
 
 
 def _did_you_mean(given: Path, devices: Devices) -> str:
@@ -270,7 +278,7 @@ def _did_you_mean(given: Path, devices: Devices) -> str:
     close = difflib.get_close_matches(str(given), paths, n=3, cutoff=0.75)
     if not close:
         return LIST_DEVICES
-    return f"Did you mean {' or '.join(_say(path) for path in close)}? {LIST_DEVICES}"
+    return f"Did you mean {' or '.join(_path_text(path) for path in close)}? {LIST_DEVICES}"
 
 
 def _is_device_place(path: Path, roots: Roots) -> bool:
@@ -286,12 +294,13 @@ def _device_target(
     if name is None:
         number = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}"
         raise UsageError(
-            f"{_say(path)} is a node of block device {number}, which the kernel does not have.",
+            f"{_path_text(path)} is a node of block device {number}, which the kernel does not "
+            "have.",
             LIST_DEVICES,
         )
     if devices[name].size == 0:
         raise UsageError(
-            f"{_say(path)} has no size: nothing is attached, or no medium is inserted.",
+            f"{_path_text(path)} has no size: nothing is attached, or no medium is inserted.",
             LIST_DEVICES,
         )
     if to_read:
@@ -302,20 +311,20 @@ def _device_target(
 
 
 def _try_device(path: Path) -> None:
-    from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
+    from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, why_closed
 
     error = why_closed(str(path))
     if error is not None:
         raise UsageError(
-            f"Cannot open {_say(path)} for reading: {error.strerror}.",
-            how_to_open(str(path)) if error.errno in NO_RIGHT else LIST_DEVICES,
+            f"Cannot open {_path_text(path)} for reading: {error.strerror}.",
+            how_to_open(str(path)) if error.errno in PERMISSION_ERRNOS else LIST_DEVICES,
         )
 
 
 def _check_rights(path: Path, info: os.stat_result) -> None:
     right = os.R_OK | (os.X_OK if stat.S_ISDIR(info.st_mode) else 0)
     if not os.access(path, right):
-        raise UsageError(f"Cannot read {_say(path)}: permission denied.")
+        raise UsageError(f"Cannot read {_path_text(path)}: permission denied.")
 
 
 def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Devices) -> Target:
@@ -340,22 +349,23 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
     for test, what in _WRONG_KINDS:
         if test(info.st_mode):
             raise UsageError(
-                f"{_say(path)} is {what}, not a block device, file or directory.", LIST_DEVICES
+                f"{_path_text(path)} is {what}, not a block device, file or directory.",
+                LIST_DEVICES,
             )
     kind = "" if stat.S_ISDIR(info.st_mode) else kernel_file_system(path)
     if kind:
         raise UsageError(
-            f"{_say(path)} is a control file of the kernel ({kind}), not data.",
+            f"{_path_text(path)} is a control file of the kernel ({kind}), not data.",
             LIST_DEVICES,
         )
     if not stat.S_ISREG(info.st_mode) and not stat.S_ISDIR(info.st_mode):
-        raise UsageError(f"{_say(path)} is neither a block device, file nor directory.",
+        raise UsageError(f"{_path_text(path)} is neither a block device, file nor directory.",
                          LIST_DEVICES)  # fmt: skip
     if stat.S_ISREG(info.st_mode) and _is_device_place(path, roots):
         raise UsageError(
-            f"{_say(path)} is a regular file in a device directory. A mistyped fio command "
+            f"{_path_text(path)} is a regular file in a device directory. A mistyped fio command "
             "leaves such files.",
-            f"Check it, then remove it: rm {_say(path)}",
+            f"Check it, then remove it: rm {_path_text(path)}",
         )
 
 
@@ -381,7 +391,7 @@ def _with_btrfs(name: str, roots: Roots) -> list[str]:
     return [name, *(other for names in groups for other in sorted(names) if other != name)]
 
 
-def _below(device: BlockDevice, devices: Devices, roots: Roots) -> Iterator[str]:
+def _lower_devices(device: BlockDevice, devices: Devices, roots: Roots) -> Iterator[str]:
     if device.disk:
         yield device.disk
     yield from device.slaves
@@ -395,5 +405,5 @@ def _is_under(path: str, mountpoint: str) -> bool:
     return path == mountpoint or path.startswith(mountpoint.rstrip("/") + "/")
 
 
-def _say(path: object) -> str:
+def _path_text(path: object) -> str:
     return printable(str(path))

@@ -46,8 +46,8 @@ def parse_degrees(text: str) -> float | None:
 
 
 def find_sensors(disk: Path) -> Iterator[Sensor]:
-    """Of the whole disk whose sysfs directory is ``disk``: below its SCSI device or its NVMe
-    controller, or (older kernels) the controller's PCI device."""
+    """Temperature sensors of the whole disk whose sysfs directory is ``disk``: below its SCSI
+    device or its NVMe controller, or (older kernels) the controller's PCI device."""
     device = disk / "device"
     state = device / "state"
     for above in (device, device / "device"):

@@ -41,7 +41,7 @@ def enumerate_block(roots: Roots) -> list[UdevDevice]:
 
 
 def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:
-    """What udev's rules have found out about the device (ID_MODEL ...). Empty without a udevd, for
+    """Properties that udev's rules found for the device (ID_MODEL ...). Empty without a udevd, for
     devices that no hardware is under, and in a fixture tree. Asking loads libudev, which takes
     longer than to read ten devices."""
     known = roots.run / "udev/data"
@@ -59,17 +59,17 @@ def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:
         return {}  # it vanished while libudev looked at it
 
 
-_OF_THREAD = threading.local()
+_THREAD_LOCAL = threading.local()
 
 
 def _context() -> Any:
     """The thread's own: libudev counts what refers to one without a lock, and ctypes lets other
     threads run meanwhile."""
-    found = getattr(_OF_THREAD, "context", None)
+    found = getattr(_THREAD_LOCAL, "context", None)
     if found is None:
         import pyudev
 
-        found = _OF_THREAD.context = pyudev.Context()
+        found = _THREAD_LOCAL.context = pyudev.Context()
     return found
 
 
@@ -127,12 +127,12 @@ class HotplugMonitor:
                 ready = [fd for fd, _ in poll.poll()]
                 if wake in ready:
                     return
-                self._deliver(monitor)
+                self._pass_on(monitor)
         except Exception:
             # a screen that is closing refuses calls; a traceback on it helps nobody
             return
 
-    def _deliver(self, monitor: Any) -> None:
+    def _pass_on(self, monitor: Any) -> None:
         while True:
             try:
                 device = monitor.poll(timeout=0)

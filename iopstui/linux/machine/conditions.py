@@ -22,7 +22,7 @@ from iopstui.linux.devices.health import (
 )
 from iopstui.linux.devices.pcie import LinkFiles, find_link, read_link
 from iopstui.linux.devices.temperature import Sensor, Temperatures, find_sensors
-from iopstui.linux.machine.cpu_state import MOST, CpuStates
+from iopstui.linux.machine.cpu_state import MAX_CPUS, CpuStates
 from iopstui.linux.machine.topology import online_cpus, read_nodes
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_int
@@ -40,8 +40,8 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Where a device's files are: its own directory, and those of its links and sensors (of all
-    paths, if it has several)."""
+    """Files of a device: in its own directory, and in those of its links and sensors (of all paths,
+    if it has several)."""
 
     device: BlockDevice
     directory: str
@@ -52,7 +52,7 @@ class _Found:
 class ConditionsFiles:
     """Reads the conditions repeatedly, for at most ``most`` CPUs. Not thread-safe."""
 
-    def __init__(self, roots: Roots, most: int = MOST) -> None:
+    def __init__(self, roots: Roots, most: int = MAX_CPUS) -> None:
         self._roots = roots
         self._limits = IoLimits(roots)
         self._temperatures = Temperatures()
@@ -65,8 +65,8 @@ class ConditionsFiles:
     def read(
         self, devices: Devices, names: Sequence[str], t: float, cpus: Sequence[int] = ()
     ) -> Conditions:
-        """Of the devices with these names, and of these CPUs (none given: all that are online).
-        ``t`` is seconds. Never fails, but lasts as long as a disk takes to tell its temperature."""
+        """Read the conditions of these devices and CPUs (none given: all that are online). ``t`` is
+        seconds. Never fails, but lasts as long as a disk takes to tell its temperature."""
         states, nodes = self._cpus(cpus)
         return Conditions(t, self._devices(devices, names, t), states, nodes)
 
@@ -91,14 +91,14 @@ class ConditionsFiles:
             disk = _disk_of(devices[name], devices)
             if disk.name not in disks:
                 disks[disk.name] = self._disk(disk, limits, t)
-            place = self._place(devices[name])
+            place = self._files_of(devices[name])
             read[name] = replace(
                 disks[disk.name], misaligned=read_int(f"{place.directory}/alignment_offset")
             )
         return read
 
     def _disk(self, device: BlockDevice, groups: CgroupLimits, t: float) -> DeviceState:
-        place = self._place(device)
+        place = self._files_of(device)
         number = f"{device.major}:{device.minor}"
         scsi, md = device.kind == "scsi", device.kind == "md"
         errors, timeouts = read_errors(place.directory) if scsi else (None, None)
@@ -121,11 +121,11 @@ class ConditionsFiles:
         each = (self._temperatures.now(sensor, t) for sensor in sensors)
         return next((one for one in each if one is not None), None)
 
-    def _place(self, device: BlockDevice) -> _Found:
+    def _files_of(self, device: BlockDevice) -> _Found:
         found = self._found.get(device.name)
         if found is None or found.device != device:
             directory = self._directory(device.name)
-            around = tuple(self._around(device, directory))
+            around = tuple(self._hardware_directories(device, directory))
             found = self._found[device.name] = _Found(
                 device=device,
                 directory=str(directory),
@@ -137,7 +137,7 @@ class ConditionsFiles:
     def _link_of(self, directory: Path) -> LinkFiles | None:
         return find_link(directory, self._roots)
 
-    def _around(self, device: BlockDevice, directory: Path) -> Iterator[Path]:
+    def _hardware_directories(self, device: BlockDevice, directory: Path) -> Iterator[Path]:
         """The directories whose hardware the device's is: an NVMe head has its paths' alone."""
         paths = paths_of(device) if device.kind == "nvme" else ()
         yield from map(self._directory, paths)

@@ -13,17 +13,17 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_count, read_text
 from iopstui.model.findings.conditions import CpuState
 
-MOST = 64
+MAX_CPUS = 64
 # governors and C-states are settings: each CPU's are read anew in every so many readings
-TURNS = 4
+CPU_GROUPS = 4
 _GOVERNOR = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 _STATE = re.compile(r"state[0-9]{1,3}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Of one CPU. ``sleeps`` are its C-states: how long each takes to leave, and the file that
-    says whether it is disabled."""
+    """Files of one CPU. ``sleeps`` are its C-states: how long each takes to leave, and the file
+    that says whether it is disabled."""
 
     governor: str
     khz: str
@@ -40,7 +40,7 @@ def parse_governor(text: str) -> str | None:
 class CpuStates:
     """Reads CPU states repeatedly, for at most ``most`` CPUs; their files are looked up once."""
 
-    def __init__(self, roots: Roots, most: int = MOST) -> None:
+    def __init__(self, roots: Roots, most: int = MAX_CPUS) -> None:
         self._base = roots.sys / "devices/system/cpu"
         self._most = most
         self._files: dict[int, _Files] = {}
@@ -53,14 +53,14 @@ class CpuStates:
 
     def read(self, cpus: Sequence[int]) -> Mapping[int, CpuState]:
         """The first ``most`` of these. Frequencies are read each time."""
-        self._turn = (self._turn + 1) % TURNS
+        self._turn = (self._turn + 1) % CPU_GROUPS
         found: dict[int, CpuState] = {}
         for place, cpu in enumerate(cpus[: self._most]):
             files = self._files.get(cpu)
             if files is None:
                 files = self._files[cpu] = self._find(cpu)
             last = self._settings.get(cpu)
-            if last is None or place % TURNS == self._turn:
+            if last is None or place % CPU_GROUPS == self._turn:
                 last = parse_governor(read_text(files.governor) or ""), _wake(files)
                 self._settings[cpu] = last
             governor, wake_us = last

@@ -102,7 +102,7 @@ def values(size: int, name: str) -> int:
     """A descriptor of a new map of one value of ``size`` bytes, all 0, that can be mapped into
     memory. OSError."""
     flags = _MMAPABLE
-    return _made(MAP_CREATE, _CREATE.pack(_ARRAY, 4, size, 1, flags, 0, 0, name.encode()))
+    return _create(MAP_CREATE, _CREATE.pack(_ARRAY, 4, size, 1, flags, 0, 0, name.encode()))
 
 
 def loaded(code: bytes, tracepoint: int, name: str) -> int:
@@ -111,7 +111,7 @@ def loaded(code: bytes, tracepoint: int, name: str) -> int:
     text = ctypes.create_string_buffer(code, len(code))
     license_of = ctypes.create_string_buffer(_LICENSE)
     begins, says = ctypes.addressof(text), ctypes.addressof(license_of)
-    return _made(PROG_LOAD, _LOAD.pack(
+    return _create(PROG_LOAD, _LOAD.pack(
         _TRACING, len(code) // 8, begins, says, 0, 0, 0, 0, 0, name.encode(), 0, _RAW_TRACEPOINT,
         0, 0, 0, 0, 0, 0, 0, tracepoint,
     ))  # fmt: skip
@@ -119,10 +119,10 @@ def loaded(code: bytes, tracepoint: int, name: str) -> int:
 
 def attached(fd: int) -> int:
     """A descriptor: as long as it is open, the program ``fd`` runs at its tracepoint. OSError."""
-    return _made(RAW_TRACEPOINT_OPEN, struct.pack("=QI", 0, fd))
+    return _create(RAW_TRACEPOINT_OPEN, struct.pack("=QI", 0, fd))
 
 
-def _made(command: int, attr: bytes) -> int:
+def _create(command: int, attr: bytes) -> int:
     ctypes.set_errno(errno.ENOSYS)
     fd = call(command, attr)
     if fd < 0:

@@ -39,13 +39,13 @@ class Types:
         return self._numbers[name, kind]
 
     def members(self, name: str) -> Mapping[str, int]:
-        """Where each member of this struct begins (bytes), those of nameless parts of it too.
-        KeyError if there is no such struct."""
+        """Offsets (bytes) of the members of this struct, with those of nameless parts. KeyError if
+        there is no such struct."""
         return self._members(self.number(name, STRUCT), 0)
 
     def parameters(self, name: str) -> list[str]:
-        """What the function behind this typedef of a pointer takes: of each parameter the struct's
-        name that it points to, "" for any other. KeyError if there is no such typedef."""
+        """Parameters of the function behind this typedef of a pointer: for each the struct that it
+        points to, "" for any other. KeyError if there is no such typedef."""
         number = self.number(name, TYPEDEF)
         for _ in range(_DEEPEST):
             kind, count, other, at = self._head(number)

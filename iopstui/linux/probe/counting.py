@@ -44,8 +44,8 @@ RQ, SLOT, REGION, KIND = 6, 7, 8, 9
 
 @dataclass(frozen=True, slots=True)
 class KernelTypes:
-    """Where this kernel's types have what is needed (bytes), the numbers of its tracepoints, and
-    which of their arguments is the request."""
+    """Offsets (bytes) in this kernel's types, the numbers of its tracepoints, and which of their
+    arguments is the request."""
 
     queue: int
     hctx: int
@@ -63,8 +63,8 @@ class KernelTypes:
 
 @dataclass(frozen=True, slots=True)
 class InFlightMap:
-    """Where the requests in flight of the disk ``dev`` are noted: the map ``fd`` of
-    ``mask`` + 1 slots, ``tags`` for each queue."""
+    """Map of the requests in flight of the disk ``dev``: ``fd`` with ``mask`` + 1 slots, ``tags``
+    for each queue."""
 
     dev: int
     fd: int
@@ -216,7 +216,7 @@ def _requests(
     p.do("<<", SLOT, SLOT_BITS)
     p.do_with("+", SLOT, 2)
     if regions:
-        _kind(p)
+        _emit_direction(p)
 
 
 def _region(
@@ -239,7 +239,7 @@ def _region(
     p.label(f"in {number}")
 
 
-def _kind(p: Program) -> None:
+def _emit_direction(p: Program) -> None:
     """0 read, 1 write, 2 discard, as the first letter of a tracepoint's rwbs says it."""
     p.jump(KIND, "==", _READ, "kind")
     p.jump(KIND, "==", _DISCARD, "discard")

@@ -22,9 +22,9 @@ from iopstui.text import printable
 Counts = Mapping[int, int]
 GroupOf = Callable[[int], str]
 
-LOW = (1 << DIRECTION_AT) - 1
+OFFSET_MASK = (1 << DIRECTION_AT) - 1
 # bins, directions and regions below the next part of a key
-HIGH = (1 << (REGION_AT - DIRECTION_AT)) - 1
+DIRECTION_MASK = (1 << (REGION_AT - DIRECTION_AT)) - 1
 REGIONS = (1 << (PID_AT - REGION_AT)) - 1
 TASKS_KEPT = 64
 
@@ -74,22 +74,22 @@ class ProbeOutput:
             elif kind == "lost_events":
                 self._lost += int(data["events"])
             elif kind == "value" and isinstance(data, int):
-                return self._whole(data, arrived_ns)
+                return self._finish_sample(data, arrived_ns)
             elif kind not in ("value", "attached_probes", "printf", "time"):
                 self.strange += 1
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self.strange += 1
         return None
 
-    def _whole(self, time_ns: int, arrived_ns: int) -> ProbeSample:
+    def _finish_sample(self, time_ns: int, arrived_ns: int) -> ProbeSample:
         maps, self._maps = self._maps, {}
         self.strange = 0
         full = sum(1 for one in maps.values() if isinstance(one, dict) and len(one) >= self._keys)
         names = ("missed", "m"), ("unpaired", "u"), ("requeued", "r"), ("merged", "g")
-        counts = {name: _one(maps, key) for name, key in (*names, ("sequential", "s"))}
+        counts = {name: _count_of(maps, key) for name, key in (*names, ("sequential", "s"))}
         sizes = by_disk(self._regions, _ints(maps, "z"), lambda low: 512 << low)
         counts["issued"] = sum(
-            n for d in self._wholes(sizes) for k in d.values() for n in k.values()
+            n for d in self._whole_disks(sizes) for k in d.values() for n in k.values()
         )
         return ProbeSample(
             time_ns=time_ns,
@@ -104,7 +104,7 @@ class ProbeOutput:
             counts={**counts, "lost": self._lost, "full": full},
         )
 
-    def _wholes(self, by_disk: Mapping[str, Any]) -> list[Any]:
+    def _whole_disks(self, by_disk: Mapping[str, Any]) -> list[Any]:
         return [by_disk[r.name] for r in self._regions if r.last is None and r.name in by_disk]
 
     def _tasks(self, maps: Mapping[str, Any]) -> tuple[TaskCounts, ...]:
@@ -113,9 +113,9 @@ class ProbeOutput:
         bins: dict[int, dict[str, dict[int, int]]] = {}
         for key, count in _ints(maps, "q").items():
             task = key >> REGION_AT << REGION_AT
-            kind = KINDS[(key >> DIRECTION_AT) & HIGH]
+            kind = KINDS[(key >> DIRECTION_AT) & DIRECTION_MASK]
             own = bins.setdefault(task, {}).setdefault(kind, {})
-            own[midpoint(key & LOW, TASK_BITS)] = count
+            own[midpoint(key & OFFSET_MASK, TASK_BITS)] = count
         busiest = sorted(bins, key=lambda task: -sum(map(_total, bins[task].values())))
         found = []
         for task in busiest[:TASKS_KEPT]:
@@ -145,8 +145,8 @@ def by_disk(
     }
     for key, count in counts.items():
         number = (key >> REGION_AT) & REGIONS
-        kind = KINDS[(key >> DIRECTION_AT) & HIGH]
-        low = value(key & LOW)
+        kind = KINDS[(key >> DIRECTION_AT) & DIRECTION_MASK]
+        low = value(key & OFFSET_MASK)
         region = regions[number]
         for one in regions:
             if one is region or (one.last is None and one.devs == region.devs):
@@ -179,6 +179,6 @@ def _ints(maps: Mapping[str, Any], name: str) -> dict[int, int]:
     return {int(k): int(n) for k, n in found.items()} if isinstance(found, dict) else {}
 
 
-def _one(maps: Mapping[str, Any], name: str) -> int:
+def _count_of(maps: Mapping[str, Any], name: str) -> int:
     found = maps.get(f"@{name}", 0)
     return int(found) if isinstance(found, int) else 0

@@ -1,9 +1,6 @@
-"""What the kernel says of the probes themselves: their run time (BPF_ENABLE_STATS, bpf(2)), and
-how often one was skipped.
-
+"""Run time of the probe's programs (BPF_ENABLE_STATS, bpf(2)), and how often one was skipped.
 Counting costs some time at every run of every BPF program of the machine, so it is on for a moment
-now and then. It is bound to a file descriptor: nothing stays on when the process ends, however.
-"""
+now and then. It is bound to a file descriptor: nothing stays on when the process ends, however."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from iopstui.model.samples import ProbeSample
 
 BPF_STATS_RUN_TIME = 0
 # a program that runs for each I/O runs at least this part of the one that runs most
-OFTEN = 0.3
+BUSY_SHARE = 0.3
 # their run time is counted from one of so many readings to the next
 COUNT_EVERY = 10
 
@@ -47,8 +44,8 @@ class BpfPrograms:
         """``None`` if the kernel does not say."""
         try:
             if not self._files:
-                self._files = [f for f in self._place.iterdir() if "prog_id" in _words(f)]
-            found = [_words(file) for file in self._files]
+                self._files = [f for f in self._place.iterdir() if "prog_id" in _read_fdinfo(f)]
+            found = [_read_fdinfo(file) for file in self._files]
             runs = [(int(one["run_cnt"]), int(one["run_time_ns"])) for one in found]
             skipped = sum(int(one.get("recursion_misses", 0)) for one in found)
         except (OSError, ValueError, KeyError):
@@ -56,10 +53,10 @@ class BpfPrograms:
         if not runs:
             return None
         ios = max(count for count, _ in runs)
-        return BpfRunStats(sum(ns for count, ns in runs if count >= OFTEN * ios), ios, skipped)
+        return BpfRunStats(sum(ns for count, ns in runs if count >= BUSY_SHARE * ios), ios, skipped)
 
 
-def _words(file: Path) -> dict[str, str]:
+def _read_fdinfo(file: Path) -> dict[str, str]:
     return dict(line.split(":", 1) for line in file.read_text().splitlines() if ":" in line)
 
 

@@ -11,12 +11,12 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_int
 from iopstui.model.block.device import BlockDevice
 
-MOST = 16
+MAX_REGIONS = 16
 
 
 def regions(names: Iterable[str], devices: Mapping[str, BlockDevice], roots: Roots) -> list[Region]:
-    """Those of ``names`` that have a device number, a partition with its disk. Where there are more
-    than MOST, the first ones."""
+    """Regions of those ``names`` that have a device number, a partition with its disk. At most
+    MAX_REGIONS, the first ones."""
     found: dict[str, Region] = {}
     for name in names:
         device = devices.get(name)
@@ -25,17 +25,17 @@ def regions(names: Iterable[str], devices: Mapping[str, BlockDevice], roots: Roo
         whole = devices.get(device.disk) if device.disk else device
         if whole is None or whole.major < 0:
             continue
-        disk = _whole(whole, devices, roots)
+        disk = _disk_region(whole, devices, roots)
         found.setdefault(whole.name, disk)
         if whole is device:
             continue
-        part = _part(device, disk, roots)
+        part = _partition_region(device, disk, roots)
         if part is not None:
             found[name] = part
-    return list(found.values())[:MOST]
+    return list(found.values())[:MAX_REGIONS]
 
 
-def _whole(disk: BlockDevice, devices: Mapping[str, BlockDevice], roots: Roots) -> Region:
+def _disk_region(disk: BlockDevice, devices: Mapping[str, BlockDevice], roots: Roots) -> Region:
     hidden = [n for n in disk.slaves if n in devices and devices[n].hidden]
     counted = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"", hidden) if hidden else {}
     # a hidden disk has no file with its number in sysfs
@@ -44,7 +44,7 @@ def _whole(disk: BlockDevice, devices: Mapping[str, BlockDevice], roots: Roots) 
     return Region(disk.name, disk.major, disk.minor, bios=bios, paths=paths)
 
 
-def _part(device: BlockDevice, whole: Region, roots: Roots) -> Region | None:
+def _partition_region(device: BlockDevice, whole: Region, roots: Roots) -> Region | None:
     place = roots.sys / "class/block" / device.name.replace("/", "!")
     first, sectors = read_int(place / "start"), read_int(place / "size")
     if first is None or not sectors:

@@ -132,7 +132,7 @@ def _requests(
     if allocated:
         waited = ""
         if WAY in parts:
-            where = f"{_where(own, every)} | {_direction()} << {DIRECTION_AT}"
+            where = f"{_region_expression(own, every)} | {_direction()} << {DIRECTION_AT}"
             waited = (
                 f"$v = (nsecs - $s) & {TIME_MASK}; {_msb('$v')}"
                 f" @w[{where} | {_bin(BUCKET_BITS)}] = count();"
@@ -155,7 +155,7 @@ def _completion(
 ) -> str:
     key = _key(own)
     spent = f"(nsecs - $s) & {TIME_MASK}" if allocated else "nsecs - $s"
-    where = f"{_where(own, every)} | {_direction()} << {DIRECTION_AT}"
+    where = f"{_region_expression(own, every)} | {_direction()} << {DIRECTION_AT}"
     body = (
         f"$s = @t[{key}]; if ($s == 0) {{ @m = count(); return; }} delete(@t[{key}]);"
         f" $v = {spent}; {_msb('$v')} @d[{where} | {_bin(BUCKET_BITS)}] = count();"
@@ -163,7 +163,7 @@ def _completion(
     if MATRIX in parts:
         body += f" @x[($s >> {TIME_BITS}) << {CPU_AT} | (uint64)cpu] = count();"
     if PROCESSES in parts:
-        task = f"$p << {PID_AT} | {_where(own, every)}"
+        task = f"$p << {PID_AT} | {_region_expression(own, every)}"
         body += (
             f" $p = @p[{key}]; if ($p != 0) {{ delete(@p[{key}]);"
             f" @q[{task} | {_direction()} << {DIRECTION_AT} | {_bin(TASK_BITS)}] = count();"
@@ -176,7 +176,7 @@ def _sizes(own: Sequence[Region], every: Sequence[Region]) -> str:
     disk = _disk(own)
     return (
         f" $v = (uint64)args->nr_sector; {_msb('$v')}"
-        f" @z[{_where(own, every)} | {_direction()} << {DIRECTION_AT} | $b] = count();"
+        f" @z[{_region_expression(own, every)} | {_direction()} << {DIRECTION_AT} | $b] = count();"
         f" if (@e[{disk}] == args->sector) {{ @s = count(); }}"
         f" @e[{disk}] = args->sector + args->nr_sector;"
     )
@@ -211,7 +211,7 @@ def _merges(
 
 def _bios(own: Sequence[Region], every: Sequence[Region]) -> list[str]:
     match, key = _match(own), _key(own)
-    where = f"{_where(own, every)} | {_direction()} << {DIRECTION_AT}"
+    where = f"{_region_expression(own, every)} | {_direction()} << {DIRECTION_AT}"
     return [
         f"tracepoint:block:block_bio_queue {match} {{ @t[1 << 55 | {key}] = nsecs; }}",
         f"tracepoint:block:block_bio_complete {match} {{ $s = @t[1 << 55 | {key}];"
@@ -251,7 +251,7 @@ def _key(own: Sequence[Region], sector: str = "args->sector") -> str:
     return f"({_disk(own)} << 56 | {sector})"
 
 
-def _where(own: Sequence[Region], every: Sequence[Region]) -> str:
+def _region_expression(own: Sequence[Region], every: Sequence[Region]) -> str:
     """The region's number, in its place of a map's key. The smallest that holds the request."""
     found = "0"
     for region in sorted(own, key=lambda r: -1 if r.last is None else 1):

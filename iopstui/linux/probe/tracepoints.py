@@ -12,7 +12,7 @@ from iopstui.linux.sysattr import read_text
 Tracepoints = Mapping[str, frozenset[str]]
 """The names of the fields by tracepoint; one that the kernel lacks is absent."""
 
-PLACES = ("kernel/tracing", "kernel/debug/tracing")
+TRACEFS_MOUNTS = ("kernel/tracing", "kernel/debug/tracing")
 NAMES = (
     "block_getrq",
     "block_rq_issue",
@@ -35,12 +35,14 @@ def parse_format(text: str) -> frozenset[str]:
 
 
 def tracefs(roots: Roots) -> Path | None:
-    """Where tracefs is mounted; ``None`` if it is at neither of its places, or can't be read."""
-    return next((p for p in (roots.sys / one for one in PLACES) if _events(p).is_dir()), None)
+    """Mount point of tracefs; ``None`` if it is at neither of its places, or can't be read."""
+    return next(
+        (p for p in (roots.sys / one for one in TRACEFS_MOUNTS) if _events(p).is_dir()), None
+    )
 
 
 def read_tracepoints(roots: Roots) -> Tracepoints:
-    """Those of NAMES and ASKED that this kernel has; empty without tracefs."""
+    """Tracepoints of NAMES and ASKED that this kernel has; empty without tracefs."""
     place = tracefs(roots)
     if place is None:
         return {}

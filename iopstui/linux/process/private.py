@@ -26,7 +26,7 @@ from iopstui.linux.process.programs import new_directory, temporary_directory
 PREFIX = "iopstui-"
 SHARED_MEMORY = "/dev/shm"
 # fio's documents are taken away as they are read, so little is needed
-ROOM = 4 << 20
+NEEDED_BYTES = 4 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
@@ -38,10 +38,10 @@ def private_directory() -> Path:
     tells whose it is, so that ``abandoned_directories`` finds it after a crash. Missing (with
     each place and what is wrong with it) if there is none."""
     refused: list[str] = []
-    for place in _places():
+    for place in _candidate_directories():
         try:
             with shielded():
-                return _made(place)
+                return _make_directory(place)
         except OSError as error:
             refused.append(f"{place} ({error.strerror or error})")
     raise Missing(
@@ -55,7 +55,7 @@ def private_directory() -> Path:
 def abandoned_directories() -> list[Path]:
     """Private directories of this user whose iopstui no longer runs."""
     found = []
-    for place in dict.fromkeys(_places()):
+    for place in dict.fromkeys(_candidate_directories()):
         with contextlib.suppress(OSError):
             check_place(place)
             with os.scandir(place) as entries:
@@ -185,10 +185,9 @@ def _trusted() -> set[int]:
     return found
 
 
-def _places() -> Iterator[str]:
-    """Where to try, in this order: XDG_RUNTIME_DIR if it is what it should be (the XDG base
-    directory specification: absolute, ours, mode 0700), memory, the directory for temporary
-    files."""
+def _candidate_directories() -> Iterator[str]:
+    """Directories to try, in this order: XDG_RUNTIME_DIR if it is valid (the XDG base directory
+    specification: absolute, ours, mode 0700), memory, the directory for temporary files."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(runtime) and _is_runtime(runtime):
         yield os.path.realpath(runtime)
@@ -206,11 +205,11 @@ def _is_runtime(path: str) -> bool:
     return ours and not info.st_mode & 0o077
 
 
-def _made(place: str) -> Path:
+def _make_directory(place: str) -> Path:
     check_place(place)
     room = os.statvfs(place)
     # some file systems don't say how large they are
-    if room.f_blocks and room.f_bavail * room.f_frsize < ROOM:
+    if room.f_blocks and room.f_bavail * room.f_frsize < NEEDED_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     prefix = f"{PREFIX}{os.getpid()}-{start_time(os.getpid())}-"
     path = new_directory(place, prefix)
@@ -226,7 +225,7 @@ def _made(place: str) -> Path:
 
 
 def _descriptor(path: Path) -> int:
-    """Of a directory that is no link, ours, and nobody else's to enter. OSError."""
+    """Open a directory that is not a link, is ours, and that nobody else may enter. OSError."""
     fd = os.open(path, _DIRECTORY)
     info = os.fstat(fd)
     if info.st_uid != os.geteuid() or info.st_mode & 0o077:

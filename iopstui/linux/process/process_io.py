@@ -40,7 +40,7 @@ class ProcessIo:
             return self._rates
         counts, names = self._read()
         if self._at:
-            self._rates = self._between(counts, names, now - self._at)
+            self._rates = self._differences(counts, names, now - self._at)
         self._at, self._before = now, counts
         return self._rates
 
@@ -60,7 +60,7 @@ class ProcessIo:
                 continue
         return counts, names
 
-    def _between(
+    def _differences(
         self,
         counts: dict[tuple[int, float], tuple[int, int]],
         names: dict[int, str],

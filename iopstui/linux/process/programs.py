@@ -52,8 +52,8 @@ def unforeseen(prefix: str) -> str:
 
 
 def temporary_directory() -> str:
-    """Where temporary files go, as ``tempfile.gettempdir`` chooses (tempfile's documentation), but
-    nothing is written to find out. FileNotFoundError if nothing can be written anywhere."""
+    """Directory for temporary files, as ``tempfile.gettempdir`` chooses it, without writing
+    anything. FileNotFoundError if nothing can be written anywhere."""
     named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     for path in (*filter(None, named), "/tmp", "/var/tmp", "/usr/tmp", os.curdir):
         if os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK):

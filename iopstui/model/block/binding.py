@@ -53,10 +53,10 @@ def bind_to_queues(hctxs: Sequence[Hctx], jobs: int, usable: Collection[int]) ->
     chosen = dict(order[:jobs])
     cpus = tuple(sorted(chosen))
     rows = tuple((job, cpus[job % len(cpus)], chosen[cpus[job % len(cpus)]]) for job in range(jobs))
-    return Binding(cpus, rows, tuple(_notes(hctxs, jobs, order, usable)))
+    return Binding(cpus, rows, tuple(_binding_notes(hctxs, jobs, order, usable)))
 
 
-def _notes(
+def _binding_notes(
     hctxs: Sequence[Hctx], jobs: int, order: list[tuple[int, int]], usable: Collection[int]
 ) -> list[str]:
     notes = []

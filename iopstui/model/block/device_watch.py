@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from iopstui.model.samples import FioStatus, RawSample
 
-MANY = 100
+MANY_DEVICES = 100
 
 
 class DeviceWatch:
@@ -24,9 +24,9 @@ class DeviceWatch:
 
     def feed(self, raw: RawSample) -> str:
         """Why this run is worth nothing any more, in one sentence; "" while all is well."""
-        return self._gone(raw) or self._moves_nothing(raw.fio)
+        return self._vanished(raw) or self._moves_nothing(raw.fio)
 
-    def _gone(self, raw: RawSample) -> str:
+    def _vanished(self, raw: RawSample) -> str:
         if raw.kernel is None:
             return ""
         gone = [name for name in self._devices if name in self._seen - raw.kernel.disks.keys()]
@@ -47,9 +47,9 @@ class DeviceWatch:
             return ""
         issued, completed, moved = (now - then for now, then in zip(self._before, before,
                                                                    strict=True))  # fmt: skip
-        empty = moved == 0 and max(issued, completed) >= MANY
+        empty = moved == 0 and max(issued, completed) >= MANY_DEVICES
         self._empty = self._empty + 1 if empty else 0
-        if not empty or (completed < MANY and self._empty < 2):
+        if not empty or (completed < MANY_DEVICES and self._empty < 2):
             return ""
         what = " or ".join(self._devices) or "the device"
         return (

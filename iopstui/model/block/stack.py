@@ -92,7 +92,7 @@ class Stack:
         return [
             other.name
             for other in self.devices.values()
-            if other.name != name and other.backing_file and self._same(device, other)
+            if other.name != name and other.backing_file and self._same_storage(device, other)
         ]
 
     def beside(self, name: str) -> dict[str, str]:
@@ -155,7 +155,7 @@ class Stack:
             return self._by_number.get(backing.number) if backing.number else None
         return self._by_path.get(loop.backing_file or "")
 
-    def _same(self, one: BlockDevice, other: BlockDevice) -> bool:
+    def _same_storage(self, one: BlockDevice, other: BlockDevice) -> bool:
         first, second = self._backings.get(one.name), self._backings.get(other.name)
         if first is not None and second is not None:
             return (first.device, first.inode) == (second.device, second.inode)

@@ -81,7 +81,7 @@ class Target(TargetPath):
     def on(self) -> tuple[str, ...]:
         """The devices that the places are on, each once: those whose counters count the jobs'
         I/Os."""
-        return tuple(dict.fromkeys(name for place in self.places for name in _on(place)))
+        return tuple(dict.fromkeys(name for place in self.places for name in _devices_of(place)))
 
     @property
     def opened(self) -> tuple[str, ...]:
@@ -155,13 +155,13 @@ def one_target(places: Sequence[Target | TargetPath]) -> Target:
     )
 
 
-def _on(place: TargetPath) -> tuple[str, ...]:
+def _devices_of(place: TargetPath) -> tuple[str, ...]:
     return (place.device, *place.also) if place.device is not None else ()
 
 
 def _stacks(place: TargetPath) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each device of a place with what its tree lists behind it."""
-    on = _on(place)
+    on = _devices_of(place)
     for top in on:
         rest = place.tree[place.tree.index(top) + 1 :] if top in place.tree else ()
         yield top, tuple(takewhile(lambda name: name not in on, rest))

@@ -40,7 +40,7 @@ class Topology:
         groups: dict[tuple[int | None, int | None], list[int]] = {}
         for cpu in sorted(self.online if cpus is None else set(cpus)):
             groups.setdefault((self.nodes.get(cpu), self.caches.get(cpu)), []).append(cpu)
-        ordered = sorted(groups.items(), key=lambda item: (_last(item[0][0]), item[1][0]))
+        ordered = sorted(groups.items(), key=lambda item: (_unknown_last(item[0][0]), item[1][0]))
         place = {first: n for n, first in enumerate(sorted(set(self.caches.values())))}
         return tuple(
             Domain(node, None if first is None else place[first], tuple(members))
@@ -53,5 +53,5 @@ class Topology:
         return len(set(self.nodes.values())) > 1
 
 
-def _last(node: int | None) -> tuple[bool, int]:
+def _unknown_last(node: int | None) -> tuple[bool, int]:
     return node is None, node or 0

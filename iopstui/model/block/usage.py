@@ -37,22 +37,22 @@ def describe(device: BlockDevice) -> str:
 
 def _reasons(name: str, stack: Stack) -> Iterator[str]:
     for member in stack.above(name):
-        yield from _held(stack.devices[member])
+        yield from _reasons_in_use(stack.devices[member])
         for child in stack.on(member):
             yield from _part_of(member, child, stack)
     for member in stack.below(name):
-        yield from _held(stack.devices[member])
+        yield from _reasons_in_use(stack.devices[member])
     for other, lower in stack.beside(name).items():
         if other in stack.on(lower):
             yield from _part_of(lower, other, stack)
         elif other in stack.same_file(lower):
             file = printable(stack.devices[lower].backing_file or "")
             yield f"{other} uses the same file, {file}"
-        yield from _held(stack.devices[other])
+        yield from _reasons_in_use(stack.devices[other])
         for child in stack.on(other):
             yield from _part_of(other, child, stack)
     for other in stack.snapshots(name):
-        yield from _held(stack.devices[other])
+        yield from _reasons_in_use(stack.devices[other])
         for child in stack.on(other):
             yield from _part_of(other, child, stack)
     for lower in stack.below(name):
@@ -62,7 +62,7 @@ def _reasons(name: str, stack: Stack) -> Iterator[str]:
                 yield f"{lower} is part of {printable(holder)}"
 
 
-def _held(device: BlockDevice) -> Iterator[str]:
+def _reasons_in_use(device: BlockDevice) -> Iterator[str]:
     for mount in device.mounts:
         where = " in another mount namespace" if mount.elsewhere else ""
         place = printable(mount.mountpoint)

@@ -18,7 +18,7 @@ from iopstui.model.metrics.statistics import CONFIDENCE, Difference, holm, paire
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 
-LEAST_REPEATS = 5
+MIN_REPEATS = 5
 """Repeats that a claim needs. Of fewer there are so few orders that a disturbance with a fixed
 rhythm meets one variant alone too often: with 3 repeats, up to 27 % of claims are false."""
 
@@ -79,9 +79,9 @@ class FigureComparison:
 
     @property
     def shown(self) -> bool:
-        """True if the runs show a difference; never with fewer than LEAST_REPEATS."""
+        """True if the runs show a difference; never with fewer than MIN_REPEATS."""
         found = self.difference
-        return found is not None and found.runs >= LEAST_REPEATS and self.p < 1 - CONFIDENCE
+        return found is not None and found.runs >= MIN_REPEATS and self.p < 1 - CONFIDENCE
 
     @property
     def better(self) -> bool | None:
@@ -153,7 +153,7 @@ def _differences(
 
 
 def mean(values: Sequence[float], geometric: bool) -> float:
-    """Of one or more values; the geometric one only if all are positive."""
+    """Mean of one or more values; geometric if all are positive."""
     if geometric and all(value > 0 for value in values):
         return math.exp(sum(map(math.log, values)) / len(values))
     return sum(values) / len(values)
@@ -192,13 +192,15 @@ def cpu_shifts(first: Runs, second: Runs, sequential: bool = False) -> list[CpuS
     }
     shown, moved = _differing(loads, sequential), _differing(done, sequential)
     shifts = [
-        CpuShift(cpu, _means(loads[cpu]), _means(done[cpu]), cpu in shown, cpu in moved)
+        CpuShift(
+            cpu, _mean_of_each(loads[cpu]), _mean_of_each(done[cpu]), cpu in shown, cpu in moved
+        )
         for cpu in cpus
     ]
     return sorted(shifts, key=lambda s: (-abs(s.load[1] - s.load[0]), s.cpu))
 
 
-def _means(sides: tuple[Sequence[float], Sequence[float]]) -> tuple[float, float]:
+def _mean_of_each(sides: tuple[Sequence[float], Sequence[float]]) -> tuple[float, float]:
     return sum(sides[0]) / len(sides[0]), sum(sides[1]) / len(sides[1])
 
 
@@ -206,7 +208,7 @@ def _differing(
     sides: Mapping[int, tuple[Sequence[float], Sequence[float]]], sequential: bool
 ) -> set[int]:
     """The CPUs whose two sides differ, corrected for the number of CPUs."""
-    if any(len(first) < LEAST_REPEATS for first, _ in sides.values()):
+    if any(len(first) < MIN_REPEATS for first, _ in sides.values()):
         return set()
     tests = {
         cpu: paired(*both, relative=False, sequential=sequential) for cpu, both in sides.items()

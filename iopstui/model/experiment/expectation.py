@@ -169,7 +169,7 @@ def figure_and_value(
 
 
 def _field(asked: str, name: str, tree: Sequence[str], opened: Sequence[str]) -> Field:
-    known = {field.id: field for field in _concrete(name, tree)}
+    known = {field.id: field for field in _matching_fields(name, tree)}
     own = f"kernel.disks.{opened[0]}." if len(opened) == 1 else f"kernel.{TOTAL}."
     prefixes = ("", "fio.", f"fio.{TOTAL}.", own, "kernel.", "kernel.disks.")
     for prefix in prefixes:
@@ -181,7 +181,7 @@ def _field(asked: str, name: str, tree: Sequence[str], opened: Sequence[str]) ->
             f"{asked} cannot be measured: no block device is visible under the target.",
             "Use one of fio's figures: iops, bw, clat.mean, clat.p99 ...",
         )
-    short = {_short(one, prefixes) for one in known}
+    short = {_without_prefix(one, prefixes) for one in known}
     import difflib
 
     near = difflib.get_close_matches(name.lower(), sorted(short), n=3, cutoff=0.5)
@@ -205,7 +205,7 @@ def _check_sum(asked: str, field: Field, tree: Sequence[str], opened: Sequence[s
     raise UsageError(f"{asked}: {why}.", f"Name the device: {names}")
 
 
-def _short(name: str, prefixes: Sequence[str]) -> str:
+def _without_prefix(name: str, prefixes: Sequence[str]) -> str:
     return min((name[len(p) :] for p in prefixes if name.startswith(p)), key=len)
 
 
@@ -213,7 +213,7 @@ def _disk_fields() -> Iterator[Field]:
     return (field for field in FIELDS if field.path[:2] == ("kernel", "disks"))
 
 
-def _concrete(name: str, tree: Sequence[str]) -> Iterator[Field]:
+def _matching_fields(name: str, tree: Sequence[str]) -> Iterator[Field]:
     """The fields of which a whole run has one figure, with every ``*`` filled in."""
     cpu = re.search(r"(?:^|\.)cpus\.(\d+)\.", name)
     for field in FIELDS:
@@ -264,7 +264,9 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
     direction, kind = path[1], path[2]
     if direction == "mixed" and not any("unified_rw_reporting" in job.options for job in jobs):
         return "only with unified_rw_reporting=1 does fio count reads and writes as one"
-    if direction in ("read", "write", "trim") and not any(_does(job, direction) for job in jobs):
+    if direction in ("read", "write", "trim") and not any(
+        _has_direction(job, direction) for job in jobs
+    ):
         return f"the job does no {direction}s"
     if kind not in ("slat", "clat", "lat"):
         return None
@@ -272,29 +274,29 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
     if reason:
         return reason
     if kind == "lat" and path[3] != "mean" and not all(
-        _on(job, "lat_percentiles") for job in jobs
+        _is_enabled(job, "lat_percentiles") for job in jobs
     ):  # fmt: skip
         return "fio only has a histogram of lat with lat_percentiles=1 (of clat it has one)"
     return None
 
 
 def _no_latency(job: Section, kind: str) -> str | None:
-    if _on(job, "gtod_reduce"):
+    if _is_enabled(job, "gtod_reduce"):
         return "the job measures no latencies (gtod_reduce=1)"
-    if _on(job, f"disable_{kind}"):
+    if _is_enabled(job, f"disable_{kind}"):
         return f"the job does not measure {kind} (disable_{kind}=1)"
     return None
 
 
-def _on(job: Section, option: str) -> bool:
+def _is_enabled(job: Section, option: str) -> bool:
     value = job.options.get(option)
     return value is not None and value.strip() not in ("0", "false", "no")
 
 
-def _does(job: Section, direction: str) -> bool:
+def _has_direction(job: Section, direction: str) -> bool:
     """Whether a section's rw= contains this direction; unknown words may."""
     rw = job.options.get("rw", job.options.get("readwrite", "read")).partition(":")[0]
-    if "verify" in job.options or _on(job, "unified_rw_reporting"):
+    if "verify" in job.options or _is_enabled(job, "unified_rw_reporting"):
         return True
     kinds = {"rw": "read write", "readwrite": "read write", "trimwrite": "trim write"}
     words = kinds.get(rw.removeprefix("rand"), rw)

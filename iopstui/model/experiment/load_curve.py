@@ -78,7 +78,7 @@ class LoadCurve(Generic[One]):
 
     @property
     def bend(self) -> Knee | None:
-        """Where it bends by its figures, credible or not."""
+        """The knee by its figures, credible or not."""
         if any(event.point.latency_ns is None for event in self.points):
             return None
         return knee([(e.point.iops, e.point.latency_ns or 0.0) for e in self.points])
@@ -90,7 +90,7 @@ class LoadCurve(Generic[One]):
 
     @property
     def knee(self) -> Knee | None:
-        """Where it bends; ``None`` also where the curve is not credible."""
+        """The knee; ``None`` also if the curve is not credible."""
         return None if self.doubt else self.bend
 
     @property
@@ -143,7 +143,7 @@ def _mean(place: int, runs: Sequence[One]) -> One:
 
 
 def _outcome(each: Sequence[Outcome]) -> Outcome:
-    """What came of one expectation over all runs of a point: judged is the mean."""
+    """Outcome of one expectation over all runs of a point; the mean is judged."""
     measured = [one.measured for one in each if one.measured is not None]
     shares = [one.share for one in each if one.share is not None]
     return Outcome(
@@ -184,7 +184,7 @@ def curve_text(curve: LoadCurve[One]) -> str:
     at = curve.points[found.index]
     name = f"{curve.axis.name}={dict(at.settings)[curve.axis.name]}"
     text = f"knee{' with ' + fixed if fixed else ''}: "
-    figures = f"{number(at.point.iops)} IOPS at {latency(at.point.latency_ns)}{_between(curve)}"
+    figures = f"{number(at.point.iops)} IOPS at {latency(at.point.latency_ns)}{_other_knees(curve)}"
     if found.edge == "last":
         return text + (
             f"not reached: up to {name} ({figures}) throughput grows faster than latency. "
@@ -199,7 +199,7 @@ def curve_text(curve: LoadCurve[One]) -> str:
     return text + f"{name} ({figures}), best ratio of throughput to latency; {more}"
 
 
-def _between(curve: LoadCurve[One]) -> str:
+def _other_knees(curve: LoadCurve[One]) -> str:
     """Which other points may be the knee; "" where that isn't known or is this one alone."""
     within = curve.knee_within
     if within is None:

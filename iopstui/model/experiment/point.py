@@ -265,7 +265,7 @@ class PointMeter:
             slat_ns=self._value("total", "slat", "mean"),
             clat_ns=self._value("total", "clat", "mean"),
             max_ns=self._max_ns,
-            slower=self._slower(),
+            slower=self._share_above_mean(),
             fio_cpu=self._sum("usr_cpu", "sys_cpu"),
             ctx_s=self._value("ctx/s"),
         )
@@ -299,7 +299,7 @@ class PointMeter:
         known = [value for name in names if (value := self._value(name)) is not None]
         return sum(known) if known else None
 
-    def _slower(self) -> float | None:
+    def _share_above_mean(self) -> float | None:
         """The share of I/Os in buckets above the mean of the same latency."""
         mean, total = self._value("total", self._bins_of, "mean"), sum(self._bins.values())
         if mean is None or not total:
@@ -324,9 +324,9 @@ class PointMeter:
         return sum(known) if known else None
 
     def _completions(self) -> tuple[dict[int, float], str]:
-        """Where completions ran. Without softirqs (the interrupt's CPU did the rest itself) the
-        device's own interrupts tell. Both come once for many I/Os, so they are held against each
-        other: completions that are passed on raise about a softirq an interrupt, other disks
+        """CPUs that ran the completions. Without softirqs (the interrupt's CPU did the rest itself)
+        the device's own interrupts tell. Both come once for many I/Os, so they are held against
+        each other: completions that are passed on raise about a softirq an interrupt, other disks
         few."""
         block, irq = sum(self._block.values()), sum(self._irq.values())
         if block and block >= 0.5 * irq:

@@ -47,7 +47,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Of one or more figures; the plain mean without an interval if one is not positive."""
+    """Mean of one or more figures; the plain mean without an interval if one is not positive."""
     count = len(values)
     if any(value <= 0 for value in values):
         return Mean(sum(values) / count, None)
@@ -72,7 +72,7 @@ def merged(points: Sequence[Point]) -> Point:
         if name in _FIRST:
             found[name] = values[0]
         elif name not in _OWN:
-            found[name] = _together(name, known)
+            found[name] = _combined(name, known)
     iops = mean_of([point.iops for point in points])
     latencies = [point.latency_ns for point in points if point.latency_ns is not None]
     latency = mean_of(latencies) if len(latencies) == len(points) else None
@@ -87,7 +87,7 @@ def merged(points: Sequence[Point]) -> Point:
     )  # fmt: skip
 
 
-def _together(name: str, known: Sequence[float]) -> float | None:
+def _combined(name: str, known: Sequence[float]) -> float | None:
     if not known:
         return None
     if name in _SUMMED:

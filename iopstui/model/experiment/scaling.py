@@ -18,11 +18,11 @@ from operator import mul
 
 from iopstui.format import counted, number
 
-LEAST_POINTS = 4
+MIN_POINTS = 4
 """The law has three parameters: fewer points fit by themselves."""
-WORST = 0.10
+MAX_FIT_ERROR = 0.10
 """A fit that is off by more at any point is none."""
-TWICE = 2.0
+KNEE_FACTOR = 2.0
 """By this factor the knee may move without any one point, and be past what was measured."""
 
 Points = Sequence[tuple[int, float]]
@@ -150,12 +150,12 @@ class Scaling:
         return [*found, self._knee()]
 
     def _limit(self) -> str:
-        """What many hosts would have; nothing where that is far from what was measured."""
+        """Limit for many hosts; "" if it is far from the measured points."""
         law = self.law
         if law is None or not law.contention:
             return ""
         limit = law.rate / law.contention
-        near = limit <= TWICE * max(measured for _, measured in self.points)
+        near = limit <= KNEE_FACTOR * max(measured for _, measured in self.points)
         return f", and never more than {number(limit)} IOPS" if near else ""
 
     def _knee(self) -> str:
@@ -177,18 +177,18 @@ class Scaling:
 
 
 def scaling(points: Points) -> Scaling:
-    """Of measured (hosts, I/Os per second); those without throughput are left out."""
+    """Scaling law of measured (hosts, I/Os per second); points without throughput are left out."""
     known = tuple(sorted((hosts, measured) for hosts, measured in points if measured > 0))
-    if len(known) < LEAST_POINTS:
+    if len(known) < MIN_POINTS:
         there = "is" if len(known) == 1 else "are"
         have = f"there {there} {counted(len(known), 'point')}"
-        return Scaling(known, None, f"it needs {LEAST_POINTS} points, but {have}")
+        return Scaling(known, None, f"it needs {MIN_POINTS} points, but {have}")
     law = fitted(known)
     if law is None:
         return Scaling(known, None, "no curve of this kind fits the points")
     off = law.residuals(known)
     worst = max(range(len(known)), key=lambda place: abs(off[place]))
-    if abs(off[worst]) > WORST:
+    if abs(off[worst]) > MAX_FIT_ERROR:
         return Scaling(
             known, law,
             f"the curve does not fit, with {counted(known[worst][0], 'host')} it is off by "
@@ -206,7 +206,7 @@ def _with_knees(known: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scalin
         return Scaling(known, law, "")
     if len(found) < len(knees):
         return Scaling(known, law, "without one of the points the curve has no knee")
-    if law.knee > TWICE * known[-1][0]:
+    if law.knee > KNEE_FACTOR * known[-1][0]:
         return Scaling(
             known, law,
             f"the curve puts it at {law.knee:.3g} hosts, too far from the {known[-1][0]} that "
@@ -219,7 +219,7 @@ def _with_knees(known: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scalin
             f"the curve puts it at {law.knee:.3g} hosts, but {best} hosts had the most IOPS",
         )  # fmt: skip
     low, high = min(found), max(found)
-    if high > TWICE * low:
+    if high > KNEE_FACTOR * low:
         return Scaling(
             known, law,
             f"it moves between {low:.3g} and {high:.3g} hosts if one point is left out",

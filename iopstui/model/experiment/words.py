@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui import format as units
 from iopstui.model.experiment.comparison import (
-    LEAST_REPEATS,
+    MIN_REPEATS,
     CpuShift,
     FigureComparison,
     compare,
@@ -17,14 +17,14 @@ from iopstui.model.experiment.comparison import (
 )
 from iopstui.model.experiment.plan import BIND, Plan, letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.sensitivity import TOO_FEW, final_sensitivity, why_stopped
+from iopstui.model.experiment.sensitivity import TOO_FEW_REPEATS, final_sensitivity, why_stopped
 from iopstui.model.findings.evidence import cpu_words
-from iopstui.model.metrics.sequential import LEAST
+from iopstui.model.metrics.sequential import MIN_RUNS
 from iopstui.text import printable
 
 CPUS_SHOWN = 8
-NAMED = 2
-MOVED = 0.05
+MAX_NAMED = 2
+MOVED_SHARE = 0.05
 ELSEWHERE = 0.2
 CPU_PER_IO = "CPU per I/O"
 _METHOD = (
@@ -49,7 +49,7 @@ class ComparisonResults:
         self.runs = runs
         self.complete = min(len(pairs(runs[0], other)) for other in runs[1:])
         sequential = plan.until is not None
-        self.least = LEAST if sequential else 2
+        self.least = MIN_RUNS if sequential else 2
         self.tested = compare(runs, sequential, plan.figure)
         self.shifts = [cpu_shifts(runs[0], other, sequential) for other in runs[1:]]
         self.settled = plan.until is not None and settled(runs, plan.until, plan.figure)
@@ -60,7 +60,7 @@ class ComparisonResults:
             many = "s" if self.complete > 1 else ""
             yield (
                 f"not enough: {self.complete or 'no'} complete repeat{many} of "
-                f"{self.plan.repeats}; at least {max(LEAST_REPEATS, self.least)} repeats are "
+                f"{self.plan.repeats}; at least {max(MIN_REPEATS, self.least)} repeats are "
                 "needed to claim a difference"
             )
             return
@@ -69,11 +69,11 @@ class ComparisonResults:
             yield from moved(shifts, letter(0), letter(number))
             payer = list(_payer_unknown(tested, shifts))
             yield from payer
-            yield from _unsettled(shifts, letter(number), not payer and not _placed(self.plan))
+            yield from _unsettled(shifts, letter(number), not payer and not _is_pinned(self.plan))
         if self.plan.until is not None:
             yield why_stopped(self.plan, self.runs, self.complete, self.settled)
             return
-        if self.complete >= LEAST_REPEATS and not all(
+        if self.complete >= MIN_REPEATS and not all(
             one.shown for group in self.tested if (one := primary_of(group)) is not None
         ):
             yield from filter(None, [final_sensitivity(self.plan, self.runs, self.complete)])
@@ -92,17 +92,19 @@ def verdict(
     name = f"{letter(number)} ({plan.variants[number].label}) against "
     name += f"{letter(0)} ({plan.variants[0].label}): "
     primary = primary_of(tested)
-    if runs < LEAST_REPEATS:
+    if runs < MIN_REPEATS:
         measured = ""
         if primary is not None and primary.difference is not None:
             measured = f"; measured: {primary.metric.name} {_change(primary)}"
-        return printable(f"{name}{TOO_FEW}{measured}")
+        return printable(f"{name}{TOO_FEW_REPEATS}{measured}")
     shown = [one for one in tested if one.shown]
     none = f" that {runs} runs of each can detect"
     if not shown:
         what = "completions run elsewhere, but " if went else ""
         of = " in IOPS, latency or CPU time" if went else ""
-        return printable(f"{name}{what}no difference{of}{none}{_within(plan, primary)}")
+        return printable(
+            f"{name}{what}no difference{of}{none}{_largest_difference_text(plan, primary)}"
+        )
     better = [one.better for one in shown if one.better is not None]
     judgement = ""
     if better:
@@ -114,7 +116,7 @@ def verdict(
         words = f"{judgement}{primary.metric.name} {_change(primary)}"
         words += f"; secondary: {others}" if others else ""
         return printable(f"{name}{words}{tail}")
-    words = f"no difference in {plan.figure}{none}{_within(plan, primary)}"
+    words = f"no difference in {plan.figure}{none}{_largest_difference_text(plan, primary)}"
     return printable(f"{name}{words}; secondary, {judgement}{others}{tail}")
 
 
@@ -125,7 +127,7 @@ def _change(one: FigureComparison) -> str:
     return f"{100 * one.first:.0f} → {100 * one.second:.0f} %, {difference_text(one)}"
 
 
-def _within(plan: Plan, primary: FigureComparison | None) -> str:
+def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> str:
     """How large a difference in the primary figure may still be."""
     found = primary.difference if primary is not None else None
     if found is None:
@@ -164,14 +166,14 @@ def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
         ("does less", "do less, too", False),
     ):
         those = [shift for shift in differing if (shift.load[1] > shift.load[0]) is more]
-        for shift in those[:NAMED]:
+        for shift in those[:MAX_NAMED]:
             yield (
                 f"CPU {shift.cpu} {words} with {second}: its load goes from {shift.load[0]:.0f} "
                 f"to {shift.load[1]:.0f} %"
             )
-        if len(those) > NAMED:
-            rest = cpu_words(sorted(shift.cpu for shift in those[NAMED:]))
-            yield f"{len(those) - NAMED} more ({rest}) {others} with {second}, by less"
+        if len(those) > MAX_NAMED:
+            rest = cpu_words(sorted(shift.cpu for shift in those[MAX_NAMED:]))
+            yield f"{len(those) - MAX_NAMED} more ({rest}) {others} with {second}, by less"
     went = gone(shifts)
     if went:
         yield f"completions move from {first} to {second}: {_shares(went)}"
@@ -179,7 +181,7 @@ def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
 
 def gone(shifts: Sequence[CpuShift]) -> list[CpuShift]:
     """CPUs whose share of the completions differs, significantly and by a relevant amount."""
-    return [shift for shift in shifts if shift.moved and shift.moved_by >= MOVED]
+    return [shift for shift in shifts if shift.moved and shift.moved_by >= MOVED_SHARE]
 
 
 def _shares(shifts: Sequence[CpuShift]) -> str:
@@ -202,7 +204,7 @@ def _unsettled(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterato
     )
 
 
-def _placed(plan: Plan) -> bool:
+def _is_pinned(plan: Plan) -> bool:
     """Whether the plan says on which CPUs the jobs run."""
     settings = (one.name for variant in plan.variants for one in variant.settings)
     return not {"cpus_allowed", BIND}.isdisjoint((*plan.options, *settings))

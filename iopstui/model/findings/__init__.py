@@ -1,1 +1,1 @@
-"""What the evidence of some seconds shows, in sentences with their numbers."""
+"""Findings: sentences with their numbers, from the evidence of some seconds."""

@@ -1,11 +1,12 @@
-"""What the run that was to decide a finding says. One run each: it decides only what is clear."""
+"""The answer of a run that was made to decide a finding. One run each, so it decides only clear
+cases."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from iopstui import format as units
-from iopstui.model.findings.evidence import SAME, Finding, SteadyRun, same
+from iopstui.model.findings.evidence import SAME_SHARE, Finding, SteadyRun, same
 
 CLEAR = 0.2
 
@@ -14,7 +15,7 @@ Verdict = Callable[[SteadyRun, SteadyRun], str]
 
 def answer(question: Finding, then: SteadyRun, now: SteadyRun) -> Finding:
     """``then`` is the run that the question was asked of, ``now`` the one with its ``test``."""
-    verdict = _VERDICTS.get(question.rule, _faster)
+    verdict = _VERDICTS.get(question.rule, _iops_change_text)
     return Finding(
         "answer",
         f"{question.rule}, tested with {question.options}: IOPS {units.number(then.iops)} → "
@@ -39,8 +40,8 @@ def _each_costs(then: SteadyRun, now: SteadyRun) -> str:
     return "no, whole blocks are not clearly faster here"
 
 
-def _faster(then: SteadyRun, now: SteadyRun) -> str:
-    noise = 2 * max(then.spread or 0.0, now.spread or 0.0, SAME / 2)
+def _iops_change_text(then: SteadyRun, now: SteadyRun) -> str:
+    noise = 2 * max(then.spread or 0.0, now.spread or 0.0, SAME_SHARE / 2)
     change = now.iops / then.iops - 1 if then.iops else 0.0
     if abs(change) <= noise:
         return "no difference larger than the variation from second to second"

@@ -9,7 +9,7 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import (
-    ENOUGH,
+    ENOUGH_SECONDS,
     LONG_ENOUGH,
     DeviceFigures,
     Evidence,
@@ -22,15 +22,15 @@ from iopstui.model.rates import DiskRates
 
 # another program's queue: so long, so full, so much of the time
 LONG_MS = 5.0
-DEEP = 4.0
-ALL_THE_TIME = 90.0
+DEEP_QUEUE = 4.0
+BUSY_UTIL = 90.0
 # fio and the kernel have to be apart for so many seconds
 SECONDS_APART = 4
 
 # engines that do no I/O
 NO_DEVICE = ("null", "cpuio")
 
-WHO = "find the program: u on the live screen, iotop, or pidstat -d 1"
+FIND_PROGRAM_ADVICE = "find the program: u on the live screen, iotop, or pidstat -d 1"
 
 
 def no_iostats(evidence: Evidence) -> Finding | None:
@@ -76,15 +76,15 @@ def background(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "background",
-        f"{e.names_words(devices)} {_was(devices)} not idle before this run: "
+        f"{e.names_words(devices)} {_was_or_were(devices)} not idle before this run: "
         f"{units.number(quiet.r_s)} r/s and "
         f"{units.number(quiet.w_s)} w/s that are not this job's",
-        WHO,
+        FIND_PROGRAM_ADVICE,
         "u",
     )
 
 
-def _was(devices: Sequence[BlockDevice]) -> str:
+def _was_or_were(devices: Sequence[BlockDevice]) -> str:
     return "were" if len(devices) > 1 else "was"
 
 
@@ -183,7 +183,7 @@ def _device_does_more(
     return Finding(
         "disagree",
         f"{head}: {more}, by another program or by the file system",
-        WHO,
+        FIND_PROGRAM_ADVICE,
         "u",
     )
 
@@ -198,9 +198,9 @@ def busy(evidence: Evidence) -> Finding | None:
 
 def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
     seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
-    if len(seconds) < ENOUGH or not all(_waits(one) for one in seconds):
+    if len(seconds) < ENOUGH_SECONDS or not all(_waits(one) for one in seconds):
         return None
-    name, await_ms, each_s = _slower(seconds)
+    name, await_ms, each_s = _slower_direction(seconds)
     aqu = fmean(one.aqu_sz or 0.0 for one in seconds)
     util = min(one.util or 0.0 for one in seconds)
     return Finding(
@@ -208,17 +208,17 @@ def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
         f"{device.name}: {name}_await {units.latency(await_ms * 1e6)} at aqu-sz {aqu:.0f}, device "
         f"util {util:.0f} %, {units.number(each_s)} {name}/s: I/O that is not the job's keeps its "
         "queue full (another program, or write-back of an earlier one)",
-        WHO,
+        FIND_PROGRAM_ADVICE,
         "u",
     )
 
 
 def _waits(one: DiskRates) -> bool:
     slow = max(one.r_await or 0.0, one.w_await or 0.0) >= LONG_MS
-    return slow and (one.aqu_sz or 0.0) >= DEEP and (one.util or 0.0) >= ALL_THE_TIME
+    return slow and (one.aqu_sz or 0.0) >= DEEP_QUEUE and (one.util or 0.0) >= BUSY_UTIL
 
 
-def _slower(seconds: Sequence[DiskRates]) -> tuple[str, float, float]:
+def _slower_direction(seconds: Sequence[DiskRates]) -> tuple[str, float, float]:
     """("r" or "w", its await in ms, its requests per second) of the direction that waits more."""
     found = []
     for name in ("r", "w"):

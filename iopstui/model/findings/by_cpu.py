@@ -8,26 +8,26 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice, IrqVector
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
 from iopstui.model.findings.places import cpu_wait
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing
 from iopstui.model.rates import CpuLoad
 
-MOST = 0.8
-MANY = 100.0
-STOLEN = 5.0
+MAX_ON_ONE_CPU = 0.8
+MANY_COMPLETIONS_S = 100.0
+STEAL_PERCENT = 5.0
 INTERRUPTED = 70.0
-CROSSING = 0.3
-HUNGRY = 25.0
+CROSSING_SHARE = 0.3
+CPU_WAIT_PERCENT = 25.0
 
 
 def cpu_throttled(evidence: Evidence) -> Finding | None:
     """A cgroup takes the CPU away from iopstui and fio."""
     frames = recent(evidence)
     taken = [f.throttled for f in frames if f.throttled is not None]
-    if not frames or len(taken) < ENOUGH or min(taken) < 1.0:
+    if not frames or len(taken) < ENOUGH_SECONDS or min(taken) < 1.0:
         return None
     # the kernel adds up the waiting of every CPU: it may be more than the time that passed
     return Finding(
@@ -43,7 +43,11 @@ def steal(evidence: Evidence) -> Finding | None:
     frames = e.window(evidence)
     cpus = _job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
     taken = {cpu: [load.steal for load in _loads(frames, cpu)] for cpu in cpus}
-    stolen = {c: fmean(s) for c, s in taken.items() if len(s) >= ENOUGH and min(s) >= STOLEN}
+    stolen = {
+        c: fmean(s)
+        for c, s in taken.items()
+        if len(s) >= ENOUGH_SECONDS and min(s) >= STEAL_PERCENT
+    }
     if not stolen:
         return None
     cpu, most = e.largest(stolen)
@@ -62,7 +66,12 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
     jobs = _job_cpus(frames)
     for cpu, count in sorted(e.per_cpu(frames, "irq_s").items(), key=lambda item: -item[1]):
         shares = [load.irq + load.soft for load in _loads(frames, cpu)]
-        if count < MANY or cpu in jobs or len(shares) < ENOUGH or min(shares) < INTERRUPTED:
+        if (
+            count < MANY_COMPLETIONS_S
+            or cpu in jobs
+            or len(shares) < ENOUGH_SECONDS
+            or min(shares) < INTERRUPTED
+        ):
             continue
         names = e.names_words(evidence.devices)
         advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
@@ -78,7 +87,7 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
 
 
 def _spread(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> tuple[str, str]:
-    """What rq_affinity could do about completions that one CPU runs: (advice, key)."""
+    """Advice on rq_affinity for completions that one CPU runs: (advice, key)."""
     affinities = {device.queue.rq_affinity if device.queue else None for device in devices}
     # the CPUs of the machine: a completion may be moved to one that fio does not use, too
     reasons = [why_rq_affinity_cannot_matter(device, cpus) for device in devices]
@@ -101,7 +110,7 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     if not devices or not frames or evidence.shape.polls:
         return None
     # where jobs and kernel threads wait for CPUs, completions gather wherever one is free
-    if fmean(cpu_wait(frame) or 0.0 for frame in frames) >= HUNGRY:
+    if fmean(cpu_wait(frame) or 0.0 for frame in frames) >= CPU_WAIT_PERCENT:
         return None
     found = _completions(frames, evidence)
     submitters = set.intersection(*({j.cpu for j in f.jobs if (j.busy or 0) > 2} for f in frames))
@@ -110,7 +119,7 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     what, by_cpu = found
     total = sum(by_cpu.values())
     cpu, most = e.largest(by_cpu)
-    if total < 500 or most < MOST * total or _all_at_submitters(devices):
+    if total < 500 or most < MAX_ON_ONE_CPU * total or _all_at_submitters(devices):
         return None
     text = (
         f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({units.number(most)} of "
@@ -127,10 +136,10 @@ def _all_at_submitters(devices: Sequence[BlockDevice]) -> bool:
 def _completions(
     frames: Sequence[Frame], evidence: Evidence
 ) -> tuple[str, dict[int, float]] | None:
-    """Where completions ran. BLOCK softirqs are those of all disks: with several queues, which
-    complete inside the hard interrupt, the device's own interrupts tell; with one queue softirqs
-    count as long as they are no more than its I/Os and run where its interrupt comes. ``None``
-    where neither can tell."""
+    """CPUs that ran the completions. BLOCK softirqs are those of all disks: with several queues,
+    which complete inside the hard interrupt, the device's own interrupts tell; with one queue
+    softirqs count as long as they are no more than its I/Os and run where its interrupt comes.
+    ``None`` where neither can tell."""
     block, irq = e.per_cpu(frames, "block_s"), e.per_cpu(frames, "irq_s")
     softirqs, interrupts = sum(block.values()), sum(irq.values())
     several = any(len(device.hctxs) > 1 for device in evidence.devices)
@@ -153,7 +162,11 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
         cpus = next((h.cpus for h in device.hctxs if h.index == vector.hctx), ())
         cpu, most = e.largest(where)
         usable = set(cpus) & set(frames[-1].cpus)
-        if not usable or cpu in usable or most < max(MANY, MOST * sum(where.values())):
+        if (
+            not usable
+            or cpu in usable
+            or most < max(MANY_COMPLETIONS_S, MAX_ON_ONE_CPU * sum(where.values()))
+        ):
             continue
         return Finding(
             "irq-outside",
@@ -167,16 +180,20 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
 
 def interrupt_moved(evidence: Evidence) -> Finding | None:
     """An interrupt that went to one CPU and now goes to another."""
-    frames = evidence.measured[-2 * ENOUGH :]
-    if len(frames) < 2 * ENOUGH:
+    frames = evidence.measured[-2 * ENOUGH_SECONDS :]
+    if len(frames) < 2 * ENOUGH_SECONDS:
         return None
-    earlier = dict((vector.irq, where) for _, vector, where in _served(frames[:ENOUGH], evidence))
-    for device, vector, where in _served(frames[-ENOUGH:], evidence):
+    earlier = dict(
+        (vector.irq, where) for _, vector, where in _served(frames[:ENOUGH_SECONDS], evidence)
+    )
+    for device, vector, where in _served(frames[-ENOUGH_SECONDS:], evidence):
         then = earlier.get(vector.irq)
-        if then is None or min(sum(then.values()), sum(where.values())) < MANY:
+        if then is None or min(sum(then.values()), sum(where.values())) < MANY_COMPLETIONS_S:
             continue
         (old, most_then), (new, most_now) = e.largest(then), e.largest(where)
-        alone = most_then >= MOST * sum(then.values()) and most_now >= MOST * sum(where.values())
+        alone = most_then >= MAX_ON_ONE_CPU * sum(
+            then.values()
+        ) and most_now >= MAX_ON_ONE_CPU * sum(where.values())
         if old != new and alone:
             return Finding(
                 "irq-moved",
@@ -237,7 +254,7 @@ def completions_cross(evidence: Evidence) -> Finding | None:
         return None
     shares = [crossing(f.probe.matrix, nodes) for f in frames if f.probe and f.probe.matrix]
     known = [share for share in shares if share is not None]
-    if len(known) < ENOUGH or min(known) < CROSSING:
+    if len(known) < ENOUGH_SECONDS or min(known) < CROSSING_SHARE:
         return None
     advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
     return Finding(

@@ -24,7 +24,7 @@ from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
 
-FLAT = 0.06
+FLAT_DEVIATION = 0.06
 """Standard deviation of five seconds over their mean; 500 IOPS of a token bucket vary by 4 %."""
 STEP = 0.75
 # standard deviations of the seconds on either side
@@ -67,7 +67,7 @@ def cap(evidence: Evidence) -> Finding | None:
     and the CPUs have time: something holds it there."""
     frames = recent(evidence, 5)
     spread, inside = e.spread(frames), e.in_flight(frames)
-    if inside is None or spread is None or spread > FLAT or evidence.shape.paced:
+    if inside is None or spread is None or spread > FLAT_DEVIATION or evidence.shape.paced:
         return None
     if (
         inside < 0.7 * evidence.shape.depth
@@ -80,14 +80,14 @@ def cap(evidence: Evidence) -> Finding | None:
     for then in reversed(evidence.earlier):
         if (
             then.spread is not None
-            and then.spread <= FLAT
-            and (found := _held(then, now, evidence))
+            and then.spread <= FLAT_DEVIATION
+            and (found := _deeper_without_gain(then, now, evidence))
         ):
             return replace(found, since=e.began(frames[0]))
     return None
 
 
-def _held(then: SteadyRun, now: SteadyRun, evidence: Evidence) -> Finding | None:
+def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) -> Finding | None:
     deeper = now.shape.depth / then.shape.depth
     one_size = then.shape.block_size == now.shape.block_size
     figure = f"{units.number(now.iops)} IOPS"
@@ -182,8 +182,8 @@ def burst(evidence: Evidence) -> Finding | None:
 
 
 def _credit_words(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] | None:
-    """What happened and what to do, if the rate fell to the baseline of a bucket of the bought
-    volume; ``None`` if not."""
+    """Headline and advice if the rate fell to the baseline of a bucket of the bought volume;
+    ``None`` if not."""
     found = evidence.volume
     disks = [disk for f in late if (disk := f.together([d.name for d in evidence.devices]))]
     if found is None or not disks:
@@ -203,10 +203,10 @@ def _credit_words(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] 
 
 
 def _step(frames: Sequence[Frame]) -> int | None:
-    """Where the seconds fall into two parts, the second lower by far more than each part varies;
-    ``None`` if they don't."""
+    """Index at which the seconds fall into two parts, the second lower by far more than each part
+    varies; ``None`` if they don't."""
     each = [e.fio_iops([frame]) for frame in frames]
-    if not all(each) or not _falls(each):
+    if not all(each) or not _has_step_down(each):
         return None
     fits = []
     for place in range(EACH_SIDE, len(each) - EACH_SIDE + 1):
@@ -220,7 +220,7 @@ def _step(frames: Sequence[Frame]) -> int | None:
     return place if clear and low <= STEP * high and max(right) < min(left) else None
 
 
-def _falls(each: Sequence[float]) -> bool:
+def _has_step_down(each: Sequence[float]) -> bool:
     """Whether all seconds from some place on are lower than all before it: a load without a step
     is looked at each second, and nearly always ends here."""
     least = [*accumulate(each, min)][EACH_SIDE - 1 :]
@@ -241,8 +241,8 @@ def same_work(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What was done in some seconds: the rows of fio with I/O, the mean size, and the shares (0..1)
-    of reads and of each device."""
+    """I/O of some seconds: the rows of fio with I/O, the mean size, and the shares (0..1) of reads
+    and of each device."""
 
     rows: frozenset[int]
     size: float
@@ -251,7 +251,7 @@ class _Work:
 
     @classmethod
     def of(cls, frames: Sequence[Frame]) -> _Work:
-        """Those of these frames."""
+        """Work of these frames."""
         fios = [f.fio for f in frames if f.fio is not None]
         ios = sum(one.total.ios for one in fios)
         reads = sum(one.directions["read"].ios for one in fios if "read" in one.directions)
@@ -282,7 +282,7 @@ def _takes_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> boo
     """Whether the job lost CPU time (it waits for a CPU, a cgroup or the hypervisor takes it), or
     the machine ran short of memory."""
     for figure, least in (
-        (cpu_wait, 8.0), (memory_pressure, 5.0), (_stolen, 5.0), (_throttled, 1.0),
+        (cpu_wait, 8.0), (memory_pressure, 5.0), (_steal_share, 5.0), (_throttled, 1.0),
     ):  # fmt: skip
         then, now = ([figure(frame) or 0.0 for frame in frames] for frames in (before, after))
         if fmean(now) - fmean(then) >= least:
@@ -290,7 +290,7 @@ def _takes_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> boo
     return False
 
 
-def _stolen(frame: Frame) -> float:
+def _steal_share(frame: Frame) -> float:
     loads = [frame.cpus[job.cpu].load for job in frame.jobs if job.cpu in frame.cpus]
     known = [load.steal for load in loads if load is not None]
     return fmean(known) if known else 0.0

@@ -13,7 +13,7 @@ from iopstui.model.means import fmean
 MEMORY_WAIT = 10.0
 # a link is in question once half of what it can carry is used
 USED = 0.5
-QUIET = frozenset({"idle", "frozen", "none", ""})
+IDLE_STATES = frozenset({"idle", "frozen", "none", ""})
 
 
 def hot(evidence: Evidence) -> Finding | None:
@@ -56,7 +56,7 @@ def _reduced(link: Link) -> bool:
 
 
 def _bytes_s(link: Link) -> float:
-    """What a link carries: 8b/10b coding up to 5 GT/s, 128b/130b above; protocol left out."""
+    """Bytes/s of a link: 8b/10b coding up to 5 GT/s, 128b/130b above; protocol left out."""
     coding = 8 / 10 if link.speed <= 5.0 else 128 / 130
     return link.speed * 1e9 / 8 * coding * link.width
 
@@ -83,14 +83,17 @@ def io_errors(evidence: Evidence) -> Finding | None:
     """I/Os that failed while the job goes on (continue_on_error)."""
     frames = [frame for frame in evidence.frames if frame.fio is not None]
     failed = [frame.fio.failed for frame in frames if frame.fio is not None]
-    lately = sum(failed[-e.ENOUGH :])
+    lately = sum(failed[-e.ENOUGH_SECONDS :])
     if not lately:
         return None
-    done = sum(frame.fio.total.ios for frame in frames[-e.ENOUGH :] if frame.fio is not None)
+    done = sum(
+        frame.fio.total.ios for frame in frames[-e.ENOUGH_SECONDS :] if frame.fio is not None
+    )
     return Finding(
         "io-errors",
-        f"{lately} I/Os failed in the last {len(failed[-e.ENOUGH :])} s ({units.number(done)} "
-        f"completed), {sum(failed)} since {units.clock(e.began(frames[0]))}: the job continues, "
+        f"{lately} I/Os failed in the last {len(failed[-e.ENOUGH_SECONDS :])} s "
+        f"({units.number(done)} completed), {sum(failed)} since "
+        f"{units.clock(e.began(frames[0]))}: the job continues, "
         "and IOPS and latency may count I/Os that moved no data",
         "see the kernel's log: dmesg",
     )
@@ -100,7 +103,7 @@ def memory_pressure(evidence: Evidence) -> Finding | None:
     """Tasks wait for memory: the kernel reclaims pages or swaps."""
     frames = e.window(evidence)
     waited = [places.memory_pressure(frame) for frame in frames]
-    if len(waited) < e.ENOUGH or min(waited) < MEMORY_WAIT:
+    if len(waited) < e.ENOUGH_SECONDS or min(waited) < MEMORY_WAIT:
         return None
     return Finding(
         "memory",
@@ -118,11 +121,11 @@ def array(evidence: Evidence) -> Finding | None:
     """An md array that is being rebuilt or checked, or lacks members."""
     for name, state in evidence.now.devices.items():
         md = state.array
-        if md is None or (md.action in QUIET and not md.degraded):
+        if md is None or (md.action in IDLE_STATES and not md.degraded):
             continue
         whole = f" of {md.members}" if md.members else ""
         missing = f"{md.degraded}{whole} members missing (degraded)" if md.degraded else ""
-        doing = f"{md.action} under way" if md.action not in QUIET else ""
+        doing = f"{md.action} under way" if md.action not in IDLE_STATES else ""
         return Finding(
             "array",
             f"{name}: {' and '.join(filter(None, (missing, doing)))}: its figures are those of a "

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import (
-    ENOUGH,
+    ENOUGH_SECONDS,
     SYNCHRONOUS,
     DeviceFigures,
     Evidence,
@@ -21,9 +21,9 @@ from iopstui.model.sizes import sized
 
 FOLLOWED_JOBS = 64
 # the jobs' part of the CPU time used, and percent of the time that a job waits for a CPU
-OWN_PART = 0.5
+OWN_SHARE = 0.5
 WAITS_FOR_CPU = 10.0
-FULL = 0.9
+FULL_CPU = 0.9
 # the deepest C-state counts where leaving it takes so large a part of the latency
 SHARE_OF_LATENCY = 0.2
 SLOW_CLOCK = 0.6
@@ -59,7 +59,7 @@ def _full_queue(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     theirs = e.device_figures(frames, evidence.devices)
     if theirs is None or theirs.aqu_sz is None or evidence.shape.depth < 2:
         return False
-    return theirs.aqu_sz >= FULL * evidence.shape.depth
+    return theirs.aqu_sz >= FULL_CPU * evidence.shape.depth
 
 
 def _writes_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
@@ -79,7 +79,11 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
     if not frames or not cpus or evidence.shape.jobs <= cpus:
         return None
     idle = e.idle_percents(evidence)
-    if len(idle) < ENOUGH or max(idle) > e.MUCH_IDLE or not _busy_by_themselves(frames, idle, cpus):
+    if (
+        len(idle) < ENOUGH_SECONDS
+        or max(idle) > e.MUCH_IDLE
+        or not _busy_by_themselves(frames, idle, cpus)
+    ):
         return None
     waited = [wait for frame in frames if (wait := cpu_wait(frame)) is not None]
     if waited and min(waited) < WAITS_FOR_CPU:
@@ -100,7 +104,7 @@ def _busy_by_themselves(frames: Sequence[Frame], idle: Sequence[float], cpus: in
     used = (100 - fmean(idle)) * cpus
     followed = max((len(frame.jobs) for frame in frames), default=0)
     # of many jobs the first ones alone are followed
-    return not own or followed >= FOLLOWED_JOBS or fmean(own) >= OWN_PART * used
+    return not own or followed >= FOLLOWED_JOBS or fmean(own) >= OWN_SHARE * used
 
 
 def depth_not_reached(evidence: Evidence) -> Finding | None:
@@ -124,7 +128,7 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
     return Finding(
         "depth",
         f"iodepth={depth} is not reached: {fmean(shallow):.0f} % of the I/Os were issued "
-        f"at a depth of {_half(depth)} or less",
+        f"at a depth of {_half_depth_bucket(depth)} or less",
         "the submitter is slower than the disk, or I/O is buffered; try direct=1 or more jobs",
     )
 
@@ -226,7 +230,7 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
     state = evidence.now.cpus.get(cpu)
     loads = [f.cpus[cpu].load for f in frames if cpu in f.cpus]
     idle = [load.idle + load.iowait for load in loads if load is not None]
-    if state is None or len(idle) < ENOUGH:
+    if state is None or len(idle) < ENOUGH_SECONDS:
         return None
     if state.wake_us and min(idle) >= 20 and state.wake_us * 1e3 >= SHARE_OF_LATENCY * latency:
         return Finding(
@@ -269,7 +273,7 @@ def scheduler_cost(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _half(depth: int) -> int:
+def _half_depth_bucket(depth: int) -> int:
     """The largest of fio's depth buckets that is at most half of ``depth``."""
     bucket = 1
     while bucket * 2 <= depth // 2:
@@ -279,5 +283,5 @@ def _half(depth: int) -> int:
 
 def _share_below(levels: Mapping[str, float], depth: int) -> float:
     """Percent of I/Os issued at half the configured depth or less (fio's buckets 1, 2, 4 ...)."""
-    limit = min(_half(depth), 32)
+    limit = min(_half_depth_bucket(depth), 32)
     return sum(share for name, share in levels.items() if name.isdigit() and int(name) <= limit)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
 from iopstui.model.findings.places import below, cpu_share, waits_of
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
@@ -15,7 +15,7 @@ from iopstui.model.metrics.waits import PARITY_RAID
 from iopstui.model.rates import DiskRates
 from iopstui.model.sizes import sized
 
-FEW = 10.0
+FEW_IOS_S = 10.0
 # extra reads below a parity array for each write of it
 READS_FIRST = 0.5
 # bytes below for each byte written above, and the part of the I/Os that the upper layer holds
@@ -23,13 +23,13 @@ COPIED = 1.5
 HOLDS = 0.3
 # of a scheduler: how much longer one direction waits, in ms and as a multiple
 STARVED_MS = 30.0
-STARVED = 5.0
-CROWDED = 3.0
+STARVED_FACTOR = 5.0
+CROWDED_FACTOR = 3.0
 STARVED_FRAMES = 8
 SCHEDULERS = ("kyber", "bfq", "mq-deadline")
 # a job whose writes wait for write-back: its CPU time, the device's utilisation
 COPYING = 60.0
-FULL = 85.0
+FULL_UTIL = 85.0
 
 
 def parity(evidence: Evidence) -> Finding | None:
@@ -41,7 +41,7 @@ def parity(evidence: Evidence) -> Finding | None:
         state = e.state_of(device, evidence).array
         each = [_parity(frame, device.name, below(device.name, evidence)) for frame in frames]
         known = [one for one in each if one is not None]
-        if len(known) < ENOUGH or (state is not None and state.action not in ("idle", "")):
+        if len(known) < ENOUGH_SECONDS or (state is not None and state.action not in ("idle", "")):
             continue
         writes, reads, written = (fmean(values) for values in zip(*known, strict=True))
         stripe = None
@@ -64,7 +64,7 @@ def _parity(
 ) -> tuple[float, float, float] | None:  # fmt: skip
     """(the array's writes, its members' extra reads and writes per second) of one second."""
     array, under = frame.disks.get(name), [frame.disks[m] for m in members if m in frame.disks]
-    if array is None or not under or not array.w_s or array.w_s < FEW:
+    if array is None or not under or not array.w_s or array.w_s < FEW_IOS_S:
         return None
     reads = sum(one.r_s or 0.0 for one in under) - (array.r_s or 0.0)
     if reads < READS_FIRST * array.w_s:
@@ -86,7 +86,9 @@ def first_writes(evidence: Evidence) -> Finding | None:
             continue
         pairs = [_written(frame, device.name, lower) for frame in frames]
         known = [one for one in pairs if one is not None and one[1] >= COPIED * one[0]]
-        if len(known) < ENOUGH or any(h < HOLDS * w.ios for h, w in zip(held, each, strict=True)):
+        if len(known) < ENOUGH_SECONDS or any(
+            h < HOLDS * w.ios for h, w in zip(held, each, strict=True)
+        ):
             continue
         above, under = (fmean(values) for values in zip(*known, strict=True))
         return Finding(
@@ -102,7 +104,7 @@ def first_writes(evidence: Evidence) -> Finding | None:
 def _written(frame: Frame, name: str, lower: Sequence[str]) -> tuple[float, float] | None:
     """(bytes written above, bytes moved below for them) of one second."""
     top, under = frame.disks.get(name), [frame.disks[one] for one in lower if one in frame.disks]
-    if top is None or len(under) < len(lower) or not top.w_bytes_s or (top.w_s or 0.0) < FEW:
+    if top is None or len(under) < len(lower) or not top.w_bytes_s or (top.w_s or 0.0) < FEW_IOS_S:
         return None
     moved = sum(one.bytes_s or 0.0 for one in under)
     return top.w_bytes_s, moved - (top.r_bytes_s or 0.0)
@@ -114,13 +116,13 @@ def starved(evidence: Evidence) -> Finding | None:
     for device in (*evidence.devices, *evidence.tree):
         scheduler = device.queue.scheduler if device.queue is not None else None
         disks = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
-        if scheduler not in SCHEDULERS or len(disks) < ENOUGH:
+        if scheduler not in SCHEDULERS or len(disks) < ENOUGH_SECONDS:
             continue
-        if any((disk.aqu_sz or 0.0) < CROWDED for disk in disks):
+        if any((disk.aqu_sz or 0.0) < CROWDED_FACTOR for disk in disks):
             continue
         for slow, fast in (("w", "r"), ("r", "w")):
             waits = _mean_await(disks, slow), _mean_await(disks, fast)
-            if waits[0] < STARVED_MS or not waits[1] or waits[0] < STARVED * waits[1]:
+            if waits[0] < STARVED_MS or not waits[1] or waits[0] < STARVED_FACTOR * waits[1]:
                 continue
             words = {"w": "writes", "r": "reads"}
             return Finding(
@@ -134,10 +136,10 @@ def starved(evidence: Evidence) -> Finding | None:
 
 
 def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
-    """What a request of one direction took over all these intervals, in ms; 0.0 for too few."""
+    """Mean time of a request of one direction over all these intervals, in ms; 0.0 for too few."""
     rates = [getattr(disk, f"{side}_s") or 0.0 for disk in disks]
     pairs = zip(rates, (getattr(disk, f"{side}_await") or 0.0 for disk in disks), strict=True)
-    return sum(rate * wait for rate, wait in pairs) / sum(rates) if sum(rates) >= FEW else 0.0
+    return sum(rate * wait for rate, wait in pairs) / sum(rates) if sum(rates) >= FEW_IOS_S else 0.0
 
 
 def write_back(evidence: Evidence) -> Finding | None:
@@ -151,7 +153,7 @@ def write_back(evidence: Evidence) -> Finding | None:
     disks = [frame.together([d.name for d in evidence.devices]) for frame in frames]
     if theirs is None or not busy or max(busy) > COPYING or max(map(cpu_share, each)) > HOLDS:
         return None
-    if any(d is None or not d.w_s or (d.util or 0.0) < FULL for d in disks):
+    if any(d is None or not d.w_s or (d.util or 0.0) < FULL_UTIL for d in disks):
         return None
     ios = [waits.ios for waits in each]
     # most of the time a job has a write that has not returned

@@ -10,7 +10,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.by_queue import jobs_have_time, limit_reached
 from iopstui.model.findings.conditions import ProcessLoad
-from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
 from iopstui.model.findings.places import below, cpu_share, cpu_wait, waits_of
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import FINAL, RAMP, Frame
@@ -23,7 +23,7 @@ CPU_WAIT = 20.0
 LAYER_IOS = 2.0
 LAYER_PART = 0.5
 # other programs' requests: of all, a second, and in the device at a time
-OTHERS = 0.3
+OTHER_IO_SHARE = 0.3
 OTHERS_S = 50.0
 OTHERS_IOS = 1.0
 # how much a process may differ from what others move on the device
@@ -46,7 +46,7 @@ def waits_for_cpu(evidence: Evidence) -> Finding | None:
     frames = recent(evidence)
     each = waits_of(frames)
     waited = [wait for frame in frames if (wait := cpu_wait(frame)) is not None]
-    if not each or len(waited) < ENOUGH or min(waited) < CPU_WAIT:
+    if not each or len(waited) < ENOUGH_SECONDS or min(waited) < CPU_WAIT:
         return None
     if min(map(cpu_share, each)) < CPU_PART:
         return None
@@ -125,7 +125,7 @@ def stalled(evidence: Evidence) -> Finding | None:
             break
         quiet.insert(0, frame)
     seconds = sum(frame.seconds or 0.0 for frame in quiet)
-    if len(quiet) < ENOUGH or seconds < ENOUGH - 0.5:
+    if len(quiet) < ENOUGH_SECONDS or seconds < ENOUGH_SECONDS - 0.5:
         return None
     disks = [quiet[-1].disks.get(device.name) for device in evidence.devices]
     held = sum(disk.in_flight or 0 for disk in disks if disk is not None)
@@ -154,7 +154,7 @@ def _nothing_done(frame: Frame, evidence: Evidence) -> bool:
 
 def neighbour(evidence: Evidence) -> Finding | None:
     """Another program's I/O on a device that the job's I/Os wait in."""
-    found = _others(evidence)
+    found = _other_io(evidence)
     if found is None:
         return None
     processes = evidence.now.processes
@@ -186,22 +186,22 @@ def e_who() -> str:
 
 def suspects_neighbour(evidence: Evidence) -> bool:
     """Whether it is worth reading which processes do I/O."""
-    return _others(evidence) is not None
+    return _other_io(evidence) is not None
 
 
-def _others(evidence: Evidence) -> tuple[str, float, float, float, float] | None:
+def _other_io(evidence: Evidence) -> tuple[str, float, float, float, float] | None:
     """(device, others' I/Os per second, all I/Os per second, others' in it at a time, others' bytes
     per second)."""
     frames, shape = recent(evidence), evidence.shape
     if not frames or shape.direct is not True or shape.syncs or evidence.unseen:
         return None
     for name, users in _single_path(evidence):
-        each = [_beside(frame, name, users) for frame in frames]
+        each = [_other_io_in_second(frame, name, users) for frame in frames]
         if None in each:
             continue
         known = [one for one in each if one is not None]
         others, every, held, moved = (fmean(values) for values in zip(*known, strict=True))
-        clear = all(o >= max(OTHERS_S, OTHERS * a) for o, a, _, _ in known)
+        clear = all(o >= max(OTHERS_S, OTHER_IO_SHARE * a) for o, a, _, _ in known)
         if clear and held >= OTHERS_IOS and min(one[2] for one in known) >= OTHERS_IOS / 3:
             return name, others, every, held, moved
     return None
@@ -227,7 +227,7 @@ def _single_path(evidence: Evidence) -> list[tuple[str, tuple[str, ...]]]:
     return found
 
 
-def _beside(
+def _other_io_in_second(
     frame: Frame, name: str, users: Sequence[str]
 ) -> tuple[float, float, float, float] | None:  # fmt: skip
     """(others' I/Os per second, all, others' in the device, others' bytes) of one second. Split and

@@ -29,16 +29,16 @@ from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import DiskRates
 
 # so many I/Os, and this part of all, wait above the device
-WAITING = 1.0
-PART = 0.3
+MIN_WAITING = 1.0
+SHARE_WAITING = 0.3
 MANY_WAIT = 4.0
-MOST_WAIT = 0.5
-NEAR = 0.85
-ROUGHLY = 0.6
+MAX_WAIT = 0.5
+NEAR_LIMIT = 0.85
+NEAR_TAGS = 0.6
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
-MORE = 1.15
+GAIN_FACTOR = 1.15
 BUSY_JOB = 60.0
-SPARE = 20.0
+SPARE_IOS = 20.0
 
 
 def above(evidence: Evidence) -> Finding | None:
@@ -52,9 +52,9 @@ def above(evidence: Evidence) -> Finding | None:
         return _limited_by(limit, each, evidence)
     held = [waits.above or 0.0 for waits in each]
     parts = [part / waits.ios if waits.ios else 0.0 for part, waits in zip(held, each, strict=True)]
-    if evidence.shape.direct is not True or min(held) < WAITING or min(parts) < PART:
+    if evidence.shape.direct is not True or min(held) < MIN_WAITING or min(parts) < SHARE_WAITING:
         return None
-    many = min(held) >= MANY_WAIT and min(parts) >= MOST_WAIT
+    many = min(held) >= MANY_WAIT and min(parts) >= MAX_WAIT
     why = _iocost(evidence) or (_possible_cause(evidence, frames) if many else None)
     if why is None:
         return None
@@ -76,7 +76,7 @@ def _limited_by(limit: Reached, each: Sequence[Waits], evidence: Evidence) -> Fi
     inside = from_here_down(name, evidence)
     held = [outside(waits, inside) for waits in each]
     pairs = zip(held, each, strict=True)
-    if any(part < max(WAITING / 2, PART * waits.ios) for part, waits in pairs):
+    if any(part < max(MIN_WAITING / 2, SHARE_WAITING * waits.ios) for part, waits in pairs):
         return None
     upper = [upper for upper in directly_above(name, evidence) if upper in each[-1].layers]
     where = f"in {' and '.join(upper)}, above {name}" if upper else f"above {name}"
@@ -85,11 +85,11 @@ def _limited_by(limit: Reached, each: Sequence[Waits], evidence: Evidence) -> Fi
         f"{fmean(held):.1f} of {fmean(waits.ios for waits in each):.1f} I/Os in flight wait "
         f"{where}: {one.file} of the cgroup {one.group} allows {one.what}={one.value} on {name} "
         f"({_rate(one, rate)} now)",
-        _lift(name, one, evidence),
+        _advice_to_lift(name, one, evidence),
     )
 
 
-def _lift(name: str, limit: IoLimit, evidence: Evidence) -> str:
+def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> str:
     """How to lift a limit, as a command where the device's number is known."""
     device = next((one for one in (*evidence.tree, *evidence.devices) if one.name == name), None)
     if device is None or device.disk:
@@ -144,9 +144,9 @@ def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> Reached | None
             rates = [_limited(disk, limit.what) for disk in disks]
             known = [rate for rate in rates if rate is not None]
             # a stall of the machine takes some of a second, and the next one has more
-            if len(known) < len(rates) or min(known) < ROUGHLY * limit.value:
+            if len(known) < len(rates) or min(known) < NEAR_TAGS * limit.value:
                 continue
-            if (rate := fmean(known)) >= NEAR * limit.value:
+            if (rate := fmean(known)) >= NEAR_LIMIT * limit.value:
                 found.append((rate / limit.value, (name, limit, rate)))
     # a partition has its disk's limits and figures that are no larger: the layer is named
     return max(found, key=lambda one: round(one[0], 3), default=(0.0, None))[1]
@@ -160,7 +160,7 @@ def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
 def _nearly_full(frames: Sequence[Frame], evidence: Evidence) -> bool:
     """Whether the queues that jobs reach are half full or more: the rest may wait for tags."""
     theirs = e.device_figures(frames, evidence.devices)
-    rooms = [_room(device, frames) for device in evidence.devices]
+    rooms = [_queue_room(device, frames) for device in evidence.devices]
     holds = sum(room.holds for room in rooms if room is not None)
     return theirs is not None and 0 < holds <= 2 * (theirs.aqu_sz or 0.0)
 
@@ -199,7 +199,7 @@ def cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     and each CPU, whether it submits or completes."""
     loads = [cpu.load for frame in frames for cpu in frame.cpus.values()]
     idle = [load.idle + load.iowait for load in loads if load is not None]
-    return jobs_have_time(frames) and bool(idle) and min(idle) >= SPARE
+    return jobs_have_time(frames) and bool(idle) and min(idle) >= SPARE_IOS
 
 
 def jobs_have_time(frames: Sequence[Frame]) -> bool:
@@ -217,10 +217,10 @@ def tags(evidence: Evidence) -> Finding | None:
     if len(devices) == 1 and (found := _queue_depth(devices[0], theirs.aqu_sz, evidence)):
         return found
     wanted = e.in_flight(frames) or (0.0 if shape.paced else float(shape.depth))
-    rooms = [_room(device, frames) for device in devices]
+    rooms = [_queue_room(device, frames) for device in devices]
     each = [room for room in rooms if room is not None]
     holds = sum(room.holds for room in each)
-    if len(each) < len(rooms) or wanted < MORE * holds or theirs.aqu_sz < NEAR * holds:
+    if len(each) < len(rooms) or wanted < GAIN_FACTOR * holds or theirs.aqu_sz < NEAR_LIMIT * holds:
         return None
     pairs = zip(each, devices, strict=True)
     beside = any(room.reached < len(device.hctxs) for room, device in pairs)
@@ -235,9 +235,9 @@ def tags(evidence: Evidence) -> Finding | None:
 
 
 def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding | None:
-    """What a SCSI disk takes at once is less than what is queued for it."""
+    """Finding: a SCSI disk's queue depth is below the number of requests queued for it."""
     depth = e.state_of(device, evidence).queue_depth
-    if depth is None or aqu < MORE * depth + 0.5:
+    if depth is None or aqu < GAIN_FACTOR * depth + 0.5:
         return None
     return Finding(
         "tags",
@@ -249,7 +249,7 @@ def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding
 
 
 @dataclass(frozen=True, slots=True)
-class _Room:
+class _ReachedTags:
     """How many requests the reached queues hold, how many these are, and both in words."""
 
     holds: int
@@ -257,7 +257,7 @@ class _Room:
     words: str
 
 
-def _room(device: BlockDevice, frames: Sequence[Frame]) -> _Room | None:
+def _queue_room(device: BlockDevice, frames: Sequence[Frame]) -> _ReachedTags | None:
     each = device.queue.nr_requests if device.queue is not None else None
     if each is None or not device.hctxs:
         return None
@@ -267,8 +267,8 @@ def _room(device: BlockDevice, frames: Sequence[Frame]) -> _Room | None:
     holds = sum(min(each, hctx.nr_tags or each) if plain else each for hctx in reached)
     hold = f"{'hold' if len(reached) > 1 else 'holds'} {holds} requests (nr_requests)"
     if len(device.hctxs) == 1:
-        return _Room(holds, 1, f"{device.name} has one queue, which {hold}")
+        return _ReachedTags(holds, 1, f"{device.name} has one queue, which {hold}")
     words = (
         f"its CPUs reach {len(reached)} of {device.name}'s {len(device.hctxs)} queues, which {hold}"
     )
-    return _Room(holds, len(reached), words)
+    return _ReachedTags(holds, len(reached), words)

@@ -1,7 +1,6 @@
-"""What surrounds the figures: limits, health and settings of devices and CPUs that no rate shows.
-
-``None`` and empty mean: the kernel doesn't say. Counters only grow; two states make a difference.
-"""
+"""Conditions of a measurement: limits, health and settings of devices and CPUs that no rate shows.
+``None`` and empty mean: the kernel doesn't say. Counters only grow; two states make a
+difference."""
 
 from __future__ import annotations
 
@@ -29,8 +28,9 @@ class IoLimit:
 
 @dataclass(frozen=True, slots=True)
 class Temperature:
-    """Of an NVMe or SATA disk, in degrees Celsius (Documentation/hwmon/sysfs-interface.rst):
-    ``limit`` is where the disk warns (and may slow down), ``critical`` where it stops."""
+    """Temperature of an NVMe or SATA disk, in degrees Celsius
+    (Documentation/hwmon/sysfs-interface.rst): ``limit`` is where the disk warns (and may slow
+    down), ``critical`` where it stops."""
 
     now: float
     limit: float | None = None

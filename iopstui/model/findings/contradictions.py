@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import ENOUGH, Evidence, Finding, recent
+from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
 
 # so much more than when it was found
-MORE = 1.15
+GAIN_FACTOR = 1.15
 # this part of what there was before a step down
-BACK = 0.9
+RECOVERED_SHARE = 0.9
 FIRST = 4
 
 
 def contradiction(finding: Finding, evidence: Evidence) -> str:
-    """What the last seconds show instead; "" if nothing contradicts it."""
+    """Evidence in the last seconds against the finding; "" if there is none."""
     check = _CHECKS.get(finding.rule)
     return check(finding, evidence) if check is not None else ""
 
@@ -34,22 +34,22 @@ def _came_back(finding: Finding, evidence: Evidence) -> str:
     since = finding.since or 0.0
     first = [frame for frame in evidence.measured if e.began(frame) >= since][:FIRST]
     now = e.fio_iops(recent(evidence))
-    if len(first) < FIRST or now < BACK * e.fio_iops(first):
+    if len(first) < FIRST or now < RECOVERED_SHARE * e.fio_iops(first):
         return ""
     return f"IOPS are back at {units.number(now)}"
 
 
-def _rose(finding: Finding, evidence: Evidence) -> str:
+def _rise_text(finding: Finding, evidence: Evidence) -> str:
     if finding.since is None or finding.until is None:
         return ""
     then = [f for f in evidence.measured if finding.since < f.t <= finding.until]
     now = recent(evidence)
-    if len(then) < ENOUGH or not now or now[0].t <= finding.until:
+    if len(then) < ENOUGH_SECONDS or not now or now[0].t <= finding.until:
         return ""
-    rose = e.fio_iops(now) > MORE * e.fio_iops(then)
+    rose = e.fio_iops(now) > GAIN_FACTOR * e.fio_iops(then)
     return f"IOPS rose to {units.number(e.fio_iops(now))} since" if rose else ""
 
 
 _CHECKS: Mapping[str, Callable[[Finding, Evidence], str]] = {
-    "iostats": _counts, "burst": _came_back, "cap": _rose, "saturated": _rose,
+    "iostats": _counts, "burst": _came_back, "cap": _rise_text, "saturated": _rise_text,
 }  # fmt: skip

@@ -1,8 +1,6 @@
-"""What the rules of model/findings/rules.py look at: frames, the device, and what the job asks for.
-
+"""Evidence for the rules of model/findings/rules.py: frames, the device, and the job's shape.
 Figures over several frames are means of what those frames say; a figure that no frame has is
-``None`` or empty, never 0.
-"""
+``None`` or empty, never 0."""
 
 from __future__ import annotations
 
@@ -32,13 +30,13 @@ from iopstui.model.metrics.frame import (
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-ENOUGH = 3
+ENOUGH_SECONDS = 3
 LONG_ENOUGH = 10
 # a job without any CPU left, and CPUs with much of it, in percent
 SATURATED_BUSY = 93.0
 MUCH_IDLE = 10.0
 # what two runs may differ by and be called the same
-SAME = 0.05
+SAME_SHARE = 0.05
 
 SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 
@@ -48,18 +46,15 @@ NOT_READ = Conditions()
 
 @dataclass(frozen=True, slots=True)
 class JobShape:
-    """What the running job asks for: ``jobs`` in all, each with up to ``iodepth`` I/Os.
-
-    ``iodepth``, ``engine`` and ``direct`` are ``None`` where the sections differ.
-    ``in_flight`` is the sum over all jobs, a synchronous one counting 1 (``None``:
-    jobs × iodepth). ``paced``: the job holds itself back (rate, rate_iops, thinktime).
-    ``polls``: it waits for completions by asking again and again, so its CPU is always busy.
-    ``offloads``: threads of fio's submit for the jobs (io_submit_mode=offload), so that a
-    synchronous engine has a depth as well. ``syncs``: it calls fsync or the like, which writes
-    more than it counts. ``block_size`` is its smallest I/O in bytes (``None``: not told),
-    ``writes`` whether it may write, ``aligned`` of what number of bytes all its I/Os begin at
-    multiples (``None``: not told).
-    """
+    """Shape of the running job: ``jobs`` in all, each with up to ``iodepth`` I/Os. ``iodepth``,
+    ``engine`` and ``direct`` are ``None`` where the sections differ. ``in_flight`` is the sum over
+    all jobs, a synchronous one counting 1 (``None``: jobs × iodepth). ``paced``: the job holds
+    itself back (rate, rate_iops, thinktime). ``polls``: it waits for completions by asking again
+    and again, so its CPU is always busy. ``offloads``: threads of fio's submit for the jobs
+    (io_submit_mode=offload), so that a synchronous engine has a depth as well. ``syncs``: it calls
+    fsync or the like, which writes more than it counts. ``block_size`` is its smallest I/O in bytes
+    (``None``: not told), ``writes`` whether it may write, ``aligned`` of what number of bytes all
+    its I/Os begin at multiples (``None``: not told)."""
 
     jobs: int = 1
     iodepth: int | None = 1
@@ -94,13 +89,12 @@ class SteadyRun:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the rules look at. ``frames`` are the running step's (without a job: the last ones),
+    """Evidence for the rules. ``frames`` are the running step's (without a job: the last ones),
     oldest first; ``before`` those of the quiet time right before it; ``online`` the CPUs that can
     be used. ``devices`` are those that the job works on, ``tree`` these and all below them,
     ``links`` what lies directly below each; ``unseen`` says what else the job works on, if that is
     on no block device. ``now`` are the conditions read last, ``then`` those at the run's beginning.
-    ``volume`` is what was bought, if the user says so.
-    """
+    ``volume`` is what was bought, if the user says so."""
 
     frames: Sequence[Frame]
     before: Sequence[Frame] = ()
@@ -117,7 +111,7 @@ class Evidence:
 
     @cached_property
     def measured(self) -> list[Frame]:
-        """Those of ``frames`` whose figures stand for a whole interval."""
+        """Frames whose figures cover a whole interval."""
         return measured(self.frames)
 
 
@@ -139,7 +133,7 @@ class Finding:
 
     @property
     def options(self) -> str:
-        """Those of ``test`` in words: "bs=8k"; "" of none."""
+        """The options of ``test`` in words: "bs=8k"; "" if it has none."""
         return " ".join(f"{name}={value}" for name, value in self.test)
 
 
@@ -160,7 +154,7 @@ def measured(frames: Iterable[Frame]) -> list[Frame]:
     ]
 
 
-def recent(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
+def recent(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
     """The last ``count`` measured frames; empty if there are fewer."""
     found = evidence.measured
     return found[-count:] if len(found) >= count else []
@@ -172,7 +166,7 @@ def began(frame: Frame) -> float:
     return max(0.0, frame.t - seconds)
 
 
-def window(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
+def window(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
     """The last ``count`` frames that measured the kernel's side: of the job's seconds if one runs,
     else of all; empty if there are fewer."""
     running = any(f.fio is not None for f in evidence.frames)
@@ -183,7 +177,7 @@ def window(evidence: Evidence, count: int = ENOUGH) -> list[Frame]:
 
 
 def state_of(device: BlockDevice, evidence: Evidence) -> DeviceState:
-    """What was read of this device last."""
+    """The last state read of this device."""
     return evidence.now.devices.get(device.name, DeviceState())
 
 
@@ -248,7 +242,7 @@ class DeviceFigures:
 
 
 def device_figures(
-    frames: Sequence[Frame], devices: Sequence[BlockDevice], least: int = ENOUGH
+    frames: Sequence[Frame], devices: Sequence[BlockDevice], least: int = ENOUGH_SECONDS
 ) -> DeviceFigures | None:
     """Means over the frames that measured all the devices; ``None`` if fewer than ``least``
     did."""
@@ -274,7 +268,7 @@ def device_figures(
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """Of all of them; ``None`` if one is missing."""
+    """Mean of all values; ``None`` if one is missing."""
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
 
@@ -314,19 +308,22 @@ def job_busy(frames: Sequence[Frame]) -> dict[int, list[float]]:
 def full_jobs(frames: Sequence[Frame]) -> tuple[dict[int, list[float]], dict[int, float]]:
     """(busy percents of all jobs, mean of those that had nothing left all the time)."""
     busy = job_busy(frames)
-    full = {n: fmean(b) for n, b in busy.items() if len(b) >= ENOUGH and min(b) >= SATURATED_BUSY}
+    full = {
+        n: fmean(b)
+        for n, b in busy.items()
+        if len(b) >= ENOUGH_SECONDS and min(b) >= SATURATED_BUSY
+    }
     return busy, full
 
 
 def cpus_have_time(evidence: Evidence) -> bool:
     """Whether the CPUs that can be used had idle time in each of the last seconds."""
     idle = idle_percents(evidence)
-    return len(idle) >= ENOUGH and min(idle) > MUCH_IDLE
+    return len(idle) >= ENOUGH_SECONDS and min(idle) > MUCH_IDLE
 
 
 def idle_percents(evidence: Evidence) -> list[float]:
-    """What the CPUs that can be used had left in each of the last seconds that know it, in percent
-    of all of them."""
+    """Idle percentage of all usable CPUs together, for each of the last seconds that have it."""
     frames = recent(evidence)
     loads = [[f.cpus[c].load for c in evidence.online if c in f.cpus] for f in frames]
     return [fmean(one.idle + one.iowait for one in row if one) for row in loads if any(row)]
@@ -344,8 +341,8 @@ def flush_await(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> floa
 
 
 def same(one: float, other: float) -> bool:
-    """Whether two figures of different runs differ by no more than ``SAME``, and aren't 0."""
-    return 0 < max(one, other) <= (1 + SAME) * min(one, other)
+    """Whether two figures of different runs differ by no more than ``SAME_SHARE``, and aren't 0."""
+    return 0 < max(one, other) <= (1 + SAME_SHARE) * min(one, other)
 
 
 def waits_longer(deeper: float, then_ns: float, now_ns: float) -> bool:

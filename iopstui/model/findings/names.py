@@ -1,4 +1,4 @@
-"""What the findings' rules are called, in JSON, in metrics and in docs/guide/findings.md."""
+"""Names of the findings' rules, in JSON, in metrics and in docs/guide/findings.md."""
 
 from __future__ import annotations
 

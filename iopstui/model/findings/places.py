@@ -1,4 +1,5 @@
-"""Where the I/Os of a window are, for the rules (model/metrics/waits.py has the arithmetic)."""
+"""Share of the I/Os at each place in a window, for the rules (model/metrics/waits.py has the
+arithmetic)."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ MUCH_CPU_WAIT = 10.0
 
 
 def waits_of(frames: Sequence[Frame]) -> list[Waits]:
-    """Those of each frame; empty if one of them has none, or no I/O completed in it."""
+    """Waits of each frame; empty if one has none, or no I/O completed in it."""
     found = [frame.waits for frame in frames if frame.waits is not None]
     return found if len(found) == len(frames) and not any(w.stalled for w in found) else []
 

@@ -1,10 +1,8 @@
-"""What the evidence shows, in one sentence with its numbers, and what to try next.
-
-Each rule is a pure function from ``Evidence`` to a ``Finding`` or ``None``; they stand in the
-files ``by_*.py``. A rule fires only on what all of the last ``ENOUGH`` measured seconds show, and
-says the numbers it fired on. What could have the same effect is excluded, or the sentence says
-"may" and names the test that decides it. Most need no job: the kernel's figures are enough.
-"""
+"""Rules: each turns evidence into one sentence with its numbers and the next step. Each rule is a
+pure function from ``Evidence`` to a ``Finding`` or ``None``; they stand in the files ``by_*.py``. A
+rule fires only on what all of the last ``ENOUGH`` measured seconds show, and says the numbers it
+fired on. What could have the same effect is excluded, or the sentence says "may" and names the test
+that decides it. Most need no job: the kernel's figures are enough."""
 
 from __future__ import annotations
 
@@ -91,10 +89,10 @@ RULES: tuple[Rule, ...] = (
     background,
 )
 # a rule, and those that say more of the same
-_PLACES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
+_WAIT_RULES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
 SAID_BY: Mapping[str, tuple[str, ...]] = {
-    "saturated": ("cap", *_PLACES),
-    "cap": _PLACES,
+    "saturated": ("cap", *_WAIT_RULES),
+    "cap": _WAIT_RULES,
     "disagree": ("neighbour", "parity", "first-write"),
     "layer": ("parity", "first-write", "above", "stalled"),
     "cpu-wait": ("throttled", "more-jobs-than-cpus"),
@@ -109,12 +107,12 @@ def diagnose(evidence: Evidence) -> list[Finding]:
 
 
 def fired(evidence: Evidence) -> list[Finding]:
-    """What all rules say, those included that only say more of what another one says."""
+    """Findings of all rules, with those that only add to another one."""
     return [one for rule in RULES if (one := rule(evidence)) is not None]
 
 
 def told(found: Sequence[Finding], evidence: Evidence) -> list[Finding]:
-    """Those of ``fired`` that are to be said, with the seconds they are about."""
+    """The findings of ``fired`` to report, with the seconds they are about."""
     names = {one.rule for one in found}
     kept = [one for one in found if not names & set(SAID_BY.get(one.rule, ()))]
     return [_with_seconds(one, evidence) for one in kept]

@@ -1,9 +1,6 @@
-"""What moved when a tunable was changed, and, told apart from it, what that did to IOPS.
-
-A tunable moves work whether or not that pays: both are reported, neither is promised. The
-seconds before and after one change are not a comparison (the load drifts, too); repeated,
-interleaved runs are.
-"""
+"""Effect of a changed tunable: on CPUs and requests, and separately on IOPS. A tunable moves work
+whether or not that pays: both are reported, neither is promised. The seconds before and after one
+change are not a comparison (the load drifts, too); repeated, interleaved runs are."""
 
 from __future__ import annotations
 
@@ -21,13 +18,13 @@ from iopstui.model.means import fmean
 from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame
 
-ENOUGH = 3
-MANY = 5
-SILENT = 50.0
-STAYED = 0.1
+ENOUGH_SECONDS = 3
+SECONDS_COMPARED = 5
+QUIET_IOPS = 50.0
+MOVED_SHARE = 0.1
 # BLOCK softirqs for each I/O of the devices: an I/O raises one at most, or few are split
-OTHERS = 1.5
-NAMED = 4
+OTHER_CHANGE_FACTOR = 1.5
+MAX_NAMED = 4
 
 COMPLETIONS = ("rq_affinity",)
 MERGING = ("nomerges", "scheduler")
@@ -49,12 +46,12 @@ def around(
     frames: Sequence[Frame], change: TunableChange, since: float = -inf
 ) -> tuple[list[Frame], list[Frame]]:
     """(the last measured seconds wholly before the change, the first wholly after it), at most
-    ``MANY`` each. Nothing that began before ``since`` (an earlier change) is used, and the
-    second after the change is left out: what was in flight then is of both."""
+    ``SECONDS_COMPARED`` each. Nothing that began before ``since`` (an earlier change) is used, and
+    the second after the change is left out: what was in flight then is of both."""
     usable = e.measured(frames)
     before = [f for f in usable if f.t <= change.t and e.began(f) >= since]
     after = [f for f in usable if e.began(f) > change.t]
-    return before[-MANY:], after[:MANY]
+    return before[-SECONDS_COMPARED:], after[:SECONDS_COMPARED]
 
 
 def tunable_effect(
@@ -63,9 +60,9 @@ def tunable_effect(
     devices: Sequence[BlockDevice],
     since: float = -inf,
 ) -> Finding | None:
-    """The finding; ``None`` without ``ENOUGH`` seconds on both sides (see ``around``)."""
+    """The finding; ``None`` without ``ENOUGH_SECONDS`` seconds on both sides (see ``around``)."""
     before, after = around(frames, change, since)
-    if len(before) < ENOUGH or len(after) < ENOUGH:
+    if len(before) < ENOUGH_SECONDS or len(after) < ENOUGH_SECONDS:
         return None
     if change.name in COMPLETIONS:
         moved = _completions(before, after, devices) + _function_calls(frames, change, since)
@@ -87,7 +84,7 @@ def _moved(
 ) -> str:
     irq = irq_of(change.name)
     if irq is not None:
-        return _where(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
+        return _cpu_shift_text(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
     then, now = e.device_figures(before, devices), e.device_figures(after, devices)
     if then is None or now is None:
         return "the device was not measured"
@@ -113,7 +110,7 @@ def _completions(
     if None in found:
         return "most BLOCK softirqs are other disks', so this disk's cannot be counted"
     then, now = (one or {} for one in found)
-    return _where("BLOCK softirqs", then, now)
+    return _cpu_shift_text("BLOCK softirqs", then, now)
 
 
 def _softirqs(
@@ -122,7 +119,7 @@ def _softirqs(
     counts = e.per_cpu(frames, "block_s")
     figures = e.device_figures(frames, devices)
     own = figures.ios_s + figures.f_s if figures is not None else None
-    if own is not None and sum(counts.values()) > max(SILENT, OTHERS * own):
+    if own is not None and sum(counts.values()) > max(QUIET_IOPS, OTHER_CHANGE_FACTOR * own):
         return None
     return counts
 
@@ -162,20 +159,20 @@ def _vector(frames: Sequence[Frame], irq: int) -> dict[int, float]:
     return {cpu: fmean(rates) for cpu, rates in found.items()}
 
 
-def _where(what: str, then: Mapping[int, float], now: Mapping[int, float]) -> str:
-    """Where a count was, and is: moved if a tenth of it is on other CPUs."""
+def _cpu_shift_text(what: str, then: Mapping[int, float], now: Mapping[int, float]) -> str:
+    """How a count moved between CPUs: a move if a tenth of it is on other CPUs."""
     total_then, total_now = sum(then.values()), sum(now.values())
     if not then or not now:
         return f"{what} not measured"
-    if total_then < SILENT and total_now < SILENT:
+    if total_then < QUIET_IOPS and total_now < QUIET_IOPS:
         return f"no {what} before or after"
-    if total_then < SILENT:
+    if total_then < QUIET_IOPS:
         return f"{what} began on {_spread(now)}, {units.number(total_now)}/s"
-    if total_now < SILENT:
+    if total_now < QUIET_IOPS:
         return f"{what} ended (were {units.number(total_then)}/s on {_spread(then)})"
     rates = f"{units.number(total_then)} → {units.number(total_now)}/s"
     share = moved_share(then, now)
-    if share < STAYED:
+    if share < MOVED_SHARE:
         return f"{what} stayed on {_spread(now)}, {rates}"
     return (
         f"{100 * share:.0f} % of the {what} moved, from {_spread(then)} to {_spread(now)}, {rates}"
@@ -204,7 +201,7 @@ def _spread(counts: Mapping[int, float]) -> str:
     shares = [f"{100 * counts[cpu] / total:.0f}" for cpu in chosen]
     if len(chosen) == 1:
         return f"CPU {chosen[0]} ({shares[0]} %)"
-    if len(set(shares)) > 1 and len(chosen) <= NAMED:
+    if len(set(shares)) > 1 and len(chosen) <= MAX_NAMED:
         named = zip(chosen, shares, strict=True)
         return ", ".join(f"CPU {cpu} {share} %" for cpu, share in named)
     each = shares[0] if len(set(shares)) == 1 else f"{shares[-1]}-{shares[0]}"
@@ -215,7 +212,7 @@ def _spread(counts: Mapping[int, float]) -> str:
 
 
 def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
-    then, now = _each(before), _each(after)
+    then, now = _iops_of_each(before), _iops_of_each(after)
     first, second = e.fio_iops(before), e.fio_iops(after)
     figures = f"IOPS {_with_range(first, then)} → {_with_range(second, now)}"
     if max(then) >= min(now) and max(now) >= min(then):
@@ -225,7 +222,7 @@ def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
     return f"{figures}: {'rose' if second > first else 'fell'}{by}, more than they varied before"
 
 
-def _each(frames: Sequence[Frame]) -> list[float]:
+def _iops_of_each(frames: Sequence[Frame]) -> list[float]:
     return [e.fio_iops([frame]) for frame in frames]
 
 

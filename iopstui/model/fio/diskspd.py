@@ -61,7 +61,7 @@ def _job(read: DiskspdCommand, targets: Sequence[str]) -> str:
         options["ramp_time"] = str(read.warmup)
     options |= {"runtime": str(read.duration), "time_based": "1", "group_reporting": "1"}
     options |= _binding(read, len(targets))
-    _note(read, options)
+    _add_notes(read, options)
     lines = ["[global]", *(f"{name}={value}" for name, value in options.items())]
     if read.total is None:
         # each target has threads of its own
@@ -159,7 +159,7 @@ def _area(read: DiskspdCommand) -> dict[str, str]:
 
 
 def _end(read: DiskspdCommand) -> int | None:
-    """Where the area ends; ``None``: where the target does."""
+    """End of the area; ``None``: the end of the target."""
     return min((size for size in (read.end, read.creates) if size is not None), default=None)
 
 
@@ -191,7 +191,7 @@ def _binding(read: DiskspdCommand, targets: int) -> dict[str, str]:
     return {"cpus_allowed": ",".join(map(str, cpus)), "cpus_allowed_policy": "split"}
 
 
-def _note(read: DiskspdCommand, options: Mapping[str, str]) -> None:
+def _add_notes(read: DiskspdCommand, options: Mapping[str, str]) -> None:
     many = (read.total or read.threads) > 1
     for differs, words in (
         (not read.cpus and not read.unbound,

@@ -15,8 +15,8 @@ from iopstui.errors import UsageError
 
 EXAMPLE = 'For example: --diskspd "-c1G -w100 -b8K -F4 -r -o128 -W5 -d30 -Sh testfile.dat"'
 _FACTOR = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-MOST_CPU = 255
-MOST_BLOCK = (1 << 32) - 1
+MAX_CPU = 255
+MAX_BLOCK = (1 << 32) - 1
 # a word with one slash in front is a switch only if it can be nothing else: paths begin so here
 _SLASHED = re.compile(
     r"/(?:[bcBfTrs]\d[\dkmgtbKMGTB:]*|[dWCoOtFwijIPDg]\d+i?|S[bhmruw]*|rs\d+|a[g\d,]*|[hlLnpxv]|z\d*"
@@ -24,7 +24,7 @@ _SLASHED = re.compile(
 )
 
 # switches that change nothing here, or can't be said to fio, and why
-WITHOUT = {
+NOT_TRANSLATED = {
     "C": "fio ends with the measured time: there is no cool-down",
     "D": "statistics come every --interval seconds",
     "L": "latencies are always measured",
@@ -81,7 +81,7 @@ class DiskspdCommand:
 
 def read_command(command: str) -> tuple[DiskspdCommand, tuple[str, ...]]:
     """The switches and the targets of the words after ``diskspd``. UsageError."""
-    words = _words(command)
+    words = _split_command(command)
     switches = [word for word in words if _is_switch(word)]
     targets = tuple(word for word in words if word not in switches)
     first = next((n for n, word in enumerate(words) if word in targets), len(words))
@@ -100,7 +100,7 @@ def _is_switch(word: str) -> bool:
     return len(word) > 1 and (word[0] == "-" or _SLASHED.fullmatch(word) is not None)
 
 
-def _words(command: str) -> list[str]:
+def _split_command(command: str) -> list[str]:
     try:
         words = shlex.split(command.replace("\\", "\\\\"))
     except ValueError as error:
@@ -120,8 +120,8 @@ def _read(read: DiskspdCommand, switch: str) -> None:
     handler = _HANDLERS.get(letter)
     if handler is not None:
         handler(read, switch, value)
-    if letter in WITHOUT:
-        read.notes.append(f"{switch} has no equivalent: {WITHOUT[letter]}")
+    if letter in NOT_TRANSLATED:
+        read.notes.append(f"{switch} has no equivalent: {NOT_TRANSLATED[letter]}")
     elif handler is None:
         raise UsageError(f"{switch!r} is not a known switch of DISKSPD.", EXAMPLE)
 
@@ -154,9 +154,9 @@ def _size(read: DiskspdCommand, switch: str, value: str, low: int = 1) -> int:
     return int(match[1]) * (read.block if unit == "b" else _FACTOR[unit])
 
 
-def _b(read: DiskspdCommand, switch: str, value: str) -> None:
+def _block_size(read: DiskspdCommand, switch: str, value: str) -> None:
     read.block = _size(read, switch, value)
-    if read.block > MOST_BLOCK:
+    if read.block > MAX_BLOCK:
         raise wrong(switch, "a block has less than 4 GiB.")
 
 
@@ -175,15 +175,15 @@ def _ends(read: DiskspdCommand, switch: str, end: int) -> None:
     read.end = end
 
 
-def _c(read: DiskspdCommand, switch: str, value: str) -> None:
+def _created_size(read: DiskspdCommand, switch: str, value: str) -> None:
     read.creates = _size(read, switch, value)
 
 
-def _d(read: DiskspdCommand, switch: str, value: str) -> None:
+def _duration(read: DiskspdCommand, switch: str, value: str) -> None:
     read.duration = _number(switch, value, 1)
 
 
-def _f(read: DiskspdCommand, switch: str, value: str) -> None:
+def _file_range(read: DiskspdCommand, switch: str, value: str) -> None:
     if not value or value.strip("rst"):
         _ends(read, switch, _size(read, switch, value))
         return
@@ -199,13 +199,13 @@ def _total(read: DiskspdCommand, switch: str, value: str) -> None:
     read.total = _number(switch, value, 1, 4096)
 
 
-def _g(read: DiskspdCommand, switch: str, value: str) -> None:
+def _rate_limit(read: DiskspdCommand, switch: str, value: str) -> None:
     per_io = value.endswith("i")
     number = _number(switch, value.removesuffix("i"), 1)
     read.rate = ("rate_iops", number) if per_io else ("rate", number * 1000)
 
 
-def _h(read: DiskspdCommand, switch: str, value: str) -> None:
+def _no_cache(read: DiskspdCommand, switch: str, value: str) -> None:
     if read.cache or read.through:
         raise wrong(switch, "it conflicts with an earlier -S.")
     read.cache, read.through = "u", True
@@ -227,7 +227,7 @@ def _priority(read: DiskspdCommand, switch: str, value: str) -> None:
         read.options.update(prioclass="2", prio="7")
 
 
-def _o(read: DiskspdCommand, switch: str, value: str) -> None:
+def _queue_depth(read: DiskspdCommand, switch: str, value: str) -> None:
     read.depth = _number(switch, value, 1, 1 << 20)
 
 
@@ -235,7 +235,7 @@ def _depth_all(read: DiskspdCommand, switch: str, value: str) -> None:
     read.depth_all = _number(switch, value, 1, 1 << 20)
 
 
-def _r(read: DiskspdCommand, switch: str, value: str) -> None:
+def _random_io(read: DiskspdCommand, switch: str, value: str) -> None:
     if value.startswith("d"):
         read.distribution = _distribution(read, switch, value[1:])
         return
@@ -272,7 +272,7 @@ def _distribution(
     return kind, pairs
 
 
-def _s(read: DiskspdCommand, switch: str, value: str) -> None:
+def _sequential_io(read: DiskspdCommand, switch: str, value: str) -> None:
     if read.random == 100:
         raise wrong(switch, "sequential (-s) and random I/O (-r) cannot be combined.")
     if read.random:
@@ -309,7 +309,7 @@ def _cache(read: DiskspdCommand, switch: str, value: str) -> None:
         read.notes.append(f"{switch}: r (the cache of a remote file system) has no equivalent")
 
 
-def _t(read: DiskspdCommand, switch: str, value: str) -> None:
+def _threads_per_file(read: DiskspdCommand, switch: str, value: str) -> None:
     read.threads = _number(switch, value, 1, 4096)
 
 
@@ -317,7 +317,7 @@ def _separation(read: DiskspdCommand, switch: str, value: str) -> None:
     read.separation = _size(read, switch, value)
 
 
-def _w(read: DiskspdCommand, switch: str, value: str) -> None:
+def _write_percentage(read: DiskspdCommand, switch: str, value: str) -> None:
     read.writes = _number(switch, value, 0, 100)
 
 
@@ -334,7 +334,7 @@ def _affinity(read: DiskspdCommand, switch: str, value: str) -> None:
         if word.startswith("g"):
             group = _number(switch, word[1:], 0, 65535)
         else:
-            read.cpus.append(_number(switch, word, 0, MOST_CPU))
+            read.cpus.append(_number(switch, word, 0, MAX_CPU))
         if group:
             raise wrong(switch, "only Windows has processor groups: name the CPUs as in -a0,1.")
     if value.rpartition(",")[2].startswith("g"):
@@ -387,9 +387,10 @@ def _verbose(read: DiskspdCommand, switch: str, value: str) -> None:
 
 
 _HANDLERS: Mapping[str, Callable[[DiskspdCommand, str, str], None]] = {
-    "b": _b, "B": _base, "c": _c, "d": _d, "f": _f, "F": _total, "g": _g, "h": _h,
-    "i": _bursts, "j": _pause, "I": _priority, "o": _o, "O": _depth_all, "r": _r, "s": _s,
-    "S": _cache, "t": _t, "T": _separation, "w": _w, "W": _warmup, "a": _affinity,
+    "b": _block_size, "B": _base, "c": _created_size, "d": _duration, "f": _file_range,
+    "F": _total, "g": _rate_limit, "h": _no_cache, "i": _bursts, "j": _pause, "I": _priority,
+    "o": _queue_depth, "O": _depth_all, "r": _random_io, "s": _sequential_io, "S": _cache,
+    "t": _threads_per_file, "T": _separation, "w": _write_percentage, "W": _warmup, "a": _affinity,
     "n": _no_affinity, "z": _seed, "Z": _buffers, "N": _mapped_flush, "p": _parallel,
     "x": _routines, "R": _results, "v": _verbose,
 }  # fmt: skip

@@ -99,7 +99,7 @@ def percentiles_of(bins: Bins) -> dict[str, int]:
 
 
 def parts_of(by_direction: Mapping[str, Growth]) -> list[Growth]:
-    """What makes up one row: its directions; ``mixed`` only where it has nothing else
+    """Parts of a row: its directions; ``mixed`` only if it has nothing else
     (unified_rw_reporting=both prints the same I/Os twice)."""
     split = [growth for name, growth in by_direction.items() if name != MIXED]
     return split or [*by_direction.values()]
@@ -118,7 +118,7 @@ def total_of(parts: list[Growth]) -> Growth:
 def row_growth(
     pair: RowPair, counted: Counted, packed: Mapping[str, PackedBins]
 ) -> dict[str, Growth]:
-    """What one row did since the document before, by direction. ``counted`` keeps by which counter
+    """Growth of one row since the document before, by direction. ``counted`` keeps by which counter
     it is told; ``packed`` subtracts the histograms of many rows."""
     growths = {}
     for name, now in pair.now.directions.items():

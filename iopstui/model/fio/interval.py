@@ -58,15 +58,13 @@ class JobInterval:
 
 @dataclass(frozen=True, slots=True)
 class FioInterval:
-    """What fio did in one interval of ``seconds`` (``None``: too short to give rates).
-
-    ``iodepth_level`` is percent of the interval's I/Os by queue depth; ``usr_cpu`` and
-    ``sys_cpu`` percent of one CPU, summed over the jobs; ``ctx_s`` context switches per
-    second; ``progress`` 0..1. Unknown is ``None``. ``times_all`` is False if latencies are of
-    some of the I/Os only (a group of which some sections take none). ``latency_possible`` is
-    False if the latencies would need many more I/Os under way than the jobs can have (N = X·R).
-    ``failed`` I/Os ended with an error, and the job went on (continue_on_error).
-    """
+    """Figures of fio in one interval of ``seconds`` (``None``: too short to give rates).
+    ``iodepth_level`` is percent of the interval's I/Os by queue depth; ``usr_cpu`` and ``sys_cpu``
+    percent of one CPU, summed over the jobs; ``ctx_s`` context switches per second; ``progress``
+    0..1. Unknown is ``None``. ``times_all`` is False if latencies are of some of the I/Os only (a
+    group of which some sections take none). ``latency_possible`` is False if the latencies would
+    need many more I/Os under way than the jobs can have (N = X·R). ``failed`` I/Os ended with an
+    error, and the job went on (continue_on_error)."""
 
     seconds: float | None
     directions: Mapping[str, DirectionInterval]

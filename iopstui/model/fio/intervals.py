@@ -28,8 +28,8 @@ from iopstui.model.fio.growth import (
 )
 from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
 from iopstui.model.fio.interval_time import (
-    HELD_UP_S,
-    MOST_HELD_UP_S,
+    DELAY_S,
+    MAX_HELD_UP_S,
     RowPair,
     grown_runtime,
     held_up,
@@ -52,7 +52,7 @@ from iopstui.model.samples import (
 DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
 # so many times as many I/Os under way as can be: no error of clocks or counts
-GROSSLY = 4
+IMPOSSIBLE_FACTOR = 4
 # fewer rows are subtracted bucket by bucket
 MANY_ROWS = 8
 
@@ -140,7 +140,7 @@ class FioIntervals:
         )  # fmt: skip
 
     def _widened(self, pairs: list[RowPair]) -> Mapping[str, PackedBins]:
-        """What subtracts the histograms of many rows, by their direction."""
+        """Subtract the histograms of many rows at once, by direction."""
         if len(pairs) < MANY_ROWS:
             return {}
         names = {name for pair in pairs for name in pair.now.directions}
@@ -161,9 +161,9 @@ class FioIntervals:
             fresh = pair.old is None or not active(pair.old)
             # two clocks drift apart: over a day by seconds, and nothing held the row up; less than
             # fio itself says it can't have run
-            if fresh or since - by_fio <= HELD_UP_S:
+            if fresh or since - by_fio <= DELAY_S:
                 since = by_fio
-            self._since[pair.index] = min(since, by_fio + MOST_HELD_UP_S)
+            self._since[pair.index] = min(since, by_fio + MAX_HELD_UP_S)
 
     def _waited_s(self, status: FioStatus, interval_s: float) -> float | None:
         """How much longer than one interval no document came before the first that has I/O;
@@ -174,7 +174,7 @@ class FioIntervals:
 
 
 class _Growths:
-    """What all rows grew by since the document before: each row, each direction, and the sum."""
+    """Growth of all rows since the document before: each row, each direction, and the sum."""
 
     def __init__(
         self, pairs: list[RowPair], counted: Counted, packed: Mapping[str, PackedBins]
@@ -199,12 +199,12 @@ class _Growths:
                 one.put(packed[name].unpacked(one.packed))
         # what is in the directions' histograms, each added up once, need not be added up row by row
         summed = parts if MIXED in self.by_direction else self.by_direction.values()
-        self.whole = _whole(self.by_row, self.by_direction, summed)
+        self.whole = _total(self.by_row, self.by_direction, summed)
 
     def intervals(
         self, seconds: float | None
     ) -> tuple[dict[str, DirectionInterval], DirectionInterval]:
-        """Those of the directions, and of the whole."""
+        """Intervals of the directions, and of the total."""
         found = percentiles_of(self.whole.bins)
         # a single direction is the whole
         known = found if len(self.by_direction) == 1 else None
@@ -232,8 +232,8 @@ def _interval(
     rows = list(zip(pairs, grown.by_row, strict=True))
     jobs = [_job_interval(pair, growth, seconds) for pair, growth in rows]
     directions, total = grown.intervals(seconds)
-    eta = _latest(pair.now.eta_s for pair in pairs)
-    elapsed = _latest(pair.now.elapsed_s for pair in pairs)
+    eta = _maximum(pair.now.eta_s for pair in pairs)
+    elapsed = _maximum(pair.now.elapsed_s for pair in pairs)
     working = [pair.now for pair in pairs if active(pair.now)]
     return FioInterval(
         seconds=seconds,
@@ -264,7 +264,7 @@ def _failed(pair: RowPair) -> int:
     return max(0, (pair.now.failed or 0) - (before or 0))
 
 
-def _whole(
+def _total(
     by_row: Sequence[Growth], by_direction: Mapping[str, Growth], summed: Collection[Growth]
 ) -> Growth:
     """All rows and directions together; ``summed`` are what their histograms are added up of."""
@@ -301,7 +301,7 @@ def _impossible(job: JobStatus, growth: Growth, seconds: float | None) -> bool:
     most_s = job.in_flight * (seconds + (growth.max_ns or 0) / 1e9)
     # there clat alone is wrong
     known = (took for took in (growth.clat, growth.lat) if took is not None)
-    return any(took.mean_ns * took.count / 1e9 > GROSSLY * most_s for took in known)
+    return any(took.mean_ns * took.count / 1e9 > IMPOSSIBLE_FACTOR * most_s for took in known)
 
 
 def _job_interval(pair: RowPair, growth: Growth, seconds: float | None) -> JobInterval:
@@ -356,7 +356,7 @@ def _context_switches(pairs: Iterable[RowPair], seconds: float | None) -> float 
     return max(0, grown) / seconds
 
 
-def _latest(values: Iterable[int | None]) -> int | None:
+def _maximum(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
 
 

@@ -19,7 +19,7 @@ ENGINES = frozenset(
 )  # fmt: skip
 _MAKES_FILES = frozenset({"filecreate"})
 _COMMANDS = frozenset({"exec_prerun", "exec_postrun"})
-_UNNAMED = {
+_OPENS_UNNAMED_FILES = {
     "opendir": "works on all files of a directory",
     "read_iolog": "works on the files that a recorded log names",
     "replay_": "works on the files that a recorded log names",
@@ -69,9 +69,9 @@ def _objections(options: Options) -> Iterator[str]:
         elif name == "ioengine" and value not in ENGINES:
             yield f"ioengine={value} {_why_not(value)}"
         else:
-            unnamed = next((what for what in _UNNAMED if name.startswith(what)), None)
+            unnamed = next((what for what in _OPENS_UNNAMED_FILES if name.startswith(what)), None)
             if unnamed is not None:
-                yield f"{name}= {_UNNAMED[unnamed]}, which can't be checked beforehand"
+                yield f"{name}= {_OPENS_UNNAMED_FILES[unnamed]}, which can't be checked beforehand"
 
 
 def _why_not(engine: str) -> str:

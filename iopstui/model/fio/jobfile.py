@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from iopstui.errors import UsageError
 
 # options with several names, and options that speak of the same thing (fio(1))
-_SAME = (
+_ALIASES = (
     ("bs", "blocksize", "bsrange", "blocksize_range", "bssplit"),
     ("rw", "readwrite"),
     ("runtime", "timeout"),
@@ -33,9 +33,9 @@ _SAME = (
 )
 # fio keeps each of these beside the others: bssplit= is used before bsrange=, and that before bs=,
 # whichever comes last
-_BESIDE = (("bs", "blocksize"), ("bsrange", "blocksize_range"), ("bssplit",))
+_CONFLICTING = (("bs", "blocksize"), ("bsrange", "blocksize_range"), ("bssplit",))
 # an override of where a job works removes both; for fio one does not replace the other
-_PLACES = frozenset({"filename", "directory"})
+_TARGET_OPTIONS = frozenset({"filename", "directory"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Section:
 
 
 # the line that fio's parser of any version still takes as one
-_LONGEST = 2000
+_MAX_LENGTH = 2000
 _LONGEST_NAME = 120
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
-_ANOTHER = re.compile(r"[\s,]+(--set\s+)?[a-z][a-z0-9_]*\s*=")
+_SECOND_OPTION = re.compile(r"[\s,]+(--set\s+)?[a-z][a-z0-9_]*\s*=")
 # options whose value is any words, or a name of a file
 _IN_WORDS = frozenset({"description", "filename", "directory", "filename_format"})
 # what marks the end of a file that is only inspected (fio/inspect.py)
@@ -84,14 +84,16 @@ def canonical(text: str, environment: Mapping[str, str]) -> str:
     out: list[str] = []
     inside = False
     for number, line in enumerate(text.split("\n"), 1):
-        if len(line.encode("utf-8", "surrogateescape")) > _LONGEST:
-            raise AmbiguousLine(number, f"{line[:30]!r}...", f"it is longer than {_LONGEST} bytes")
+        if len(line.encode("utf-8", "surrogateescape")) > _MAX_LENGTH:
+            raise AmbiguousLine(
+                number, f"{line[:30]!r}...", f"it is longer than {_MAX_LENGTH} bytes"
+            )
         bare = line.strip(_BLANK)
         if not bare or bare[0] in "#;":
             out.append("".join(char for char in bare if char.isprintable()).rstrip(_BLANK))
             continue
         what = re.split("[#;]", bare, maxsplit=1)[0].rstrip(_BLANK)
-        why = _unclear(what, inside)
+        why = _refusal_of_line(what, inside)
         if why:
             raise AmbiguousLine(number, repr(what), why)
         inside = True
@@ -99,7 +101,7 @@ def canonical(text: str, environment: Mapping[str, str]) -> str:
     return "\n".join(out)
 
 
-def _unclear(what: str, inside: bool) -> str:
+def _refusal_of_line(what: str, inside: bool) -> str:
     """Why a line (without its comment) is refused; "" if it is accepted."""
     if not all(char.isprintable() or char == "\t" or char > "\x9f" for char in what):
         return "it has control characters in it"
@@ -155,8 +157,8 @@ def unsafe(value: str) -> str:
         return f"fio would replace {keyword} and calculate; write the number"
     if value != value.strip() or any(ord(char) < 32 or char == "\x7f" for char in value):
         return "fio would strip blanks or control characters"
-    if len(value.encode("utf-8", "surrogateescape")) > _LONGEST:
-        return f"it is longer than {_LONGEST} bytes"
+    if len(value.encode("utf-8", "surrogateescape")) > _MAX_LENGTH:
+        return f"it is longer than {_MAX_LENGTH} bytes"
     return ""
 
 
@@ -178,7 +180,7 @@ def unset_variables(text: str) -> Iterator[tuple[str, str]]:
 
 def names_of(option: str) -> frozenset[str]:
     """All names that set the same thing as ``option``."""
-    for group in _SAME:
+    for group in _ALIASES:
         if option in group:
             return frozenset(group)
     return frozenset((option,))
@@ -216,8 +218,8 @@ def effective(text: str) -> tuple[Section, ...]:
 
 def _replaced_by(option: str) -> frozenset[str]:
     """The options of [global] that ``option`` of a section replaces."""
-    beside = next((names for names in _BESIDE if option in names), None)
-    return names_of(option) - _PLACES if beside is None else frozenset(beside)
+    beside = next((names for names in _CONFLICTING if option in names), None)
+    return names_of(option) - _TARGET_OPTIONS if beside is None else frozenset(beside)
 
 
 def overridden(
@@ -278,7 +280,7 @@ def checked_override(text: str) -> tuple[str, str]:
     value = value.strip()
     if not _NAME.fullmatch(name) or name.startswith("include"):
         raise UsageError(f"--set {text!r} is not a fio option.", "See: fio --cmdhelp=all")
-    two = _ANOTHER.search(value) if name not in _IN_WORDS else None
+    two = _SECOND_OPTION.search(value) if name not in _IN_WORDS else None
     if two is not None:
         # fio takes the first word as the value and says nothing about the rest
         raise UsageError(

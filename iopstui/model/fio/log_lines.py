@@ -20,9 +20,9 @@ KINDS = ("clat", "lat", "slat", "iops", "bw")
 LATENCIES = KINDS[:3]
 _NAME = re.compile(r"(.*?)_?(clat|slat|lat|iops|bw)(?:\.(\d+))?\.log", re.DOTALL)
 _DIRECTIONS = {"0": READ, "1": WRITE, "2": TRIM}
-_SHOWN = (50.0, 95.0, 99.0, 99.9, 99.99)
+_PERCENTILES = (50.0, 95.0, 99.0, 99.9, 99.99)
 EPOCH_MS = 10**11
-SHORT = 0.2
+SHORT_SHARE = 0.2
 LONGEST_S = 30 * 86400.0
 
 
@@ -52,7 +52,7 @@ class SecondIos:
     bins: dict[int, int] = field(default_factory=dict)
 
     def add(self, other: SecondIos) -> None:
-        """Those of another job, or second."""
+        """Add those of another job or second."""
         self.count += other.count
         self.bytes += other.bytes
         self.total_ns += other.total_ns
@@ -96,10 +96,10 @@ class LogRow:
 def looks_like_a_log(line: str) -> bool:
     """Whether it could be a line of such a log."""
     cells = [cell.strip() for cell in line.split(",")]
-    return 4 <= len(cells) <= 8 and all(map(_whole, cells[:2])) and cells[2] in _DIRECTIONS
+    return 4 <= len(cells) <= 8 and all(map(_is_count, cells[:2])) and cells[2] in _DIRECTIONS
 
 
-def _whole(cell: str) -> bool:
+def _is_count(cell: str) -> bool:
     return cell.isascii() and cell.isdecimal() and len(cell) <= 19
 
 
@@ -118,17 +118,17 @@ def read_log(kind: str, lines: Iterable[str]) -> FioLog:
         log.lines += 1
         at = max(0, at - first)
         log.end = max(log.end, at / 1000)
-        size = int(cells[3]) if _whole(cells[3]) else 0
+        size = int(cells[3]) if _is_count(cells[3]) else 0
         if size:
             second = log.seconds.setdefault(at // 1000, {})
-            _one(second.setdefault(direction, SecondIos()), kind, value, size)
+            _add_io(second.setdefault(direction, SecondIos()), kind, value, size)
         else:
             log.windows.append((before.get(direction, 0.0), at / 1000, direction, float(value)))
             before[direction] = at / 1000
     return log
 
 
-def _one(ios: SecondIos, kind: str, value: int, size: int) -> None:
+def _add_io(ios: SecondIos, kind: str, value: int, size: int) -> None:
     ios.count += 1
     ios.bytes += size
     if kind in LATENCIES:
@@ -174,7 +174,7 @@ class Logs:
         return list(self._averaged())
 
     def _counted(self) -> Iterator[LogRow]:
-        last = int(self.end) if self.end % 1 >= SHORT or self.end < 1 else int(self.end) - 1
+        last = int(self.end) if self.end % 1 >= SHORT_SHARE or self.end < 1 else int(self.end) - 1
         for second in range(last + 1):
             sums = SecondIos()
             following = (second, second + 1) if second == last else (second,)
@@ -207,7 +207,7 @@ class Logs:
         found = {}
         for name in (READ, WRITE, TRIM):
             means = {
-                kind: _summed([_only(log, name) for log in logs], max(self.end, 1e-3),
+                kind: _summed([_of_direction(log, name) for log in logs], max(self.end, 1e-3),
                               joined=kind in LATENCIES).get(0)
                 for kind, logs in self._windows.items()
             }  # fmt: skip
@@ -221,7 +221,7 @@ class Logs:
             for second in log.seconds.values():
                 sums.add(second.get(name, SecondIos()))
         length = max(self.end, 1e-3)
-        ranked = percentiles(sums.bins, _SHOWN)
+        ranked = percentiles(sums.bins, _PERCENTILES)
         return {
             **_EMPTY,
             "iops": sums.count / length,
@@ -263,7 +263,7 @@ _EMPTY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _only(log: FioLog, name: str) -> FioLog:
+def _of_direction(log: FioLog, name: str) -> FioLog:
     return FioLog(log.kind, windows=[one for one in log.windows if one[2] == name])
 
 
@@ -274,7 +274,7 @@ def _summed(logs: Sequence[FioLog], width: float, joined: bool = False) -> dict[
     covered: dict[int, float] = {}
     for number, log in enumerate(logs):
         for begin, end, name, value in log.windows:
-            for place, seconds in _places(begin, end, width):
+            for place, seconds in _intervals_reached(begin, end, width):
                 held = streams.setdefault((number, name), {}).setdefault(place, [0.0, 0.0])
                 held[0] += value * seconds
                 held[1] += seconds
@@ -287,7 +287,7 @@ def _summed(logs: Sequence[FioLog], width: float, joined: bool = False) -> dict[
     return found
 
 
-def _places(begin: float, end: float, width: float) -> Iterator[tuple[int, float]]:
+def _intervals_reached(begin: float, end: float, width: float) -> Iterator[tuple[int, float]]:
     """Which intervals a window reaches, and for how long."""
     for place in range(int(begin / width), int(end / width) + 1):
         seconds = min(end, (place + 1) * width) - max(begin, place * width)

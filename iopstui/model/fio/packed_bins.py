@@ -17,8 +17,8 @@ from iopstui.model.histogram import Bins
 
 FIELD = 64
 # a million rows of such counts still fit into a field, and its highest bit stays free
-MOST = 1 << 40
-_BEYOND = (1 << FIELD) - MOST
+MAX_COUNT = 1 << 40
+_BEYOND = (1 << FIELD) - MAX_COUNT
 _GUARD = 1 << (FIELD - 1)
 
 
@@ -44,8 +44,8 @@ class PackedBins:
         self._kept = {}
 
     def growth(self, row: int, now: Bins, old: Bins | None) -> int | None:
-        """What was counted in ``row`` between two histograms; ``None`` if that can't be told here.
-        ``old`` is ``None`` where it starts from zero."""
+        """Counts in ``row`` between two histograms; ``None`` if they cannot be computed here.
+        ``old`` is ``None`` if it starts from zero."""
         packed = self._pack(now)
         before = 0
         if old:

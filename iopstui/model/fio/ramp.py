@@ -33,7 +33,7 @@ def was_reset(
             return True
         if now.measures_latency and in_ramp(old) and not in_ramp(now):
             return True
-        if now.job_start is None and not now.measures_latency and _outgrown(now, old, clock_s):
+        if now.job_start is None and not now.measures_latency and _has_outgrown(now, old, clock_s):
             return True
     for name, before in old.directions.items():
         after = now.directions.get(name)
@@ -42,7 +42,7 @@ def was_reset(
     return False
 
 
-def _outgrown(now: JobStatus, old: JobStatus, clock_s: float) -> bool:
+def _has_outgrown(now: JobStatus, old: JobStatus, clock_s: float) -> bool:
     """True if the counters began again and have grown above what they were: all of the runtime
     lies within ``clock_s``, and the ramp's time was over where it begins."""
     before, after = longest_runtime(old) / 1000, longest_runtime(now) / 1000

@@ -122,7 +122,7 @@ def _row(row: Doc, document: Doc, jobs: int) -> Iterator[tuple[str, list[str]]]:
 def _direction(name: str, part: Doc) -> Iterator[tuple[str, list[str]]]:
     speed = _float(part.get("bw_bytes"))
     line = (
-        f"  {name}: IOPS={_short(_float(part.get('iops')))}, BW={_rate(speed)} "
+        f"  {name}: IOPS={_short_text(_float(part.get('iops')))}, BW={_rate(speed)} "
         f"({_rate(speed, pow2=False)})({_bytes(_int(part.get('io_bytes')))}/"
         f"{_int(part.get('runtime'))}msec)"
     )
@@ -158,7 +158,8 @@ def _latency(kind: str, figures: Doc) -> str:
         if low > 2 * factor and high > 100 * factor - 1 and dev > factor:
             unit, scale = larger, factor
     return (
-        f"    {kind:>4} ({unit}): min={_short(low // scale, 6)}, max={_short(high // scale, 6)}, "
+        f"    {kind:>4} ({unit}): min={_short_text(low // scale, 6)}, "
+        f"max={_short_text(high // scale, 6)}, "
         f"avg={mean / scale:5.2f}, stdev={dev / scale:5.2f}"
     )
 
@@ -272,7 +273,7 @@ def _disk(disk: Doc) -> str:
 # -- numbers as fio writes them
 
 
-def _short(value: float, width: int = 4, factor: int = 1000) -> str:
+def _short_text(value: float, width: int = 4, factor: int = 1000) -> str:
     number, prefix = _scaled(value, width, factor)
     return number + prefix
 

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 DEFAULT = "4k"
-_PLACES = {"read": (0,), "write": (1,), "trim": (2,), "rw": (0, 1), "readwrite": (0, 1),
+_BS_POSITIONS = {"read": (0,), "write": (1,), "trim": (2,), "rw": (0, 1), "readwrite": (0, 1),
            "trimwrite": (1, 2)}  # fmt: skip
 """Which of bs= count, by rw= without its "rand"."""
 # its I/Os are turns of a loop, and move no bytes
-_MOVES_NOTHING = "cpuio"
-_VARYING = {"bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned"}
+_ENGINE_WITHOUT_IO = "cpuio"
+_VARYING_SIZES = {"bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned"}
 
 
 def fixed_block_size(options: Mapping[str, str]) -> int | None:
     """The size in bytes of every I/O of a job, or ``None`` if sizes vary (fio(1), "bs") or an I/O
     moves no bytes. One that only reads doesn't have those of writes."""
-    if not _VARYING.isdisjoint(options) or options.get("ioengine") == _MOVES_NOTHING:
+    if not _VARYING_SIZES.isdisjoint(options) or options.get("ioengine") == _ENGINE_WITHOUT_IO:
         return None
     text = options.get("bs", options.get("blocksize", DEFAULT))
     does = options.get("rw", options.get("readwrite", "read"))
@@ -32,7 +32,7 @@ def _one_size(text: str, does: str, kb_base: str) -> int | None:
     given = [part.partition("/")[0] for part in text.split(",")][:3]
     each = [*given, *given[-1:] * (3 - len(given))]
     kind = does.partition(":")[0].strip().removeprefix("rand")
-    wanted = _PLACES.get(kind, (0, 1, 2))
+    wanted = _BS_POSITIONS.get(kind, (0, 1, 2))
     sizes = {size_bytes(each[place] or DEFAULT, {"kb_base": kb_base}) for place in wanted}
     return sizes.pop() if len(sizes) == 1 else None
 

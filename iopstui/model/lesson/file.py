@@ -41,7 +41,7 @@ from iopstui.model.lesson.section import Section, known_names
 from iopstui.model.lesson.text import Template
 
 LONGEST_RUN_S = 600.0
-MOST_STEPS = 200
+MAX_STEPS = 200
 
 _COMMON = {"title", "text", "when", "needs", "why"}
 _KEYS: Mapping[str, set[str]] = {
@@ -71,8 +71,8 @@ def parse_lesson(text: str, name: str, path: str) -> Lesson:
     steps = tuple(_step(one, head) for one in sections if one.header not in ("lesson", "let"))
     if not steps:
         head.fail("the lesson has no pages", "Add at least [tell: start] with a text.")
-    if len(steps) > MOST_STEPS:
-        head.fail(f"{len(steps)} pages; a lesson has at most {MOST_STEPS}")
+    if len(steps) > MAX_STEPS:
+        head.fail(f"{len(steps)} pages; a lesson has at most {MAX_STEPS}")
     lesson = Lesson(
         name=name,
         path=path,
@@ -81,7 +81,7 @@ def parse_lesson(text: str, name: str, path: str) -> Lesson:
         source=head.text("source"),
         minutes=head.number("minutes", 5, 0, 600),
         steps=steps,
-        lets={key: _let(lets, key) for key in lets.keys} if lets else {},
+        lets={key: _read_formula(lets, key) for key in lets.keys} if lets else {},
         size=head.text("size", "") or None,
     )
     check_names(lesson, sections)
@@ -125,7 +125,8 @@ def _step(section: Section, head: Section) -> Page:
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         section.fail(f"{name!r} can't be a name", "Use a word of a-z, 0-9 and _, e.g. [run: deep].")
     makers = {
-        TELL: _tell, ASK: _ask, RUN_STEP: _run, SEE: _see, EXPLAIN: _explain, REPORT: _report,
+        TELL: _read_text_page, ASK: _ask, RUN_STEP: _run, SEE: _read_figures_page,
+        EXPLAIN: _explain, REPORT: _report,
     }  # fmt: skip
     if kind != ASK:
         section.check(_KEYS[kind])
@@ -146,7 +147,7 @@ def _common(section: Section, name: str) -> dict[str, object]:
     }
 
 
-def _tell(section: Section, name: str, head: Section) -> Page:
+def _read_text_page(section: Section, name: str, head: Section) -> Page:
     section.text("text")
     return TextPage(**_common(section, name))  # type: ignore[arg-type]
 
@@ -192,7 +193,7 @@ def _run(section: Section, name: str, head: Section) -> Page:
                               LONGEST_RUN_S),
         seconds=section.number("seconds", head.number("seconds", 5, 1, LONGEST_RUN_S), 1,
                                LONGEST_RUN_S),
-        look=tuple(_look(section)),
+        look=tuple(_read_look_lines(section)),
         **_common(section, name),  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -232,7 +233,7 @@ def _bind(section: Section) -> bool:
     return text == "queues"
 
 
-def _look(section: Section) -> Iterator[tuple[str, str]]:
+def _read_look_lines(section: Section) -> Iterator[tuple[str, str]]:
     for line in section.lines("look"):
         pane, colon, sentence = (part.strip() for part in line.partition(":"))
         if pane not in PANES or not colon or not sentence:
@@ -241,7 +242,7 @@ def _look(section: Section) -> Iterator[tuple[str, str]]:
         yield pane, sentence
 
 
-def _see(section: Section, name: str, head: Section) -> Page:
+def _read_figures_page(section: Section, name: str, head: Section) -> Page:
     section.text("runs")
     figures = section.words("figures")
     for figure in figures:
@@ -263,7 +264,7 @@ def _report(section: Section, name: str, head: Section) -> Page:
     return ReportPage(run=section.text("run"), parts=parts, **_common(section, name))  # type: ignore[arg-type]
 
 
-def _let(section: Section, key: str) -> Formula:
+def _read_formula(section: Section, key: str) -> Formula:
     if not _NAME.fullmatch(key) or keyword.iskeyword(key) or key in CONSTANTS or key in FUNCTIONS:
         section.fail(f"{key!r} can't be a name", "Use a word of a-z, 0-9 and _.")
     found = section.formula(key)

@@ -36,8 +36,8 @@ _ORDER: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_MANY: Mapping[str, Callable[..., float]] = {"min": min, "max": max}
-FUNCTIONS = ("abs", "known", *_MANY)
+_VARIADIC: Mapping[str, Callable[..., float]] = {"min": min, "max": max}
+FUNCTIONS = ("abs", "known", *_VARIADIC)
 
 
 class FormulaError(ValueError):
@@ -105,11 +105,11 @@ def _names(node: ast.expr, text: str) -> Iterator[str]:
         if name not in CONSTANTS:
             yield name
     else:
-        for part in _parts(node, text):
+        for part in _operands(node, text):
             yield from _names(part, text)
 
 
-def _parts(node: ast.expr, text: str) -> list[ast.expr]:
+def _operands(node: ast.expr, text: str) -> list[ast.expr]:
     if isinstance(node, ast.BinOp) and type(node.op) in _MATH:
         return [node.left, node.right]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd, ast.Not)):
@@ -135,7 +135,7 @@ def _arguments(node: ast.Call, text: str) -> list[ast.expr]:
         raise FormulaError(f"{text!r}: the functions are {', '.join(FUNCTIONS)}")
     if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
         raise FormulaError(f"{text!r}: {name} takes plain values")
-    if name in _MANY:
+    if name in _VARIADIC:
         if len(node.args) < 2:
             raise FormulaError(f"{text!r}: {name} takes two values or more")
     elif len(node.args) != 1:
@@ -167,12 +167,12 @@ def _dotted(node: ast.expr) -> str | None:
 
 def _value(node: ast.expr, lookup: Lookup) -> Value | None:
     if isinstance(node, ast.Constant):
-        return _known(node.value)  # type: ignore[arg-type]
+        return _real_number(node.value)  # type: ignore[arg-type]
     name = _dotted(node)
     if name is not None:
-        return CONSTANTS[name] if name in CONSTANTS else _known(lookup(name))
+        return CONSTANTS[name] if name in CONSTANTS else _real_number(lookup(name))
     if isinstance(node, ast.BinOp):
-        return _calculated(node, lookup)
+        return _arithmetic(node, lookup)
     if isinstance(node, ast.UnaryOp):
         return _signed(node, lookup)
     if isinstance(node, ast.BoolOp):
@@ -180,10 +180,10 @@ def _value(node: ast.expr, lookup: Lookup) -> Value | None:
     if isinstance(node, ast.Compare):
         return _compared(node, lookup)
     assert isinstance(node, ast.Call)
-    return _called(node, lookup)
+    return _call_function(node, lookup)
 
 
-def _known(value: Value | None) -> Value | None:
+def _real_number(value: Value | None) -> Value | None:
     """Numbers are floats, and only real ones."""
     if value is None or isinstance(value, (bool, str)):
         return value
@@ -194,7 +194,7 @@ def _number(value: Value | None) -> float | None:
     return None if value is None or isinstance(value, (bool, str)) else value
 
 
-def _calculated(node: ast.BinOp, lookup: Lookup) -> float | None:
+def _arithmetic(node: ast.BinOp, lookup: Lookup) -> float | None:
     left, right = _number(_value(node.left, lookup)), _number(_value(node.right, lookup))
     if left is None or right is None:
         return None
@@ -234,17 +234,17 @@ def _pair(op: ast.cmpop, left: Value | None, right: Value | None) -> bool | None
     if left is None or right is None:
         return None
     if isinstance(op, (ast.Eq, ast.NotEq)):
-        same = left == right and _kind(left) is _kind(right)
+        same = left == right and _type_of(left) is _type_of(right)
         return same if isinstance(op, ast.Eq) else not same
     one, other = _number(left), _number(right)
     return None if one is None or other is None else _ORDER[type(op)](one, other)
 
 
-def _kind(value: Value) -> type:
+def _type_of(value: Value) -> type:
     return type(value)
 
 
-def _called(node: ast.Call, lookup: Lookup) -> Value | None:
+def _call_function(node: ast.Call, lookup: Lookup) -> Value | None:
     assert isinstance(node.func, ast.Name)
     values = [_value(part, lookup) for part in node.args]
     if node.func.id == "known":
@@ -253,4 +253,4 @@ def _called(node: ast.Call, lookup: Lookup) -> Value | None:
     present = [number for number in numbers if number is not None]
     if len(present) < len(numbers):
         return None
-    return abs(present[0]) if node.func.id == "abs" else _MANY[node.func.id](*present)
+    return abs(present[0]) if node.func.id == "abs" else _VARIADIC[node.func.id](*present)

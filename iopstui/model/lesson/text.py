@@ -36,7 +36,7 @@ _FORM = re.compile(r"(.*?)\s*:\s*(\S*)\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class TextFormula:
     """A formula in a text, and the form of its result ("": by the figure's unit)."""
 
     formula: Formula
@@ -47,13 +47,13 @@ class Slot:
 class Template:
     """Text and slots in turn."""
 
-    parts: tuple[str | Slot, ...]
+    parts: tuple[str | TextFormula, ...]
 
     @property
     def names(self) -> frozenset[str]:
         """All figures that it shows."""
         return frozenset(
-            n for part in self.parts if isinstance(part, Slot) for n in part.formula.names
+            n for part in self.parts if isinstance(part, TextFormula) for n in part.formula.names
         )
 
     def fill(self, lookup: Lookup, unit_of: UnitOf) -> str | None:
@@ -97,7 +97,7 @@ class ShownParagraph:
 
 def parse_template(text: str) -> Template:
     """Parse a text. FormulaError for an unmatched brace or an invalid formula."""
-    parts: list[str | Slot] = []
+    parts: list[str | TextFormula] = []
     at = 0
     for match in _PART.finditer(text):
         parts.append(text[at : match.start()])
@@ -105,23 +105,25 @@ def parse_template(text: str) -> Template:
         if match[0] in ("{{", "}}"):
             parts.append(match[0][0])
         elif match[1] is None:
-            raise FormulaError(f"a brace without its partner in {_near(text, match.start())}")
+            raise FormulaError(
+                f"a brace without its partner in {_text_around(text, match.start())}"
+            )
         else:
             parts.append(_slot(match[1]))
     parts.append(text[at:])
     return Template(tuple(part for part in parts if part != ""))
 
 
-def _near(text: str, at: int) -> str:
+def _text_around(text: str, at: int) -> str:
     return repr(text[max(0, at - 20) : at + 20])
 
 
-def _slot(text: str) -> Slot:
+def _slot(text: str) -> TextFormula:
     match = _FORM.fullmatch(text)
     formula, form = (match[1], match[2]) if match else (text, "")
     if match and form not in FORMS:
         raise FormulaError(f"{{{text}}}: the form {form!r} is not one of {', '.join(FORMS)}")
-    return Slot(parse_formula(formula), form)
+    return TextFormula(parse_formula(formula), form)
 
 
 def parse_paragraphs(text: str) -> tuple[Paragraph, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from iopstui.model import rates
-from iopstui.model.later import Later
+from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.samples import CpuTimes, KernelSample
 
@@ -40,17 +40,17 @@ class CpuInterval:
         previous: KernelSample,
         seconds: float,
         irqs: IrqRates,
-        ipi: Later[int, float],
+        ipi: LazyDict[int, float],
     ) -> None:
         self.after: Mapping[int, CpuTimes] = current.cpus
         self.before: Mapping[int, CpuTimes] = previous.cpus
         block = partial(rates.per_second, current.softirq_block, previous.softirq_block, seconds)
-        self.rates: dict[str, Later[int, float]] = {
-            "block_s": Later(block), "irq_s": Later(irqs.by_cpu), "ipi_s": ipi,
+        self.rates: dict[str, LazyDict[int, float]] = {
+            "block_s": LazyDict(block), "irq_s": LazyDict(irqs.by_cpu), "ipi_s": ipi,
         }  # fmt: skip
 
     def frames(self) -> dict[int, CpuFrame]:
-        """Of all CPUs that the later sample has."""
+        """Frames of all CPUs in the later sample."""
         block, own, ipi = (found.whole() for found in self.rates.values())
         before = self.before
         frames = {}
@@ -72,43 +72,43 @@ class CpuInterval:
         return [busy for busy in found if busy is not None]
 
 
-class CpuFrames(Later[int, CpuFrame]):
+class CpuFrames(LazyDict[int, CpuFrame]):
     """CPU figures of one interval, built on first access. ``busy_of`` and ``rate_of`` work
     without building them."""
 
-    __slots__ = ("_between",)
+    __slots__ = ("_interval_of",)
 
     def __init__(self, between: CpuInterval) -> None:
         super().__init__(between.frames)
-        self._between: CpuInterval | None = between
+        self._interval_of: CpuInterval | None = between
 
     def whole(self) -> dict[int, CpuFrame]:
         """All of them. Not to be changed."""
         found = super().whole()
         # two samples: no longer needed
-        self._between = None
+        self._interval_of = None
         return found
 
     def between(self) -> CpuInterval | None:
         """The data they are built from; ``None`` once built."""
-        return self._between
+        return self._interval_of
 
     def __iter__(self) -> Iterator[int]:
-        between = self._between
+        between = self._interval_of
         return iter(self.whole() if between is None else between.after)
 
     def __len__(self) -> int:
-        between = self._between
+        between = self._interval_of
         return len(self.whole() if between is None else between.after)
 
 
-def _between(cpus: Mapping[int, CpuFrame]) -> CpuInterval | None:
+def _interval_of(cpus: Mapping[int, CpuFrame]) -> CpuInterval | None:
     return cpus.between() if type(cpus) is CpuFrames else None
 
 
 def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
     """Busy time of each CPU in percent: all but idle and iowait, where reported."""
-    between = _between(cpus)
+    between = _interval_of(cpus)
     if between is not None:
         return between.busy()
     loads = [cpu.load for cpu in cpus.values() if cpu.load is not None]
@@ -117,7 +117,7 @@ def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
 
 def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
     """``block_s``, ``irq_s`` or ``ipi_s`` by CPU, of those that have it."""
-    between = _between(cpus)
+    between = _interval_of(cpus)
     if between is None:
         each = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
         return {cpu: rate for cpu, rate in each if rate is not None}

@@ -16,7 +16,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import CpuLoad
 
 NO_IRQ_TIME = "this kernel does not account interrupt time: irq is always 0"
-NAMED = 3
+MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,8 @@ def _list(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GridMeasure:
-    """What one row of the grid shows. ``scale`` is the value of a full cell; ``None``: the
-    largest value of this second. ``unit`` is "%", "/s" or "".
-    """
+    """The measure of one row of the grid. ``scale`` is the value of a full cell; ``None``: the
+    largest value of this second. ``unit`` is "%", "/s" or ""."""
 
     name: str
     unit: str
@@ -211,7 +210,7 @@ def _grid_row(measure: GridMeasure, rows: Sequence[CpuRow]) -> GridRow:
     known = [(cpu, value) for cpu, value in values.items() if value is not None]
     largest = max((value for _, value in known), default=0.0)
     ranked = sorted(known, key=lambda item: (-item[1], item[0]))
-    busiest = tuple(item for item in ranked[:NAMED] if item[1] > 0)
+    busiest = tuple(item for item in ranked[:MAX_NAMED] if item[1] > 0)
     total = sum(value for _, value in known) if known else None
     words = _named(measure, busiest, total) if known else "not measured"
     return GridRow(measure, values, measure.scale or largest, total, busiest, words)
@@ -237,7 +236,7 @@ def folded(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[list[D
     lines: list[list[Domain]] = [[]]
     used = 0
     for domain in domains:
-        for part in _cut(domain, width):
+        for part in _split_domain(domain, width):
             need = len(part.cpus) + (gap if lines[-1] else 0)
             if lines[-1] and used + need > width:
                 lines.append([])
@@ -247,7 +246,7 @@ def folded(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[list[D
     return [line for line in lines if line]
 
 
-def _cut(domain: Domain, width: int) -> list[Domain]:
+def _split_domain(domain: Domain, width: int) -> list[Domain]:
     cpus = domain.cpus
     return [
         Domain(domain.node, domain.cache, cpus[start : start + width])

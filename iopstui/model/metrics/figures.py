@@ -233,8 +233,8 @@ class Meter:
 
 
 class RunWaits:
-    """Where a run's I/Os waited, as means over the frames of fio that ``Meter`` counts, too: in the
-    last interval, which has no more jobs, nobody knows who waited for a CPU."""
+    """Waits of a run, as means over the frames of fio that ``Meter`` counts: in the last interval,
+    which has no jobs left, nobody knows who waited for a CPU."""
 
     def __init__(self) -> None:
         self._mean = MeanWaits()
@@ -268,7 +268,7 @@ def _by_bins(path: Sequence[str]) -> bool:
 
 
 def _requests(frame: Frame, path: Sequence[str]) -> RequestStats | None:
-    """Of the disk in the path, else of those that the jobs work on."""
+    """Requests of the disk in the path, else of the job's devices."""
     if frame.probe is None:
         return None
     names = (path[2],) if path[1] == "disks" else frame.opened

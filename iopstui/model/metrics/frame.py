@@ -15,7 +15,7 @@ from iopstui.model import rates, sources
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
-from iopstui.model.later import Later
+from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.cpu_frames import CpuFrame, CpuFrames, CpuInterval
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.metrics.job_load import job_load
@@ -169,7 +169,7 @@ class FrameBuilder:
             throttled=_throttled(raw.kernel, previous, seconds),
             ipi_age_s=_ipi_age(raw),
             opened=self._opened,
-            more=_more(raw.kernel, previous, seconds),
+            more=_more_figures(raw.kernel, previous, seconds),
             probe=probe,
             waits=self._waits(raw, seconds, disks, fio, jobs, probe),
             nvme=raw.nvme,
@@ -281,7 +281,7 @@ def _request_times(probe: ProbeInterval | None, stack: Stack) -> RequestTimes | 
     )
 
 
-def _more(
+def _more_figures(
     current: KernelSample | None, previous: KernelSample | None, seconds: float | None
 ) -> dict[str, dict[str, float | None]]:
     if current is None or previous is None or not seconds:
@@ -326,7 +326,7 @@ def _kernel_rates(
             if rate is not None:
                 disks[name] = rate
     irqs = IrqRates(current.irqs, previous.irqs, seconds)
-    ipi = Later(partial(_ipi_rates, current, ipi_before))
+    ipi = LazyDict(partial(_ipi_rates, current, ipi_before))
     return seconds, disks, CpuFrames(CpuInterval(current, previous, seconds, irqs, ipi)), irqs
 
 

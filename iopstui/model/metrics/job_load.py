@@ -38,14 +38,14 @@ def job_load(
         bytes_s=total.bw,
         cpu_wait=sum(waited) / len(waited) if waited else None,
         workers_wait=workers_wait / 100,
-        parts=_parts(fio, status),
+        parts=_direction_loads(fio, status),
         aligned=bool(
             kernel_s and fio.seconds and abs(kernel_s - fio.seconds) <= ALIGNED * kernel_s
         ),
     )
 
 
-def _parts(fio: FioInterval, status: FioStatus) -> tuple[DirectionLoad, ...]:
+def _direction_loads(fio: FioInterval, status: FioStatus) -> tuple[DirectionLoad, ...]:
     """One for each direction; none where fio does not tell reads from writes."""
     if MIXED in fio.directions:
         return ()
@@ -61,7 +61,7 @@ def writes_in_cache(status: FioStatus) -> bool:
     """Whether all jobs that write leave their writes in the page cache: buffered, and without
     O_SYNC, which makes each write wait for the device."""
     writing = [job for job in status.jobs if _writes(job)]
-    return bool(writing) and all(_buffered(job) and not _on(job, "sync") for job in writing)
+    return bool(writing) and all(_buffered(job) and not _is_enabled(job, "sync") for job in writing)
 
 
 def _writes(job: JobStatus) -> bool:
@@ -71,10 +71,10 @@ def _writes(job: JobStatus) -> bool:
 def _buffered(job: JobStatus) -> bool:
     """As fio does it unless it is told otherwise."""
     if "buffered" in job.options:
-        return _on(job, "buffered")
-    return not _on(job, "direct")
+        return _is_enabled(job, "buffered")
+    return not _is_enabled(job, "direct")
 
 
-def _on(job: JobStatus, name: str) -> bool:
+def _is_enabled(job: JobStatus, name: str) -> bool:
     value = job.options.get(name)
     return value is not None and value.strip().lower() not in _OFF

@@ -56,15 +56,15 @@ class _Ring:
         self._behind.append(self._gone + len(self._steps))
         more = len(self.starts) - self._capacity
         if more > self._capacity // 8:
-            first = self._place(more)
+            first = self._first_step(more)
             for column in (self.starts, self.ends, self._behind):
                 del column[:more]
             for part in (self._steps, self._counts):
                 del part[:first]
             self._gone += first
 
-    def _place(self, index: int) -> int:
-        """Where an interval's steps begin."""
+    def _first_step(self, index: int) -> int:
+        """Index of an interval's first step."""
         return self._behind[index - 1] - self._gone if index else 0
 
     def copy(self) -> _Ring:
@@ -74,7 +74,7 @@ class _Ring:
         return other
 
     def between(self, low: float, high: float) -> list[int]:
-        """Those whose middle lies in it; else the one that covers its middle."""
+        """Entries whose middle lies in the span; else the one that covers its middle."""
         middle = (low + high) / 2
         found, covering = [], []
         index = bisect_left(self.ends, low)
@@ -91,7 +91,7 @@ class _Ring:
         """The counts of these intervals by step."""
         total: dict[int, int] = {}
         for index in indices:
-            place = slice(self._place(index), self._place(index + 1))
+            place = slice(self._first_step(index), self._first_step(index + 1))
             for step, count in zip(self._steps[place], self._counts[place], strict=True):
                 total[step] = total.get(step, 0) + count
         return total

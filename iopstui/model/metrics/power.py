@@ -15,11 +15,11 @@ from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 POWER = 0.8
 """How often a difference is found that is said to be found (Cohen, Statistical Power Analysis for
 the Behavioral Sciences, 1988, his convention): four times of five."""
-MOST_REPEATS = 1000
+MAX_REPEATS = 1000
 _STEPS = 200
-_FAR = 8.0
+_MAX_DEVIATIONS = 8.0
 """Standard deviations beyond which nothing is left of a normal distribution."""
-_NOTHING = 1e-15
+_NEGLIGIBLE = 1e-15
 _ROOT = math.sqrt(2)
 
 
@@ -56,7 +56,9 @@ def _of_few(freedom: int, limit: float, shift: float) -> float:
     among which steps by spread would have to be tiny."""
     below = _BELOW[freedom]
     # there the integrand has a corner
-    ends = sorted({-_FAR, min(max(-shift, -_FAR), _FAR), _FAR})
+    ends = sorted(
+        {-_MAX_DEVIATIONS, min(max(-shift, -_MAX_DEVIATIONS), _MAX_DEVIATIONS), _MAX_DEVIATIONS}
+    )
     total = 0.0
     for low, high in pairwise(ends):
         for place, weight in _simpson(low, high):
@@ -66,7 +68,7 @@ def _of_few(freedom: int, limit: float, shift: float) -> float:
 
 
 def _simpson(low: float, high: float) -> list[tuple[float, float]]:
-    """Where to look from ``low`` to ``high``, and how much each place weighs (Simpson's rule)."""
+    """Points from ``low`` to ``high`` with their weights (Simpson's rule)."""
     step = (high - low) / _STEPS
     rules = [1 if number in (0, _STEPS) else 4 if number % 2 else 2 for number in range(_STEPS + 1)]
     return [(low + number * step, rule * step / 3) for number, rule in enumerate(rules)]
@@ -79,7 +81,7 @@ def _spreads(freedom: int) -> tuple[tuple[float, float], ...]:
     width = 8 / math.sqrt(2 * freedom)
     places = _simpson(max(0.0, 1 - width), 1 + width)
     found = ((share, weight * _chi(share, freedom)) for share, weight in places)
-    return tuple((share, weight) for share, weight in found if weight > _NOTHING)
+    return tuple((share, weight) for share, weight in found if weight > _NEGLIGIBLE)
 
 
 def _chi(share: float, freedom: int) -> float:
@@ -129,10 +131,10 @@ def smallest(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> floa
 @lru_cache(maxsize=64)
 def repeats_for(difference: float, spread: float, alpha: float = 1 - CONFIDENCE) -> int | None:
     """Number of repeats that detect ``difference`` with probability ``POWER``; ``None``: more
-    than MOST_REPEATS."""
-    if power(difference, spread, MOST_REPEATS, alpha) < POWER:
+    than MAX_REPEATS."""
+    if power(difference, spread, MAX_REPEATS, alpha) < POWER:
         return None
-    low, high = 1, MOST_REPEATS
+    low, high = 1, MAX_REPEATS
     while high - low > 1:
         middle = (low + high) // 2
         if power(difference, spread, middle, alpha) < POWER:

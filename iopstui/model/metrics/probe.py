@@ -18,7 +18,7 @@ READS, WRITES, DISCARDS = "read", "write", "discard"
 KINDS = (READS, WRITES, DISCARDS)
 SECTOR = 512
 # figures of more unmatched requests than this part are marked
-DOUBTFUL = 0.01
+DOUBTFUL_SHARE = 0.01
 # the kernel counts them of all disks together
 FEW_SKIPPED = 50
 # of fewer runs their mean says little
@@ -68,7 +68,7 @@ class RequestStats:
 
 @dataclass(frozen=True, slots=True)
 class TaskIo:
-    """What one task had one disk do in an interval: by the task that allocated the requests, which
+    """I/O of one task on one disk in an interval: by the task that allocated the requests, which
     for buffered writes is the kernel's own writeback (``kworker``). ``iops`` and ``bw`` (bytes/s)
     of all directions."""
 
@@ -86,16 +86,14 @@ class TaskIo:
 
 @dataclass(frozen=True, slots=True)
 class ProbeInterval:
-    """What the probe counted in ``seconds`` of its own clock, read ``age_s`` before the frame.
-
+    """Counts of the probe in ``seconds`` of its own clock, read ``age_s`` before the frame.
     ``disks`` has the requests by disk and direction. ``matrix`` are completed requests per second
     by the CPU that allocated them and the one that completed them. ``missed`` is the percentage of
     completions that could not be matched with their beginning, ``skipped`` counts events of any
-    disk at which another probe ran on that CPU (at most so many are missing), ``lost`` events
-    the kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
+    disk at which another probe ran on that CPU (at most so many are missing), ``lost`` events the
+    kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
     reading the maps, ``run_ns`` the probes' own run time for each request, as the kernel counts it.
-    ``by`` is what counts.
-    """
+    ``by`` is what counts."""
 
     seconds: float
     age_s: float
@@ -126,8 +124,10 @@ class ProbeInterval:
     def doubtful(self) -> bool:
         """Whether more than one in a hundred is missing from the figures."""
         done = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
-        skipped = self.skipped > max(FEW_SKIPPED, DOUBTFUL * done)
-        return (self.missed or 0.0) > 100 * DOUBTFUL or skipped or self.lost > 0 or self.full > 0
+        skipped = self.skipped > max(FEW_SKIPPED, DOUBTFUL_SHARE * done)
+        return (
+            (self.missed or 0.0) > 100 * DOUBTFUL_SHARE or skipped or self.lost > 0 or self.full > 0
+        )
 
     def together(self, names: Sequence[str], kinds: Iterable[str] = KINDS) -> RequestStats | None:
         """These disks and directions as one; ``None`` if one of the disks was not followed."""
@@ -151,7 +151,7 @@ PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
 # what counts: a ProbeSample's ``by``
 BPFTRACE, OWN = "bpftrace", "iopstui"
 # CPU time for each I/O in µs, measured (docs/costs.md)
-COSTS = {LATENCY: 0.9, WAY: 0.3, MATRIX: 0.2, PROCESSES: 0.4, SIZES: 0.3}
+COST_US = {LATENCY: 0.9, WAY: 0.3, MATRIX: 0.2, PROCESSES: 0.4, SIZES: 0.3}
 # of the latencies alone, counted by programs of its own
 OWN_COST = 0.3
 
@@ -271,7 +271,7 @@ def _requests(
 
 
 def _grown(now: ByDisk, before: ByDisk) -> dict[str, dict[str, Bins]] | None:
-    """What was counted in between; ``None`` if a counter began again."""
+    """Growth between two counts; ``None`` if a counter began again."""
     found: dict[str, dict[str, Bins]] = {}
     for disk, kinds in now.items():
         for kind, bins in kinds.items():

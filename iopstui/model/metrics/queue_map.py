@@ -16,7 +16,7 @@ from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame, JobFrame
 
 BUSY_IOS = 100.0
-FEW = 0.1
+FEW_PER_SECOND = 0.1
 
 IDLE = "idle"
 SOFTIRQ = "softirq"
@@ -97,7 +97,7 @@ def _device_map(device: BlockDevice, frame: Frame | None, topology: Topology) ->
     disk = frame.disks.get(device.name) if frame is not None else None
     ios = disk.ios_s if disk is not None else None
     known = [row.irq_s for row in rows if row.irq_s is not None and _serves_queue(row, rows)]
-    irq_s = _once(rows) if known else None
+    irq_s = _interrupts_once(rows) if known else None
     per_irq = ios / irq_s if ios is not None and irq_s and ios >= BUSY_IOS else None
     completes = how_it_completes(device, frame)
     return DeviceMap(
@@ -194,7 +194,7 @@ def _serves_queue(row: QueueRow, rows: Sequence[QueueRow]) -> bool:
     return row.hctx is not None or all(r.hctx is None or r.irq is None for r in rows)
 
 
-def _once(rows: Sequence[QueueRow]) -> float:
+def _interrupts_once(rows: Sequence[QueueRow]) -> float:
     """Interrupts per second of the queues; a shared vector stands in several rows."""
     rates = {r.irq: r.irq_s for r in rows if r.irq_s is not None and _serves_queue(r, rows)}
     return sum(rates.values())
@@ -204,11 +204,9 @@ def _once(rows: Sequence[QueueRow]) -> float:
 
 
 def how_it_completes(device: BlockDevice, frame: Frame | None) -> str | None:
-    """Where this second's completions ran; ``None`` if nothing was measured.
-
-    BLOCK softirqs are counted for all disks together, so few of them prove that a busy device
-    raises none, but many prove little beside other disks.
-    """
+    """How this second's completions ran; ``None`` if nothing was measured. BLOCK softirqs are
+    counted for all disks together, so few of them prove that a busy device raises none, but many
+    prove little beside other disks."""
     if frame is None or device.name not in frame.disks:
         return None
     ios = frame.disks[device.name].ios_s
@@ -221,10 +219,10 @@ def how_it_completes(device: BlockDevice, frame: Frame | None) -> str | None:
     serving = serving or {v.irq for v in device.irqs}
     irq = sum(sum(frame.irqs.get(number, {}).values()) for number in serving)
     if not serving:
-        return SUBMITTER if block < FEW * ios else SOFTIRQ
+        return SUBMITTER if block < FEW_PER_SECOND * ios else SOFTIRQ
     if irq < 0.001 * ios:
         return POLLED
-    if block < FEW * irq:
+    if block < FEW_PER_SECOND * irq:
         return INLINE
     return SOFTIRQ if block >= 0.5 * min(irq, ios) else MIXED
 

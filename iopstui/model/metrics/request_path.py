@@ -10,7 +10,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame
 
 # how far the requests may be from fio's I/Os for their means to be of the same I/Os
-SAME_IOS = 0.05
+TOLERANCE = 0.05
 FEW_CPUS = 16
 
 Matrix = Mapping[int, Mapping[int, float]]
@@ -32,8 +32,8 @@ class RequestPath:
 
 
 def request_way(frame: Frame) -> RequestPath | None:
-    """Of all requests of the devices that the jobs work on; ``None`` without the probe's part
-    ``way``, or where nothing was completed."""
+    """Request path of all requests of the job's devices; ``None`` without the probe's part ``way``,
+    or if nothing was completed."""
     found = frame.probe.together(frame.opened) if frame.probe is not None else None
     if found is None or found.waiting is None or found.device.mean_ns is None:
         return None
@@ -42,7 +42,7 @@ def request_way(frame: Frame) -> RequestPath | None:
     if total is None:
         return RequestPath(waiting, device, None, None, None, None, "no job of ours runs")
     lat = total.lat_ns if total.lat_ns is not None else total.clat_ns
-    why = _apart(found.iops, total.iops)
+    why = _difference_text(found.iops, total.iops)
     if lat is None:
         why = "the job measures no latency"
     elif not why and lat < waiting + device:
@@ -51,12 +51,12 @@ def request_way(frame: Frame) -> RequestPath | None:
     return RequestPath(waiting, device, lat, total.slat_ns, total.clat_ns, rest, why)
 
 
-def _apart(requests: float | None, ios: float | None) -> str:
+def _difference_text(requests: float | None, ios: float | None) -> str:
     if not requests or not ios:
         return "nothing to compare with"
-    if requests > ios * (1 + SAME_IOS):
+    if requests > ios * (1 + TOLERANCE):
         return "the disk has more requests than the job has I/Os: split ones, or another program's"
-    if requests < ios * (1 - SAME_IOS):
+    if requests < ios * (1 - TOLERANCE):
         return "the disk has fewer requests than the job has I/Os: merged ones, or a cache's"
     return ""
 

@@ -20,8 +20,8 @@ from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
 from iopstui.model.metrics.paths import TOTAL
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
-SAME = "the same again"
-MOST_KEPT = 1000
+SAME_AGAIN = "the same again"
+MAX_KEPT = 1000
 # as fio/job_text.py describes a job with one section: "randread 4k  QD 32 × 2 jobs"
 _TITLE = re.compile(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
 _SAID_BY_TITLE = frozenset(
@@ -65,11 +65,11 @@ class RunRow:
         """The changes in one line; for the first run, a description."""
         if self.changed is None:
             return self.title or self.job
-        return ", ".join(self.changed) or SAME
+        return ", ".join(self.changed) or SAME_AGAIN
 
 
 class RunFigures:
-    """What one run measures, or a part of it; ``devices`` are those that its jobs work on."""
+    """Figures of one run, or a part of it; ``devices`` are the job's."""
 
     def __init__(self, devices: Sequence[str]) -> None:
         disk = ("kernel", "disks", devices[0]) if len(devices) == 1 else ("kernel", TOTAL)
@@ -172,13 +172,13 @@ class RunHistory:
     def __init__(self, devices: Sequence[str] = ()) -> None:
         self.base: int | None = None
         self._devices = tuple(devices)
-        self._rows: deque[RunRow] = deque(maxlen=MOST_KEPT)
+        self._rows: deque[RunRow] = deque(maxlen=MAX_KEPT)
         self._now: _CurrentRun | None = None
         # of the last run that measured something
         self._before: RunRow | None = None
         self._options: Mapping[str, str] = {}
         # tunables that were changed since it ended
-        self._turned: dict[tuple[str, str], tuple[str, str]] = {}
+        self._tunable_changes: dict[tuple[str, str], tuple[str, str]] = {}
 
     def copy(self) -> RunHistory:
         """A copy of the current runs, unaffected by later additions."""
@@ -199,7 +199,7 @@ class RunHistory:
             before = self._before
             was = (before.job, before.title, self._options)
             words = _differences(was, (job, title, options))
-            changed = (*words, *_turned(self._turned))
+            changed = (*words, *_tunable_changes(self._tunable_changes))
         row = RunRow(step, job, title, changed)
         # a recording may begin with a frame of it
         figures = now.figures if now is not None and known else RunFigures(self._devices)
@@ -219,7 +219,7 @@ class RunHistory:
             figures.join(later)
 
     def _figures_of(self, step: int) -> RunFigures | None:
-        """Those of the run ``step`` if it is the one that is under way."""
+        """Figures of the run ``step`` if it is the current one."""
         if self._now is None and all(row.step != step for row in self._rows):
             # a recording that begins within the run
             self.started(step, "", "")
@@ -228,7 +228,7 @@ class RunHistory:
 
     def turned(self, device: str, name: str, before: str, now: str) -> None:
         """A tunable of ``device`` was changed."""
-        turned = self._turned if self._now is None else self._now.turned
+        turned = self._tunable_changes if self._now is None else self._now.turned
         first, _ = turned.get((device, name), (before, now))
         turned[device, name] = (first, now)
 
@@ -240,16 +240,19 @@ class RunHistory:
         self._now = None
         row = self._row(now, ended)
         if now.figures.measured:
-            self._before, self._options, self._turned = row, now.options, {}
+            self._before, self._options, self._tunable_changes = row, now.options, {}
         else:
             for key, (before, value) in now.turned.items():
-                self._turned[key] = (self._turned.get(key, (before, value))[0], value)
+                self._tunable_changes[key] = (
+                    self._tunable_changes.get(key, (before, value))[0],
+                    value,
+                )
         if now.figures.measured or ended == FAILED:
             self._rows.append(row)
 
     def _row(self, now: _CurrentRun, ended: str) -> RunRow:
         row = now.row
-        meanwhile = _turned(now.turned)
+        meanwhile = _tunable_changes(now.turned)
         if meanwhile:
             words = tuple(f"{one} while it ran" for one in meanwhile)
             row = replace(row, changed=(*(row.changed or (row.what,)), *words))
@@ -301,34 +304,36 @@ def _differences(
 ) -> Iterable[str]:
     if before[0] != now[0] and before[0] and now[0]:
         return [f"job {before[0]} → {now[0]}"]
-    old, new = _said(before[1]), _said(now[1])
+    old, new = _title_parts(before[1]), _title_parts(now[1])
     if before[2] and now[2]:
-        old, new = _all(old, before[2]), _all(new, now[2])
+        old, new = _all_options(old, before[2]), _all_options(new, now[2])
     if not old or not new:
         return [] if before[1] == now[1] else [now[1]]
     names = [*new, *(name for name in old if name not in new)]
-    return [_words(name, old.get(name), new.get(name)) for name in names
+    return [_change_text(name, old.get(name), new.get(name)) for name in names
             if old.get(name) != new.get(name)]  # fmt: skip
 
 
-def _said(title: str) -> dict[str, str]:
+def _title_parts(title: str) -> dict[str, str]:
     found = _TITLE.fullmatch(title)
     return found.groupdict() if found else {}
 
 
-def _all(said: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
+def _all_options(said: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
     if not said:
         return dict(options)
     return {**said, **{k: v for k, v in options.items() if k not in {*said, *_SAID_BY_TITLE}}}
 
 
-def _words(name: str, before: str | None, now: str | None) -> str:
+def _change_text(name: str, before: str | None, now: str | None) -> str:
     if now is None:
         return f"{name} unset"
     return f"{name} {now}" if before is None else f"{name} {before} → {now}"
 
 
-def _turned(turned: Mapping[tuple[str, str], tuple[str, str]]) -> list[str]:
+def _tunable_changes(turned: Mapping[tuple[str, str], tuple[str, str]]) -> list[str]:
     """Each change once, though several devices may have had it."""
-    words = (_words(name, *values) for (_, name), values in turned.items() if len(set(values)) > 1)
+    words = (
+        _change_text(name, *values) for (_, name), values in turned.items() if len(set(values)) > 1
+    )
     return list(dict.fromkeys(words))

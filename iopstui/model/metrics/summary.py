@@ -107,15 +107,15 @@ def without_bins(document: Mapping[str, Any]) -> dict[str, Any]:
     """fio's JSON report without its histograms, which are most of it; empty if it is nested more
     deeply than any of fio's."""
     try:
-        return {name: _lean(value) for name, value in document.items()}
+        return {name: _without_bins(value) for name, value in document.items()}
     except RecursionError:
         return {}
 
 
-def _lean(value: Any) -> Any:
+def _without_bins(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _lean(part) for name, part in value.items() if name != "bins"}
-    return [_lean(part) for part in value] if isinstance(value, list) else value
+        return {name: _without_bins(part) for name, part in value.items() if name != "bins"}
+    return [_without_bins(part) for part in value] if isinstance(value, list) else value
 
 
 class FramesTotal:

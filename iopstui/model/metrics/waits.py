@@ -38,9 +38,9 @@ ROUNDING = 1e-9
 """Sums of the same seconds in another order differ by less than this share."""
 CACHED = 0.9
 """Less than this share of the bytes reaches the device: a cache answers the rest."""
-OURS = 0.9
+OWN_SHARE = 0.9
 """A job that moves at least this share of a device's bytes has the device for itself."""
-UNSURE = 0.5
+UNSURE_SHARE = 0.5
 """Both shares where fio's interval and the kernel's are not of the same seconds."""
 MIRRORED = 1.5
 """At least this many bytes are written below for each one above: several devices get a copy."""
@@ -78,14 +78,12 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Where ``ios`` I/Os in flight are, as means over an interval.
-
-    ``above`` is ``None`` without a job, ``cpu`` also where the kernel does not say how long a job
-    waited for a CPU (``above`` has those I/Os then). ``layers`` are devices from the top down.
-    ``queue`` and ``device`` divide what the lowest devices hold (in the scheduler; issued and not
-    completed); ``None`` without the probe. ``unknown`` is what no counter explains. ``stalled``:
-    nothing completed, so these are the counts at the interval's end.
-    """
+    """Places of ``ios`` I/Os in flight, as means over an interval. ``above`` is ``None`` without a
+    job, ``cpu`` also where the kernel does not say how long a job waited for a CPU (``above`` has
+    those I/Os then). ``layers`` are devices from the top down. ``queue`` and ``device`` divide what
+    the lowest devices hold (in the scheduler; issued and not completed); ``None`` without the
+    probe. ``unknown`` is what no counter explains. ``stalled``: nothing completed, so these are the
+    counts at the interval's end."""
 
     ios: float
     cpu: float | None
@@ -99,9 +97,9 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class DirectionLoad:
-    """What a job completed in one direction: ``letter`` "r", "w" or "d" as in iostat, "" for all
-    together. ``in_cache``: fio does not wait until the device has it (buffered writes);
-    ``direct``: none of it can be answered by the page cache."""
+    """I/Os a job completed in one direction: ``letter`` "r", "w" or "d" as in iostat, "" for all
+    together. ``in_cache``: fio does not wait until the device has it (buffered writes); ``direct``:
+    none of it can be answered by the page cache."""
 
     letter: str
     iops: float
@@ -148,15 +146,15 @@ def place_waits(
     job: JobLoad | None = None,
     times: RequestTimes | None = None,
 ) -> Waits | None:
-    """Where the I/Os of an interval are; ``None`` if nothing is known of them."""
+    """Compute the places of an interval's I/Os; ``None`` if nothing is known of them."""
     tops = [disks[name] for name in stack.tops if name in disks]
     if not tops or len(tops) < len(stack.tops):
-        return _unseen(job)
+        return _waits_without_device(job)
     if _stalled(tops, job):
         return _at_the_end(stack, disks)
     held = _sum(tops, "aqu_sz")
     if held is None or (job is not None and _uncounted(tops, job)):
-        return _unseen(job)
+        return _waits_without_device(job)
     total, inside = held, held
     if job is not None:
         total, inside = job.ios, min(job.ios, _held_of_job(tops, job))
@@ -173,7 +171,7 @@ def place_waits(
     return Waits(total, cpu, above, layers, queue, device, 0.0)
 
 
-def _unseen(job: JobLoad | None) -> Waits | None:
+def _waits_without_device(job: JobLoad | None) -> Waits | None:
     """No device is measured: all but the waiting for a CPU is unknown."""
     if job is None:
         return None
@@ -198,10 +196,10 @@ def _held_of(tops: Sequence[DiskRates], load: DirectionLoad, aligned: bool) -> f
         return 0.0
     if not moved or not load.bytes_s:
         return load.iops * held / requests
-    if moved < (CACHED if aligned else UNSURE) * load.bytes_s:
+    if moved < (CACHED if aligned else UNSURE_SHARE) * load.bytes_s:
         return held  # a cache answers most I/Os: at most one waits for each request
     share = load.bytes_s / moved
-    share = 1.0 if share >= (OURS if aligned else UNSURE) else share
+    share = 1.0 if share >= (OWN_SHARE if aligned else UNSURE_SHARE) else share
     return held * share * (moved / requests) / (load.bytes_s / load.iops)
 
 
@@ -295,7 +293,7 @@ def _divide_lowest(
     layers: Mapping[str, float],
     times: RequestTimes | None,
 ) -> tuple[float | None, float | None]:
-    """What the lowest devices hold, divided by the probe's times."""
+    """Divide the I/Os of the lowest devices by the probe's times."""
     if times is None:
         return None, None
     if times.queue_ns is not None:

@@ -13,27 +13,28 @@ from iopstui.model.volumes.promised import Limit
 
 PASS, FAIL, CANT_TELL = "PASS", "FAIL", "can't tell"
 BATCHES = 5
-FEWEST_SECONDS = 30.0
+MIN_SECONDS = 30.0
 """With less the interval is too narrow: neighbouring seconds are alike (docs/statistics.md)."""
-TOO_SHORT = f"a FAIL needs at least {FEWEST_SECONDS:g} measured seconds (--measure 30)"
-LONGER = "the interval includes what was promised; measure longer (--measure 120)"
+TOO_SHORT = f"a FAIL needs at least {MIN_SECONDS:g} measured seconds (--measure 30)"
+INCLUDES = "the interval includes what was promised"
+LENGTHS_S = (30, 60, 120, 300, 600, 1800, 3600)
 CPU_FULL = 0.8
 """Mean over the run; a FAIL must be certain."""
 UNQUEUED = 1.5
 """Up to this multiple of the latency of a single I/O nothing has queued."""
 CPU_LIMIT = "this machine's CPU"
 SHALLOW = "queue too shallow"
-OTHERS = "other I/O on the device"
-ABOVE = "a limit above the device"
-MOST_ABOVE = 0.5
+OTHER_IO = "other I/O on the device"
+LIMIT_ABOVE = "a limit above the device"
+MAX_ABOVE = 0.5
 """Share of the I/Os in flight; if the device holds less than half of them, it need not be it."""
-MOST_OTHERS = 0.05
+MAX_OTHERS = 0.05
 """Share of the device's bytes; a file system's own are less."""
 _RULES = {
     "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
     "more-jobs-than-cpus": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
-    "steal": "CPU time that the hypervisor takes", "above": ABOVE,
-    "busy": OTHERS, "background": OTHERS, "neighbour": OTHERS,
+    "steal": "CPU time that the hypervisor takes", "above": LIMIT_ABOVE,
+    "busy": OTHER_IO, "background": OTHER_IO, "neighbour": OTHER_IO,
 }  # fmt: skip
 """Findings by rule (model/findings) that explain a low rate without the volume."""
 
@@ -43,8 +44,8 @@ class Measured:
     """One run: I/Os per second with their 95 % interval, the mean latency (ns) with its own, how
     busy the fio jobs (share of their CPUs) and the machine were, which findings held, the
     latency of a single I/O before (``None``: not measured), the seconds it rests on, which share of
-    the device's bytes were not this job's, and which share of its I/Os in flight was above the
-    device."""
+    the device's bytes were not this job's, which share of its I/Os in flight was above the
+    device, and how many CPUs fio may use."""
 
     rate: float
     low: float
@@ -57,9 +58,10 @@ class Measured:
     machine_cpu: float | None = None
     rules: frozenset[str] = frozenset()
     single_ns: float | None = None
-    seconds: float = FEWEST_SECONDS
+    seconds: float = MIN_SECONDS
     others: float = 0.0
     above: float = 0.0
+    cpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,21 +138,29 @@ def _baseline(check: Check, found: Measured, tolerance: float) -> Verdict:
     row = Verdict(check, False, check.promised, found.rate, found.low, found.high, PASS)
     tightest = check.limits[0]
     goal = min(check.promised, tightest.rate)
-    if found.rate >= check.promised * (1 - tolerance):
-        return replace(row, binding=_reached(found.rate, check.limits, tolerance))
+    required = check.promised * (1 - tolerance)
+    if _at_least(found) >= required:
+        return replace(row, binding=_limit_reached(found.rate, check.limits, tolerance))
+    if found.rate >= required:
+        return replace(row, result=CANT_TELL, why=_longer(found, required))
     if goal < check.promised and found.rate >= goal * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
-    return _missed(row, check, found, goal * (1 - tolerance))
+    return _not_met(row, check, found, goal * (1 - tolerance))
 
 
-def _missed(row: Verdict, check: Check, found: Measured, required: float) -> Verdict:
+def _not_met(row: Verdict, check: Check, found: Measured, required: float) -> Verdict:
     if found.high >= required:
-        return replace(row, result=CANT_TELL, why=LONGER)
+        return replace(row, result=CANT_TELL, why=_longer(found, required))
     other = other_limit(check, found)
     if other:
         return replace(row, result=CANT_TELL, binding=other, why="the volume is not the limit here")
-    if round(found.seconds) < FEWEST_SECONDS:
+    needed = cpus_needed(check, found)
+    if needed is not None and found.cpus is not None and needed > found.cpus:
+        why = (f"what was promised takes {needed:,.0f} CPUs at what an I/O costs here, and fio may "
+               f"use {found.cpus}")  # fmt: skip
+        return replace(row, result=CANT_TELL, binding=CPU_LIMIT, why=why)
+    if round(found.seconds) < MIN_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
     why = "the queue was full, and nothing on this machine was the limit"
     return replace(row, result=FAIL, binding="the volume", why=why)
@@ -162,17 +172,42 @@ def other_limit(check: Check, found: Measured) -> str:
     for rule, name in _RULES.items():
         if rule in found.rules:
             return name
-    if found.others > MOST_OTHERS:
-        return OTHERS
+    if found.others > MAX_OTHERS:
+        return OTHER_IO
     if full:
         return CPU_LIMIT
     # a full queue of the device's own is the device
-    if found.above > MOST_ABOVE and "tags" not in found.rules:
-        return ABOVE
+    if found.above > MAX_ABOVE and "tags" not in found.rules:
+        return LIMIT_ABOVE
     return SHALLOW if too_shallow(check, found) else ""
 
 
-def _reached(rate: float, limits: Sequence[Limit], tolerance: float) -> str:
+def cpus_needed(check: Check, found: Measured) -> float | None:
+    """CPUs that fio would keep busy at the promised rate, if each I/O costs what it did; ``None``
+    where fio's CPU time is unknown."""
+    if found.job_cpu is None or found.depth is None or not found.rate:
+        return None
+    return found.job_cpu * found.depth.jobs * check.promised / found.rate
+
+
+def _at_least(found: Measured) -> float:
+    """The low end of the interval; half the rate where the run was too short for one."""
+    return found.low if math.isfinite(found.high) else found.rate / 2
+
+
+def _longer(found: Measured, required: float) -> str:
+    """How long to measure until the interval is narrow enough: it shrinks with the square root."""
+    margin, half = abs(found.rate - required), found.high - found.rate
+    if not margin or not math.isfinite(half):
+        return f"{INCLUDES}; measure longer"
+    needed = found.seconds * (half / margin) ** 2
+    for seconds in LENGTHS_S:
+        if seconds >= needed and seconds > found.seconds:
+            return f"{INCLUDES}; measure longer (--measure {seconds})"
+    return f"{INCLUDES}, and the rate is too near to it or too unsteady to tell"
+
+
+def _limit_reached(rate: float, limits: Sequence[Limit], tolerance: float) -> str:
     for one in limits:
         if abs(rate - one.rate) <= max(tolerance, 0.02) * one.rate:
             return one.name
@@ -183,12 +218,14 @@ def _burst(check: Check, found: Measured, tolerance: float, base: Verdict) -> Ve
     promised = check.burst or 0.0
     row = Verdict(check, True, promised, found.rate, found.low, found.high, PASS)
     tightest = check.burst_limits[0]
+    if _at_least(found) >= promised * (1 - tolerance):
+        return replace(row, binding=_limit_reached(found.rate, check.burst_limits, tolerance))
     if found.rate >= promised * (1 - tolerance):
-        return replace(row, binding=_reached(found.rate, check.burst_limits, tolerance))
+        return replace(row, result=CANT_TELL, why=_longer(found, promised * (1 - tolerance)))
     if base.result != PASS:
         return replace(row, result=base.result, binding=base.binding, why=base.why)
     if found.rate > check.promised * (1 + tolerance) and found.high >= promised * (1 - tolerance):
-        return replace(row, result=CANT_TELL, why="the interval includes what was promised")
+        return replace(row, result=CANT_TELL, why=INCLUDES)
     if tightest.rate < promised and found.rate >= tightest.rate * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
@@ -204,11 +241,11 @@ def _latency(check: Check, found: Measured, tolerance: float) -> Verdict:
     limit = check.promised * (1 + tolerance)
     if mean is None:
         return replace(row, result=CANT_TELL, why="fio measured no latency")
-    if mean <= limit:
+    if mean <= limit and (high is None or high <= limit):
         return row
-    if low is None or low <= limit:
-        return replace(row, result=CANT_TELL, why=LONGER)
-    if round(found.seconds) < FEWEST_SECONDS:
+    if mean <= limit or low is None or low <= limit:
+        return replace(row, result=CANT_TELL, why=f"{INCLUDES}; measure longer")
+    if round(found.seconds) < MIN_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
     return replace(row, result=FAIL, binding="latency of the volume")
 

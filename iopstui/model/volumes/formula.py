@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 UNITS = {"IOPS": 1.0, "MB/s": 1e6, "MiB/s": float(1 << 20), "I/Os": 1.0, "MiB": float(1 << 20)}
 """Factors to I/Os, bytes, and both per second."""
+OUTDATED_AFTER = datetime.timedelta(days=730)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,10 @@ class Source:
     def text(self) -> str:
         """For people."""
         return f"{self.page} ({'read' if self.read else 'of'} {self.date})"
+
+    def outdated(self, today: datetime.date) -> bool:
+        """Whether the text is so old that its figures may have changed."""
+        return today - datetime.date.fromisoformat(self.date) > OUTDATED_AFTER
 
 
 @dataclass(frozen=True, slots=True)

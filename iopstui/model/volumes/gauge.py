@@ -18,13 +18,13 @@ from iopstui.model.volumes.promised import (
 )
 from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT, WRITE
 
-ABOVE = 1.1
+BURST_FACTOR = 1.1
 """From this multiple of the baseline on a second uses credits that can be told from noise."""
-NEAR = 0.05
-FALLS_FOR = 3
+NEAR_BASELINE = 0.05
+BASELINE_SECONDS = 3
 """Seconds at the baseline, with I/Os waiting, after which the credits were used up."""
 WAITS = 1.0
-SAME = 0.05
+NEAR_LIMIT = 0.05
 
 
 @dataclass
@@ -40,7 +40,7 @@ class VolumeGauge:
     level: float = 0.0
     known: bool = False
     rate: float | None = None
-    _recent: deque[bool] = field(default_factory=lambda: deque(maxlen=FALLS_FOR))
+    _recent: deque[bool] = field(default_factory=lambda: deque(maxlen=BASELINE_SECONDS))
     _was_above: bool = False
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class VolumeGauge:
 
     @property
     def noun(self) -> str:
-        """What the credits are called."""
+        """Name of the credits."""
         return "I/O credits" if self.kind == IOPS else "throughput credits"
 
     def feed(self, disk: DiskRates) -> None:
@@ -64,10 +64,10 @@ class VolumeGauge:
         if bucket is None or used is None:
             return
         self.level = bucket.after(self.level, used, disk.seconds)
-        self._was_above |= used > ABOVE * bucket.refill
-        at_base = abs(used - bucket.refill) <= NEAR * bucket.refill
+        self._was_above |= used > BURST_FACTOR * bucket.refill
+        at_base = abs(used - bucket.refill) <= NEAR_BASELINE * bucket.refill
         self._recent.append(at_base and (disk.aqu_sz or 0.0) >= WAITS)
-        if self._was_above and len(self._recent) == FALLS_FOR and all(self._recent):
+        if self._was_above and len(self._recent) == BASELINE_SECONDS and all(self._recent):
             self.level, self.known, self._was_above = 0.0, True, False
 
     def used(self, disk: DiskRates) -> float | None:
@@ -83,12 +83,12 @@ class VolumeGauge:
         return total
 
     def words(self) -> str:
-        """What is left, in a few words; "" where nothing can be said."""
+        """Remaining credits in a few words; "" if they are unknown."""
         bucket, rate = self.bucket, self.rate
         if bucket is None or rate is None:
             return ""
         lasts = bucket.lasts_s(rate, self.level)
-        if rate > ABOVE * bucket.refill and lasts is not None:
+        if rate > BURST_FACTOR * bucket.refill and lasts is not None:
             return f"burst for {'' if self.known else '≤ '}{clock(lasts)} more"
         # what is left at most is nothing
         if self.level < bucket.refill:
@@ -115,14 +115,14 @@ def rate_limits(found: Promised, kind: str, disk: DiskRates, volumes: int = 1) -
     drawn = []
     for burst in (False, True):
         limits = found.limits(direction, size, burst)
-        each = [_together(one, volumes) for one in limits if one.name in names]
+        each = [_rate_together(one, volumes) for one in limits if one.name in names]
         if each:
             drawn.append(min(each) * (size if kind == THROUGHPUT else 1))
     return sorted(set(drawn))
 
 
-def _together(limit: Limit, volumes: int) -> float:
-    """What so many volumes on one instance may do of it together."""
+def _rate_together(limit: Limit, volumes: int) -> float:
+    """Rate that several volumes on one instance may reach together."""
     return limit.rate * (volumes if limit.name in (VOLUME_IOPS, VOLUME_BW) else 1)
 
 
@@ -136,6 +136,8 @@ def fitting_limit(
 ) -> Limit | None:
     """The limit that a flat rate of such I/Os stands at, on so many ``volumes`` together; ``None``:
     none is so near."""
-    each = [(_together(one, volumes), one) for one in found.limits(direction, block_size, burst)]
-    near = [(abs(rate - most), one) for most, one in each if abs(rate - most) <= SAME * most]
+    each = [
+        (_rate_together(one, volumes), one) for one in found.limits(direction, block_size, burst)
+    ]
+    near = [(abs(rate - most), one) for most, one in each if abs(rate - most) <= NEAR_LIMIT * most]
     return min(near, key=lambda pair: pair[0], default=(0.0, None))[1]

@@ -21,7 +21,7 @@ _GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class VisibleFacts:
     """Visible properties of the machine and of one disk; "" where there is none."""
 
     vendor: str = ""
@@ -31,6 +31,8 @@ class Seen:
     size: int | None = None
     azure_link: str = ""
     """The link below /dev/disk/azure that leads to the disk."""
+    product: str = ""
+    """DMI's product name: on Amazon's newer machines the instance size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Guess:
     why: str = ""
 
 
-def guess(seen: Seen, classes: Iterable[VolumeClass]) -> Guess:
+def guess(seen: VisibleFacts, classes: Iterable[VolumeClass]) -> Guess:
     """Guess the volume class of the disk; the user must confirm it."""
     size = seen.size / _GIB if seen.size else None
     known = list(classes)
@@ -61,7 +63,7 @@ def guess(seen: Seen, classes: Iterable[VolumeClass]) -> Guess:
     return Guess(provider, fits[0] if provider == AZURE and len(fits) == 1 else None, size, why)
 
 
-def _provider(seen: Seen, model: str) -> tuple[str, str]:
+def _provider(seen: VisibleFacts, model: str) -> tuple[str, str]:
     for text, provider in _MODELS.items():
         if model.lower().startswith(text):
             return provider, f"the disk's model is {model}"

@@ -26,6 +26,7 @@ from iopstui.model.volumes.volume import (
 )
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+INSTANCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 RW = ("randread", "randwrite")
 _KINDS = {IOPS: ("IOPS",), THROUGHPUT: ("MB/s", "MiB/s")}
 _NUMBERS = ("base", "per_gib", "per_iops", "per_provisioned")
@@ -59,7 +60,7 @@ def _source(table: CheckedTable) -> Source:
     return found
 
 
-def _cited(table: CheckedTable, sources: Mapping[str, Source]) -> str:
+def _read_source(table: CheckedTable, sources: Mapping[str, Source]) -> str:
     key = table.text("source", True)
     if key and key not in sources:
         table.wrong(f"there is no [source.{key}]")
@@ -90,9 +91,9 @@ def _volume(
         _latency(table, sources),
         burst,
         provision,
-        _delivers(table, sources, cited),
-        _note(table.table("warmup"), sources) if table.has("warmup") else None,
-        tuple(_notes(table, sources)),
+        _delivery_share(table, sources, cited),
+        _read_note(table.table("warmup"), sources) if table.has("warmup") else None,
+        tuple(_read_notes(table, sources)),
         table.text("drive"),
         tuple(str(one) for one in table.items("models")),
         table.truth("fixed_size"),
@@ -123,7 +124,7 @@ def _formula(table: CheckedTable, units: tuple[str, ...], sources: Mapping[str, 
         table.wrong("min is above max")
     if high is not None and numbers["base"] > high:
         table.wrong("base is above max")
-    found = Formula(unit, _cited(table, sources), **numbers, low=low, high=high, steps=steps)
+    found = Formula(unit, _read_source(table, sources), **numbers, low=low, high=high, steps=steps)
     table.end()
     return found
 
@@ -151,7 +152,7 @@ def _sizes(
         return None
     sizes = table.table("size")
     low, high = sizes.number("min") or 0.0, sizes.number("max")
-    cited["size"] = _cited(sizes, sources)
+    cited["size"] = _read_source(sizes, sources)
     if high is None or low > high:
         sizes.wrong("needs max, and min not above it (GiB)")
         high = low
@@ -168,7 +169,7 @@ def _io_size(table: CheckedTable, sources: Mapping[str, Source]) -> IoSize | Non
         one.wrong('larger must be "split" (counts as several) or "whole" (counts as one)')
     if not kib:
         one.wrong("needs kib")
-    found = IoSize(int((kib or 1) * 1024), larger == "split", _cited(one, sources))
+    found = IoSize(int((kib or 1) * 1024), larger == "split", _read_source(one, sources))
     one.end()
     return found
 
@@ -192,7 +193,9 @@ def _latency(table: CheckedTable, sources: Mapping[str, Source]) -> Latency | No
     if rw not in RW:
         one.wrong(f"rw must be {' or '.join(RW)}")
         rw = RW[0]
-    found = Latency((mean or 0.0) * 1e6, rw, _block(one, "block_size", "4k"), _cited(one, sources))
+    found = Latency(
+        (mean or 0.0) * 1e6, rw, _block(one, "block_size", "4k"), _read_source(one, sources)
+    )
     one.end()
     return found
 
@@ -208,7 +211,7 @@ def _burst(table: CheckedTable, sources: Mapping[str, Source]) -> Burst | None:
     seconds, source = None, ""
     if one.has("lasts"):
         lasts = one.table("lasts")
-        seconds, source = lasts.number("seconds"), _cited(lasts, sources)
+        seconds, source = lasts.number("seconds"), _read_source(lasts, sources)
         if not seconds:
             lasts.wrong("needs seconds")
         lasts.end()
@@ -235,14 +238,14 @@ def _provision(table: CheckedTable, sources: Mapping[str, Source]) -> Provision 
     return found
 
 
-def _delivers(
+def _delivery_share(
     table: CheckedTable, sources: Mapping[str, Source], cited: dict[str, str]
 ) -> tuple[float, str] | None:
     if not table.has("delivers"):
         return None
     one = table.table("delivers")
     share, often = one.number("percent"), one.text("text")
-    cited["delivers"] = _cited(one, sources)
+    cited["delivers"] = _read_source(one, sources)
     if share is None or not 0 < share <= 100:
         one.wrong("needs percent, above 0 and at most 100")
         share = 100.0
@@ -250,29 +253,30 @@ def _delivers(
     return share / 100, often
 
 
-def _note(table: CheckedTable, sources: Mapping[str, Source]) -> Note:
-    found = Note(table.text("text", True), _cited(table, sources))
+def _read_note(table: CheckedTable, sources: Mapping[str, Source]) -> Note:
+    found = Note(table.text("text", True), _read_source(table, sources))
     table.end()
     return found
 
 
-def _notes(table: CheckedTable, sources: Mapping[str, Source]) -> list[Note]:
+def _read_notes(table: CheckedTable, sources: Mapping[str, Source]) -> list[Note]:
     place = f"{table.place}.notes"
-    return [_note(CheckedTable(one, place, table.problems), sources)
+    return [_read_note(CheckedTable(one, place, table.problems), sources)
             for one in table.items("notes")]  # fmt: skip
 
 
 def _instance(
     table: CheckedTable, provider: str, name: str, sources: Mapping[str, Source]
 ) -> Instance:
-    _check_name(table, name)
+    if not INSTANCE_NAME.fullmatch(name):
+        table.wrong("names may have letters, digits, '.', '_' and '-' only")
     found = {}
     for key in ("uncached", "cached", "burst"):
         if table.has(key):
             one = table.table(key)
             mb = one.number("mb_s")
             found[key] = InstanceLimit(one.number("iops"), mb * 1e6 if mb else None,
-                                       _cited(one, sources))  # fmt: skip
+                                       _read_source(one, sources))  # fmt: skip
             one.end()
     if "uncached" not in found:
         table.wrong("needs uncached")

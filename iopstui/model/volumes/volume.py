@@ -45,12 +45,10 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What may be used above the baseline, and for how long.
-
-    ``credits`` are I/Os in a full bucket, ``credit_bytes`` the same of a throughput bucket;
-    unused baseline refills both. ``seconds`` is how long a full bucket lasts at the full burst,
-    where the provider says that instead. None of them: no bucket is published.
-    """
+    """Burst: rates above the baseline, and for how long. ``credits`` are I/Os in a full bucket,
+    ``credit_bytes`` the same of a throughput bucket; unused baseline refills both. ``seconds`` is
+    how long a full bucket lasts at the full burst, where the provider says that instead. None of
+    them: no bucket is published."""
 
     iops: Formula | None = None
     throughput: Formula | None = None
@@ -62,7 +60,8 @@ class Burst:
 
 @dataclass(frozen=True, slots=True)
 class Provision:
-    """What can be bought: the largest values at a size. ``adds``: on top of the baseline."""
+    """Figures that can be bought: the largest values at a size. ``adds``: on top of the
+    baseline."""
 
     iops: Formula | None = None
     throughput: Formula | None = None

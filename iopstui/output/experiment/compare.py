@@ -11,7 +11,7 @@ from iopstui.events import PointFailed, PointFinished
 from iopstui.model.experiment.comparison import CpuShift, FigureComparison
 from iopstui.model.experiment.plan import Plan, letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.sensitivity import KNOWN_FROM, sensitivity_so_far
+from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.model.experiment.words import (
     CPUS_SHOWN,
     ComparisonResults,
@@ -31,7 +31,7 @@ from iopstui.text import printable
 NAME_WIDTH = 26
 
 
-def _most(completions: Mapping[int, float]) -> str:
+def _busiest_cpu_text(completions: Mapping[int, float]) -> str:
     most = max(completions.items(), key=lambda one: one[1], default=None)
     return "" if most is None else f"CPU {most[0]}, {100 * most[1]:.0f} %"
 
@@ -39,7 +39,7 @@ def _most(completions: Mapping[int, float]) -> str:
 COLUMNS = (
     *(replace(column, width=7) for column in FIGURES[:6]),
     Column("point/cpu_us", "CPU/IO", 7, cpu_text),
-    Column("point/completions", "most on", 12, _most, left=True),
+    Column("point/completions", "most on", 12, _busiest_cpu_text, left=True),
 )
 
 
@@ -47,7 +47,7 @@ class CompareOut(ExperimentSink[ComparisonResults]):
     """A comparison's data and words."""
 
     def results(self) -> ComparisonResults:
-        """Of the runs so far."""
+        """Results of the runs so far."""
         return ComparisonResults(self.plan, self._runs())
 
     def _runs(self) -> list[dict[int, Point]]:
@@ -57,10 +57,14 @@ class CompareOut(ExperimentSink[ComparisonResults]):
         return runs
 
     def midway(self) -> str:
-        """What the planned repeats find with the spread seen so far, said once."""
-        if len(self.points) != KNOWN_FROM * len(self.plan.variants):
+        """Differences the planned repeats can detect at the spread so far; shown once."""
+        if len(self.points) != NOISE_KNOWN_FROM * len(self.plan.variants):
             return ""
-        return sensitivity_so_far(self.plan, self._runs()) if self.plan.repeats > KNOWN_FROM else ""
+        return (
+            sensitivity_so_far(self.plan, self._runs())
+            if self.plan.repeats > NOISE_KNOWN_FROM
+            else ""
+        )
 
     def table(self, out: TextIO) -> CompareTable:
         """A row a run, a row a figure."""
@@ -75,7 +79,7 @@ class CompareOut(ExperimentSink[ComparisonResults]):
         return CompareCsv(self.plan, out)
 
 
-def _yes(shown: bool) -> str:
+def _yes_or_no(shown: bool) -> str:
     return "yes" if shown else "no"
 
 
@@ -87,7 +91,7 @@ def difference_columns(number: int) -> Sequence[Column]:
         Column("first", first, 8, of=lambda one: value_text(one.metric.unit, one.first)),
         Column("second", second, 8, of=lambda one: value_text(one.metric.unit, one.second)),
         Column("", f"{second} against {first}, 95 %", 29, of=difference_text),
-        Column("shown", "shown", 5, _yes),
+        Column("shown", "shown", 5, _yes_or_no),
     )
 
 
@@ -96,16 +100,16 @@ def cpu_columns(number: int) -> Sequence[Column]:
     first, second = letter(0), letter(number)
     return (
         Column("cpu", "CPU", 3),
-        *(Column("", title, 8, "{:.1f}".format, of=_part("load", n))
+        *(Column("", title, 8, "{:.1f}".format, of=_shift_of("load", n))
           for n, title in enumerate((f"load % {first}", second))),
-        Column("shown", "shown", 5, _yes),
-        *(Column("", title, 15, lambda share: f"{100 * share:.0f}", of=_part("completions", n))
+        Column("shown", "shown", 5, _yes_or_no),
+        *(Column("", title, 15, lambda share: f"{100 * share:.0f}", of=_shift_of("completions", n))
           for n, title in enumerate((f"completions % {first}", second))),
-        Column("moved", "shown", 5, _yes),
+        Column("moved", "shown", 5, _yes_or_no),
     )  # fmt: skip
 
 
-def _part(name: str, place: int) -> Callable[[CpuShift], float]:
+def _shift_of(name: str, place: int) -> Callable[[CpuShift], float]:
     return lambda shift: cast(float, getattr(shift, name)[place])
 
 
@@ -188,7 +192,7 @@ class CompareJson:
 
 
 def difference_object(number: int, one: FigureComparison) -> Object:
-    """What one figure of variant ``number`` does against the first's, for JSON."""
+    """Effect of variant ``number`` on one figure against the first variant, for JSON."""
     return {
         "variant": number, "against": 0, "figure": one.metric.name, "unit": one.metric.unit,
         "means": [one.first, one.second],

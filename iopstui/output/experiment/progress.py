@@ -45,14 +45,14 @@ class ProgressReporter:
                 self._whole_s = max(self._whole_s, event.left_s)
                 if not self._line.alive:
                     left = f"{clock(event.left_s)} left"
-                    put(f"[{clock(event.t)}] {self._where()}, {left}", self._stream)
+                    put(f"[{clock(event.t)}] {self._point_text()}, {left}", self._stream)
             case FrameReady():
                 self._frame(event)
             case PointFinished():
                 self.clear()
             case PointFailed():
                 self.clear()
-                put(f"[{clock(event.t)}] {self._where()} failed: {printable(event.error)}",
+                put(f"[{clock(event.t)}] {self._point_text()} failed: {printable(event.error)}",
                     self._stream)  # fmt: skip
             case LayoutProgress():
                 self._narrator.handle(event)
@@ -69,7 +69,7 @@ class ProgressReporter:
         """Clear the progress line to make room for another line."""
         self._line.clear()
 
-    def _where(self) -> str:
+    def _point_text(self) -> str:
         point = self._point
         assert point is not None
         return f"{self._what} {point.index + 1} of {point.total}: {printable(point.label)}"
@@ -83,4 +83,4 @@ class ProgressReporter:
         left = max(0.0, point.left_s - self._elapsed)
         share = 1 - left / self._whole_s if self._whole_s else 1.0
         now = f"{self._elapsed:.0f} of {self._seconds:g} s, {number(fio.total.iops)} IOPS"
-        self._line.draw(f"{share_words(share, left)}: {self._where()}, {now}")
+        self._line.draw(f"{share_words(share, left)}: {self._point_text()}, {now}")

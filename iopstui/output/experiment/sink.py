@@ -93,7 +93,7 @@ class ExperimentSink(ABC, Generic[R]):
                 units.put(line, self._err)
 
     def midway(self) -> str:
-        """What the newest point lets one say of the rest; mostly ""."""
+        """Note on the remaining points after the newest one; mostly ""."""
         return ""
 
     @abstractmethod
@@ -121,13 +121,13 @@ class JsonLines:
     ) -> None:
         self._out, self._host = out, host
         if not begun:
-            self._put(session_object(host, target))
+            self._write_line(session_object(host, target))
 
     def write(self, kind: str, row: Object) -> None:
         """Write one of them at once."""
-        self._put({"event": kind, "host": self._host, **row})
+        self._write_line({"event": kind, "host": self._host, **row})
 
-    def _put(self, line: Object) -> None:
+    def _write_line(self, line: Object) -> None:
         self._out.write(dumps(line) + "\n")
         self._out.flush()
 

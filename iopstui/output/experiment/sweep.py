@@ -26,12 +26,12 @@ from iopstui.session.tick.outcomes import judged_event, outcome_text, value_text
 from iopstui.tables import Column, head_line, line, row_line, texts
 from iopstui.text import printable
 
-NAME_MOST = 14
+MAX_NAME = 14
 
 
 @dataclass(frozen=True, slots=True)
 class SweepResults:
-    """What all points of a sweep say: their curves, in sentences, and outcomes at a glance."""
+    """Results of a sweep: its curves, in sentences, and outcomes at a glance."""
 
     curves: Sequence[LoadCurve[PointFinished]]
     lines: Sequence[str]
@@ -141,16 +141,16 @@ def labels(plan: Plan) -> Iterator[Column]:
     yield Column("", "#", max(2, len(str(plan.points))),
                  of=lambda event: place[(event.job, tuple(event.settings))] + 1)  # fmt: skip
     if len(plan.jobs) > 1:
-        yield Column("job", "job", min(NAME_MOST, max(map(len, plan.jobs))), _name)
+        yield Column("job", "job", min(MAX_NAME, max(map(len, plan.jobs))), _name)
     for axis in plan.axes:
-        width = min(NAME_MOST, max(len(axis.name), *map(len, axis.values)))
+        width = min(MAX_NAME, max(len(axis.name), *map(len, axis.values)))
         yield Column("", _name(axis.name), width, _name, of=_setting(axis.name))
     if plan.repeats > 1:
         yield Column("repeat", "run", max(3, len(str(plan.repeats))), lambda n: str(n + 1))
 
 
 def _name(text: str) -> str:
-    return units.cut(printable(text), NAME_MOST)
+    return units.cut(printable(text), MAX_NAME)
 
 
 def _setting(name: str) -> Callable[[PointFinished | PointFailed], str]:
@@ -269,7 +269,7 @@ def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:
         cells = "  ".join(f"{label:>{w}}" for label, w in zip(labels, columns, strict=True))
         lines.append(f"{'':{width}}  {cells}".rstrip())
         for job in plan.jobs:
-            words = {_without_job(e): _word(e, number) for e in judged if e.job == job}
+            words = {_without_job(e): _verdict_word(e, number) for e in judged if e.job == job}
             cells = "  ".join(
                 f"{words.get(label, '')}".rjust(w) for label, w in zip(labels, columns, strict=True)
             )
@@ -281,6 +281,6 @@ def _without_job(event: PointFinished) -> str:
     return printable(" ".join(f"{n}={v}" for n, v in event.settings if n != "job"))
 
 
-def _word(event: PointFinished, number: int) -> str:
+def _verdict_word(event: PointFinished, number: int) -> str:
     passed = event.outcomes[number].passed
     return units.MISSING if passed is None else "PASS" if passed else "FAIL"

@@ -25,9 +25,9 @@ Sink = Callable[[Event], None]
 def exporting(
     textfile: str | None, port: int | None, host: str, say: Tell, keep: bool = False
 ) -> Iterator[Exports]:
-    """What is exported as long as this lasts. UsageError for a file or a port that can't be had.
-    ``keep``: the file stays, with what the whole came to: a run may be over before anybody has
-    read it."""
+    """Export while the context lasts. UsageError for a file or a port that cannot be used.
+    ``keep``: the file stays, with the final figures: a run may be over before anybody has read
+    it."""
     exports = Exports(textfile, port, host, keep)
     try:
         if exports.url:
@@ -73,12 +73,12 @@ class Exports:
 
     @property
     def url(self) -> str:
-        """Where the metrics are served; "": nowhere."""
+        """Address of the metrics; "" if they are not served."""
         return self._listener.url if self._listener is not None else ""
 
     def sink_of(self, target: Target, tell: Tell) -> Sink:
-        """What takes the events of a session with this target; ``tell`` tells its user what goes
-        wrong."""
+        """Sink for the events of a session with this target; ``tell`` reports failures to the
+        user."""
         with self._lock:
             self._metrics.watches(target)
             self._tell = tell

@@ -24,8 +24,8 @@ from iopstui.output.export.exposition import (
 
 LOOPBACK = "127.0.0.1"
 PATH = "/metrics"
-PATIENCE_S = 2.0
-LOCAL = ("127.0.0.1", "localhost")
+REQUEST_TIMEOUT_S = 2.0
+LOCAL_NAMES = ("127.0.0.1", "localhost")
 """What a request may call us: a name that somebody else's page has given the loopback address is
 none of these."""
 
@@ -50,7 +50,7 @@ class Listener:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Address of the listener."""
         return f"http://{LOOPBACK}:{self._server.server_port}{PATH}"
 
     def close(self) -> None:
@@ -75,8 +75,8 @@ class _Server(HTTPServer):
         """A timeout of the socket would be one for each of the bytes that it sends."""
         self._asking = request
         if self._over:
-            _cut(request)
-        patience = threading.Timer(PATIENCE_S, _cut, (request,))
+            _shut_down(request)
+        patience = threading.Timer(REQUEST_TIMEOUT_S, _shut_down, (request,))
         patience.daemon = True
         patience.start()
         try:
@@ -88,13 +88,13 @@ class _Server(HTTPServer):
         """On whoever asks now, and at once on all who come."""
         self._over = True
         if self._asking is not None:
-            _cut(self._asking)
+            _shut_down(self._asking)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Whoever hangs up is not told of on the screen."""
 
 
-def _cut(connection: socket.socket) -> None:
+def _shut_down(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):  # it is over already
         connection.shutdown(socket.SHUT_RDWR)
 
@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: bool) -> None:
         host = self.headers.get("Host", LOOPBACK).rpartition(":")
-        if (host[0] or host[2]) not in LOCAL:
+        if (host[0] or host[2]) not in LOCAL_NAMES:
             self._send(403, TEXT_TYPE, "served only on this machine\n", body)
         elif self.path.partition("?")[0] != PATH:
             self._send(404, TEXT_TYPE, f"the metrics are at {PATH}\n", body)

@@ -87,7 +87,7 @@ def _waited(wait_ms: float | None, count: int | None) -> float | None:
     return None if wait_ms is None or count is None else wait_ms * count / 1000
 
 
-def _part(share: float | None, seconds: float, whole: float = 1.0) -> float | None:
+def _seconds_of_share(share: float | None, seconds: float, whole: float = 1.0) -> float | None:
     return None if share is None else share / whole * seconds
 
 
@@ -100,8 +100,8 @@ DISK: Mapping[str, Grown] = {
     "disk_discarded_bytes": lambda d: _bytes(d.d_bytes_s, d.seconds),
     "disk_read_time_seconds": lambda d: _waited(d.r_await, d.reads),
     "disk_write_time_seconds": lambda d: _waited(d.w_await, d.writes),
-    "disk_io_time_seconds": lambda d: _part(d.util, d.seconds, 100),
-    "disk_io_time_weighted_seconds": lambda d: _part(d.aqu_sz, d.seconds),
+    "disk_io_time_seconds": lambda d: _seconds_of_share(d.util, d.seconds, 100),
+    "disk_io_time_weighted_seconds": lambda d: _seconds_of_share(d.aqu_sz, d.seconds),
 }
 """How much a counter of one disk grew in an interval; ``None``: not known."""
 
@@ -181,7 +181,7 @@ class Metrics:
     def _frame(self, frame: Frame) -> None:
         self._newest = frame
         self._count("frames")
-        self._count("own_cpu_seconds", _part(frame.own_cpu, frame.seconds or 0.0, 100))
+        self._count("own_cpu_seconds", _seconds_of_share(frame.own_cpu, frame.seconds or 0.0, 100))
         for name, disk in frame.disks.items():
             for what, grown in DISK.items():
                 self._count(what, grown(disk), labels(device=name))
@@ -197,20 +197,20 @@ class Metrics:
             if part.bins:
                 mean = part.clat_ns if part.bins_of == "clat" else part.lat_ns
                 own = labels(direction=direction, latency=part.bins_of)
-                self._into("fio_latency_seconds", own).add(part.bins, mean)
+                self._buckets_for("fio_latency_seconds", own).add(part.bins, mean)
 
     def _probe(self, probe: ProbeInterval) -> None:
         for disk, kinds in probe.disks.items():
             for kind, found in kinds.items():
                 own = labels(device=disk, direction=kind)
-                self._into("device_latency_seconds", own).add(found.device.bins, None)
+                self._buckets_for("device_latency_seconds", own).add(found.device.bins, None)
 
-    def _into(self, name: str, own: Labels) -> Buckets:
+    def _buckets_for(self, name: str, own: Labels) -> Buckets:
         return self._buckets[name].setdefault(own, Buckets())
 
 
 def _directions(run: StepStarted) -> Sequence[str]:
-    """Those that fio will count under, as far as all jobs of the run agree."""
+    """Directions that fio will count, as far as all jobs of the run agree."""
     unified = run.options.get("unified_rw_reporting", "none")
     if unified in ("1", "mixed"):
         return (MIXED,)
@@ -227,7 +227,7 @@ def _gauge(name: str, words: str, values: Mapping[Labels, float | None]) -> Fami
 
 
 def _moment(frame: Frame) -> Iterator[Family]:
-    """What is so in the newest interval alone."""
+    """Gauges of the newest interval alone."""
     fio = frame.fio
     found: dict[str, dict[Labels, float | None]] = {name: {} for name in GAUGES}
     if fio is not None:
@@ -237,7 +237,7 @@ def _moment(frame: Frame) -> Iterator[Family]:
     found["disk_in_flight"] = {
         labels(device=name): disk.in_flight for name, disk in frame.disks.items()
     }
-    found["throttled_ratio"] = {(): _part(frame.throttled, 1, 100)}
+    found["throttled_ratio"] = {(): _seconds_of_share(frame.throttled, 1, 100)}
     for name, words in GAUGES.items():
         yield _gauge(name, words, found[name])
     for source in SOURCES:
@@ -246,7 +246,7 @@ def _moment(frame: Frame) -> Iterator[Family]:
             value = frame.more.get(source.name, {}).get(figure.name)
             share = figure.unit == "%"
             yield _gauge(f"{name}_ratio" if share else name, figure.meaning,
-                         {(): _part(value, 1, 100) if share else value})  # fmt: skip
+                         {(): _seconds_of_share(value, 1, 100) if share else value})  # fmt: skip
 
 
 def _percentiles(fio: FioInterval) -> Iterator[tuple[Labels, float]]:

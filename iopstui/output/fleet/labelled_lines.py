@@ -17,7 +17,7 @@ from iopstui.text import printable
 
 LONGEST_LABEL = 256
 """Bytes; longer text before a line's first brace is no label."""
-MOST_LABELS = 50_000
+MAX_LABELS = 50_000
 LONGEST_ROW = 16 << 20
 _BEGIN = b'{"event":'
 _TAG = re.compile(rb"\[(?:\d+,\d+\]<std(?:out|err)>:|[^\[\]\s]+@\d+,\d+\]<std(?:out|err)>: )")
@@ -36,7 +36,7 @@ class LabelledLines:
 
     def feed(self, line: bytes) -> Iterator[tuple[str, Object]]:
         """The objects that this line completes, each with its label ("": none)."""
-        for label, piece in self._pieces(line.removeprefix(BOM_UTF8)):
+        for label, piece in self._split_at_tags(line.removeprefix(BOM_UTF8)):
             row = self._joined(label, piece)
             if row is not None:
                 yield label_name(label), row
@@ -47,7 +47,7 @@ class LabelledLines:
             if begun:
                 self._leave_out(label)
 
-    def _pieces(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
+    def _split_at_tags(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
         tags = list(_TAG.finditer(line)) if line.startswith(b"[") else []
         if not tags or tags[0].start() > 0:
             yield self._divided(line)
@@ -68,7 +68,7 @@ class LabelledLines:
 
     def _learned(self, label: bytes) -> bytes:
         if label not in self._pending:
-            if len(self._pending) >= MOST_LABELS:
+            if len(self._pending) >= MAX_LABELS:
                 return b""
             self._pending[label] = b""
             self._lengths.add(len(label))
@@ -97,7 +97,7 @@ class LabelledLines:
 
 
 def label_name(label: bytes) -> str:
-    """What a label names: "3" of "3: " and of "[1,3]<stdout>:", "pod/a" of "[pod/a] "."""
+    """Name in a label: "3" of "3: " and of "[1,3]<stdout>:", "pod/a" of "[pod/a] "."""
     text = printable(label.decode("utf-8", "replace")).strip()
     rank = _RANK.search(text)
     return rank.group(1) if rank else text.rstrip(":").strip("[]() ")

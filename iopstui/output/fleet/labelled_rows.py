@@ -14,7 +14,7 @@ from typing import BinaryIO
 from iopstui.errors import UsageError
 from iopstui.fleet.deduplication import Deduplicator
 from iopstui.fleet.hosts.json_objects import object_of
-from iopstui.fleet.hosts.orders import LATEST_MS
+from iopstui.fleet.hosts.orders import MAX_WALL_MS
 from iopstui.fleet.merging.sums import Object
 from iopstui.output.fleet.labelled_lines import LabelledLines
 from iopstui.output.jsonl import event_object, session_object
@@ -98,7 +98,7 @@ def recording_rows(path: Path, label: str) -> Iterator[Labelled]:
 
 
 def file_rows(path: Path, label: str, say: Say) -> Iterator[Labelled]:
-    """Of a recording or a file of JSON lines. UsageError if it can't be read."""
+    """Rows of a recording or a file of JSON lines. UsageError if it can't be read."""
     try:
         with path.open("rb") as file:
             if file.read(len(form.NAME)) != form.NAME:
@@ -135,7 +135,7 @@ def several(
         at = 0.0
         for name, row in rows:
             wall = row.get("wall_ms")
-            if isinstance(wall, int | float) and at < wall < LATEST_MS:
+            if isinstance(wall, int | float) and at < wall < MAX_WALL_MS:
                 at = float(wall)
             yield at, index, (name, row)
 
@@ -175,7 +175,7 @@ class _HostNames:
             yield found, one
 
     def rest(self) -> Iterator[Labelled]:
-        """Of hosts that never said enough."""
+        """Lines left over, of hosts that sent too little."""
         for (index, name), rows in self._held.items():
             found = self._named(index, name)
             for row in rows:

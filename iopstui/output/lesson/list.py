@@ -42,20 +42,20 @@ def list_lessons(
 def list_figures() -> Iterator[str]:
     """Everything that a lesson file can ask for."""
     yield "figures of a run, as RUN.NAME (deep.iops):"
-    yield from _meanings(RUN)
+    yield from _figure_lines(RUN)
     yield from flowed(
         "anything in fio's JSON report about its first job row (deep.fio.read.clat_ns.stddev) or "
         "first disk (deep.fio.disk.read_ios)", f"  {'fio.PATH':<23} ", " " * 26,
     )  # fmt: skip
     yield ""
     yield "facts of the target and this machine:"
-    yield from _meanings(FACTS)
+    yield from _figure_lines(FACTS)
     yield ""
     yield "formats, as {FORMULA :FORM}; by default a figure has its own format:"
     yield from (f"  {form:<4} {meaning}" for form, meaning in FORMS.items())
 
 
-def _meanings(figures: Mapping[str, Figure]) -> Iterator[str]:
+def _figure_lines(figures: Mapping[str, Figure]) -> Iterator[str]:
     for name, figure in figures.items():
         form = f" [{figure.unit}]" if figure.unit else ""
         yield from flowed(f"{figure.meaning}{form}", f"  {name:<23} ", " " * 26)

@@ -42,7 +42,7 @@ def _block_lines(block: Block) -> list[str]:
     if isinstance(block, Table):
         return ["  " + line for line in table_lines(block)]
     if block.kept:
-        return ["    " + _safe(line) for line in block.text.splitlines()]
+        return ["    " + _printable_line(line) for line in block.text.splitlines()]
     return flowed(block.text, "  ")
 
 
@@ -57,7 +57,7 @@ def table_lines(table: Table) -> list[str]:
     ]
 
 
-def _safe(line: str) -> str:
+def _printable_line(line: str) -> str:
     """Text with its blanks, without anything that could act on a terminal."""
     return "".join(char if char.isprintable() else "?" for char in line)
 

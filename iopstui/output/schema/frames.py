@@ -11,10 +11,10 @@ from iopstui.output.schema.notation import Schema, array, keyed, or_null, record
 LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks")}
 """Whose ``*`` is a place in a list; any other is a key."""
 TEXTS = {"host", "utc", "name", "bins_of", "comm", "cgroup", "disk"}
-TRUTHS = {"pinned", "stalled"}
-KNOWN = {"event", "host", "seq", "step", "t", "wall_ms", "utc"}
+BOOLEANS = {"pinned", "stalled"}
+NEVER_NULL = {"event", "host", "seq", "step", "t", "wall_ms", "utc"}
 """What is never null."""
-THERE = {
+NEVER_NULL_CONTAINERS = {
     "layers",
     "kernel",
     "flags",
@@ -31,12 +31,12 @@ THERE = {
 
 
 def frame_schema(strict: bool) -> Schema:
-    """Of a frame event."""
+    """Schema of a frame event."""
     return _object((), FIELDS, strict)
 
 
 def _object(path: tuple[str, ...], fields: Sequence[Field], strict: bool) -> Schema:
-    """Of what stands at ``path``, whose values are ``fields``."""
+    """Schema of the object at ``path``, whose values are ``fields``."""
     depth = len(path)
     names = list(dict.fromkeys(field.path[depth] for field in fields))
     if names == [ANY]:
@@ -56,7 +56,7 @@ def _value(path: tuple[str, ...], fields: Sequence[Field], strict: bool) -> Sche
         return _leaf(fields[0])
     found = _object(path, fields, strict)
     # what stands in a list, or under a key that is data, is there
-    return found if path[-1] in (*THERE, ANY) else or_null(found)
+    return found if path[-1] in (*NEVER_NULL_CONTAINERS, ANY) else or_null(found)
 
 
 def _leaf(field: Field) -> Schema:
@@ -65,6 +65,6 @@ def _leaf(field: Field) -> Schema:
     if field.path == ("event",):
         return {"const": "frame", "description": words}
     text = name in TEXTS or field.path[0] == "flags"
-    kind = "string" if text else "boolean" if name in TRUTHS else "number"
-    known = name in KNOWN or field.path[-1] == ANY
+    kind = "string" if text else "boolean" if name in BOOLEANS else "number"
+    known = name in NEVER_NULL or field.path[-1] == ANY
     return {**({"type": kind} if known else or_null({"type": kind})), "description": words}

@@ -8,10 +8,10 @@ from iopstui.events import Event, ExpectationChecked, FrameReady, PointFailed, P
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.schema.frames import frame_schema
 from iopstui.output.schema.notation import (
+    BOOLEAN,
+    INTEGER,
     NUMBER,
     TEXT,
-    TRUTH,
-    WHOLE,
     Schema,
     array,
     keyed,
@@ -34,49 +34,49 @@ _SESSION: Keys = {
 }
 _EXPERIMENTS: dict[str, Keys] = {
     "sweep": {"jobs": array(TEXT), "axes": keyed(array(TEXT)), "settle": NUMBER,
-              "measure": NUMBER, "points": WHOLE, "repeats": WHOLE, "seed": or_null(WHOLE)},
-    "curve": {"axis": TEXT, "fixed": keyed(TEXT), "points": array(WHOLE),
-              "knee": or_null(WHOLE), "edge": or_null(TEXT), "doubt": or_null(TEXT),
-              "knee_within": or_null(array(WHOLE))},
+              "measure": NUMBER, "points": INTEGER, "repeats": INTEGER, "seed": or_null(INTEGER)},
+    "curve": {"axis": TEXT, "fixed": keyed(TEXT), "points": array(INTEGER),
+              "knee": or_null(INTEGER), "edge": or_null(TEXT), "doubt": or_null(TEXT),
+              "knee_within": or_null(array(INTEGER))},
     "sweep_finished": {"words": array(TEXT)},
-    "compare": {"job": TEXT, "repeats": WHOLE, "seed": or_null(WHOLE),
+    "compare": {"job": TEXT, "repeats": INTEGER, "seed": or_null(INTEGER),
                 "until": or_null(NUMBER), "variants": array(TEXT),
                 "settle": NUMBER, "measure": NUMBER, "primary": TEXT},
-    "difference": {"variant": WHOLE, "against": WHOLE, "figure": TEXT, "unit": TEXT,
+    "difference": {"variant": INTEGER, "against": INTEGER, "figure": TEXT, "unit": TEXT,
                    "means": array(NUMBER), "difference": or_null({"type": "object"}),
-                   "p_corrected": NUMBER, "shown": TRUTH, "better": or_null(TRUTH),
-                   "primary": TRUTH},
-    "cpus": {"variant": WHOLE, "against": WHOLE, "cpus": array({"type": "object"})},
-    "compare_finished": {"complete": WHOLE, "repeats": WHOLE, "settled": or_null(TRUTH),
+                   "p_corrected": NUMBER, "shown": BOOLEAN, "better": or_null(BOOLEAN),
+                   "primary": BOOLEAN},
+    "cpus": {"variant": INTEGER, "against": INTEGER, "cpus": array({"type": "object"})},
+    "compare_finished": {"complete": INTEGER, "repeats": INTEGER, "settled": or_null(BOOLEAN),
                          "words": array(TEXT)},
 }  # fmt: skip
 _OBJECT: Schema = {"type": "object"}
 _SCALING: dict[str, Keys] = {
-    "scale_point": {"schema": {"const": SCHEMA}, "hosts": WHOLE, "iops": NUMBER, "bw": NUMBER,
-                    **{name: or_null(WHOLE) for name in ("p50", "p99", "p99.9")},
+    "scale_point": {"schema": {"const": SCHEMA}, "hosts": INTEGER, "iops": NUMBER, "bw": NUMBER,
+                    **{name: or_null(INTEGER) for name in ("p50", "p99", "p99.9")},
                     "iops_host": NUMBER, "iops_lowest": NUMBER, "iops_highest": NUMBER,
-                    "linear": NUMBER, "met": or_null(TRUTH), "each": keyed(NUMBER),
+                    "linear": NUMBER, "met": or_null(BOOLEAN), "each": keyed(NUMBER),
                     "fio": or_null(_OBJECT)},
     "scaling": {"schema": {"const": SCHEMA}, "points": array(array(NUMBER)), "rate": NUMBER,
                 "contention": NUMBER, "coherency": NUMBER, "residuals": or_null(array(NUMBER)),
-                "knee": NUMBER, "knee_within": or_null(array(NUMBER)), "beyond": TRUTH,
+                "knee": NUMBER, "knee_within": or_null(array(NUMBER)), "beyond": BOOLEAN,
                 "doubt": or_null(TEXT), "words": array(TEXT)},
 }  # fmt: skip
 _MERGED_SESSION: Keys = {"schema": {"const": SCHEMA}, "iopstui": TEXT, "merged": {"const": True}}
 _MERGED: dict[str, Keys] = {
-    "total": {"schema": {"const": SCHEMA}, "second": WHOLE, "interval_s": NUMBER,
-              "wall_ms": WHOLE, "utc": TEXT, "hosts": _OBJECT, "flags": keyed(WHOLE),
+    "total": {"schema": {"const": SCHEMA}, "second": INTEGER, "interval_s": NUMBER,
+              "wall_ms": INTEGER, "utc": TEXT, "hosts": _OBJECT, "flags": keyed(INTEGER),
               "slowest": or_null(_OBJECT), "fio": or_null(_OBJECT), "kernel": or_null(_OBJECT),
               "device": or_null(_OBJECT)},
     "merged": {"schema": {"const": SCHEMA}, "interval_s": NUMBER, "hosts": _OBJECT,
-               "lost": array(TEXT), "late": keyed(WHOLE), "count": _OBJECT,
+               "lost": array(TEXT), "late": keyed(INTEGER), "count": _OBJECT,
                "slowest": or_null(_OBJECT), "fio": or_null(_OBJECT), "kernel": or_null(_OBJECT),
                "device": or_null(_OBJECT)},
 }  # fmt: skip
 
 
 def line_schemas(strict: bool) -> dict[str, Schema]:
-    """Of every sort of line, by its ``event``."""
+    """Schemas of every kind of line, by its ``event``."""
     # of one host, and of many
     sessions = [record({"event": {"const": "session"}, **_SESSION}, strict),
                 _line("session", _MERGED_SESSION, strict)]  # fmt: skip
@@ -88,10 +88,10 @@ def line_schemas(strict: bool) -> dict[str, Schema]:
     for kind, keys in (_EXPERIMENTS | _MERGED | _SCALING).items():
         found[kind] = _line(kind, keys, strict)
     point = _event(PointFinished, strict)
-    mean = {"place": WHOLE, **{key: point[key] for key in ("job", "settings", "point", "little")}}
+    mean = {"place": INTEGER, **{key: point[key] for key in ("job", "settings", "point", "little")}}
     found["point_mean"] = _line("point_mean", mean, strict)
     # of a sweep's point, not of a run of its own
-    judged = {"index": WHOLE, **_event(ExpectationChecked, strict)}
+    judged = {"index": INTEGER, **_event(ExpectationChecked, strict)}
     del judged["step"]
     found["judged"] = {"anyOf": [found["judged"], _line("judged", judged, strict)]}
     return found

@@ -16,13 +16,19 @@ from iopstui.events import field_types
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string"}
-WHOLE: Schema = {"type": "integer"}
-TRUTH: Schema = {"type": "boolean"}
+INTEGER: Schema = {"type": "integer"}
+BOOLEAN: Schema = {"type": "boolean"}
 # a float that is no number any more is written as null
 NUMBER: Schema = {"type": ["number", "null"]}
 ANYTHING: Schema = {}
 
-_PLAIN: Mapping[Any, Schema] = {str: TEXT, bool: TRUTH, int: WHOLE, float: NUMBER, object: ANYTHING}
+_PLAIN: Mapping[Any, Schema] = {
+    str: TEXT,
+    bool: BOOLEAN,
+    int: INTEGER,
+    float: NUMBER,
+    object: ANYTHING,
+}
 
 
 def or_null(schema: Schema) -> Schema:

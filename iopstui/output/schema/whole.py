@@ -10,10 +10,10 @@ from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.schema.fleet_report import fleet_report_schema
 from iopstui.output.schema.lines import line_schemas
 from iopstui.output.schema.notation import (
+    BOOLEAN,
+    INTEGER,
     NUMBER,
     TEXT,
-    TRUTH,
-    WHOLE,
     Schema,
     array,
     keyed,
@@ -45,9 +45,9 @@ def schema_text() -> str:
 
 
 def _documents(strict: bool) -> dict[str, Schema]:
-    """What `iopstui NAME --format json` prints, and `iopstui report` writes."""
+    """Schemas of `iopstui NAME --format json` and `iopstui report`."""
     words = ("name", "title", "measures", "source", "look_at", "teaches", "path", "text")
-    job = record({**dict.fromkeys(words, TEXT), "writes": TRUTH, "run": or_null(TEXT)}, strict)
+    job = record({**dict.fromkeys(words, TEXT), "writes": BOOLEAN, "run": or_null(TEXT)}, strict)
     field = record(dict.fromkeys(("id", "title", "unit", "source", "meaning"), TEXT), strict)
     one = {"const": 1}
     return {
@@ -61,23 +61,23 @@ def _documents(strict: bool) -> dict[str, Schema]:
 
 def _device(strict: bool) -> Schema:
     keys = of_dataclass(BlockDevice, strict)
-    hctx = {**of_dataclass(Hctx, strict), "irqs": array(WHOLE)}
+    hctx = {**of_dataclass(Hctx, strict), "irqs": array(INTEGER)}
     keys["hctxs"] = array(record(hctx, strict))
     more = {
-        "in_use": TRUTH, "in_use_by": array(TEXT),
+        "in_use": BOOLEAN, "in_use_by": array(TEXT),
         "rq_affinity_cannot_matter": or_null(TEXT),
     }  # fmt: skip
     return record({**keys, **more}, strict)
 
 
 def _report() -> Schema:
-    """Of one recording; what stands deeper are the events of the lines above."""
+    """Schema of the report of one recording; its parts are the events of the lines above."""
     thing: Schema = {"type": "object"}
     lists = ("devices", "experiments", "runs", "side_by_side", "findings", "marks", "changes",
              "notices")  # fmt: skip
     return record(
         {
-            "file": TEXT, "header": thing, "duration_s": NUMBER, "samples": WHOLE,
+            "file": TEXT, "header": thing, "duration_s": NUMBER, "samples": INTEGER,
             "incomplete": or_null(TEXT), **dict.fromkeys(lists, array(thing)),
             "series": keyed(array(NUMBER)),
         },

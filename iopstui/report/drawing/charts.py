@@ -130,7 +130,7 @@ def _kernel(story: Story, scales: Scales, times: Times, marks: Marks) -> list[st
 
 
 def _in_flight(story: Story) -> list[float]:
-    """What all places hold together, second by second."""
+    """I/Os in flight of all places together, second by second."""
     names = [name for name in story.series if name.startswith("wait.")]
     columns = [points(story.series, name) for name in names]
     return [sum(value or 0.0 for _, value in second) for second in zip(*columns, strict=True)]
@@ -171,7 +171,7 @@ def _wait_curves(story: Story) -> list[Curve]:
 
 
 def _foreign(story: Story, scales: Scales, times: Times) -> list[str]:
-    """What fio's documents or logs have over time; nothing where they have nothing."""
+    """Charts of fio's documents or logs over time; empty if they have none."""
     latencies = [
         Curve(name, style, _points(story, name, top=name != "p50")) for name, style in LATENCIES
     ]

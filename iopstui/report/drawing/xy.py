@@ -12,9 +12,9 @@ from iopstui.report.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, 
 from iopstui.text import printable
 
 STYLES = ("fio", "device", "p50", "p99", "p999", "sixth")
-MOST_CURVES = len(STYLES)
+MAX_CURVES = len(STYLES)
 LABEL_APART = 13
-NAME_MOST = 24
+MAX_NAME = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def xy_chart(
         parts.append(_text("flag", axis.x(at) + 4, TOP + 10, words))
     for curve in curves:
         parts += _drawn(curve, axis, scale)
-    parts += _words(curves, axis, scale)
+    parts += _point_labels(curves, axis, scale)
     labelled = [curve for curve in curves if curve.labelled]
     parts += _legend(labelled) if len(labelled) > 1 else []
     inner = "\n".join(parts)
@@ -129,8 +129,8 @@ def _drawn(curve: XYCurve, axis: Axis, scale: Scale) -> list[str]:
     return parts
 
 
-def _words(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[str]:
-    """What stands beside the points, where there is room; the knees first."""
+def _point_labels(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[str]:
+    """Labels beside the points, where there is room; the knees first."""
     wanted = []
     for curve in curves:
         for index, (x, y) in enumerate(curve.points):
@@ -158,7 +158,7 @@ def _legend(curves: Sequence[XYCurve]) -> list[str]:
     parts = []
     x = float(LEFT)
     for curve in curves:
-        words = cut(printable(curve.label), NAME_MOST)
+        words = cut(printable(curve.label), MAX_NAME)
         if x + 26 + 6.5 * len(words) > WIDTH:
             break
         parts.append(f'<path class="line {curve.style}" d="M{x:.1f} 27h20"/>')

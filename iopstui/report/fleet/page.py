@@ -17,12 +17,12 @@ from iopstui.report.fleet import wording as words
 from iopstui.report.fleet.charts import charts
 from iopstui.report.fleet.rows import put_csv, put_parquet
 from iopstui.report.fleet.story import FleetStory, gather_fleet
-from iopstui.report.markup import Block, Charts, Folded, Heading, Pairs, Table, Text, html
+from iopstui.report.markup import Block, Charts, FoldedBlocks, Heading, Pairs, Table, Text, html
 from iopstui.report.page import html_of, markdown_of
 from iopstui.report.report_options import ReportOptions
 
 SCHEMA = 1
-MOST_HOSTS = 200
+MAX_HOSTS = 200
 
 
 def fleet_report(paths: Sequence[Path], kind: str, options: ReportOptions) -> str:
@@ -34,15 +34,15 @@ def fleet_report(paths: Sequence[Path], kind: str, options: ReportOptions) -> st
     if options.against is not None:
         raise UsageError("--against compares runs of one machine, and this is a fleet's recording.",
                          "Leave out --against.")  # fmt: skip
-    return _RENDER[kind](gather_fleet(_one(paths), options.redact))
+    return _RENDER[kind](gather_fleet(_single_path(paths), options.redact))
 
 
 def put_fleet(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
     """Write one of ROWS. UsageError for several files, or one without frames."""
-    ROWS[kind](_one(paths), options.redact, out)
+    ROWS[kind](_single_path(paths), options.redact, out)
 
 
-def _one(paths: Sequence[Path]) -> Path:
+def _single_path(paths: Sequence[Path]) -> Path:
     if len(paths) > 1:
         raise UsageError("A recording of many hosts cannot be combined with others in a report.",
                          "To add up several first: iopstui merge FILE... --format jsonl > ALL",
@@ -64,11 +64,11 @@ def _blocks(story: FleetStory, drawn: Sequence[str], most: int) -> Iterator[Bloc
     if len(hosts) > most:
         yield Text(f"{len(hosts) - most} more hosts: see CSV and JSON.")
     seconds = Table(words.SECOND_HEAD, words.second_rows(story), left=2)
-    yield Folded(f"Seconds ({words.which_seconds(story)})", [seconds])
+    yield FoldedBlocks(f"Seconds ({words.which_seconds(story)})", [seconds])
 
 
 def _markdown(story: FleetStory) -> str:
-    return markdown_of(_blocks(story, (), MOST_HOSTS), story.file)
+    return markdown_of(_blocks(story, (), MAX_HOSTS), story.file)
 
 
 def _html(story: FleetStory) -> str:

@@ -16,9 +16,9 @@ from iopstui.format import counted
 from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.text import printable
 
-LOOKED_AT = 400
-LONG = 1.5
-FARTHEST_MS = 1e15
+LINES_EXAMINED = 400
+LONG_SAMPLE_FACTOR = 1.5
+MAX_WALL_MS = 1e15
 Object = dict[str, Any]
 
 
@@ -30,7 +30,7 @@ class Names:
         self._numbers: dict[str, int] = {}
 
     def __call__(self, host: str) -> str:
-        """Of one host."""
+        """Rows of one host."""
         if not self._redact:
             return printable(host)
         return f"host {self._numbers.setdefault(host, len(self._numbers) + 1)}"
@@ -61,12 +61,12 @@ class Reading:
         put where they belong by that."""
         offset: Any = row.get("offset_ms")
         host = self.merger.hosts.get(name)
-        known = type(offset) in (int, float) and abs(offset) < FARTHEST_MS
+        known = type(offset) in (int, float) and abs(offset) < MAX_WALL_MS
         if row.get("event") == "executed" and host is not None and known:
             host.offset_ms = float(offset)
 
     def left_out(self) -> Iterator[tuple[str, str]]:
-        """Of what was read: a word for it, and what is not in the seconds."""
+        """Lines read but not part of the seconds, in words."""
         if self.repeated:
             yield "counted once", f"{counted(self.repeated, 'second')} of hosts that are duplicate"
         if self.broken:
@@ -74,17 +74,19 @@ class Reading:
         if self._unread:
             yield "not read", "lines that are not JSON objects, or cut off"
 
-    def _say(self, words: str) -> None:
+    def _report_bad_line(self, words: str) -> None:
         """A line that is none is told of; which label it has is no matter."""
         self._unread = True
 
     def seconds(
         self, note: Callable[[str, Object], None] = lambda host, row: None
     ) -> Iterator[MergedSecond]:
-        """Those that are over, in their order; ``note`` is told each line. UsageError at the end of
-        a file that has no frame."""
+        """Closed seconds in order; ``note`` gets each line. UsageError at the end of a file that
+        has no frame."""
         merger = self.merger
-        for name, row in without_repeats(file_rows(self.path, "", self._say), self._once):
+        for name, row in without_repeats(
+            file_rows(self.path, "", self._report_bad_line), self._once
+        ):
             try:
                 merger.feed(name, row)
             except MalformedRow:
@@ -118,10 +120,10 @@ def interval_of(path: Path) -> float:
             return float(interval)
         if row.get("event") == "frame" and _is_length(seconds):
             found.append(float(seconds))
-        if len(found) >= LOOKED_AT:
+        if len(found) >= LINES_EXAMINED:
             break
     middle = statistics.median(found) if found else 1.0
-    return float(round(middle)) if middle > LONG else 1.0
+    return float(round(middle)) if middle > LONG_SAMPLE_FACTOR else 1.0
 
 
 def _is_length(value: Any) -> bool:

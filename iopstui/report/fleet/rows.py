@@ -27,14 +27,14 @@ from iopstui.output.fleet.columns import (
 from iopstui.output.fleet.wording import ends, first_names
 from iopstui.output.parquet import PACKAGE, ParquetTable, instant
 from iopstui.report.fleet.reading import Reading
-from iopstui.report.redact import WORD
+from iopstui.report.redact import REDACTED
 from iopstui.text import printable
 
 Cells = list[Any]
 
 
 def columns() -> Iterator[Column]:
-    """Of a row; ``host`` is empty in those of all together."""
+    """Columns of a row; ``host`` is empty in totals."""
     yield Column("t", unit="s", meaning="since the first second in which a host is counted")
     yield Column("run", WHOLE, meaning="run number; null if the recording has none")
     yield Column("host", WORDS, meaning='"" in rows that sum all counted hosts')
@@ -64,8 +64,8 @@ class _Rows:
             if not ends(second):
                 self._first = second.number if self._first is None else self._first
                 at = (second.number - self._first) * second.interval_s
-                yield [at, run, "", *self._all(second)]
-                yield from ([at, run, *row] for row in self._each(second, slots))
+                yield [at, run, "", *self._total_row(second)]
+                yield from ([at, run, *row] for row in self._host_rows(second, slots))
 
     def say_what_is_not_in_it(self) -> None:
         """On standard error: rows alone can't say it."""
@@ -89,13 +89,13 @@ class _Rows:
         elif (total := slot.sums.total) is not None:
             self._left += total.ios
 
-    def _all(self, second: MergedSecond) -> Cells:
+    def _total_row(self, second: MergedSecond) -> Cells:
         names = [" ".join(map(self._name, hosts)) for hosts in (second.missing, second.incomplete)]
         slowest = second.sums.slowest
         name = self._name(slowest[1]) if slowest else ""
         return [*head_cells(second)[:-2], *names, *figure_cells(second.sums), None, name]
 
-    def _each(self, second: MergedSecond, slots: dict[str, HostInterval]) -> Iterator[Cells]:
+    def _host_rows(self, second: MergedSecond, slots: dict[str, HostInterval]) -> Iterator[Cells]:
         when = head_cells(second)[:3]
         for host in sorted({*slots, *second.missing, *second.incomplete}):
             name, slot = self._name(host), slots.get(host)
@@ -131,7 +131,7 @@ class _Encoded:
 def put_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
     """The same as Parquet. Missing (exit 5) without pyarrow."""
     require(PACKAGE)
-    about = {"version": __version__, "file": WORD if redact else printable(path.name)}
+    about = {"version": __version__, "file": REDACTED if redact else printable(path.name)}
     table = ParquetTable(out, [*columns()], about)
     when = [column.name for column in columns()].index("wall_ms")
     rows = _Rows(path, redact)

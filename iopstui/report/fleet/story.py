@@ -23,7 +23,7 @@ from iopstui.output.fleet.wording import ends
 from iopstui.report.fleet.reading import Names, Reading
 from iopstui.report.fleet.runs import RunRow, runs_of
 from iopstui.report.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
-from iopstui.report.redact import WORD
+from iopstui.report.redact import REDACTED
 from iopstui.text import printable
 
 KERNEL = ("r/s", "w/s", "aqu-sz")
@@ -104,7 +104,7 @@ class FleetStory:
     @property
     def file(self) -> str:
         """The file's name, for people."""
-        return WORD if self.redact else printable(self.path.name)
+        return REDACTED if self.redact else printable(self.path.name)
 
     @property
     def length_s(self) -> float:
@@ -113,8 +113,8 @@ class FleetStory:
 
     @property
     def began(self) -> list[tuple[float, float]]:
-        """Those of the run whose hosts began farthest apart."""
-        return max(self._begins, key=lambda one: (_between(one), len(one)))
+        """Start times of the run whose hosts began farthest apart."""
+        return max(self._begins, key=lambda one: (_span_of_starts(one), len(one)))
 
     @property
     def several(self) -> bool:
@@ -158,11 +158,11 @@ class FleetStory:
             self._utils.setdefault(slot.number, []).append(slot.util)
 
     def note(self, host: str, row: Object) -> None:
-        """What a host says beside its frames, and where runs begin."""
+        """Note messages of a host, and where runs begin."""
         if row.get("event") == FLEET:
             self._begins.append([])
         if row.get("event") == "step_finished" and row.get("error"):
-            self.errors[host] = WORD if self.redact else printable(str(row["error"]))
+            self.errors[host] = REDACTED if self.redact else printable(str(row["error"]))
         if row.get("event") == "executed":
             found = [row.get(name) for name in ("wall_ms", "offset_ms", "error_ms")]
             known = [
@@ -172,13 +172,13 @@ class FleetStory:
                 self._begins[-1].append((known[0] - known[1], known[2]))
 
 
-def _between(began: Sequence[tuple[float, float]]) -> float:
+def _span_of_starts(began: Sequence[tuple[float, float]]) -> float:
     instants = [at for at, _ in began]
     return max(instants, default=0.0) - min(instants, default=0.0)
 
 
 def _of_hosts(utils: Sequence[float]) -> dict[str, float]:
-    """Of percents, which are not added up: the highest, and that of the host in the middle."""
+    """Percentages of the hosts, which cannot be added: the highest, and that of the median host."""
     return {"highest": max(utils), "middle": statistics.median(utils)} if utils else {}
 
 
@@ -206,7 +206,7 @@ def _device_bytes(kernel: KernelSum) -> float | None:
 
 
 def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
-    """Of a file of JSON lines. UsageError for one that holds no frames."""
+    """Story of a file of JSON lines. UsageError for one that holds no frames."""
     reading = Reading(path, redact, keep_bins=True)
     merger = reading.merger
     story = FleetStory(path, reading.interval_s, redact, name=reading.name)

@@ -27,8 +27,8 @@ def together(stories: Sequence[Story]) -> str:
 
 
 def alignment_note(stories: Sequence[Story], shared: bool) -> str:
-    """Where the charts of several begin, and whether they share their axis of time; "" where
-    they do, and each begins with its recording."""
+    """Note on the time axes of several recordings; "" if they share one and each begins with its
+    recording."""
     words = "Charts start at the beginning of each recording's longest run." if any(
         story.zero for story in stories) else ""  # fmt: skip
     if shared:

@@ -24,7 +24,7 @@ from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import printable
 
 Row = tuple[str, ...]
-MOST_BOUND = 32
+MAX_BOUND = 32
 
 RUN_HEAD: Row = ("run", "what", "", "I/Os", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max")
 PROBE_HEAD: Row = ("run", "", "requests", "mean", "p50", "p99", "p99.9", "max", "waited before")
@@ -105,11 +105,11 @@ def _cpus(topology: Topology) -> str:
 
 
 def _filesystem(story: Story) -> str:
-    told = dict.fromkeys(map(_place, story.header.target.places))
+    told = dict.fromkeys(map(_target_text, story.header.target.places))
     return f" ({'; '.join(filter(None, told))})" if any(told) else ""
 
 
-def _place(place: TargetPath) -> str:
+def _target_text(place: TargetPath) -> str:
     if place.device is None:
         return printable(place.no_device)
     names = printable(", ".join((place.device, *place.also)))
@@ -246,7 +246,7 @@ def _mib(count: float | None) -> str:
 
 
 def run_title(run: Run) -> str:
-    """Whose figures ``run_rows`` are."""
+    """Title of the run that ``run_rows`` describe."""
     summary = run.finished.summary if run.finished else {}
     if not is_final(summary):
         return "fio's last report before it was killed:"
@@ -342,9 +342,7 @@ def bound(run: Run) -> str:
     binding = run.asked.binding if run.asked else None
     if binding is None:
         return ""
-    pairs = [
-        f"job {job} on CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:MOST_BOUND]
-    ]
+    pairs = [f"job {job} on CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:MAX_BOUND]]
     more = f" ... {len(binding.rows)} jobs" if len(binding.rows) > len(pairs) else ""
     notes = "".join(f"; {note}" for note in binding.notes)
     return printable(f"Bound to hardware queues: {', '.join(pairs)}{more}{notes}.")
@@ -370,16 +368,16 @@ def verdicts(run: Run) -> Iterator[str]:
 
 
 def findings(story: Story) -> Iterator[str]:
-    """What the evidence showed, with the seconds it is about (in older recordings when it was
-    said), and whether that ceased."""
+    """Findings with the seconds they are about (in older recordings: when they were reported), and
+    whether they ended."""
     for place, found in enumerate(story.findings):
         advice = f" → {found.finding.advice}" if found.finding.advice else ""
         when = seconds_words(found.finding) or units.clock(found.t)
-        over = _over(found, story.ends_of.get(place))
+        over = _ended_text(found, story.ends_of.get(place))
         yield printable(f"{when}  {found.finding.text}{over}{advice}")
 
 
-def _over(found: FindingReported, ends: FindingEnds | None) -> str:
+def _ended_text(found: FindingReported, ends: FindingEnds | None) -> str:
     if ends is None:
         return ""
     times = f" {ends.times} times, the last" if ends.times > 1 else ""

@@ -12,12 +12,14 @@ from dataclasses import replace
 
 from iopstui.model.fio.interval_time import repeats
 from iopstui.model.samples import FioStatus
-from iopstui.session.fio.fio_run import HOLD_S, NewDocument
+from iopstui.session.fio.fio_run import LAST_FRAME_DELAY_S, NewDocument
 
 
 def is_repeated(status: FioStatus, before: FioStatus) -> bool:
     """True if fio immediately repeats the document ``before``."""
-    return status.timestamp_ms - before.timestamp_ms < HOLD_S * 1000 and repeats(status, before)
+    return status.timestamp_ms - before.timestamp_ms < LAST_FRAME_DELAY_S * 1000 and repeats(
+        status, before
+    )
 
 
 def without_repeats(documents: Sequence[NewDocument]) -> list[NewDocument]:

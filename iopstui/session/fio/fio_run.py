@@ -30,7 +30,7 @@ from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
-from iopstui.preflight.prepared import Prepared, write_job
+from iopstui.preflight.prepared import PreparedJob, write_job
 from iopstui.session.fio.write_budget import fio_wrote
 from iopstui.text import printable
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from iopstui.linux.process.job_threads import JobThreads
 
 OVER = "over"
-HOLD_S = 0.3
+LAST_FRAME_DELAY_S = 0.3
 MAX_LOG = 200
 GUARD_DIED = -9
 CUT_SHORT_WITHIN_S = 10.0
@@ -92,7 +92,7 @@ def status_interval(seconds: float) -> str:
 
 
 def fio_command(
-    fio: Fio, job: Path, output: Path, prepared: Prepared, interval_s: float
+    fio: Fio, job: Path, output: Path, prepared: PreparedJob, interval_s: float
 ) -> list[str]:
     """The exact arguments of a measuring run."""
     command = [
@@ -123,7 +123,7 @@ def hangs(pids: Sequence[int]) -> str:
 
 
 class FioRun:
-    """Drives one ``Prepared`` job without blocking. ``poll`` returns the events since the last
+    """Drives one ``PreparedJob`` job without blocking. ``poll`` returns the events since the last
     call.
 
     ``before_start`` is called right before the measuring fio starts (the write guard looks
@@ -135,7 +135,7 @@ class FioRun:
     def __init__(
         self,
         fio: Fio,
-        prepared: Prepared,
+        prepared: PreparedJob,
         private: Callable[[], Path],
         interval_s: float,
         before_start: Callable[[], None],
@@ -326,7 +326,7 @@ class FioRun:
                 self.hanging = line.numbers
                 news.append(FioMessage(hangs(line.numbers)))
             elif line.word == "deadline":
-                self.failure = self.failure or _unwatched(self._deadline_s)
+                self.failure = self.failure or _deadline_error(self._deadline_s)
             elif line.word == "held":
                 news.append(ReadyToStart())
             elif line.word == "started" and self.hold and self._process.began_ns is not None:
@@ -346,7 +346,7 @@ class FioRun:
 
     def _item(self, item: Document | LogLine | BrokenDocument) -> Sequence[News]:
         if isinstance(item, LogLine):
-            return self._note(item.text)
+            return self._take_guard_line(item.text)
         if isinstance(item, BrokenDocument):
             self.broken += 1
             return ()
@@ -357,7 +357,7 @@ class FioRun:
         assert self._process is not None
         return (NewDocument(status, self._process.jobs_alive() is not True),)
 
-    def _note(self, text: str) -> Sequence[News]:
+    def _take_guard_line(self, text: str) -> Sequence[News]:
         text = printable(text)
         signalled = _SIGNALLED.search(text)
         if signalled and not self.stopping and not self.prepared.ends_others:
@@ -374,7 +374,7 @@ class FioRun:
         news = self._read()
         news += [one for item in self._framer.close() for one in self._item(item)]
         for line in self._process.messages():
-            news += self._note(line.strip())
+            news += self._take_guard_line(line.strip())
         error = self.failure or ("" if self.stopping else self._cut_short or self._error(code))
         phase, self.phase = self.phase, OVER
         with self._closing:
@@ -395,7 +395,7 @@ class FioRun:
             return f"fio's figures could not be written: no space left in {place}"
         if code == 0 and not errors and killed is None and not silent:
             return ""
-        because = self._because()
+        because = self._reason_from_log()
         if code == 0 and silent and not errors:
             return "fio ended without any result" + (f": {because}" if because else "")
         if errors:
@@ -409,8 +409,8 @@ class FioRun:
             return f"fio was killed by signal {-code}" + (f": {because}" if because else "")
         return f"fio ended with exit code {code}" + (f": {because}" if because else "")
 
-    def _because(self) -> str:
-        log = [line for line in self.log if not _CHATTER.search(line)]
+    def _reason_from_log(self) -> str:
+        log = [line for line in self.log if not _IGNORED_MESSAGES.search(line)]
         if any(map(_TOO_SHORT.search, log)):
             return (
                 "a file of the job is shorter than its size=, and iopstui never extends or "
@@ -446,14 +446,14 @@ class FioRun:
             self.prepared.close()
 
 
-def _unwatched(deadline_s: float) -> str:
+def _deadline_error(deadline_s: float) -> str:
     return (
         f"fio was stopped, because iopstui was stopped or hung for {deadline_s:g} s and could "
-        f"not watch it{UNTIL_THEN}"
+        f"not watch it{FIGURES_END_THERE}"
     )
 
 
-UNTIL_THEN = "; the figures cover the time until then"
+FIGURES_END_THERE = "; the figures cover the time until then"
 
 
 def _cut_short(number: int) -> str:
@@ -463,13 +463,13 @@ def _cut_short(number: int) -> str:
         name = f"signal {number}"
     return (
         f"the run was cut short: one of fio's processes received {name}, and not from iopstui"
-        f"{UNTIL_THEN}"
+        f"{FIGURES_END_THERE}"
     )
 
 
 _SIGNALLED = re.compile(r"terminating on signal (\d{1,3})")
 _TOO_SHORT = re.compile(r"refusing extend of file|func=unlink, error=(Perm|Operation|Read-only)")
-_CHATTER = re.compile(
+_IGNORED_MESSAGES = re.compile(
     r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe"
     r"|multiple writers may overwrite"
 )

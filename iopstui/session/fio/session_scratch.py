@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from iopstui.preflight.kept_scratch import KeptScratch
-from iopstui.preflight.prepared import Prepared
+from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.request import JobRequest
 from iopstui.session.fio.fio_run import FioRun
 
-Make = Callable[[JobRequest], Prepared]
+Make = Callable[[JobRequest], PreparedJob]
 
 
 class SessionScratch:
@@ -31,7 +31,7 @@ class SessionScratch:
         # files that a process which hangs in the kernel works on: their guards wait for it
         self._hanging: list[KeptScratch] = []
 
-    def prepared(self, request: JobRequest, make: Make) -> Prepared:
+    def prepared(self, request: JobRequest, make: Make) -> PreparedJob:
         """Prepare the request with ``make``, reusing existing files if it needs exactly the same
         ones. Raises the errors of ``make``."""
         if not self._places or request.scratch is not None:

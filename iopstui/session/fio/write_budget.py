@@ -16,12 +16,12 @@ from iopstui.model.samples import FioStatus
 
 if TYPE_CHECKING:
     from iopstui.fio.write_bound import WriteBound
-    from iopstui.preflight.prepared import Prepared
+    from iopstui.preflight.prepared import PreparedJob
 
-REACTION_S = 0.5
+STOP_TIME_S = 0.5
 """What fio may still write after it was told to end, at the highest rate seen: looks are up to a
 tenth of a second apart, and its jobs finish what is under way."""
-APART_S = 0.25
+CHECK_EVERY_S = 0.25
 EXAMPLE = 1_000_000_000
 """Bytes/s, to make a time without a limit imaginable."""
 
@@ -42,11 +42,13 @@ class WriteBudget:
         self._rate = 0.0
         self._bound: WriteBound | None = None
 
-    def foresee(self, job: Prepared, layout: int, devices: Mapping[str, BlockDevice]) -> str:
+    def foresee(self, job: PreparedJob, layout: int, devices: Mapping[str, BlockDevice]) -> str:
         """How much the next run may write, in words; it is held to what its own options say."""
         from iopstui.fio.write_bound import bound_of
 
-        self._bound = bound_of(job.text, job.facts.sections, lambda at: _there(job, at, devices))
+        self._bound = bound_of(
+            job.text, job.facts.sections, lambda at: _existing_size(job, at, devices)
+        )
         if job.layout_text is not None and job.layout_bytes is None:
             return "Writes: only the job's own files, before it starts. The jobs only read."
         from iopstui.fio.write_bound import run_seconds
@@ -93,11 +95,11 @@ class WriteBudget:
         if self._seen is None:
             self._seen = now_s, self._run
         # over a shorter time a burst would pass for a rate
-        elif now_s - self._seen[0] >= APART_S:
+        elif now_s - self._seen[0] >= CHECK_EVERY_S:
             rate = (self._run - self._seen[1]) / (now_s - self._seen[0])
             self._rate = max(self._rate, rate)
             self._seen = now_s, self._run
-        if not self._run or self.used + self._run + self._rate * REACTION_S < self.most:
+        if not self._run or self.used + self._run + self._rate * STOP_TIME_S < self.most:
             return ""
         # a short job's pace says nothing where its own options end it before
         bound = self._bound
@@ -126,7 +128,7 @@ class WriteBudget:
         self._run, self._seen = 0, None
 
 
-def _there(job: Prepared, path: str, devices: Mapping[str, BlockDevice]) -> int | None:
+def _existing_size(job: PreparedJob, path: str, devices: Mapping[str, BlockDevice]) -> int | None:
     """The size in bytes of a file that the job opens, ``None`` if it has yet to be made."""
     if path in job.sizes:
         return job.sizes[path]

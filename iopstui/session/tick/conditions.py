@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from iopstui.linux.machine.conditions import ConditionsFiles
     from iopstui.linux.process.process_io import ProcessIo
 
-MOST = 30
+MAX_PROCESSES = 30
 
 
 class ConditionsReader:
@@ -47,7 +47,7 @@ class ConditionsReader:
         if self._closed or (self._thread is not None and self._thread.is_alive()):
             return
         self._thread = threading.Thread(
-            target=self._work,
+            target=self._read_in_thread,
             args=(t, dict(devices), tuple(names), tuple(cpus), own),
             name="conditions",
             daemon=True,
@@ -64,7 +64,7 @@ class ConditionsReader:
         behind it."""
         self._closed = True
 
-    def _work(
+    def _read_in_thread(
         self,
         t: float,
         devices: Mapping[str, BlockDevice],
@@ -80,10 +80,10 @@ class ConditionsReader:
                 self._files = ConditionsFiles(self._roots)
             read = self._files.read(devices, names, t, cpus)
             if own is not None:
-                read = replace(read, processes=self._others(own))
+                read = replace(read, processes=self._other_programs(own))
             self._results.append(read)
 
-    def _others(self, own: frozenset[int]) -> tuple[ProcessLoad, ...] | None:
+    def _other_programs(self, own: frozenset[int]) -> tuple[ProcessLoad, ...] | None:
         """Other programs' I/O since the reading before; ``None`` at the first one."""
         if self._processes is None:
             from iopstui.linux.process.process_io import ProcessIo
@@ -97,4 +97,4 @@ class ConditionsReader:
             ProcessLoad(one.pid, one.comm, one.read_s, one.write_s)
             for one in rates
             if one.pid not in mine
-        )[:MOST]
+        )[:MAX_PROCESSES]

@@ -17,7 +17,7 @@ from iopstui.model.findings.by_place import stalled, suspects_neighbour
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.contradictions import contradiction
 from iopstui.model.findings.evidence import (
-    ENOUGH,
+    ENOUGH_SECONDS,
     LONG_ENOUGH,
     NOT_READ,
     Evidence,
@@ -31,20 +31,25 @@ from iopstui.model.findings.evidence import (
     spread,
 )
 from iopstui.model.findings.rules import fired, told
-from iopstui.model.findings.tunable_effect import MANY, TunableChange, around, tunable_effect
+from iopstui.model.findings.tunable_effect import (
+    SECONDS_COMPARED,
+    TunableChange,
+    around,
+    tunable_effect,
+)
 from iopstui.model.metrics.frame import FINAL, Frame
 
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-KEEP = 30
+KEPT_FRAMES = 30
 REPEAT_S = 30.0
 # what a run leaves behind (its write-back, its file's removal) is not background I/O
 SETTLE_FRAMES = 5
 # without a job this many seconds are looked at
 IDLE_FRAMES = 5
 # a run that decides a question has so many seconds for it
-ANSWER_AFTER = 5
+ANSWER_AFTER_SECONDS = 5
 
 
 class FindingTracker:
@@ -64,7 +69,7 @@ class FindingTracker:
     ) -> None:
         self._unseen, self._links, self._volume = tuple(unseen), tuple(links), volume
         self.asks_for_processes = False
-        self._frames: deque[Frame] = deque(maxlen=KEEP)
+        self._frames: deque[Frame] = deque(maxlen=KEPT_FRAMES)
         self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
         self._skip = 0
         self._quiet: tuple[Frame, ...] = ()
@@ -117,7 +122,7 @@ class FindingTracker:
         self._asked = finding
 
     def surroundings(self, now: Conditions) -> None:
-        """What was read of the devices and CPUs last."""
+        """Last readings of the devices and CPUs."""
         if self._then is NOT_READ:
             self._then = now
         if now.processes is None and self._now.processes is not None:
@@ -136,8 +141,8 @@ class FindingTracker:
     def feed(
         self, frame: Frame, devices: Sequence[BlockDevice], tree: Sequence[BlockDevice] = ()
     ) -> Iterator[Finding]:
-        """What this frame shows that was not reported yet. ``devices`` are those that the jobs work
-        on, ``tree`` these and all below them."""
+        """Findings of this frame that were not reported yet. ``devices`` are those that the jobs
+        work on, ``tree`` these and all below them."""
         self._tree = tuple(tree or devices)
         if not frame.step:
             yield from self._between_runs(frame, devices)
@@ -146,7 +151,7 @@ class FindingTracker:
         self._before.clear()
         self._frames.append(frame)
         if frame.fio is None:
-            yield from self._hung(devices, frame)
+            yield from self._hung_findings(devices, frame)
             return
         yield from self._moved(frame, devices)
         yield from self._answered(frame)
@@ -165,7 +170,7 @@ class FindingTracker:
         self._idle.append(frame)
         yield from self._new(self._evidence(self._idle, devices), frame)
 
-    def _hung(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
+    def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
         """Without a document of fio: a stall is all that can be told."""
         evidence = self._in_a_run(devices)
         found = stalled(evidence)
@@ -178,16 +183,21 @@ class FindingTracker:
         return found
 
     def _new(self, evidence: Evidence, frame: Frame) -> Iterator[Finding]:
-        """Those that were not said lately."""
+        """Findings not reported lately."""
         t, found = frame.t, fired(evidence)
         seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
         firing = {one.rule for one in found}
-        for over in (*self._withdrawn(evidence, firing), *self._holding.feed(t, seconds, firing)):
+        for over in (
+            *self._contradicted_findings(evidence, firing),
+            *self._holding.feed(t, seconds, firing),
+        ):
             self._over.append(over)
             self._said.pop(over.finding.rule, None)
         yield from self._report(found, evidence, t)
 
-    def _withdrawn(self, evidence: Evidence, firing: Collection[str]) -> Iterator[EndedFinding]:
+    def _contradicted_findings(
+        self, evidence: Evidence, firing: Collection[str]
+    ) -> Iterator[EndedFinding]:
         """Findings that these seconds contradict."""
         for finding in self._holding.findings:
             if finding.rule not in firing and (why := contradiction(finding, evidence)):
@@ -222,7 +232,7 @@ class FindingTracker:
         if change is None:
             return
         frames = tuple(self._frames)
-        if len(around(frames, change)[1]) < MANY and FINAL not in frame.flags:
+        if len(around(frames, change)[1]) < SECONDS_COMPARED and FINAL not in frame.flags:
             return
         found = tunable_effect(change, frames, devices, self._since)
         self._since, self._change = change.t, None
@@ -238,7 +248,7 @@ class FindingTracker:
         """The run's steady figures since the last change; ``None`` without enough seconds."""
         frames = measured(self._same_settings())[-LONG_ENOUGH:]
         latency = fio_latency(frames)
-        if len(frames) < ENOUGH or latency is None:
+        if len(frames) < ENOUGH_SECONDS or latency is None:
             return None
         return SteadyRun(self._shape, fio_iops(frames), latency, fio_bytes(frames), spread(frames))
 
@@ -250,10 +260,10 @@ class FindingTracker:
         return found
 
     def _answered(self, frame: Frame) -> Iterator[Finding]:
-        """What the run decides that was asked for, once it has enough seconds."""
+        """Answer of a run that was requested to decide a finding, once it has enough seconds."""
         if self._question is None:
             return
-        if len(measured(self._same_settings())) < ANSWER_AFTER and FINAL not in frame.flags:
+        if len(measured(self._same_settings())) < ANSWER_AFTER_SECONDS and FINAL not in frame.flags:
             return
         (question, then), self._question = self._question, None
         now = self._steady()

@@ -11,7 +11,7 @@ from iopstui.model.metrics.frame import Frame
 CPU_LIMIT = 2.0
 SKEW_LIMIT_MS = 50.0
 FRAMES = 10
-AGAIN_S = 120.0
+WARN_AGAIN_S = 120.0
 
 
 class OwnCost:
@@ -38,13 +38,13 @@ class OwnCost:
             self._cpu.append(frame.own_cpu)
         if frame.skew_ms is not None:
             self._skew.append(abs(frame.skew_ms))
-        cpu = _typical(self._cpu)
+        cpu = _median(self._cpu)
         if cpu > CPU_LIMIT and self._new("cpu", frame.t):
             yield (
                 f"iopstui uses {cpu:.1f} % of a CPU, which may slow the job. Use a longer "
                 "--interval or --refresh, or --cpu to keep it off the job's CPUs."
             )
-        skew = _typical(self._skew)
+        skew = _median(self._skew)
         if skew > SKEW_LIMIT_MS and self._new("skew", frame.t):
             yield (
                 f"Kernel counters are read {skew:.0f} ms apart from fio's figures, so the two "
@@ -53,7 +53,7 @@ class OwnCost:
 
     def _new(self, what: str, t: float) -> bool:
         said = self._said.get(what)
-        if said is not None and t - said < AGAIN_S:
+        if said is not None and t - said < WARN_AGAIN_S:
             return False
         self._said[what] = t
         return True
@@ -76,6 +76,6 @@ class GuardTime:
         return self._over + self._now
 
 
-def _typical(values: deque[float]) -> float:
+def _median(values: deque[float]) -> float:
     """Their median; 0 before there are enough to tell."""
     return median(values) if len(values) == FRAMES else 0.0

@@ -21,8 +21,8 @@ class Pinning:
         self._told: set[int] = set()
 
     def feed(self, jobs: Sequence[JobThread], online: Callable[[], Sequence[int]]) -> Iterator[str]:
-        """What became of the jobs since the last sample, in words; each job is told of once.
-        ``online`` reads which CPUs are, if that matters."""
+        """State changes of the jobs since the last sample, in words; one message a job. ``online``
+        reads which CPUs are, if that matters."""
         for job in jobs:
             now, samples = frozenset(job.allowed), self._seen.get(job.pid, 0)
             self._seen[job.pid] = samples + 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.sysattr import read_text
-from iopstui.model.metrics.probe import BPFTRACE, COSTS, LATENCY, MATRIX, OWN, OWN_COST
+from iopstui.model.metrics.probe import BPFTRACE, COST_US, LATENCY, MATRIX, OWN, OWN_COST
 from iopstui.model.samples import ProbeSample
 from iopstui.session.tick.context import Context
 
@@ -57,7 +57,7 @@ class SessionProbe:
         context = self._context
         self._followed = regions(context.target.tree, context.devices, context.roots)
         if not self._followed:
-            self._off("no block device below the target")
+            self._turn_off("no block device below the target")
             return
         because = ""
         if set(parts) <= {LATENCY}:
@@ -92,7 +92,7 @@ class SessionProbe:
         if reason is not None:
             # the same right was missing for both
             told = also if because and reason[0] != ONLY_ROOT else ""
-            self._off(f"{reason[0]}. To fix it: {reason[1]}{told}")
+            self._turn_off(f"{reason[0]}. To fix it: {reason[1]}{told}")
             return
         have = read_tracepoints(context.roots)
         keys = keys_for(len(online_cpus(context.roots)), MATRIX in parts)
@@ -104,7 +104,7 @@ class SessionProbe:
         words = f"probe on ({', '.join(parts)}), with bpftrace, ready in some seconds: "
         context.notice("info", words + costs(parts) + (also if because else ""))
 
-    def _off(self, why: str) -> None:
+    def _turn_off(self, why: str) -> None:
         self.why_off = why
         self._context.warn(f"no probe: {why}")
 
@@ -120,8 +120,8 @@ class SessionProbe:
         return self._counter is not None and not self._answered
 
     def take(self) -> ProbeSample | None:
-        """What it counted last, once. A probe that has ended, or doesn't answer, is told of;
-        programs of its own that count something else are replaced by bpftrace's."""
+        """The last counts, once. A probe that has ended, or doesn't answer, is told of; programs of
+        its own that count something else are replaced by bpftrace's."""
         counter = self._counter
         if counter is None:
             return None
@@ -157,5 +157,5 @@ class SessionProbe:
 
 def costs(parts: Sequence[str], by: str = BPFTRACE) -> str:
     """Cost of these parts, in words."""
-    total = OWN_COST if by == OWN else sum(COSTS[part] for part in parts)
+    total = OWN_COST if by == OWN else sum(COST_US[part] for part in parts)
     return f"about {total:.1f} µs of CPU per I/O"

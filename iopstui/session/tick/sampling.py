@@ -11,7 +11,7 @@ from iopstui import events
 from iopstui.events import LAYOUT
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.machine.topology import online_cpus
-from iopstui.model.findings.tunable_effect import MANY
+from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import (
     DriveReading,
@@ -33,11 +33,11 @@ from iopstui.session.tick.probe import SessionProbe
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-LATE_AFTER = 1.5
+LATE_FACTOR = 1.5
 FIRST_S = 0.2
 # how often the device's health and limits are read, during a run and between runs
-LOOK_S = 2.0
-LOOK_IDLE_S = 10.0
+CHECK_EVERY_S = 2.0
+IDLE_CHECK_EVERY_S = 10.0
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class Sampling:
 
     def wait_for_document(self, since_ns: int) -> None:
         """The next tick is fio's; the clock's only if that one is late."""
-        self.deadline_ns = since_ns + int(LATE_AFTER * self.interval_s * 1e9)
+        self.deadline_ns = since_ns + int(LATE_FACTOR * self.interval_s * 1e9)
 
     def read(self, status: FioStatus | None, kernel: bool) -> Reading:
         """Read the counters of this moment, the kernel's first: closest to fio's."""
@@ -205,7 +205,7 @@ class Sampling:
             self.findings.surroundings(found)
         processes = measuring and self.findings.asks_for_processes
         if frame.t >= self._look_at or processes:
-            self._look_at = frame.t + (LOOK_S if measuring else LOOK_IDLE_S)
+            self._look_at = frame.t + (CHECK_EVERY_S if measuring else IDLE_CHECK_EVERY_S)
             cpus = sorted({job.cpu for job in frame.jobs})
             own = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
             tree = self._context.target.tree
@@ -219,7 +219,7 @@ class Sampling:
     def tunable_turned(self, names: str, name: str, before: str, now: str) -> None:
         """A tunable of the disks ``names`` was changed: look closely at what that moves."""
         self.findings.changed(self._context.now(), names, name, before, now)
-        self._sampler.follow_interrupts(MANY + 2)
+        self._sampler.follow_interrupts(SECONDS_COMPARED + 2)
 
     def await_first_io(self) -> None:
         """From now on ``device_moved`` tells whether the device does anything, and the drives'

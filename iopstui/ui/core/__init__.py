@@ -1,1 +1,1 @@
-"""What the screen stands on: the terminal, its keys, the pace of painting."""
+"""Foundations of the screen: the terminal, its keys, the pace of painting."""

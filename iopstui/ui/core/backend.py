@@ -1,4 +1,4 @@
-"""What the application is made with: its sessions and disks, what it opens first, how it looks."""
+"""Inputs of the application: its sessions and disks, its first view, its appearance."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ Recent = Callable[[], "Sequence[RecentRecording]"]
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """Where the screen gets its sessions, disks, jobs and experiments from.
-
-    ``make_controller`` takes the paths of the chosen devices (none: a scratch file in the current
-    directory) and may raise ``IopstuiError``. ``loads`` returns what the disks do, for the home
-    screen. ``play`` notes which recording to play next; ``None`` where none can be played.
-    ``recent`` reads those that were made last. ``volume`` is what was bought (--volume).
-    """
+    """Source of sessions, disks, jobs and experiments. ``make_controller`` takes the paths of the
+    chosen devices (none: a scratch file in the current directory) and may raise ``IopstuiError``.
+    ``loads`` returns what the disks do, for the home screen. ``play`` notes which recording to play
+    next; ``None`` where none can be played. ``recent`` reads those that were made last. ``volume``
+    is what was bought (--volume)."""
 
     make_controller: MakeController
     discover: Discover
@@ -48,7 +46,7 @@ class Backend:
 
 @dataclass(frozen=True, slots=True)
 class FirstView:
-    """What the screen opens with. Without ``targets`` the device picker opens unless ``pick`` is
+    """The first view of the screen. Without ``targets`` the device picker opens unless ``pick`` is
     False. ``run_at_once`` (default: if there is a ``job``) starts the job."""
 
     targets: Sequence[str] = ()

@@ -23,12 +23,12 @@ from textual.events import MouseEvent
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
-from iopstui.ui.core.output import PIECE, Output
+from iopstui.ui.core.output import CHUNK_BYTES, Output
 from iopstui.ui.core.terminal_input import TerminalInput
 
 INPUT_POLL_S = 0.1
 ANSWER_WITHIN_S = 10.0
-ASK = "\x1b[?2026$p"
+SYNC_QUERY = "\x1b[?2026$p"
 """DECRQM of synchronized output: every terminal that answers it does so in order, after all that
 was written before."""
 
@@ -61,9 +61,9 @@ class PatientDriver(LinuxDriver):
     def behind(self) -> bool:
         """True while the terminal has not shown yet what was painted last."""
         output = self._output
-        return self._unanswered() or (output is not None and output.waiting > 0)
+        return self._is_waiting_for_answer() or (output is not None and output.waiting > 0)
 
-    def _unanswered(self) -> bool:
+    def _is_waiting_for_answer(self) -> bool:
         asked = self._asked
         return asked is not None and time.monotonic() - asked < ANSWER_WITHIN_S
 
@@ -74,9 +74,9 @@ class PatientDriver(LinuxDriver):
 
     def painted(self) -> None:
         """A paint has been written: ask the terminal to say when it has shown it."""
-        if self._answers and not self._unanswered():
+        if self._answers and not self._is_waiting_for_answer():
             self._asked = time.monotonic()
-            self.write(ASK)
+            self.write(SYNC_QUERY)
 
     def write(self, data: str) -> None:
         """To the terminal, sooner or later."""
@@ -129,7 +129,7 @@ class PatientDriver(LinuxDriver):
 
     def _read(self) -> bytes:
         try:
-            return os.read(self.fileno, PIECE)
+            return os.read(self.fileno, CHUNK_BYTES)
         except OSError:
             return b""
 
@@ -151,14 +151,14 @@ class PatientDriver(LinuxDriver):
         """Textual suspends inside the handler of the signal, wherever the screen happens to be: in
         the middle of a write, too, which then can never end. Here it is one more thing to do."""
         self._stops = True
-        self._later(self._suspend)
+        self._call_in_loop(self._suspend)
 
     def _sigcont_application(self, *arguments: Any) -> None:
         # as the kernel does: it is void that somebody wanted it stopped
         self._stops = False
-        self._later(self._continue)
+        self._call_in_loop(self._continue)
 
-    def _later(self, do: Callable[[], None]) -> None:
+    def _call_in_loop(self, do: Callable[[], None]) -> None:
         # a screen that has just ended has neither
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(do)

@@ -32,7 +32,7 @@ class KeyHint:
 
 
 def press(action: str, number: int = 0) -> str:
-    """What Textual calls the action done with its ``number``-th key (IopstuiApp.action_do)."""
+    """Textual's action for the ``number``-th key of an action (IopstuiApp.action_do)."""
     return f"do({action!r}, {number})"
 
 

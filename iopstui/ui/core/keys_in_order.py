@@ -24,12 +24,12 @@ from textual.worker import WorkerState
 
 from iopstui.ui.core.terminal_input import KeyParser, MetaKey
 
-PATIENCE_S = 2.0
+KEY_TIMEOUT_S = 2.0
 """For a key that is not dealt with, whatever the reason: what follows is not held back longer."""
-GONE_WITHIN_S = 0.25
+REMOVAL_TIMEOUT_S = 0.25
 """For a widget that was removed while it was asked."""
 INTERRUPT = "ctrl+c"
-WORDS = {"b": "ctrl+left", "f": "ctrl+right"}
+ALT_KEYS = {"b": "ctrl+left", "f": "ctrl+right"}
 """What Alt with an arrow is in some terminals, in a field."""
 
 
@@ -56,13 +56,13 @@ class KeysInOrder(App[int]):
         return self._taking
 
     @property
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         """True when a key finds no screen any more."""
         return self._exit or not self._screen_stacks[self._current_mode]
 
     async def on_event(self, event: events.Event) -> None:
         """Keys and pastes wait until the one before is dealt with."""
-        if isinstance(event, events.InputEvent | events.Paste) and self._over:
+        if isinstance(event, events.InputEvent | events.Paste) and self._is_over:
             return
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
@@ -77,25 +77,25 @@ class KeysInOrder(App[int]):
             await self._take_next()
 
     async def _take_next(self) -> None:
-        self._taking = bool(self._typed) and not self._over
+        self._taking = bool(self._typed) and not self._is_over
         if not self._taking:
             return
         event = self._typed.popleft()
         if isinstance(event, MetaKey):
-            event = self._apart(event)
+            event = self._first_of_two(event)
         self._waits = asyncio.create_task(self._then_next())
         await super().on_event(event)
 
-    def _apart(self, event: MetaKey) -> events.Event:
+    def _first_of_two(self, event: MetaKey) -> events.Event:
         """The first key of two that came as one."""
-        if isinstance(self.focused, Input) and event.follows in WORDS:
-            return events.Key(WORDS[event.follows], None)
+        if isinstance(self.focused, Input) and event.follows in ALT_KEYS:
+            return events.Key(ALT_KEYS[event.follows], None)
         self._typed.appendleft(_key(event.follows))
         return events.Key("escape", "\x1b")
 
     async def _then_next(self) -> None:
         with contextlib.suppress(asyncio.TimeoutError, ScreenStackError):
-            await asyncio.wait_for(self._dealt_with(), PATIENCE_S)
+            await asyncio.wait_for(self._dealt_with(), KEY_TIMEOUT_S)
         self.call_later(self._take_next)
 
     async def _dealt_with(self) -> None:
@@ -103,7 +103,7 @@ class KeysInOrder(App[int]):
         application has dealt with all messages."""
         before: object = None
         while True:
-            for node in self._way():
+            for node in self._key_path():
                 await _has_dealt(node)
             await self._palette_has_searched()
             if isinstance(self.screen, AnsweringScreen):
@@ -113,7 +113,7 @@ class KeysInOrder(App[int]):
                 return
             before = now
 
-    def _way(self) -> list[DOMNode]:
+    def _key_path(self) -> list[DOMNode]:
         """From the focus to the application: the way of a key."""
         return list((self.focused or self.screen).ancestors_with_self)
 
@@ -134,7 +134,7 @@ async def _has_dealt(node: MessagePump) -> None:
     done = asyncio.Event()
     if node.call_later(done.set):
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(done.wait(), GONE_WITHIN_S)
+            await asyncio.wait_for(done.wait(), REMOVAL_TIMEOUT_S)
 
 
 def _key(character: str) -> events.Event:

@@ -1,4 +1,4 @@
-"""What the screen needs of a session, and how the session's thread reaches it."""
+"""Interface between the screen and a session's thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Controller(Protocol):
 
     @property
     def target(self) -> Target:
-        """What jobs run against."""
+        """The target of the jobs."""
         ...
 
     @property

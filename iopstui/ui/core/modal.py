@@ -25,11 +25,11 @@ Result = TypeVar("Result")
 Hint = tuple[str, str, str]
 """A key, what it does, and the action of a click on it ("": none)."""
 
-CLOSE: Hint = ("Esc", "Close", "screen.leave")
+CLOSE_HINT: Hint = ("Esc", "Close", "screen.leave")
 HEADER_ROWS = 3
 """Rows of the dashboard that stay in sight above a dialog: its title and the job."""
 ROOMY_HEIGHT = 30
-AROUND = 3
+FRAME_ROWS = 3
 """Rows of a box beside its body: the border and the keys."""
 LIST_KEYS: tuple[BindingType, ...] = (
     Binding("q", "leave", "Close", show=False),
@@ -81,7 +81,7 @@ class Modal(ModalScreen[Result]):
         self,
         title: str,
         charset: Charset,
-        hints: Sequence[Hint] = (CLOSE,),
+        hints: Sequence[Hint] = (CLOSE_HINT,),
         opened_by: Key | None = None,
     ) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class Modal(ModalScreen[Result]):
             yield self.keys
 
     def content(self) -> ComposeResult:
-        """What is in the box."""
+        """Contents of the box."""
         raise NotImplementedError
 
     @property
@@ -132,7 +132,7 @@ class Modal(ModalScreen[Result]):
         self.set_class(width < 40 or height < 14, "-tiny")
         rows = max(3, height - HEADER_ROWS) if height >= 14 else height
         self.box.styles.max_height = rows
-        self.room = max(1, rows - AROUND)
+        self.room = max(1, rows - FRAME_ROWS)
         for body in self.query(".modal-fit"):
             body.styles.max_height = self.room
 

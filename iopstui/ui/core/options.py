@@ -38,8 +38,8 @@ def shown_value(knob: OptionKey, title: str) -> str | None:
 
 
 def marked(option: str, words: str) -> str:
-    """What a mark says of an option that was turned: by a key ("block size 8k"), typed ("bs=8k"),
-    or taken back ("bs as the job has it")."""
+    """Text of a mark for a changed option: by a key ("block size 8k"), typed ("bs=8k"), or undone
+    ("bs as the job has it")."""
     knob = BY_OPTION.get(option)
     if knob is None:
         return words

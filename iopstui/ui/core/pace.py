@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from iopstui.format import counted
 
-WIDE = 118
+WIDE_COLUMNS = 118
 
 
 class Pace:
@@ -45,15 +45,14 @@ class Pace:
         self._last = now - 0.05 * self.refresh_s
 
 
-OLD_S = 1.0
+OLD_DATA_S = 1.0
 """Older figures are told to be old."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCost:
-    """What iopstui itself uses (percent of one CPU), how old the figures on the screen are, and
-    how many frames the terminal was too slow for.
-    """
+    """Cost of iopstui itself (percent of one CPU), age of the figures on the screen, and the number
+    of frames the terminal was too slow for."""
 
     cpu: float | None = None
     age_s: float | None = None
@@ -64,7 +63,7 @@ class OwnCost:
         if self.cpu is None:
             return ""
         parts = [f"iopstui {self.cpu:4.1f} % CPU"]
-        if self.age_s is not None and self.age_s > OLD_S and width >= WIDE:
+        if self.age_s is not None and self.age_s > OLD_DATA_S and width >= WIDE_COLUMNS:
             parts.append(f"data {self.age_s:.0f} s old")
         if self.dropped:
             parts.append(f"{counted(self.dropped, 'paint')} dropped")

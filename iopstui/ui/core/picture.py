@@ -14,12 +14,12 @@ from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, Termin
 from textual.app import App
 from textual.color import Color
 
-MOST = 99
+MAX_PICTURES = 99
 _FONTS = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
 def pictures(app: App[Any]) -> dict[str, str]:
-    """What is on the screen now, by the suffix of its file. The SVG loads nothing."""
+    """Pictures of the screen, by the suffix of the file. The SVG loads nothing."""
     width, height = app.size
     console = Console(
         width=width, height=height, file=io.StringIO(), force_terminal=True,
@@ -43,7 +43,7 @@ def pictures(app: App[Any]) -> dict[str, str]:
 def save(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
     """Write ``files`` as ``name`` with their suffixes, or as ``name``-2 ... where one of them is
     there already. All of them or none; OSError. No link is followed."""
-    for number in range(1, MOST + 1):
+    for number in range(1, MAX_PICTURES + 1):
         stem = name if number == 1 else f"{name}-{number}"
         paths = [directory / f"{stem}{suffix}" for suffix in files]
         made: list[Path] = []
@@ -56,7 +56,7 @@ def save(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
         except OSError:
             _remove(made)
             raise
-    raise FileExistsError(f"{name} to {name}-{MOST} exist already")
+    raise FileExistsError(f"{name} to {name}-{MAX_PICTURES} exist already")
 
 
 def _write(path: Path, text: str, made: list[Path]) -> None:

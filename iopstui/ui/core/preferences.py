@@ -1,4 +1,4 @@
-"""What a user has chosen for the screen as such, and how a choice is kept for the next start."""
+"""Preferences of the user for the screen, kept for the next start."""
 
 from __future__ import annotations
 

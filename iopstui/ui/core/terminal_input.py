@@ -1,8 +1,6 @@
-"""What a terminal sends, however it is cut into pieces: keys, pastes, answers.
-
-Textual's parser knows the sequences; what it does not understand it types out as keys, and an
-Escape that comes together with the next key becomes another key. Here the stream is cut first.
-"""
+"""Parse terminal input, however it is cut into pieces: keys, pastes, answers. Textual's parser
+knows the sequences; what it does not understand it types out as keys, and an Escape that comes
+together with the next key becomes another key. Here the stream is cut first."""
 
 from __future__ import annotations
 
@@ -85,7 +83,7 @@ class TerminalInput:
         return bool(self._held)
 
     def tick(self) -> Iterator[Message]:
-        """What was held back for a rest that has not come."""
+        """Pass on input that was held back for a rest that did not come."""
         held = self._held
         if not held or self._now() - self._fed_s < _patience(held):
             return
@@ -130,7 +128,7 @@ def _length(text: str, at: int) -> int:
 
 
 def _length_of_string(text: str, at: int) -> int:
-    """Of an answer in words (a colour, a name), which some other program has asked for."""
+    """Length of an answer in words (a colour, a name) that another program has requested."""
     if text.startswith("\x1b]", at):
         third = text[at + 2 : at + 3]
         if not third.isdecimal():

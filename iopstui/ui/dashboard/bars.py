@@ -37,7 +37,7 @@ from iopstui.ui.draw.style import (
 from iopstui.ui.state.live import LiveState
 
 BAR, SHORT_BAR = 20, 10
-MOST_ROUNDED_S = 2
+MAX_ROUNDED_S = 2
 LEVELS = {
     "error": ERROR, "warning": WARNING, "mark": MARK, "info": None, PASS: FINDING, FAIL: ERROR,
 }  # fmt: skip
@@ -51,13 +51,13 @@ def device_line(
     cpus: Sequence[int] = (),
     volume: str = "",
 ) -> Row:
-    """What is measured: the device's facts, as many as there is room for. ``cpus`` are those
-    online; ``volume`` is what was bought, and its credits."""
+    """Line of the device: its facts, as many as fit. ``cpus`` are those online; ``volume`` is what
+    was bought, and its credits."""
     line = Line(width, charset).add(" ")
     if volume:
         line.add(printable(volume), MARK).add("  ")
     if target.several:
-        return _several(line, target, devices, cpus)
+        return _targets_text(line, target, devices, cpus)
     device = devices.get(target.device) if target.device else None
     if target.kind != kinds.DEVICE:
         what = "scratch file in " if target.kind == kinds.DIRECTORY else ""
@@ -73,7 +73,7 @@ def device_line(
     return line.done()
 
 
-def _several(
+def _targets_text(
     line: Line, target: Target, devices: Mapping[str, BlockDevice], cpus: Sequence[int]
 ) -> Row:
     """Several targets: which they are, then what their devices have in common or not."""
@@ -155,7 +155,7 @@ def _queues(device: BlockDevice) -> list[str]:
 
 
 def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
-    """What runs, how far it is."""
+    """Line of the running job and its progress."""
     line = Line(width, charset).add(" ")
     step = state.step
     if step is None:
@@ -234,7 +234,7 @@ def _elapsed_s(state: LiveState, told: int) -> int:
     if state.step is None or state.fio is None:
         return told
     own = int(state.fio.t - state.step.t + 0.5)
-    return own if abs(own - told) <= MOST_ROUNDED_S else told
+    return own if abs(own - told) <= MAX_ROUNDED_S else told
 
 
 def summary_line(state: LiveState, target: Target, width: int, charset: Charset) -> Row:
@@ -318,12 +318,12 @@ def message_rows(
     line = Line(width - len(own), charset).extend(head._pieces).add(words, style)
     line.try_add((keys, DIM))
     row = (*line.done(), (charset.text(own), DIM)) if own else line.done()
-    return [row, *_below(rest, width, more, style, charset)] if rest else [row]
+    return [row, *_wrapped_rest(rest, width, more, style, charset)] if rest else [row]
 
 
 def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset: Charset) -> Line:
-    """What stands before a message of this size: since when the screen stands still, in as many
-    words as there is room for."""
+    """Prefix of a message of this size: since when the screen is frozen, in as many words as
+    fit."""
     if frozen is None:
         return Line(width, charset).add(" ")
     ago = f"{f.clock(max(0.0, state.t - frozen.t))} ago"
@@ -336,7 +336,9 @@ def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset
     return head
 
 
-def _below(text: str, width: int, rows: int, style: Style | None, charset: Charset) -> list[Row]:
+def _wrapped_rest(
+    text: str, width: int, rows: int, style: Style | None, charset: Charset
+) -> list[Row]:
     """The rest of a message; the last row is cut where that is not enough."""
     found = wrap(width, charset, text, style)
     if len(found) > rows:

@@ -15,7 +15,7 @@ from iopstui.ui.state.live import LiveState
 
 HEIGHT = 9
 LABEL = 8
-AROUND = 3
+FRAME_ROWS = 3
 """Rows that are no CPU's: title, marks, time."""
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8)
 LEGEND = ("any", "5", "20", "50", "80 %")
@@ -34,8 +34,8 @@ def rows(
     darker the larger its share of that second's completions. ``cursor``: the second that is looked
     at; ``turns``: whether a key here moves them."""
     history, columns = state.completions, width - LABEL
-    title = rule(width, charset, *_legend(charset), right=_right(turns))
-    if history.end is None or columns < 10 or height < AROUND + 1:
+    title = rule(width, charset, *_legend(charset), right=_title_note(turns))
+    if history.end is None or columns < 10 or height < FRAME_ROWS + 1:
         return pad([title, message(width, charset, EMPTY)], height, width)
     start = begin_of(history.end if cursor is None else max(cursor, history.end - columns), columns)
     shares = history.columns(start, 1.0, columns)
@@ -44,15 +44,14 @@ def rows(
     lines = [column for column, _ in marks]
     body = [
         _row(label, cpus, shares, lines, at, charset)
-        for label, cpus in groups(history, height - AROUND)
+        for label, cpus in groups(history, height - FRAME_ROWS)
     ]
     named = flags(marks, LABEL, columns, width, 1, charset, {})
     return pad([title, *named, *body, _time(start, width, charset)], height, width)
 
 
 def begin_of(t: float, columns: int) -> float:
-    """Where a window of so many seconds begins that stands still until it is full, and then moves
-    on by a quarter."""
+    """Begin of a window that stays until it is full, and then moves on by a quarter."""
     if t < columns:
         return 0.0
     quarter = max(1, columns // 4)
@@ -60,7 +59,7 @@ def begin_of(t: float, columns: int) -> float:
 
 
 def groups(history: CpuHistory, room: int) -> list[tuple[str, tuple[int, ...]]]:
-    """What each of at most ``room`` rows shows: its label and its CPUs."""
+    """Groups of CPUs for at most ``room`` rows: each with its label."""
     cpus = history.cpus
     each = -(-len(cpus) // room)
     parts = [tuple(cpus[at : at + each]) for at in range(0, len(cpus), each)]
@@ -118,5 +117,5 @@ def value(charset: Charset) -> list[Piece]:
     return [("share of the second's", DIM), *_legend(charset)[2:]]
 
 
-def _right(turns: bool) -> list[Piece]:
+def _title_note(turns: bool) -> list[Piece]:
     return [("BLOCK softirqs" + ": a moves them" * turns, DIM)]

@@ -75,9 +75,9 @@ def rows(
 ) -> list[Row]:
     """The panel: a table while the CPUs fit, else a grid with the busiest named; words below."""
     disks = mapped_disks(target.tree, devices)
-    cpus = _known(cpu_rows(disks, state.frame, topology, state.ipi))
+    cpus = _online_cpus(cpu_rows(disks, state.frame, topology, state.ipi))
     maps = queue_map(disks, state.frame, topology)
-    title = rule(width, charset, ("CPUs, this second", BOLD), right=_right(maps))
+    title = rule(width, charset, ("CPUs, this second", BOLD), right=_irq_note(maps))
     if state.frame is None or not state.frame.cpus:
         words = message(width, charset, "first sample; rates need two")
         return pad([title, words], height, width)
@@ -94,12 +94,12 @@ def rows(
     return [*pad([title, *body], height - len(notes), width), *notes]
 
 
-def _known(cpus: Sequence[CpuRow]) -> list[CpuRow]:
+def _online_cpus(cpus: Sequence[CpuRow]) -> list[CpuRow]:
     """A CPU that only a queue's list names (offline, or not there at all) has nothing to show."""
     return [row for row in cpus if row.online]
 
 
-def _right(maps: Sequence[DeviceMap]) -> list[Piece]:
+def _irq_note(maps: Sequence[DeviceMap]) -> list[Piece]:
     shown = next((m for m in maps if m.ios_per_irq is not None), None)
     if shown is None or shown.ios_per_irq is None:
         return []
@@ -108,7 +108,7 @@ def _right(maps: Sequence[DeviceMap]) -> list[Piece]:
 
 
 def note(maps: Sequence[DeviceMap], topology: Topology) -> str:
-    """What must be known to read the figures."""
+    """Note needed to read the figures."""
     parts = [NO_IRQ_TIME] if topology.irq_time is False else []
     several = sum(bool(one.note) for one in maps) > 1
     for one in maps:

@@ -1,4 +1,4 @@
-"""What the evidence shows: the rows above the footer, and all of it on a screen of its own."""
+"""Findings: the rows above the footer, and a screen with all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Chars
 from iopstui.ui.state.findings import FoundEntry
 from iopstui.ui.state.live import LiveState
 
-NEWS_S = 5.0
+NEW_FINDING_S = 5.0
 SIGNS: dict[str, Piece] = {
     INFO: ("●", KEY), headlines.WARNING: ("▲", WARNING), CRITICAL: ("■", ERROR),
 }  # fmt: skip
@@ -32,13 +32,13 @@ VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING, UNJUDGED: WARNING}
 def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     """``height`` rows, whether there is a finding or not: nothing moves when one comes. After a
     run that was judged they show its outcome. What to do next is never cut for the evidence."""
-    if _judged(state):
+    if _has_verdicts(state):
         return pad(_verdict(state, width, height, charset), height, width)
     found = state.current_findings()
     if not found:
-        return pad([message(width, charset, _nothing(state))], height, width)
-    finding, more = _now(found[0]), _more(len(found) - 1)
-    head, next_ = _head(found[0], state), _next(finding)
+        return pad([message(width, charset, _no_finding_text(state))], height, width)
+    finding, more = _current_finding(found[0]), _more_text(len(found) - 1)
+    head, next_ = _head(found[0], state), _advice_pieces(finding)
     if height < 2:
         line = Line(width - len(more), charset).extend(head)
         line.extend([("  ", None), *next_] if next_ else [(": ", None), _evidence(finding)])
@@ -55,15 +55,15 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
 
 def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     """The same in a box: headline, evidence, what to do next."""
-    inner = width - frame.SIDES
-    if _judged(state):
+    inner = width - frame.BORDER_COLUMNS
+    if _has_verdicts(state):
         body = pad(_verdict(state, inner, height - 2, charset), height - 2, inner)
         return _in_box("Outcome", (), _count(1), body, width, charset)
     found = state.current_findings()
     if not found:
-        body = pad([message(inner, charset, _nothing(state))], height - 2, inner)
+        body = pad([message(inner, charset, _no_finding_text(state))], height - 2, inner)
         return _in_box("Finding", (), (), body, width, charset)
-    finding, next_ = _now(found[0]), _next(_now(found[0]))
+    finding, next_ = _current_finding(found[0]), _advice_pieces(_current_finding(found[0]))
     last = _flowed(next_, inner, charset)[: max(1, height - 3)]
     room = height - 2 - len(last)
     head = _head(found[0], state)[1:]
@@ -98,7 +98,7 @@ def _head(entry: FoundEntry, state: LiveState) -> list[Piece]:
     """Sign and headline, and of which seconds it is."""
     finding = entry.finding
     sign, style = SIGNS[severity_of(finding)]
-    when = entry.ceased or seconds_words(finding) + _ago(entry, state)
+    when = entry.ceased or seconds_words(finding) + _age_text(entry, state)
     found: list[Piece] = [(f" {sign} ", style), (printable(headline_of(finding)), BOLD)]
     return [*found, (f" ({when})", DIM)] if when else found
 
@@ -107,8 +107,8 @@ def _evidence(finding: Finding) -> Piece:
     return (printable(finding.text), None)
 
 
-def _next(finding: Finding) -> list[Piece]:
-    """What to do, with its key; nothing if nothing helps."""
+def _advice_pieces(finding: Finding) -> list[Piece]:
+    """Advice with its key; "" if there is none."""
     if not finding.advice and not finding.key and not finding.test:
         return []
     pieces: list[Piece] = [("Next: ", DIM)]
@@ -130,14 +130,14 @@ def _flowed(pieces: Sequence[Piece], width: int, charset: Charset) -> list[Row]:
     return [line.done() for line in lines] if pieces else []
 
 
-def _now(entry: FoundEntry) -> Finding:
+def _current_finding(entry: FoundEntry) -> Finding:
     """The finding; of one that has ceased nothing to be tried: its cause is gone."""
     if not entry.ceased:
         return entry.finding
     return replace(entry.finding, advice="", key="", test=())
 
 
-def _ago(entry: FoundEntry, state: LiveState) -> str:
+def _age_text(entry: FoundEntry, state: LiveState) -> str:
     """How long ago the last of its seconds was, once they are not those that are shown: a rule
     that goes on is told again now and then only, and one that ceased is not told off."""
     until = entry.finding.until
@@ -145,20 +145,20 @@ def _ago(entry: FoundEntry, state: LiveState) -> str:
     if until is None or (run is not None and entry.t <= run.t):
         return ""
     ago = state.t - until
-    return f", {f.clock(ago)} ago" if ago >= NEWS_S else ""
+    return f", {f.clock(ago)} ago" if ago >= NEW_FINDING_S else ""
 
 
-def _judged(state: LiveState) -> bool:
+def _has_verdicts(state: LiveState) -> bool:
     return bool(state.judged) and not state.running
 
 
 def empty(state: LiveState) -> bool:
     """Whether its rows have nothing to say."""
-    return not _judged(state) and not state.current_findings()
+    return not _has_verdicts(state) and not state.current_findings()
 
 
 def _over_two(first: Line, second: Line, next_: Sequence[Piece]) -> None:
-    """What to do next begins behind the headline, where one row is not enough for it."""
+    """Place the advice behind the headline if one row is too short for it."""
     first.add("  ")
     second.add("   ")
     target = first
@@ -171,12 +171,12 @@ def _over_two(first: Line, second: Line, next_: Sequence[Piece]) -> None:
 
 def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     level, words = together(state.judged)
-    first = Line(width - len(_more(0)), charset).add(" outcome: ", FINDING)
+    first = Line(width - len(_more_text(0)), charset).add(" outcome: ", FINDING)
     first.add(level, VERDICTS[level]).add("  " + printable(words.removeprefix(level)))
     second = Line(width, charset).add(" " * 10)
     if state.steady is not None:
         second.add(steady_short(state.steady))
-    return [(*first.done(), (_more(0), DIM)), second.done()][:height]
+    return [(*first.done(), (_more_text(0), DIM)), second.done()][:height]
 
 
 def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
@@ -193,13 +193,13 @@ def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
     return [*found, message(width, charset, "")]
 
 
-def _nothing(state: LiveState) -> str:
+def _no_finding_text(state: LiveState) -> str:
     if state.running and not state.layout:
         return "No problems detected"
     return ""
 
 
-def _more(count: int) -> str:
+def _more_text(count: int) -> str:
     return f"  f: {count} more " if count else "  f: all "
 
 
@@ -237,12 +237,12 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     head = Line(width, charset).add(f" {when}", DIM).add(run, DIM)
     head.add("  active now" if holds and not entry.ceased else "", FINDING)
     head.add(f"  {entry.ceased}" if entry.ceased else "")
-    finding = _now(entry)
+    finding = _current_finding(entry)
     seconds = seconds_words(finding)
     head.add(f"  seconds {seconds}" if seconds else "", DIM)
     body = wrap(width, charset, printable(finding.text), None)
-    if _next(finding):
-        body += _flowed(_next(finding), width, charset)
+    if _advice_pieces(finding):
+        body += _flowed(_advice_pieces(finding), width, charset)
     excluded = EXCLUDED.get(finding.rule)
     if excluded is not None:
         body += wrap(width, charset, f"Excluded: {excluded}", DIM)

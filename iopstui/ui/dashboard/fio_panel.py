@@ -1,4 +1,4 @@
-"""What fio says about the last second."""
+"""Figures of fio in the last second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 LABEL = 5
-RARE = 10_000
+RARE_IOS = 10_000
 
 
 def value(state: LiveState) -> list[Piece]:
@@ -110,7 +110,7 @@ def _load(fio: FioInterval, width: int, charset: Charset) -> Row:
 
 
 def status(state: LiveState, job: str) -> tuple[str, bool]:
-    """What must be known about these figures, in words; True if it is a warning."""
+    """Note on these figures, in words; True if it is a warning."""
     if state.step is None:
         if state.finished is not None and state.finished.error:
             keys = f"; press r to run {job} again, j to choose" if job else ""
@@ -169,6 +169,6 @@ def _about(fio: FioInterval, found: frozenset[str], state: LiveState) -> tuple[s
         return "a short interval: fio reported early", False
     if fio.total.bins_of == "lat" and fio.total.clat_ns is None:
         return "clat is off in this job: column and percentiles show lat", False
-    if 0 < fio.total.ios < RARE:
+    if 0 < fio.total.ios < RARE_IOS:
         return f"p99.99 is uncertain: only {fio.total.ios} I/Os in this second", False
     return "", False

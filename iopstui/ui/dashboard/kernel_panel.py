@@ -1,8 +1,6 @@
-"""What the kernel counted in the same second: iostat's figures for the target's devices.
-
-Of several devices that the jobs work on the first row is their sum, then each, with what lies
-below it alone; in the end what lies below several.
-"""
+"""Figures of the kernel in the same second: iostat's, for the target's devices. Of several devices
+that the jobs work on the first row is their sum, then each, with what lies below it alone; in the
+end what lies below several."""
 
 from __future__ import annotations
 
@@ -22,10 +20,10 @@ from iopstui.ui.state.live import LiveState
 
 LABEL, LONGEST = 7, 14
 BAR = 10
-SUM = "sum of {}"
+SUM_OF = "sum of {}"
 
 
-def _loud(util: float | None) -> Style | None:
+def _util_style(util: float | None) -> Style | None:
     """Only a device that is busy most of the time stands out."""
     return load_style(util) if util is not None and util >= WARNING_FROM else None
 
@@ -41,7 +39,7 @@ COLUMNS: tuple[Column[DiskRates], ...] = (
     Column("w_await", 8, lambda d: f.milliseconds(d.w_await, "")),
     Column("aqu-sz", 7, lambda d: f.number(d.aqu_sz), drop=1),
     Column("infl", 5, lambda d: f.number(d.in_flight), drop=2),
-    Column("util%", 6, lambda d: f.percent(d.util), style_of=lambda d: _loud(d.util)),
+    Column("util%", 6, lambda d: f.percent(d.util), style_of=lambda d: _util_style(d.util)),
     Column("d/s", 6, lambda d: f.number(d.d_s), drop=6),
     Column("f/s", 6, lambda d: f.number(d.f_s), drop=5),
 )
@@ -96,7 +94,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     if frame is None or frame.seconds is None:
         return [message(width, charset, "first sample; rates need two")]
     several, layers = len(target.on) > 1, target.layers
-    labels = [_label(layer) for layer in layers] + [SUM.format(len(target.on))] * several
+    labels = [_label(layer) for layer in layers] + [SUM_OF.format(len(target.on))] * several
     table = _shape(min(LONGEST, max(LABEL, *map(cells, labels))), width, charset)
     found = [table.header("device")]
     notes: list[Row] = []
@@ -121,7 +119,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
         more = len(layers) - len(shown)
         found.append(message(width, charset, f"and {more} more devices, on a larger screen"))
     if target.unseen and several:
-        notes.append(message(width, charset, _unseen(target)))
+        notes.append(message(width, charset, _unseen_text(target)))
     return [*found, *notes]
 
 
@@ -135,7 +133,7 @@ def _sum_row(
 ) -> Row:
     disk = frame.together(target.opened) if target.opened else None
     if disk is not None:
-        return table.row(SUM.format(len(target.on)), disk)
+        return table.row(SUM_OF.format(len(target.on)), disk)
     if target.nested is not None:
         top, below = map(printable, target.nested)
         why = f"{top} is on top of {below}: both count the same I/O"
@@ -144,7 +142,7 @@ def _sum_row(
     return message(width, charset, f"no sum: {why}")
 
 
-def _unseen(target: Target) -> str:
+def _unseen_text(target: Target) -> str:
     first = target.unseen[0]
     more = f" and {len(target.unseen) - 1} more" if len(target.unseen) > 1 else ""
     return f"not in the sum: {printable(first.path)}{more} ({printable(first.no_device)})"

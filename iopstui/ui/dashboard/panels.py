@@ -18,7 +18,7 @@ from iopstui.ui.state.live import LiveState
 
 @dataclass(frozen=True, slots=True)
 class PanelData:
-    """What panels are drawn from. ``topology`` may read files: ask for it only if needed."""
+    """Data of the panels. ``topology`` may read files: ask for it only if needed."""
 
     state: LiveState
     target: Target
@@ -54,7 +54,7 @@ class Panel:
         self, scene: PanelData, width: int, height: int, number: str, focused: bool
     ) -> Sequence[Row]:
         """``rows`` in a box: the first and the last one stand on its borders."""
-        inner, charset = width - frame.SIDES, scene.charset
+        inner, charset = width - frame.BORDER_COLUMNS, scene.charset
         if inner < 1 or height < 3:
             return pad((), height, max(width, 0))
         head, *body = self.rows(scene, inner, height if self.foot else height - 1)
@@ -118,5 +118,5 @@ def tabs(panels: Sequence[Panel] | None = None, titles: Sequence[str] = TABS) ->
 
 
 def heights(panels: Sequence[Panel]) -> dict[str, int]:
-    """What the panels with a tab want in the whole dashboard, by name."""
+    """Preferred heights of the panels with a tab in the whole dashboard, by name."""
     return {panel.name: panel.height for panel in panels if panel.tab}

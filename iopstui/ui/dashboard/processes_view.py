@@ -1,4 +1,4 @@
-"""Who does it: processes by their I/O."""
+"""Processes by their I/O."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
-MOST = 30
-MOST_GROUPS = 10
-FIRST = "first sample; rates need two"
+MAX_ROWS = 30
+MAX_GROUPS = 10
+FIRST_SAMPLE = "first sample; rates need two"
 COLUMNS: tuple[Column[ProcessRates], ...] = (
     Column("pid", 9, lambda p: str(p.pid)),
     Column("read MiB/s", 13, lambda p: f.mib(p.read_s), style=DEVICE),
@@ -51,7 +51,7 @@ def orders(state: LiveState) -> Sequence[str]:
 
 
 def _probed(state: LiveState) -> ProbeInterval | None:
-    """What the probe counted, if it counts processes."""
+    """Processes counted by the probe, if it counts them."""
     probe = state.probed.probe if state.probed is not None else None
     return probe if probe is not None and PROCESSES in probe.parts else None
 
@@ -80,8 +80,12 @@ def rows(
     order = order if order in ORDERS else ""
     found.append(_title("processes, all disks together", width, charset, frozen, order))
     if rates is None:
-        return [*found, message(width, charset, FIRST)]
-    return [*found, *_table(state, rates, width, charset, order), *_words(source, width, charset)]
+        return [*found, message(width, charset, FIRST_SAMPLE)]
+    return [
+        *found,
+        *_table(state, rates, width, charset, order),
+        *_note_rows(source, width, charset),
+    ]
 
 
 def _title(words: str, width: int, charset: Charset, frozen: bool, order: str = "") -> Row:
@@ -99,15 +103,15 @@ def _by_group(groups: CgroupIo | None, width: int, charset: Charset, frozen: boo
     rates = groups.rates()
     found = [_title(f"cgroups, on {', '.join(groups.disks)} only", width, charset, frozen)]
     if rates is None:
-        return [*found, message(width, charset, FIRST), message(width, charset, "")]
+        return [*found, message(width, charset, FIRST_SAMPLE), message(width, charset, "")]
     table = Table(GROUPS, 24, width, charset)
     if rates:
         found.append(table.header("cgroup"))
     else:
         found.append(message(width, charset, "no cgroup read or wrote in this second"))
-    found += [table.row(_end(one.name, 23), one) for one in rates[:MOST_GROUPS]]
-    if len(rates) > MOST_GROUPS:
-        found.append(message(width, charset, f"and {len(rates) - MOST_GROUPS} more"))
+    found += [table.row(_end(one.name, 23), one) for one in rates[:MAX_GROUPS]]
+    if len(rates) > MAX_GROUPS:
+        found.append(message(width, charset, f"and {len(rates) - MAX_GROUPS} more"))
     return [*found, *wrap(width, charset, BY_GROUP), message(width, charset, "")]
 
 
@@ -135,14 +139,14 @@ def _table(
         return [message(width, charset, "no process read or wrote in this second")]
     table = Table(COLUMNS, 24, width, charset)
     found = [table.header("process", order)]
-    for one in (sorted(rates, key=ORDERS[order]) if order else rates)[:MOST]:
+    for one in (sorted(rates, key=ORDERS[order]) if order else rates)[:MAX_ROWS]:
         found.append(table.row(process_label(state, one.comm, one.pid, 23), one))
-    if len(rates) > MOST:
-        found.append(message(width, charset, f"and {len(rates) - MOST} more"))
+    if len(rates) > MAX_ROWS:
+        found.append(message(width, charset, f"and {len(rates) - MAX_ROWS} more"))
     return found
 
 
-def _words(source: ProcessIo, width: int, charset: Charset) -> list[Row]:
+def _note_rows(source: ProcessIo, width: int, charset: Charset) -> list[Row]:
     words = ALL_DISKS
     if source.closed:
         many = "es" if source.closed > 1 else ""

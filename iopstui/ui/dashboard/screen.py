@@ -15,7 +15,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
-from iopstui.ui.core.kept_layout import PANELS, SECONDS, KeptLayout
+from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
 from iopstui.ui.core.pace import OwnCost
@@ -27,20 +27,20 @@ from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.draw import charts, layout
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
-from iopstui.ui.draw.layout import HIDDEN, TABS, Box
+from iopstui.ui.draw.layout import NO_BOX, TABS, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.state.second_history import HistoryEntry
 
-LEAST_DOT_S = 0.05
-POINTS_S = 10.0
+MIN_DOT_S = 0.05
+TOOLTIP_S = 10.0
 """So long the values under the mouse are shown after it has rested: it may just have been left
 there."""
 JOB_WIDTH = 90
 """Columns of the job where it stands in one line with the device."""
-ZOOMS = tuple(float(seconds) for seconds in SECONDS)
+ZOOMS = tuple(float(seconds) for seconds in DOT_SECONDS)
 """Seconds per column of the charts."""
 
 
@@ -80,8 +80,8 @@ FIO_LATENCY, DEVICE_LATENCY, AWAIT = "fio", "device", "await"
 
 
 def _other_latencies(latency: ChartSpec, charset: Charset) -> dict[str, ChartSpec]:
-    """What stands in the place of fio's percentiles: with the probe the device's beside them,
-    without a job and a probe the means of /proc/diskstats."""
+    """Latencies in place of fio's percentiles: with the probe the device's beside them, without a
+    job and a probe the means of /proc/diskstats."""
     p999, p99, p50 = latency.curves
     device = (
         replace(p999, name="device p99", label="device p99", style=DEVICE),
@@ -114,7 +114,7 @@ Strip = Callable[[int, int, bool], Sequence[Row]]
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
-    """What a user has chosen to see."""
+    """Choices of the user for the view."""
 
     tab: int
     heat_shown: bool
@@ -203,17 +203,17 @@ class Dashboard(CanvasScreen):
 
     @property
     def kept_layout(self) -> KeptLayout:
-        """What is kept for the next start; ``lay_out`` shows it again."""
+        """Layout to keep for the next start; ``lay_out`` restores it."""
         return KeptLayout(
             PANELS[self.tab], self.alone, self.heat_shown, self.percentiles_shown,
-            SECONDS[self._zoom],
+            DOT_SECONDS[self._zoom],
         )  # fmt: skip
 
     def lay_out(self, kept: KeptLayout) -> None:
         """Begin as an earlier one was left. Before it is shown."""
         self.tab, self.alone = PANELS.index(kept.panel), kept.zoomed
         self.heat_shown, self.percentiles_shown = kept.heat_map, kept.percentiles
-        self._zoom = SECONDS.index(kept.seconds)
+        self._zoom = DOT_SECONDS.index(kept.seconds)
         self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
 
     @property
@@ -224,7 +224,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def shown(self) -> LiveState:
-        """What panels and charts show: the newest state, or the moment at which it stands still."""
+        """State shown by panels and charts: the newest one, or the frozen moment."""
         return self._looked_at or self._still or self.state
 
     @property
@@ -297,23 +297,23 @@ class Dashboard(CanvasScreen):
         if layout.too_small(width, height):
             self._place_nothing(width, height)
             return
-        self.small.place(HIDDEN)
+        self.small.place(NO_BOX)
         self._cells_placed = self.cells()
         plan = self._plan = self.planned(width, height, len(self._strip(width, height, False)))
         for name, panel in self.panels.items():
             panel.place(plan.box(name))
         self._latency_of = self._wanted_latency()
-        iops, latency = (plan.iops, plan.latency) if not self.overlay.on else (HIDDEN, HIDDEN)
+        iops, latency = (plan.iops, plan.latency) if not self.overlay.on else (NO_BOX, NO_BOX)
         framed = plan.framed
         new = [
             *self.overlay.place(plan.iops, plan.latency, framed),
             *self.more.place(plan.box(layout.CHARTS), framed),
             *self.charts[0].place(iops, framed),
-            *self.heats.place(latency if self.heat_shown else HIDDEN, self._heat(), framed),
+            *self.heats.place(latency if self.heat_shown else NO_BOX, self._heat(), framed),
         ]
         for name, chart in self._latencies.items():
             here = name == self._latency_of and not self.heat_shown
-            new += chart.place(latency if here else HIDDEN, framed)
+            new += chart.place(latency if here else NO_BOX, framed)
         self._show_focus()
         self.canvas.add(new)
         self.paint(even_if_frozen=True)
@@ -333,7 +333,7 @@ class Dashboard(CanvasScreen):
         return len(self.shown.frame.cpus) if self.shown.frame else 0
 
     def planned(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
-        """Where everything stands."""
+        """The layout of everything."""
         disks = max(1, kernel_panel.rows_of(self.controller.target))
         # two runs over each other have the room of all charts
         further = {} if self.overlay.on else {layout.CHARTS: more_charts.HEIGHT}
@@ -345,9 +345,9 @@ class Dashboard(CanvasScreen):
     def _place_nothing(self, width: int, height: int) -> None:
         self._plan = None
         for panel in self.panels.values():
-            panel.place(HIDDEN)
+            panel.place(NO_BOX)
         for chart in self.charts:
-            chart.place(HIDDEN)
+            chart.place(NO_BOX)
         self.small.place(Box(0, 0, width, height))
         self.small.show(pad(self._small_words(width), height, width))
 
@@ -386,11 +386,11 @@ class Dashboard(CanvasScreen):
 
     def focus_by(self, by: int) -> None:
         """The same with the next or the previous one that is seen; the first time the first."""
-        seen = [tab for tab in range(len(self.tabs)) if self._seen(tab)] or [0]
+        seen = [tab for tab in range(len(self.tabs)) if self._is_visible(tab)] or [0]
         at = seen.index(self.tab) + by if self.focus_shown and self.tab in seen else 0
         self.focus_panel(seen[at % len(seen)])
 
-    def _seen(self, tab: int) -> bool:
+    def _is_visible(self, tab: int) -> bool:
         plan = self._plan
         names = ("iops", "latency", "fio", "cpus", *(p.name for p in self.panes if p.tab))
         return plan is not None and plan.box(names[tab]).height > 0
@@ -453,8 +453,8 @@ class Dashboard(CanvasScreen):
             self.paint_below()
 
     def _wanted_latency(self) -> str:
-        """Whose latencies are charted: the probe's with fio's, else fio's, and before the first
-        job the kernel's means."""
+        """Latencies to chart: the probe's with fio's, else fio's, and before the first job the
+        kernel's means."""
         state = self.shown
         if state.probed is not None:
             return DEVICE_LATENCY
@@ -560,7 +560,7 @@ class Dashboard(CanvasScreen):
         newest = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
         rates.paint(
             self.shown.history, self.window, self._values(rates, newest),
-            self._pointed_note(self._iops_note()), cursor, self._means(),
+            self._pointed_note(self._iops_note()), cursor, self._mark_means(),
             bought.iops if bought is not None else (),
         )  # fmt: skip
         note = self._latency_note()
@@ -621,7 +621,7 @@ class Dashboard(CanvasScreen):
             self._rests.stop()
             self._rests = None
         if t is not None:
-            self._rests = self.set_timer(POINTS_S, lambda: self._point_at(None))
+            self._rests = self.set_timer(TOOLTIP_S, lambda: self._point_at(None))
         before, self._pointed_at = self._pointed_at, t
         if t != before and self._plan is not None and self.is_current:
             self._paint_charts()
@@ -652,7 +652,7 @@ class Dashboard(CanvasScreen):
         chart, x = drag
         plot = chart.axis.box
         columns = sorted((x, min(max(event.screen_x, plot.x + AXIS_WIDTH), self.size.width)))
-        if columns[1] - columns[0] < mouse.LEAST_DRAG:
+        if columns[1] - columns[0] < mouse.MIN_DRAG:
             return
         self._dragged = True
         column_s = self.window.dot_s * self.charset.dots
@@ -729,7 +729,7 @@ class Dashboard(CanvasScreen):
         if dots and last > first:
             self.span = (max(0.0, first), last)
             self.window.start = self.span[0]
-            self.window.dot_s = max(LEAST_DOT_S, (last - self.span[0]) / dots)
+            self.window.dot_s = max(MIN_DOT_S, (last - self.span[0]) / dots)
             self.post_message(ViewChanged())
             self.paint(even_if_frozen=True)
 
@@ -741,8 +741,8 @@ class Dashboard(CanvasScreen):
             self.window.start = 0.0
             self.paint(even_if_frozen=True)
 
-    def _means(self) -> list[Mean]:
-        """Of each stretch between marks; without a mark the runs panel tells more."""
+    def _mark_means(self) -> list[Mean]:
+        """Means of each span between marks; empty without a mark, where the runs panel has more."""
         stretches = self.shown.stretches
         if not stretches.marked:
             return []

@@ -1,4 +1,4 @@
-"""Where the I/Os in flight are: a bar for the device panel, and a page with the last minutes."""
+"""Places of the I/Os in flight: a bar for the device panel, and a page with the last minutes."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from iopstui.ui.state.live import LiveState
 
 BARS = ((110, 30), (90, 20), (70, 12))
 """From this width on, the bar has this many cells; the width alone decides, so nothing jumps."""
-LITTLE = 0.02
+MIN_SHARE = 0.02
 """A part with less than this share of the I/Os is a dot in its curve."""
 LAYERS = (P50, MARK, P999)
-SECONDS = 60
+MEAN_SECONDS = 60
 NAME, NUMBER = 22, 8
 TOTAL = "total"
-NOTHING = "No I/O in flight was measured in this second."
-ABOUT = (
+NO_IO = "No I/O in flight was measured in this second."
+EXPLANATION = (
     "I/Os in flight = IOPS × mean latency (Little's law). Each row is a place where they wait, "
     "from the program down to the device; the rows add up to the total."
 )
-PLACES = {
+LAYER_MEANINGS = {
     "CPU": "ready to run, but no CPU is free",
     "above": "page cache, file system, cgroup limit, the job's own work",
     "queue": "I/O scheduler, or waiting for a tag",
@@ -85,14 +85,14 @@ def line(waits: Waits | None, width: int, charset: Charset) -> Row | None:
     room = next((size for least, size in BARS if width >= least), 0)
     if room:
         found.extend([*_bar(known, waits.ios, room, charset), ("  ", None)])
-    shown, words = known, _words(known)
+    shown, words = known, _part_pieces(known)
     while len(shown) > 1 and _size(words) > found.left:
         shown = _without_least(shown)
-        words = _words(shown)
+        words = _part_pieces(shown)
     return found.extend(words).done()
 
 
-def _words(known: Sequence[Part]) -> list[Piece]:
+def _part_pieces(known: Sequence[Part]) -> list[Piece]:
     found: list[Piece] = []
     for name, value, style in known:
         if found:
@@ -124,18 +124,18 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
     ``history`` has the frames until the shown second, the oldest first.
     """
     waits = state.frame.waits if state.frame is not None else None
-    found = wrap(width, charset, ABOUT, DIM)
+    found = wrap(width, charset, EXPLANATION, DIM)
     if waits is None or not waits.ios:
-        return [*found, message(width, charset, ""), message(width, charset, NOTHING)]
-    newest = history[-SECONDS:]
+        return [*found, message(width, charset, ""), message(width, charset, NO_IO)]
+    newest = history[-MEAN_SECONDS:]
     bar = line(waits, width, charset)
     found += [message(width, charset, ""), *([bar] if bar else []), message(width, charset, "")]
     found.append(_head(width, charset, len(newest)))
     mean = _mean(waits, newest)
     most = max([one.waits.ios for one in newest if one.waits is not None] or [0.0])
     for name, value, style in (*parts(waits), (TOTAL, waits.ios, BOLD)):
-        past = [_of(frame.waits, name) for frame in newest]
-        numbers = (value, _of(mean, name))
+        past = [_part_value(frame.waits, name) for frame in newest]
+        numbers = (value, _part_value(mean, name))
         found.append(_row(name, numbers, waits.ios, past, most, style, width, charset))
     if waits.queue is not None and waits.device is not None:
         found += [message(width, charset, ""), rule(width, charset, ("in the lowest device", BOLD))]
@@ -154,7 +154,7 @@ def _mean(now: Waits, newest: Sequence[Frame]) -> Waits | None:
     return mean.value
 
 
-def _of(waits: Waits | None, name: str) -> float | None:
+def _part_value(waits: Waits | None, name: str) -> float | None:
     """One part, or the total; ``None``: not known."""
     if waits is None:
         return None
@@ -190,7 +190,7 @@ def _curve(past: Sequence[float | None], most: float, charset: Charset) -> str:
     for value in past:
         if value is None:
             found += " "
-        elif value < most * LITTLE or not most:
+        elif value < most * MIN_SHARE or not most:
             found += charset.text("·")
         else:
             found += steps[min(len(steps) - 1, int(value / most * len(steps)))]
@@ -200,7 +200,7 @@ def _curve(past: Sequence[float | None], most: float, charset: Charset) -> str:
 def _explained(known: Sequence[Part], width: int, charset: Charset) -> list[Row]:
     found: list[Row] = []
     for name, _, style in known:
-        words = PLACES.get(name, "in this device, and not in one below it")
+        words = LAYER_MEANINGS.get(name, "in this device, and not in one below it")
         label = f.cut(name, NAME - 1).ljust(NAME)
         found.append(Line(width, charset).add(label, style).add(words, DIM).done())
     return found

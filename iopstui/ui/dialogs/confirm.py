@@ -31,7 +31,7 @@ class Confirm(Modal[bool]):
         self._words, self._does = words, does
 
     def content(self) -> ComposeResult:
-        """What will be done, and the answers."""
+        """The planned change, and the answers."""
         yield Static(Text(self.clean(self._words)), id="prompt-words")
         with Horizontal(classes="form-buttons"):
             yield Button(self._does, id="confirm-yes", variant="primary", compact=True)

@@ -90,7 +90,7 @@ class JobChooser(Modal["str | None"]):
         return label.append("writes" if job.writes else "", style=WARNING)
 
     def _explain(self) -> None:
-        job = self._chosen()
+        job = self._highlighted_job()
         if job is None:
             text = Text("No job has all of these words.", style=DIM)
         else:
@@ -119,7 +119,7 @@ class JobChooser(Modal["str | None"]):
         lines = (_indent(line) + printable(line) for line in text.splitlines())
         return self.charset.text("\n".join(lines))
 
-    def _chosen(self) -> ShippedJob | None:
+    def _highlighted_job(self) -> ShippedJob | None:
         index = self.query_one(OptionList).highlighted
         if index is None or not 0 <= index < len(self._shown):
             return None
@@ -143,7 +143,7 @@ class JobChooser(Modal["str | None"]):
 
     def action_take(self) -> None:
         """Close with the job under the cursor."""
-        job = self._chosen()
+        job = self._highlighted_job()
         if job is not None:
             self.dismiss(job.name)
 

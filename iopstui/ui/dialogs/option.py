@@ -19,7 +19,7 @@ HINTS: tuple[Hint, ...] = (
     ("↑ ↓", "Earlier options", ""), ("Esc", "Cancel", "screen.leave"),
 )  # fmt: skip
 CHECKING = "checking with fio ..."
-MOST_SHOWN = 12
+MAX_SHOWN = 12
 
 
 class OptionPrompt(Prompt):
@@ -74,7 +74,7 @@ class OptionPrompt(Prompt):
         self.dismiss(text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """What was said of the words before is no longer about these."""
+        """Remove the message about the words before."""
         self.say("")
 
     async def action_complete(self) -> None:
@@ -89,13 +89,13 @@ class OptionPrompt(Prompt):
         if len(fitting) == 1:
             self.say(f"{fitting[0]}: {names[fitting[0]]}", quiet=True)
         elif fitting:
-            more = f" and {len(fitting) - MOST_SHOWN} more" if len(fitting) > MOST_SHOWN else ""
-            self.say(", ".join(fitting[:MOST_SHOWN]) + more, quiet=True)
+            more = f" and {len(fitting) - MAX_SHOWN} more" if len(fitting) > MAX_SHOWN else ""
+            self.say(", ".join(fitting[:MAX_SHOWN]) + more, quiet=True)
         elif not changed and "=" not in text:
             self.say(f"no fio option begins with {text}")
 
     def action_earlier(self, by: int) -> None:
-        """What was typed before, or after that."""
+        """Recall earlier input, or the input after it."""
         field = self.query_one(Input)
         if self._at == len(self._before):
             self._draft = field.value

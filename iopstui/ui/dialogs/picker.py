@@ -37,7 +37,7 @@ ROOMY_HEIGHT = 30
 EDGES = 4
 """Columns of a box and its scroll bar."""
 MARK = "● "
-NOTHING = "No disk has all of these words."
+NO_MATCH = "No disk has all of these words."
 WATCH, RUN, SCRATCH, SWEEP, COMPARE, LESSONS, OPEN, DEMO, CHECK = (
     "watch", "run", "scratch", "sweep", "compare", "lessons", "open", "demo", "check",
 )  # fmt: skip
@@ -49,10 +49,10 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
     ("x", "Check this machine", CHECK),
 )  # fmt: skip
 ACT_BINDINGS = [Binding(key, f"act({act!r})", does) for key, does, act in ACTIONS if act != WATCH]
-ON_A_DISK = frozenset({WATCH, RUN, SWEEP, COMPARE})
-EVERYTHING = frozenset(act for _, _, act in ACTIONS)
+DISK_ACTIONS = frozenset({WATCH, RUN, SWEEP, COMPARE})
+ALL_ACTIONS = frozenset(act for _, _, act in ACTIONS)
 FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only) · l: lessons"
-FOOT = (
+FOOTER_HINTS = (
     ("Enter", "Watch", "screen.act('watch')"), ("r", "Run", "screen.act('run')"),
     ("space", "Mark", "screen.mark"), ("p", "Partitions", "screen.partitions"), FILTER,
     ("?", "Help", "app.do('help', 0)"), ("q", "Quit", "screen.leave"),
@@ -60,7 +60,7 @@ FOOT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Picked:
+class HomeChoice:
     """Devices in the order they were marked (none: a scratch file), and what to do then."""
 
     paths: tuple[str, ...]
@@ -71,7 +71,7 @@ class DevicesChanged(Message):
     """A block device has come, gone or changed."""
 
 
-class Picker(TypeToFilter, Screen["Picked | None"]):
+class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     """Gives the chosen devices and what to do with them; ``None`` to leave. ``loads`` is asked each
     second for what the disks do. ``offered`` are the actions that are possible here."""
 
@@ -101,14 +101,16 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         reason: str = "",
         watch: MakeWatch | None = None,
         loads: Loads | None = None,
-        offered: frozenset[str] = EVERYTHING,
+        offered: frozenset[str] = ALL_ACTIONS,
         first_run: bool = False,
         recent: Recent | None = None,
     ) -> None:
         super().__init__()
         self._recent = recent
         self._discover = discover
-        self._watch = watch(lambda action, name: self._heard()) if watch is not None else None
+        self._watch = (
+            watch(lambda action, name: self._hotplug_event()) if watch is not None else None
+        )
         self._loads = loads
         self._offered = offered
         self._waiting = self._partitions = False
@@ -125,7 +127,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         self._reason = reason
         self._first_run = first_run
         self._said = ""
-        self._keys = Keys(FOOT, charset)
+        self._keys = Keys(FOOTER_HINTS, charset)
 
     # -- what is on it
 
@@ -137,7 +139,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
             yield Static(Text(self._charset.text(machine()), style=DIM), id="picker-machine")
         yield Static(id="picker-words")
         with Vertical(id="home-disks", classes=box):
-            yield DataTable(id="home-table", cursor_type="row", cell_padding=rows.GAP)
+            yield DataTable(id="home-table", cursor_type="row", cell_padding=rows.CELL_PADDING)
         yield Static(id="home-line")
         if self._recent is not None:
             yield RecentRecordings(self._charset)
@@ -216,11 +218,11 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
 
     def on_recent_recordings_chosen(self, message: RecentRecordings.Chosen) -> None:
         """Play a recording."""
-        self.dismiss(Picked((message.path,), OPEN))
+        self.dismiss(HomeChoice((message.path,), OPEN))
 
     # -- which devices there are
 
-    def _heard(self) -> None:
+    def _hotplug_event(self) -> None:
         """In the monitor's thread; it must never wait for the screen, which waits for it when it
         stops it."""
         self.post_message(DevicesChanged())
@@ -229,9 +231,9 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         """Read the devices again once the events have died down: one change causes several."""
         if not self._waiting:
             self._waiting = True
-            self.set_timer(REST_S, self._rested)
+            self.set_timer(REST_S, self._rescan_now)
 
-    def _rested(self) -> None:
+    def _rescan_now(self) -> None:
         self._waiting = False
         self.action_rescan()
 
@@ -261,7 +263,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         self._marked = [path for path in self._marked if path in paths]
         self._show()
         if before is not None:
-            self._tell(list(before), list(devices))
+            self._report_changes(list(before), list(devices))
 
     # -- the table
 
@@ -290,7 +292,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         return activity.mean if activity is not None else 0.0
 
     def _value(self, device: BlockDevice) -> tuple[float, str]:
-        """What the clicked column sorts by."""
+        """Sort value of the clicked column."""
         activity = self._activity.get(device.name)
         rates = activity.rates if activity is not None else None
         numbers = {
@@ -326,7 +328,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
             self._sort_by(self._sort, not self._down)
 
     def _say_order(self) -> None:
-        """What it is sorted by, on the border."""
+        """Show the order on the border."""
         how = "largest first" if _largest_first(self._sort) else "Z first"
         back = "smallest first" if _largest_first(self._sort) else "A first"
         what = f"{self._sort}, {how if self._down else back}" if self._sort else "activity"
@@ -380,12 +382,12 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         width = self._widths.get("LAST 60 s", 0)
         if width:
             bars = rows.BARS if self._charset.name == "utf8" else rows.PLAIN_BARS
-            line = activity.sparkline(min(width, rows.SECONDS), bars)
+            line = activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
             found["LAST 60 s"] = Text(line, style=load_style(activity.mean))
         return found
 
     def _tick(self) -> None:
-        """What the disks do in this second; only what has changed is drawn."""
+        """Update the disks' figures of this second; only changed cells are drawn."""
         if self._loads is None or self.app.screen is not self:
             return
         rates = self._loads()
@@ -414,11 +416,11 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
 
     def narrow(self) -> None:
         """Show the disks that have all of the words."""
-        self._keys.show(FOOT, self.filtering)
+        self._keys.show(FOOTER_HINTS, self.filtering)
         self._show()
         if not self._table().row_count:
-            self._words(NOTHING)
-        elif self._said == NOTHING:
+            self._words(NO_MATCH)
+        elif self._said == NO_MATCH:
             self._usual_words()
 
     # -- words
@@ -429,7 +431,7 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
         else:
             self._words(FIRST_RUN if self._first_run else "", KEY)
 
-    def _tell(self, before: list[str], now: list[str]) -> None:
+    def _report_changes(self, before: list[str], now: list[str]) -> None:
         came = [name for name in now if name not in before]
         went = [name for name in before if name not in now]
         parts = [
@@ -519,9 +521,9 @@ class Picker(TypeToFilter, Screen["Picked | None"]):
             return
         here = self._key()
         paths = tuple(self._marked) or ((here,) if here else ())
-        if name in ON_A_DISK and not paths:
+        if name in DISK_ACTIONS and not paths:
             return
-        self.dismiss(Picked(paths if name in ON_A_DISK else (), name))
+        self.dismiss(HomeChoice(paths if name in DISK_ACTIONS else (), name))
 
     def action_leave(self) -> None:
         """Leave without choosing."""

@@ -1,4 +1,4 @@
-"""What the home screen shows of a device: its facts, who uses it, what it does now."""
+"""Home screen's view of a device: its facts, who uses it, its activity."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.rates import DiskRates
 
 HEAD = "iopstui"
-MOST_CARRIED = 4
-SECONDS = 60
+MAX_CARRIED = 4
+MEAN_SECONDS = 60
 """How far back the column of the last minute goes."""
 BARS, PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 Cells = tuple[str, ...]
@@ -35,25 +35,25 @@ COLUMNS = (
     Column("MOUNTED", 8, grows=16), Column("READ/s", 7, True), Column("WRITE/s", 7, True),
     Column("MiB/s", 6, True), Column("UTIL", 5, True), Column("LAST 60 s", 9, grows=21),
 )  # fmt: skip
-LAST = "LAST 60 s"
+LAST_TITLE = "LAST 60 s"
 LIVE = ("READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s")
-LONG = 48
+LONG_TEXT = 48
 """Columns of a long model or mount point."""
-GAP = 1
+CELL_PADDING = 1
 """Blanks on each side of a cell."""
 
 
 def widths(total: int) -> dict[str, int]:
     """The columns that a table of ``total`` cells has room for, with their widths."""
     shown = [column for column in COLUMNS if total + 4 >= column.least]
-    spare = max(0, total - sum(column.width + 2 * GAP for column in shown))
+    spare = max(0, total - sum(column.width + 2 * CELL_PADDING for column in shown))
     found = {}
     for column in sorted(shown, key=lambda one: one.grows, reverse=True):
         more = min(column.grows, spare)
         spare -= more
         found[column.title] = column.width + more
     # then a minute has a column for each second, and long names their room
-    for title, most in ((LAST, SECONDS), ("MODEL", LONG), ("MOUNTED", LONG)):
+    for title, most in ((LAST_TITLE, MEAN_SECONDS), ("MODEL", LONG_TEXT), ("MOUNTED", LONG_TEXT)):
         more = max(0, min(spare, most - found.get(title, most)))
         spare -= more
         if more:
@@ -62,10 +62,10 @@ def widths(total: int) -> dict[str, int]:
 
 
 class Activity:
-    """What one disk did in the last minute."""
+    """Activity of one disk in the last minute."""
 
     def __init__(self) -> None:
-        self._utils: deque[float] = deque(maxlen=SECONDS)
+        self._utils: deque[float] = deque(maxlen=MEAN_SECONDS)
         self.rates: DiskRates | None = None
 
     def add(self, rates: DiskRates | None) -> None:
@@ -80,9 +80,13 @@ class Activity:
 
     def sparkline(self, width: int, bars: str = BARS) -> str:
         """Percent busy over the last minute, the newest at the right; the worst of each part."""
-        known = [0.0] * (SECONDS - len(self._utils)) + list(self._utils)
+        known = [0.0] * (MEAN_SECONDS - len(self._utils)) + list(self._utils)
         parts = [
-            known[n * SECONDS // width : max(n * SECONDS // width + 1, (n + 1) * SECONDS // width)]
+            known[
+                n * MEAN_SECONDS // width : max(
+                    n * MEAN_SECONDS // width + 1, (n + 1) * MEAN_SECONDS // width
+                )
+            ]
             for n in range(width)
         ]
         top = len(bars) - 1
@@ -137,7 +141,7 @@ def live(rates: DiskRates | None) -> dict[str, str]:
 
 
 def mounted(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Where it, or what lies on it, is mounted; else how it is used; "–" if it is free."""
+    """Mount point of the device or of what lies on it; else its use; "–" if it is free."""
     said = carries(device, devices)
     for words in ("carries ", "mounted at "):
         said = said.removeprefix(words)
@@ -167,7 +171,7 @@ def _queue(device: BlockDevice) -> str:
 
 
 def in_a_line(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """What the table does not say of it, in one line for low terminals."""
+    """Facts missing from the table, in one line for low terminals."""
     _, kind, _, model, _ = facts(device)
     parts = ["no writing jobs" if _busy(device, devices) else "free", model or kind]
     parts.append(_queue(device))
@@ -192,7 +196,7 @@ def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:
 
 
 def use(device: BlockDevice) -> str:
-    """Who uses the device, in words; "free" if no user of it can be seen."""
+    """Users of the device, in words; "free" if none can be seen."""
     parts = [f"mounted at {mount.mountpoint}" for mount in device.mounts]
     if device.swap:
         parts.append("swap")
@@ -207,14 +211,14 @@ def use(device: BlockDevice) -> str:
 
 def carries(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     """As ``use``; of a disk that is used by what lies on it: what that is."""
-    found = list(dict.fromkeys(_carried(device, devices, frozenset())))
+    found = list(dict.fromkeys(_uses_above(device, devices, frozenset())))
     if device.mounts or device.swap or not found:
         return use(device)
-    more = ", ..." if len(found) > MOST_CARRIED else ""
-    return f"carries {', '.join(found[:MOST_CARRIED])}{more}"
+    more = ", ..." if len(found) > MAX_CARRIED else ""
+    return f"carries {', '.join(found[:MAX_CARRIED])}{more}"
 
 
-def _carried(
+def _uses_above(
     device: BlockDevice, devices: Mapping[str, BlockDevice], above: frozenset[str]
 ) -> Iterator[str]:
     """Mount points and swap of everything that lies on it, in its order."""
@@ -225,4 +229,4 @@ def _carried(
         yield from (mount.mountpoint for mount in child.mounts)
         if child.swap:
             yield "swap"
-        yield from _carried(child, devices, above | {device.name})
+        yield from _uses_above(child, devices, above | {device.name})

@@ -38,7 +38,7 @@ class Prompt(Modal["str | None"]):
         self._check = check
 
     def content(self) -> ComposeResult:
-        """What may be typed, the field, what is wrong with it."""
+        """Hint on the input, the field, and its error."""
         yield Static(Text(self.clean(self._words), style=DIM), id="prompt-words")
         with Horizontal(id="prompt-field"):
             yield Static(Text("> ", style="bold"), id="prompt-sign")

@@ -19,7 +19,7 @@ from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
@@ -27,12 +27,12 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, WARNING, Charset
 from iopstui.ui.state.live import LiveState, gone_words
 
 HINTS: tuple[Hint, ...] = (
-    ("Enter", "Change", "screen.change"), ("z", "Undo", "screen.undo"), FILTER, CLOSE,
+    ("Enter", "Change", "screen.change"), ("z", "Undo", "screen.undo"), FILTER, CLOSE_HINT,
 )  # fmt: skip
 RESTORED = "restored at the end"
-FIXED = "none can be changed here"
+NOTHING_TO_CHANGE = "none can be changed here"
 UNEQUAL = "the disks had different values, so z cannot restore them; they are restored at the end"
-NONE = "No device with a request queue here, so there are no tunables."
+NO_TUNABLES = "No device with a request queue here, so there are no tunables."
 
 
 class Settings(TypeToFilter, Modal[None]):
@@ -56,7 +56,7 @@ class Settings(TypeToFilter, Modal[None]):
         turn: Callable[[str, str], None],
         state: LiveState,
         charset: Charset,
-        none: str = NONE,
+        none: str = NO_TUNABLES,
         opened_by: Key = pages.SETTINGS,
     ) -> None:
         super().__init__("Tunables of the disks", charset, HINTS, opened_by)
@@ -90,7 +90,7 @@ class Settings(TypeToFilter, Modal[None]):
         if not self._ready:
             return
         knobs = [one for one in self._read() if self.has(one.name, one.meaning, one.now)]
-        was = [self._was(knob) for knob in knobs]
+        was = [self._original_value(knob) for knob in knobs]
         if (knobs, was) != (self._shown, self._were):
             self._fill(knobs, was)
         notice = self._state.visible_notice()
@@ -108,8 +108,8 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _say_keys(self) -> None:
         fixed = self._shown and all(knob.refused for knob in self._shown)
-        self.head(self.heading, FIXED if fixed else RESTORED)
-        self.keys.show((FILTER, CLOSE) if fixed else HINTS, self.filtering)
+        self.head(self.heading, NOTHING_TO_CHANGE if fixed else RESTORED)
+        self.keys.show((FILTER, CLOSE_HINT) if fixed else HINTS, self.filtering)
 
     def _fill(self, knobs: list[TunableState], was: list[str | None]) -> None:
         chooser = self.query_one(OptionList)
@@ -129,14 +129,14 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _label(self, knob: TunableState) -> Text:
         label = Text(f"{printable(knob.name):<15}", style=BOLD)
-        now, was = printable(knob.now), self._was(knob)
+        now, was = printable(knob.now), self._original_value(knob)
         if was is None:
             return label.append(self.charset.text(cut(now, 14)), style=KEY)
         label.append(self.charset.text(f"{cut(printable(was), 6)} → "), style="")
         return label.append(self.charset.text(cut(now, 6)), style=WARNING)
 
-    def _was(self, knob: TunableState) -> str | None:
-        """What it had been before this session changed it; ``None``: it is as it was."""
+    def _original_value(self, knob: TunableState) -> str | None:
+        """Value before this session changed it; ``None``: it is unchanged."""
         was, now = self._state.was.get(knob.name, {}), dict(knob.each)
         if all(now.get(disk, knob.now) == value for disk, value in was.items()):
             return None
@@ -144,28 +144,28 @@ class Settings(TypeToFilter, Modal[None]):
 
     def action_undo(self) -> None:
         """Give the tunable under the cursor the value that it had."""
-        knob = self._chosen()
+        knob = self._highlighted_tunable()
         if knob is None:
             return
-        was = self._was(knob)
+        was = self._original_value(knob)
         if was is None:
-            self._tell(f"{knob.name} is as it was")
+            self._show_message(f"{knob.name} is as it was")
         elif len(set(self._state.was[knob.name].values())) > 1:
-            self._tell(f"{knob.name}: {UNEQUAL}")
+            self._show_message(f"{knob.name}: {UNEQUAL}")
         else:
             self._turn(knob.name, was)
 
-    def _tell(self, words: str) -> None:
+    def _show_message(self, words: str) -> None:
         self._said = words
         self.query_one("#settings-said", Static).update(Text(self.charset.text(printable(words))))
 
     def _explain(self) -> None:
-        knob = self._chosen()
-        none = "No tunable has all of these words." if self.words else self._none()
+        knob = self._highlighted_tunable()
+        none = "No tunable has all of these words." if self.words else self._empty_text()
         text = Text(self.charset.text(none), style=DIM) if knob is None else self._about(knob)
         self.query_one("#jobs-text", Static).update(text)
 
-    def _none(self) -> str:
+    def _empty_text(self) -> str:
         """Why there is nothing in the list."""
         gone = self._state.gone
         if not gone:
@@ -178,7 +178,7 @@ class Settings(TypeToFilter, Modal[None]):
             return self.charset.text(printable(words))
 
         text = Text().append(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style=BOLD)
-        was = self._was(knob)
+        was = self._original_value(knob)
         rows = [("Was", f"{was} when this session began to change it (z)")] if was else []
         rows += [*_meaning(knob.meaning), ("Allowed", knob.takes)]
         rows += [(name, value) for name, value in knob.each]
@@ -195,7 +195,7 @@ class Settings(TypeToFilter, Modal[None]):
                 text.append(clean(words) + "\n", style="")
         return text
 
-    def _chosen(self) -> TunableState | None:
+    def _highlighted_tunable(self) -> TunableState | None:
         index = self.query_one(OptionList).highlighted
         return self._shown[index] if index is not None and index < len(self._shown) else None
 
@@ -209,7 +209,7 @@ class Settings(TypeToFilter, Modal[None]):
 
     def action_change(self) -> None:
         """Ask for the new value of the tunable under the cursor."""
-        knob = self._chosen()
+        knob = self._highlighted_tunable()
         if knob is None:
             return
         if knob.values:
@@ -237,7 +237,7 @@ def checked_value(name: str, value: str) -> str:
 
 
 def _meaning(words: str) -> list[tuple[str, str]]:
-    """What a tunable does; what each value does in a line of its own."""
+    """Meaning of a tunable; of each value in a line of its own."""
     first, *values = re.split(r"(?:^|: |, |; )(?=-?\d )", words)
     if len(values) < 2:
         return [("Meaning", words)]

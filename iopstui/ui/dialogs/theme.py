@@ -24,18 +24,18 @@ class ThemeChoice(Choice):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Show the theme under the cursor."""
         if event.option_index < len(self._shown):
-            self._wear(self._shown[event.option_index])
+            self._try_theme(self._shown[event.option_index])
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Show the theme from before; Textual then calls Choice's, which closes."""
-        self._wear(self._now)
+        self._try_theme(self._now)
 
     def action_leave(self) -> None:
         """Show the theme from before."""
-        self._wear(self._now)
+        self._try_theme(self._now)
         super().action_leave()
 
-    def _wear(self, name: str) -> None:
+    def _try_theme(self, name: str) -> None:
         PREFERENCES.trying = True
         try:
             change(self.app, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from textual import events
 from textual.screen import Screen
 
-MOST = 40
+MAX_LETTERS = 40
 FILTER = ("/", "Filter", "")
 """The key, for the line of keys."""
 
@@ -28,7 +28,7 @@ class TypeToFilter:
 
     @property
     def filtering(self) -> str:
-        """What was typed, for the line of keys; "" while nothing is."""
+        """The typed filter, for the line of keys; "" if there is none."""
         return f"filter: {self.words}▏" if self._typing else ""
 
     def has(self, *texts: str) -> bool:
@@ -45,7 +45,7 @@ class TypeToFilter:
             self._narrow_to(self.words[:-1], len(self.words) > 1)
         elif event.is_printable and event.character and self._is_text(event.key, event.character):
             begins = not self._typing and event.character == "/"
-            self._narrow_to((self.words + ("" if begins else event.character))[:MOST], True)
+            self._narrow_to((self.words + ("" if begins else event.character))[:MAX_LETTERS], True)
         else:
             return
         event.stop()
@@ -60,7 +60,7 @@ class TypeToFilter:
             self.letters_filter
             and character != " "
             and key not in self._bindings.key_to_bindings
-            and key not in OURS
+            and key not in GLOBAL_KEYS
         )
 
     def _narrow_to(self, words: str, typing: bool) -> None:
@@ -70,5 +70,5 @@ class TypeToFilter:
             self.narrow()
 
 
-OURS = frozenset({"question_mark", "S"})
+GLOBAL_KEYS = frozenset({"question_mark", "S"})
 """Keys that work on every screen."""

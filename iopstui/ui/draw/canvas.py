@@ -50,10 +50,10 @@ class Canvas(Widget):
         """These too, from now on."""
         for one in lines:
             self.lines.append(one)
-            one.shown_by(self._placed, self._change)
+            one.shown_by(self._parts_moved, self._change)
         self._by_row = None
 
-    def _placed(self) -> None:
+    def _parts_moved(self) -> None:
         self._by_row = None
         self.refresh()
 
@@ -86,12 +86,12 @@ class Canvas(Widget):
         return bool(self._changed)
 
     def changed(self) -> list[Region]:
-        """What changed since the last call."""
+        """Parts that changed since the last call."""
         changed, self._changed = self._changed, []
         return changed
 
-    def _at(self, y: int) -> Sequence[_Part]:
-        """What has a part of this row, from left to right."""
+    def _parts_of_row(self, y: int) -> Sequence[_Part]:
+        """Parts on this row, from left to right."""
         if self._by_row is None:
             self._by_row = {}
             for one in sorted((one for one in self.lines if one.shown), key=lambda one: one.box.x):
@@ -105,7 +105,7 @@ class Canvas(Widget):
         """Cells ``begin`` to ``end`` of row ``y`` of the screen, before any filter."""
         pieces: list[Piece] = []
         at = begin
-        for left, right, row, one in self._at(y):
+        for left, right, row, one in self._parts_of_row(y):
             if left >= end:
                 break
             if right <= at:
@@ -131,22 +131,22 @@ class Canvas(Widget):
                 # a filter makes the same of a style each time
                 other = self._coloured.get(style)
                 if other is None:
-                    other = self._coloured[style] = self._through(filters, style)
+                    other = self._coloured[style] = self._filtered_style(filters, style)
                 if other.underline and " " in text:
-                    found += self._slowly(filters, Segment(text, style, control))
+                    found += self._filter_segment(filters, Segment(text, style, control))
                     continue
                 style = other
             found.append(Segment(text, style, control))
         return found
 
-    def _slowly(self, filters: Sequence[LineFilter], segment: Segment) -> list[Segment]:
+    def _filter_segment(self, filters: Sequence[LineFilter], segment: Segment) -> list[Segment]:
         segments = [segment]
         for one in filters:
             segments = one.apply(segments, self.background_colors[1])
         return segments
 
-    def _through(self, filters: Sequence[LineFilter], style: Style) -> Style:
-        return self._slowly(filters, Segment("x", style))[0].style or style
+    def _filtered_style(self, filters: Sequence[LineFilter], style: Style) -> Style:
+        return self._filter_segment(filters, Segment("x", style))[0].style or style
 
     def render_line(self, y: int) -> Strip:
         """Row ``y`` of the screen."""
@@ -189,7 +189,7 @@ class CanvasScreen(Screen[None]):
             # it keeps what it has drawn of the screens below, which is old now
             screen._styles_cache.clear()
             screen._dirty_regions.add(screen.outer_size.region)
-        boxes = [box for screen in above for box in _covered(screen)]
+        boxes = [box for screen in above for box in _covered_regions(screen)]
         tints = [screen.styles.background for screen in above if screen.styles.background.a > 0]
         whole = self.size.region
         regions = [region.intersection(whole) for region in canvas.changed()]
@@ -210,8 +210,8 @@ Place = tuple[int, int, list[tuple[str, Style]]]
 """Row, column and what stands there."""
 
 
-def _covered(screen: Screen[Any]) -> list[Region]:
-    """What the widgets of a dialog cover."""
+def _covered_regions(screen: Screen[Any]) -> list[Region]:
+    """Regions covered by the widgets of a dialog."""
     return [
         region.intersection(clip)
         for widget, (region, clip) in screen._compositor.visible_widgets.items()
@@ -248,7 +248,7 @@ class _Cutter(Compositor):
         return super().render_full_update(simplify)
 
     def render_partial_update(self) -> ChopsUpdate | None:
-        """What changed since the last update; ``None`` if nothing did."""
+        """The changes since the last update; ``None`` if there are none."""
         canvas = self._canvas
         regions = [*canvas.changed(), *self._dirty_regions]
         seen = self.visible_widgets.keys() - {self.root}
@@ -281,8 +281,8 @@ class _Cut(CompositorUpdate):
         self._base = base
 
     def render_segments(self, console: Console) -> str:
-        """What the terminal is sent: to its place, then the piece, with only those attributes that
-        change from one to the next."""
+        """Segments for the terminal: the position, then the piece, with only the attributes that
+        differ between neighbours."""
         colors = console._color_system
         if colors is None:
             colors = ColorSystem.STANDARD

@@ -77,7 +77,7 @@ class Scale:
     log: bool = False
 
     def fraction(self, value: float) -> float:
-        """Where ``value`` stands between bottom (0) and top (1)."""
+        """Position of ``value`` between bottom (0) and top (1)."""
         if not self.log:
             return (value - self.low) / (self.high - self.low)
         floor = max(value, self.low)

@@ -51,7 +51,7 @@ def _columns(cells: int, width: int) -> tuple[int, bool]:
 def _head(
     lines: Sequence[Sequence[Domain]], width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """What stands where: the first CPU of every group, or in words how the lines are cut."""
+    """Head of the grid: the first CPU of every group, or how the lines are divided."""
     if len(lines) == 1:
         names = Line(width, charset).add("cpu".ljust(LABEL), DIM)
         groups = Line(width, charset).add("node".ljust(LABEL), DIM)
@@ -89,14 +89,14 @@ def _measure(
         for text, style in _cells(row, domains, charset):
             line.add(text, style)
         if beside and not index:
-            line.add("  ").add(_words(row, line.left))
+            line.add("  ").add(_busiest_text(row, line.left))
         found.append(line.done())
     if not beside:
-        found.append(Line(width, charset).to(LABEL).add(_words(row, width - LABEL)).done())
+        found.append(Line(width, charset).to(LABEL).add(_busiest_text(row, width - LABEL)).done())
     return found
 
 
-def _words(row: GridRow, room: int) -> str:
+def _busiest_text(row: GridRow, room: int) -> str:
     """The busiest, as many of them as there is room for."""
     words = row.words
     named, _, total = words.partition(" of ")

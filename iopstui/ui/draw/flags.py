@@ -41,9 +41,9 @@ def flags(
 
 
 def _texts(start: int, words: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:
-    """What to try, the most telling first; at the right end words may stand before their arrow."""
+    """Texts to try, the most telling first; at the right end words may stand before their arrow."""
     told: list[str] = []
-    for text in (words, *_shorter(words)):
+    for text in (words, *_shorter_values(words)):
         told += (f"{text}: {mean}", text) if mean else (text,)
     for text in dict.fromkeys(told):
         yield start, ARROW + text
@@ -52,7 +52,7 @@ def _texts(start: int, words: str, last: bool, mean: str) -> Iterator[tuple[int,
     yield start, ARROW
 
 
-def _shorter(words: str) -> list[str]:
+def _shorter_values(words: str) -> list[str]:
     """The values of what was turned; of any other words those that they begin with."""
     parts = [part.replace("=", " ").split() for part in words.split(",")]
     if all(len(part) <= 2 or "→" in part or "->" in part for part in parts):

@@ -9,7 +9,7 @@ from rich.style import Style
 from iopstui.ui.draw.rows import Line, Piece, Row, cells
 from iopstui.ui.draw.style import BOLD, BORDER, FOCUS, KEY, Charset
 
-SIDES = 4
+BORDER_COLUMNS = 4
 """Columns of both borders and the blanks beside them."""
 _CHARS = {"utf8": tuple("╭╮╰╯─│"), "console": tuple("┌┐└┘─│"), "ascii": tuple("++++-|")}
 
@@ -25,7 +25,7 @@ def side(charset: Charset) -> str:
 
 
 def corners(charset: Charset) -> tuple[str, str]:
-    """Of the lower border."""
+    """Corners of the lower border."""
     left, right = _CHARS[charset.name][2:4]
     return charset.text(left), charset.text(right)
 
@@ -46,7 +46,7 @@ def top(
     room = width - 2 - found.used
     shown = list(value)
     while shown and sum(cells(text) for text, _ in shown) + 3 > room:
-        shown = _shorter(shown)
+        shown = _without_last_group(shown)
     size = sum(cells(text) for text, _ in shown)
     if shown:
         found.to(width - 4 - size, line, style).add(" ", style).extend(shown).add(" ", style)
@@ -54,7 +54,7 @@ def top(
     return (*found.done(), (charset.text(line + right), style))
 
 
-def _shorter(value: list[Piece]) -> list[Piece]:
+def _without_last_group(value: list[Piece]) -> list[Piece]:
     """Without the last group; groups begin with a blank piece."""
     at = next((n for n in range(len(value) - 1, 0, -1) if value[n][0].startswith("  ")), 0)
     return value[:at]
@@ -89,7 +89,7 @@ def stripped(row: Row) -> list[Piece]:
 
 
 def boxed(first: Row, body: Sequence[Row], last: Row, charset: Charset, focused: bool) -> list[Row]:
-    """A box; the rows of ``body`` are ``SIDES`` narrower than it."""
+    """A box; the rows of ``body`` are ``BORDER_COLUMNS`` narrower than it."""
     line, style = charset.text(side(charset)), colour(focused)
     return [first, *(((f"{line} ", style), *row, (f" {line}", style)) for row in body), last]
 
@@ -100,7 +100,7 @@ def words_of(title: str) -> tuple[Piece, ...]:
 
 
 def valued(head: Row) -> list[Piece]:
-    """What stands at the right of a panel's first row."""
+    """Value at the right of a panel's first row."""
     pieces = list(head)[1:]
     fills = [n for n, (text, _) in enumerate(pieces) if len(text) > 2 and not text.strip("─- ")]
     return stripped(tuple(pieces[fills[0] + 1 : -1])) if fills else []

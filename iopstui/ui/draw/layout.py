@@ -1,4 +1,4 @@
-"""Where everything stands, for any size of the terminal. Pure: a size in, regions out."""
+"""Layout of the screen for any size of the terminal. Pure: a size in, regions out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 MIN_WIDTH, MIN_HEIGHT = 60, 15
 FULL_WIDTH, FULL_HEIGHT = 118, 32
-SIDE_BY_SIDE = 160
+SIDE_BY_SIDE_FROM = 160
 THREE_WIDE, THREE_HIGH = 200, 14
 """From so many columns on, and charts of so many rows, further charts stand beside the first two
 where there are no rows for them below."""
@@ -35,7 +35,7 @@ class Box:
     height: int
 
 
-HIDDEN = Box(0, 0, 0, 0)
+NO_BOX = Box(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class LayoutPlan:
     tabbed: bool
     framed: bool = False
     """Panels are boxes."""
-    strip: Box = HIDDEN
+    strip: Box = NO_BOX
     more: Mapping[str, Box] = field(default_factory=dict)
 
     def box(self, name: str) -> Box:
-        """Where this panel stands; ``HIDDEN`` if it does not."""
-        return self.more[name] if name in self.more else getattr(self, name, HIDDEN)
+        """Box of this panel; ``NO_BOX`` if it is not shown."""
+        return self.more[name] if name in self.more else getattr(self, name, NO_BOX)
 
 
 def too_small(width: int, height: int) -> bool:
@@ -86,19 +86,19 @@ def plan(
     ``alone``: one pane at a time however large the terminal is."""
     if strip:
         found = plan(width, height - strip, disks, cpus, tab, more=more, alone=alone)
-        return replace(_lowered(found, strip), strip=Box(0, _bottom(found), width, strip))
+        return replace(_plan_moved_down(found, strip), strip=Box(0, _bottom(found), width, strip))
     if more:
         return _with_more(width, height, disks, cpus, tab, more, alone)
     if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
         return _tabbed(width, height, disks, tab)
-    return _full(width, height, disks, cpus, _finding_rows(height))
+    return _full_plan(width, height, disks, cpus, _finding_rows(height))
 
 
 def _ends(width: int, height: int, finding: int) -> tuple[Box, Box]:
     """The message and the finding. Without a box the finding is below: a long message goes on in
     its rows."""
     if not finding:
-        return Box(0, height - 2, width, 1), HIDDEN
+        return Box(0, height - 2, width, 1), NO_BOX
     if finding >= FINDING_BOX:
         return Box(0, height - 2, width, 1), Box(0, height - 2 - finding, width, finding)
     return (
@@ -129,30 +129,32 @@ def _with_more(
         found = plan(width, height, disks, cpus, tab, alone=alone)
         pane = Box(0, found.tabs.y + 1, width, _bottom(found) - found.tabs.y - 1)
         own = tab - len(TABS)
-        boxes = {name: pane if at == own else HIDDEN for at, name in enumerate(more)}
+        boxes = {name: pane if at == own else NO_BOX for at, name in enumerate(more)}
         return replace(found, more=boxes)
     boxes, used = {}, 0
     for name, wanted in more.items():
         fits = height - used - wanted >= FULL_HEIGHT
-        boxes[name] = Box(0, used, width, wanted) if fits else HIDDEN
+        boxes[name] = Box(0, used, width, wanted) if fits else NO_BOX
         used += wanted if fits else 0
-    beside = width >= SIDE_BY_SIDE and boxes.get(RUNS, HIDDEN).height > 0
+    beside = width >= SIDE_BY_SIDE_FROM and boxes.get(RUNS, NO_BOX).height > 0
     finding = 0 if beside else _finding_rows(height - used)
-    found = _full(width, height - used, disks, cpus, finding)
+    found = _full_plan(width, height - used, disks, cpus, finding)
     at = _bottom(found)
-    placed = {name: _lower(box, at) if box.height else HIDDEN for name, box in boxes.items()}
+    placed = {
+        name: _box_moved_down(box, at) if box.height else NO_BOX for name, box in boxes.items()
+    }
     if beside:
         half = width * 9 // 20
         runs = placed[RUNS]
         placed[RUNS] = replace(runs, width=half)
         found = replace(found, finding=replace(runs, x=half, width=width - half))
-    if boxes.get(CHARTS) == HIDDEN and width >= THREE_WIDE and found.iops.height >= THREE_HIGH:
-        iops, latency, placed[CHARTS] = _three(found.iops, width)
+    if boxes.get(CHARTS) == NO_BOX and width >= THREE_WIDE and found.iops.height >= THREE_HIGH:
+        iops, latency, placed[CHARTS] = _three_columns(found.iops, width)
         found = replace(found, iops=iops, latency=latency)
-    return replace(_lowered(found, used), more=placed)
+    return replace(_plan_moved_down(found, used), more=placed)
 
 
-def _three(first: Box, width: int) -> tuple[Box, Box, Box]:
+def _three_columns(first: Box, width: int) -> tuple[Box, Box, Box]:
     one = (width - LABELS) // 3
     second = replace(first, x=one, width=one + LABELS)
     third = replace(first, x=second.x + second.width, width=width - 2 * one - LABELS)
@@ -160,7 +162,7 @@ def _three(first: Box, width: int) -> tuple[Box, Box, Box]:
 
 
 def _bottom(found: LayoutPlan) -> int:
-    """Where the lines at the bottom begin: the finding, unless it stands beside the runs."""
+    """First row of the lines at the bottom: the finding, unless it is beside the runs."""
     return min(found.finding.y, found.message.y) if _own_rows(found) else found.message.y
 
 
@@ -168,17 +170,17 @@ def _own_rows(found: LayoutPlan) -> bool:
     return found.finding.width == found.message.width and found.finding.height > 0
 
 
-def _lowered(found: LayoutPlan, by: int) -> LayoutPlan:
+def _plan_moved_down(found: LayoutPlan, by: int) -> LayoutPlan:
     """With so many rows free above the lines at the bottom."""
     return replace(
         found,
-        message=_lower(found.message, by),
-        finding=_lower(found.finding, by) if _own_rows(found) else found.finding,
-        footer=_lower(found.footer, by),
+        message=_box_moved_down(found.message, by),
+        finding=_box_moved_down(found.finding, by) if _own_rows(found) else found.finding,
+        footer=_box_moved_down(found.footer, by),
     )
 
 
-def _lower(box: Box, by: int) -> Box:
+def _box_moved_down(box: Box, by: int) -> Box:
     return replace(box, y=box.y + by)
 
 
@@ -193,11 +195,11 @@ def _tabbed(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
         header=Box(0, 0, width, 2),
         summary=Box(0, 2, width, 1),
         tabs=Box(0, 3, width, 1),
-        iops=pane if tab == 0 else HIDDEN,
-        latency=pane if tab == 1 else HIDDEN,
-        fio=Box(0, top, width, fio_height) if tab == 2 else HIDDEN,
-        kernel=Box(0, top + fio_height, width, pane.height - fio_height) if tab == 2 else HIDDEN,
-        cpus=pane if tab == 3 else HIDDEN,
+        iops=pane if tab == 0 else NO_BOX,
+        latency=pane if tab == 1 else NO_BOX,
+        fio=Box(0, top, width, fio_height) if tab == 2 else NO_BOX,
+        kernel=Box(0, top + fio_height, width, pane.height - fio_height) if tab == 2 else NO_BOX,
+        cpus=pane if tab == 3 else NO_BOX,
         message=_ends(width, height, finding)[0],
         finding=_ends(width, height, finding)[1],
         footer=Box(0, height - 1, width, 1),
@@ -206,9 +208,9 @@ def _tabbed(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
     )
 
 
-def _full(width: int, height: int, disks: int, cpus: int, finding: int) -> LayoutPlan:
+def _full_plan(width: int, height: int, disks: int, cpus: int, finding: int) -> LayoutPlan:
     left = width // 2
-    beside = width >= SIDE_BY_SIDE
+    beside = width >= SIDE_BY_SIDE_FROM
     head = 1 if beside else 2
     fio_height = 7
     # on a higher screen more of many devices, but half of what it is higher is the charts'
@@ -224,8 +226,8 @@ def _full(width: int, height: int, disks: int, cpus: int, finding: int) -> Layou
     top = head + charts
     return LayoutPlan(
         header=Box(0, 0, width, head),
-        summary=HIDDEN,
-        tabs=HIDDEN,
+        summary=NO_BOX,
+        tabs=NO_BOX,
         iops=Box(0, head, left, charts),
         latency=Box(left, head, width - left, charts),
         fio=Box(0, top, left if beside else width, tables if beside else fio_height),

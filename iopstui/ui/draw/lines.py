@@ -7,7 +7,7 @@ from typing import Protocol
 
 from textual.geometry import Region
 
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.rows import Piece, Row, cells, part
 
 
@@ -29,7 +29,7 @@ class Lines:
         self.id = id
         self._rows: list[Row] = []
         self._placed = False
-        self.box = HIDDEN
+        self.box = NO_BOX
         """Its place."""
         self.shown = False
         """While it has no place on the screen it must not be painted."""
@@ -61,7 +61,10 @@ class Lines:
         for y, (row, before) in enumerate(zip(rows, self._rows, strict=True)):
             if row == before:
                 continue
-            begin, end = _same(row, before), box.width - _same(row[::-1], before[::-1])
+            begin, end = (
+                _equal_cells(row, before),
+                box.width - _equal_cells(row[::-1], before[::-1]),
+            )
             self._rows[y] = row
             if y < box.height and begin < end:
                 dirty.append(Region(box.x + begin, box.y + y, end - begin, 1))
@@ -70,7 +73,7 @@ class Lines:
         return len(dirty)
 
     def text(self) -> str:
-        """What it shows, without styles (tests)."""
+        """Text without styles (tests)."""
         return "\n".join("".join(text for text, _ in row) for row in self._rows)
 
     def part(self, y: int, begin: int, end: int) -> list[Piece]:
@@ -78,7 +81,7 @@ class Lines:
         return part(self._rows[y] if y < len(self._rows) else (), begin, end)
 
 
-def _same(row: Row, before: Row) -> int:
+def _equal_cells(row: Row, before: Row) -> int:
     """How many cells at the beginning need not be sent again."""
     same = 0
     # as pairs: what is the very same style need not be compared by its values

@@ -16,13 +16,13 @@ def draw(points: Sequence[tuple[float, float]], columns: int, rows: int, marker:
     ends = [(math.floor(x * wide), math.floor((1 - y) * tall)) for x, y in points]
     dots = [0] * wide
     for number, end in enumerate(ends):
-        for x, y in _between(ends[max(0, number - 1)], end):
+        for x, y in _line_dots(ends[max(0, number - 1)], end):
             if 0 <= x < wide and 0 <= y < tall:
                 dots[x] |= 1 << (tall - 1 - y)
     return picture(dots, rows, marker)
 
 
-def _between(one: tuple[int, int], other: tuple[int, int]) -> Iterator[tuple[int, int]]:
+def _line_dots(one: tuple[int, int], other: tuple[int, int]) -> Iterator[tuple[int, int]]:
     """The dots of a straight line, both ends included."""
     steps = max(abs(other[0] - one[0]), abs(other[1] - one[1]), 1)
     for step in range(steps + 1):

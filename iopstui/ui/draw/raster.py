@@ -18,7 +18,7 @@ DOTS_OF_BRAILLE = 2, 4
 EDGE = 1e-4
 """How far values are kept off the edges, so that each is in a row of the picture."""
 
-_BLANK = 0x2800
+_EMPTY_BRAILLE = 0x2800
 # of Unicode's dots, the bits of the left column from the bottom up; those of the right one
 _LEFT, _RIGHT = (0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08)
 
@@ -28,7 +28,7 @@ def _table(bits: Sequence[int]) -> tuple[int, ...]:
 
 
 _OF_LEFT, _OF_RIGHT = _table(_LEFT), _table(_RIGHT)
-_CHARACTERS = " " + "".join(chr(_BLANK + cell) for cell in range(1, 256))
+_CHARACTERS = " " + "".join(chr(_EMPTY_BRAILLE + cell) for cell in range(1, 256))
 
 
 def draw(
@@ -69,7 +69,7 @@ def _dots(
         if 0 <= at < count:
             dots[at] |= 1 << row
         if joined and before is not None and before[0] == at - 1:
-            near, far = _halves(before[1], row)
+            near, far = _split_run(before[1], row)
             if at > 0:
                 dots[at - 1] |= near
             if at < count:
@@ -78,7 +78,7 @@ def _dots(
     return dots
 
 
-def _halves(begin: int, end: int) -> tuple[int, int]:
+def _split_run(begin: int, end: int) -> tuple[int, int]:
     """The run from row ``begin`` to row ``end``: what is drawn beside the first, the rest."""
     length = abs(end - begin)
     own = (length + 1) // 2

@@ -212,7 +212,7 @@ class Table(Generic[T]):
 
     @property
     def columns(self) -> Sequence[tuple[Column[T], int]]:
-        """Those that are shown, with their widths."""
+        """Visible columns with their widths."""
         return self._columns
 
     @property

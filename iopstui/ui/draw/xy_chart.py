@@ -17,10 +17,10 @@ from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
 AXIS_WIDTH = 8
-LEAST_WIDTH, LEAST_HEIGHT = 24, 7
-ABOVE = 2
+MIN_WIDTH, MIN_HEIGHT = 24, 7
+TITLE_ROWS = 2
 """Rows above the plot: the title and the names."""
-NEAR = 6
+MOUSE_REACH = 6
 """Cells that the mouse may be away from a point."""
 Point = tuple[float, float]
 
@@ -35,7 +35,7 @@ class XAxis:
     log: bool = False
 
     def fraction(self, value: float) -> float:
-        """Where ``value`` stands between left (0) and right (1)."""
+        """Position of ``value`` between left (0) and right (1)."""
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -101,29 +101,29 @@ class XYChart:
 
 def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point | None:
     """The point of a line with points that is nearest to a cell of the chart, if it is near."""
-    columns, rows = _room(width, height)
-    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+    columns, rows = _plot_size(width, height)
+    if width < MIN_WIDTH or height < MIN_HEIGHT:
         return None
     found: list[tuple[int, Point]] = []
     for point in (point for line in spec.lines if line.char for point in line.points):
         column, row = _cell(spec, point, columns, rows)
         # a cell is about twice as high as it is wide
-        far = abs(at[0] - AXIS_WIDTH - column) + 2 * abs(at[1] - ABOVE - row)
+        far = abs(at[0] - AXIS_WIDTH - column) + 2 * abs(at[1] - TITLE_ROWS - row)
         found.append((far, point))
-    far, point = min(found, default=(NEAR + 1, (0.0, 0.0)))
-    return point if far <= NEAR else None
+    far, point = min(found, default=(MOUSE_REACH + 1, (0.0, 0.0)))
+    return point if far <= MOUSE_REACH else None
 
 
-def _room(width: int, height: int) -> tuple[int, int]:
+def _plot_size(width: int, height: int) -> tuple[int, int]:
     """Columns and rows of the plot."""
-    return width - AXIS_WIDTH - 1, height - ABOVE - 1
+    return width - AXIS_WIDTH - 1, height - TITLE_ROWS - 1
 
 
 def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[Row]:
     """The chart; only its title where there is no room for more."""
     title = rule(width, charset, (spec.title, BOLD), right=((spec.note, DIM),) if spec.note else ())
-    columns, rows = _room(width, height)
-    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+    columns, rows = _plot_size(width, height)
+    if width < MIN_WIDTH or height < MIN_HEIGHT:
         return pad([title], height, width)
     names = (
         Line(width, charset)
@@ -158,7 +158,7 @@ def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
         for line in cells:
             line[column] = (charset.mark, MARK)
     joined = [line for line in spec.lines if line.joined and len(line.points) > 1]
-    places = [[_place(spec, point) for point in line.points] for line in joined]
+    places = [[_position(spec, point) for point in line.points] for line in joined]
     for one, text in zip(
         joined, charts.draw_polylines(places, columns, rows, charset.line), strict=True
     ):
@@ -194,12 +194,12 @@ def _put_flags(spec: XYSpec, cells: list[list[charts.Cell]], charset: Charset) -
                 cells[line][start + offset] = (letter, BOLD)
 
 
-def _place(spec: XYSpec, point: Point) -> Point:
+def _position(spec: XYSpec, point: Point) -> Point:
     return spec.x.fraction(point[0]), spec.y.fraction(point[1])
 
 
 def _cell(spec: XYSpec, point: Point, columns: int, rows: int) -> tuple[int, int]:
-    x, y = _place(spec, point)
+    x, y = _position(spec, point)
     return _column(x, columns), min(rows - 1, max(0, rows - 1 - math.floor(y * rows)))
 
 

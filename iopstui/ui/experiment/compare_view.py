@@ -33,7 +33,7 @@ NAME_WIDTH = 25
 LABEL = 7
 
 
-def _most(one: Point) -> str:
+def _busiest_cpu_text(one: Point) -> str:
     most = max(one.completions.items(), key=lambda found: found[1], default=None)
     return "" if most is None else f"CPU{most[0]} {100 * most[1]:.0f}%"
 
@@ -41,7 +41,7 @@ def _most(one: Point) -> str:
 COLUMNS: tuple[Column[PointFinished], ...] = (
     *FIGURES,
     Column("CPU/IO", 8, point(lambda p: cpu_text(p.cpu_us).replace(" ", "")), drop=1),
-    Column("most on", 12, point(_most), drop=2),
+    Column("most on", 12, point(_busiest_cpu_text), drop=2),
 )  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def runs(
 def figures(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
 ) -> list[Row]:
-    """What differs, figure by figure, then CPU by CPU."""
+    """Differences, figure by figure, then CPU by CPU."""
     results = state.results()
     rows: list[Row] = []
     if results is None or results.complete < results.least:
@@ -185,14 +185,16 @@ def _figures(
     head = f" {'':{name}}{first:>8}{second:>9}  {second} against {first} (95 %)"
     yield Line(width, charset).add(head, DIM).done()
     for one in tested:
-        means = [_bare(value_text(one.metric.unit, mean)) for mean in (one.first, one.second)]
+        means = [
+            _without_blanks(value_text(one.metric.unit, mean)) for mean in (one.first, one.second)
+        ]
         line = Line(width, charset).add(f" {fit(one.metric.name, name)}")
         line.add(f"{means[0]:>8} {means[1]:>8}  ")
         line.add(difference_text(one) + (" *" if one.shown else ""), FINDING if one.shown else None)
         yield line.done()
 
 
-def _bare(text: str) -> str:
+def _without_blanks(text: str) -> str:
     return text.replace(" ", "")
 
 

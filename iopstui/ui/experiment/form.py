@@ -22,7 +22,7 @@ from textual.widgets import Button, Input, RadioSet, Static
 from iopstui.errors import IopstuiError
 from iopstui.experiment.background import PreparedExperiment
 from iopstui.experiment.setup import length_text
-from iopstui.model.experiment.plan import ASK_FROM, Plan
+from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
 from iopstui.ui.core.buttons import Radio, push_button
 from iopstui.ui.core.modal import Hint, Modal
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, WARNING, Charset
@@ -37,17 +37,17 @@ from iopstui.ui.experiment.plan import (
 )
 from iopstui.ui.state.experiment import SWEEP
 
-LOOK_WAITS_S = 0.4
+PREVIEW_DELAY_S = 0.4
 HINTS: tuple[Hint, ...] = (
     ("Enter", "Start", "screen.start"), ("Tab", "Next field", "app.focus_next"),
     ("Esc", "Cancel", "screen.leave"),
 )  # fmt: skip
 SCROLL: Hint = ("PgUp PgDn", "Scroll", "")
-SOON = "Checking the plan ..."
+CHECKING = "Checking the plan ..."
 LABEL = 13
 """Columns of a label, as those of the fields."""
-LOUD = ("OVERWRITES", "Changes")
-BELOW = 2
+WARNING_LABELS = ("OVERWRITES", "Changes")
+ROWS_BELOW = 2
 """Rows of the form beside its fields and what is said: a blank one and the buttons."""
 Line = tuple[str, str, Style | str]
 """A label, words, and their style."""
@@ -58,8 +58,8 @@ Field = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class ExperimentChoice:
-    """What was begun, and the fields it was typed into; ``anew``: without what an interrupted run
-    has left."""
+    """Experiment to start, and the fields it was typed into; ``anew``: without the results of an
+    interrupted run."""
 
     ready: PreparedExperiment
     anew: bool = False
@@ -176,12 +176,12 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         )  # fmt: skip
 
     def on_mount(self) -> None:
-        """What is varied has the keys."""
+        """Focus the first field."""
         self.watch(self._scroll, "show_vertical_scrollbar", self._foot)
         self.query_one("#form-axis" if self._kind == SWEEP else "#form-a", Input).focus()
 
     def typed(self) -> Mapping[str, str]:
-        """What stands in the fields."""
+        """Contents of the fields."""
         return {name: self._value(name) for name, *_ in self._rows}
 
     def _value(self, name: str) -> str:
@@ -210,7 +210,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         if self._timer is not None:
             self._timer.stop()
         if self._read():
-            self._timer = self.set_timer(LOOK_WAITS_S, self._examine)
+            self._timer = self.set_timer(PREVIEW_DELAY_S, self._examine)
 
     def _read(self) -> bool:
         """Parse the fields; False if they don't make a plan."""
@@ -219,9 +219,9 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             self._plan = plan_of(self._kind, self.typed())
         except IopstuiError as error:
             self._plan = None
-            self._wrong(error)
+            self._show_error(error)
             return False
-        self._words([length_text(self._plan), SOON])
+        self._plan_lines([length_text(self._plan), CHECKING])
         return True
 
     def _examine(self) -> None:
@@ -235,14 +235,14 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         except IopstuiError as error:
             if plan is self._plan:
                 self._begin = False
-                self._wrong(error)
+                self._show_error(error)
             return
         if plan is not self._plan:
             return
         self._ready = ready
-        self._words([*ready.words, *([self._stops] if self._stops else [])], ready)
+        self._plan_lines([*ready.words, *([self._stops] if self._stops else [])], ready)
         if self._begin:
-            self._go()
+            self._start()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Begin the experiment."""
@@ -251,26 +251,26 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def action_start(self) -> None:
         """Begin the experiment as soon as the plan is known to be possible."""
         if self._ready is not None:
-            self._go()
+            self._start()
         elif self._plan is not None or self._read():
             self._begin = True
             if self._timer is not None:
                 self._timer.stop()
             self._examine()
 
-    def _go(self, anew: bool = False) -> None:
+    def _start(self, anew: bool = False) -> None:
         ready, plan = self._ready, self._plan
         if ready is None or plan is None:
             return
-        if plan.points >= ASK_FROM and plan is not self._meant:
+        if plan.points >= CONFIRM_FROM_POINTS and plan is not self._meant:
             self._meant, self._begin = plan, False
-            self._words([f"{length_text(plan)}. Enter again to confirm."], warn=True)
+            self._plan_lines([f"{length_text(plan)}. Enter again to confirm."], warn=True)
             return
         self.dismiss(ExperimentChoice(ready, anew, self.typed()))
 
     def action_anew(self) -> None:
         """Begin from scratch: drop what an interrupted run has measured."""
-        self._go(anew=True)
+        self._start(anew=True)
 
     # -- what is said below the fields
 
@@ -283,7 +283,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def _scroll(self) -> VerticalScroll:
         return self.query_one("#form-scroll", VerticalScroll)
 
-    def _say(self, lines: Sequence[Line]) -> None:
+    def _show_lines(self, lines: Sequence[Line]) -> None:
         """Show (label, words, style) lines; words that need several rows stay beside the label."""
         self.said = "\n".join(f"{label} {words}".strip() for label, words, _ in lines)
         parts: list[RenderableType] = []
@@ -304,28 +304,30 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         """The keys that scroll are named where there is something to scroll."""
         self.keys.show((*HINTS, SCROLL) if scrolls else HINTS)
 
-    def _wrong(self, error: IopstuiError) -> None:
-        self._say([("", error.message, ERROR), *([("", error.hint, "")] if error.hint else [])])
+    def _show_error(self, error: IopstuiError) -> None:
+        self._show_lines(
+            [("", error.message, ERROR), *([("", error.hint, "")] if error.hint else [])]
+        )
 
-    def _words(
+    def _plan_lines(
         self, lines: Sequence[str], ready: PreparedExperiment | None = None, warn: bool = False
     ) -> None:
         """The first line is the plan in short."""
         shown: list[Line] = [("", lines[0], WARNING if warn else BOLD)]
         for line in lines[1:]:
             label, colon, words = line.partition(": ")
-            style = WARNING if label in LOUD else ""
+            style = WARNING if label in WARNING_LABELS else ""
             shown.append((label, words, style) if colon else ("", line, style))
         if ready is not None and ready.kept:
             shown.append(("", f"Enter {ready.kept}; Ctrl-N starts over", BOLD))
         if ready is not None and ready.lost:
             shown.append(("", ready.lost, WARNING))
-        self._say(shown)
+        self._show_lines(shown)
 
     def _fit(self) -> None:
-        """What is said scrolls where there is no room for it: buttons and keys stay in sight."""
+        """Let the messages scroll if there is no room: buttons and keys stay visible."""
         super()._fit()
-        self._scroll.styles.max_height = max(2, self.room - len(self._rows) - BELOW)
+        self._scroll.styles.max_height = max(2, self.room - len(self._rows) - ROWS_BELOW)
 
 
 def _checker(name: str) -> Callable[[str], bool]:

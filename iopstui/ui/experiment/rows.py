@@ -1,4 +1,4 @@
-"""What the panes of sweep and comparison share: words, and tables that scroll."""
+"""Shared parts of the panes of sweep and comparison: words, and tables that scroll."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def title(words: str, width: int, charset: Charset, note: str = "") -> Row:
 
 
 def boxed(rows: Sequence[Row], width: int, charset: Charset, number: str = "") -> list[Row]:
-    """A pane's rows, ``frame.SIDES`` narrower than ``width``, in a box with the first one, its
-    title, on the border. ``number`` is its key."""
+    """Draw a box around a pane's rows (``frame.BORDER_COLUMNS`` narrower than ``width``). The first
+    row is the title on the border, ``number`` its key."""
     head, *body = rows
     words = [(text[:1].upper() + text[1:], style) for text, style in frame.titled(head)]
     first = frame.top(width, charset, number, words, frame.valued(head))
@@ -50,10 +50,15 @@ def boxed(rows: Sequence[Row], width: int, charset: Charset, number: str = "") -
 
 
 def inside(box: Box, framed: bool) -> Box:
-    """What is left of a pane's box for its rows, of which the first stands on the border."""
+    """Rows left inside a pane's box; the first is on the border."""
     if not framed:
         return box
-    return Box(box.x + frame.SIDES // 2, box.y, max(0, box.width - frame.SIDES), box.height - 1)
+    return Box(
+        box.x + frame.BORDER_COLUMNS // 2,
+        box.y,
+        max(0, box.width - frame.BORDER_COLUMNS),
+        box.height - 1,
+    )
 
 
 def sentences(lines: Sequence[str], width: int, charset: Charset) -> list[Row]:

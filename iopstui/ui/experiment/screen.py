@@ -15,7 +15,7 @@ from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.dashboard import bars, mouse
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
@@ -27,7 +27,7 @@ from iopstui.ui.state.live import LiveState
 
 ALL = "all"
 TOP = 3
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 TABLES, TEXTS = ("points", "runs"), ("figures", "words")
 NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", "footer")
 
@@ -102,14 +102,14 @@ class ExperimentScreen(CanvasScreen):
     # -- where everything is
 
     @property
-    def _large(self) -> bool:
+    def _is_full_size(self) -> bool:
         width, height = self.app.size
         return width >= layout.FULL_WIDTH and height >= layout.FULL_HEIGHT
 
     @property
     def shown_pane(self) -> str:
         """The pane that has the whole screen, or ALL."""
-        if self._pane == ALL and not self._large:
+        if self._pane == ALL and not self._is_full_size:
             return self._view.PANES[0]
         return self._pane
 
@@ -117,9 +117,9 @@ class ExperimentScreen(CanvasScreen):
         """Gives every panel its place for this size and pane, and paints it."""
         width, height = self.app.size
         tiny = layout.too_small(width, height)
-        self.small.place(Box(0, 0, width, height) if tiny else HIDDEN)
+        self.small.place(Box(0, 0, width, height) if tiny else NO_BOX)
         body = Box(0, TOP, width, height - TOP - 2)
-        places = {name: HIDDEN for name in NAMES}
+        places = {name: NO_BOX for name in NAMES}
         if not tiny:
             places |= {
                 "header": Box(0, 0, width, 2),
@@ -130,7 +130,7 @@ class ExperimentScreen(CanvasScreen):
             pane = self.shown_pane
             boxes = self._view.places(self.state, body) if pane == ALL else {pane: body}
             for number, name in enumerate(self._view.PANES, 1):
-                places[f"pane{number}"] = boxes.get(name, HIDDEN)
+                places[f"pane{number}"] = boxes.get(name, NO_BOX)
         self._places = places
         for name, panel in self.panels.items():
             panel.place(places[name])
@@ -142,7 +142,7 @@ class ExperimentScreen(CanvasScreen):
 
     def paint(self) -> None:
         """Shows the newest state."""
-        width = self._places.get("header", HIDDEN).width
+        width = self._places.get("header", NO_BOX).width
         if not width:
             return
         if not self._follow():
@@ -167,10 +167,10 @@ class ExperimentScreen(CanvasScreen):
         at = self._pointed[1:] if self._pointed is not None and self._pointed[0] == name else None
         top = self._tops.get(name)
         rows = self._view.rows(name, self.state, inner.width, inner.height, top, at)
-        return boxed(rows, box.width, self._charset, str(number)) if self._large else rows
+        return boxed(rows, box.width, self._charset, str(number)) if self._is_full_size else rows
 
     def _inner(self, box: Box) -> Box:
-        return inside(box, self._large)
+        return inside(box, self._is_full_size)
 
     # -- its lines
 
@@ -214,12 +214,12 @@ class ExperimentScreen(CanvasScreen):
 
     def _tab_names(self) -> list[tuple[int, str]]:
         """Each tab's key and name."""
-        first = [(0, ALL)] if self._large else []
+        first = [(0, ALL)] if self._is_full_size else []
         return [*first, *enumerate(self._view.PANES, 1)]
 
     def _hints(self) -> list[KeyHint]:
         hints = [KeyHint("Esc", "dashboard"), *self._own_hints()]
-        panes = KeyHint("tab", "next pane" if not self._large else "one pane at a time")
+        panes = KeyHint("tab", "next pane" if not self._is_full_size else "one pane at a time")
         return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("H", "report"),
                 KeyHint("m", "mark"), KeyHint("e", "messages")]  # fmt: skip
 
@@ -232,7 +232,7 @@ class ExperimentScreen(CanvasScreen):
 
     def action_next(self, by: int) -> None:
         """Show the next pane on the whole screen."""
-        choices = [ALL, *self._view.PANES] if self._large else list(self._view.PANES)
+        choices = [ALL, *self._view.PANES] if self._is_full_size else list(self._view.PANES)
         self._pane = choices[(choices.index(self.shown_pane) + by) % len(choices)]
         self.relayout()
 
@@ -258,11 +258,11 @@ class ExperimentScreen(CanvasScreen):
         pane = self.shown_pane
         if pane == ALL:
             pane = next(name for name in panes if name in TABLES)
-        return pane, self._places.get(f"pane{panes.index(pane) + 1}", HIDDEN)
+        return pane, self._places.get(f"pane{panes.index(pane) + 1}", NO_BOX)
 
     def _length(self, pane: str, width: int) -> int:
         """How many rows the pane would have with room for all of them."""
-        rows = self._view.rows(pane, self.state, width, MOST_ROWS, 0)
+        rows = self._view.rows(pane, self.state, width, MAX_ROWS, 0)
         blank = ((" " * width, None),)
         return next((n for n in range(len(rows) - 1, 0, -1) if rows[n] != blank), 0)
 
@@ -289,7 +289,7 @@ class ExperimentScreen(CanvasScreen):
     def _pane_at(self, x: int, y: int) -> tuple[str, int, int] | None:
         """The pane there, and the column and row in it."""
         for number, name in enumerate(self._view.PANES, 1):
-            box = self._places.get(f"pane{number}", HIDDEN)
+            box = self._places.get(f"pane{number}", NO_BOX)
             if mouse.inside(box, x, y):
                 inner = self._inner(box)
                 return name, x - inner.x, y - inner.y
@@ -298,7 +298,7 @@ class ExperimentScreen(CanvasScreen):
     def on_click(self, event: events.Click) -> None:
         """Do a key of the footer, open a tab, or give a pane the whole screen (twice)."""
         x, y, width = event.screen_x, event.screen_y, self.app.size.width
-        if event.button != 1 or not self._places.get("header", HIDDEN).width:
+        if event.button != 1 or not self._places.get("header", NO_BOX).width:
             return
         if mouse.inside(self._places["footer"], x, y):
             key = mouse.footer_key_at(self._hints(), width, x)
@@ -308,7 +308,7 @@ class ExperimentScreen(CanvasScreen):
             tab = mouse.tab_at([name for _, name in self._tab_names()], x)
             if tab is not None:
                 self.action_pane(self._tab_names()[tab][0])
-        elif event.chain == 2 and self._large:
+        elif event.chain == 2 and self._is_full_size:
             at = self._pane_at(x, y)
             alone = self._pane != ALL or at is None
             self.action_pane(0 if alone or at is None else self._view.PANES.index(at[0]) + 1)

@@ -20,8 +20,8 @@ from iopstui.ui.draw.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis,
 from iopstui.ui.experiment.rows import FIGURES, STYLES, place_note, point, title, window, words_pane
 from iopstui.ui.state.experiment import ExperimentState
 
-MOST_DRAWN = 9
-NAME_MOST = 12
+MAX_DRAWN = 9
+MAX_NAME = 12
 MEAN, TAIL = "o", "^"
 LETTERS = "abcdefghi"
 PointCurve = LoadCurve[PointFinished]
@@ -33,7 +33,7 @@ COLUMNS: tuple[Column[PointFinished], ...] = (
     Column("N=X*R", 7, lambda e: f.number(e.little.seen), drop=1),
     Column("of", 6, lambda e: _asked(e), drop=1),
 )  # fmt: skip
-WITHIN = Column("95 %", 14, point(lambda p: within_text(p.iops_within, f.number)), drop=0)
+INTERVAL_COLUMN = Column("95 %", 14, point(lambda p: within_text(p.iops_within, f.number)), drop=0)
 
 
 def _asked(event: PointFinished) -> str:
@@ -42,7 +42,7 @@ def _asked(event: PointFinished) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnCurve:
     """A curve with the characters of its mean and tail, its style, and what it is called."""
 
     curve: PointCurve
@@ -97,11 +97,11 @@ def table(
     """A row a point; the running one is marked, those to come are dim."""
     plan, steps = state.plan, state.rows
     measured, failed = state.measured(), {state.place(one) for one in state.failed.values()}
-    widths = [min(NAME_MOST, max(len(name), *map(len, values))) for name, values in _axes(plan)]
+    widths = [min(MAX_NAME, max(len(name), *map(len, values))) for name, values in _axes(plan)]
     number = max(2, len(str(len(steps))))
     label = 2 + number + sum(one + 1 for one in widths)
     # their IOPS are then means
-    columns = (COLUMNS[0], WITHIN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
+    columns = (COLUMNS[0], INTERVAL_COLUMN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
     made: Table[PointFinished] = Table(columns, label, width, charset)
     names = [fit(name, one).rjust(one) for (name, _), one in zip(_axes(plan), widths, strict=True)]
     head = made.header(" ".join(["  " + "#".rjust(number), *names]))
@@ -161,14 +161,14 @@ def _unmeasured(
 # -- the charts
 
 
-def drawn(state: ExperimentState) -> list[Drawn]:
+def drawn(state: ExperimentState) -> list[DrawnCurve]:
     """The curves that are drawn, each with a letter if there are several."""
     curves = state.curves()
     if len(curves) == 1 and not curves[0].fixed:
-        return [Drawn(curves[0], MEAN, TAIL, FIO, "")]
+        return [DrawnCurve(curves[0], MEAN, TAIL, FIO, "")]
     return [
-        Drawn(curve, LETTERS[n], LETTERS[n].upper(), STYLES[n % len(STYLES)], _name(curve))
-        for n, curve in enumerate(curves[:MOST_DRAWN])
+        DrawnCurve(curve, LETTERS[n], LETTERS[n].upper(), STYLES[n % len(STYLES)], _name(curve))
+        for n, curve in enumerate(curves[:MAX_DRAWN])
     ]
 
 
@@ -201,7 +201,7 @@ def iops_spec(state: ExperimentState) -> XYSpec:
         tuple(lines),
         tuple(_names(state, tails=False)),
         tuple(flags),
-        note=_note(state),
+        note=_title_note(state),
         says=lambda point: f"{_at_x(state, places, point[0])}: {f.number(point[1])} IOPS",
     )
 
@@ -227,14 +227,14 @@ def latency_spec(state: ExperimentState) -> XYSpec:
     values = [y for line in lines for _, y in line.points]
     most = max((x for line in lines for x, _ in line.points), default=1.0)
     return XYSpec(
-        f"latency{_kind(state)} against IOPS",
+        f"latency{_latency_note(state)} against IOPS",
         linear_axis(most, f.axis_number),
         charts.log_scale(values, None, True),
         f.axis_latency,
         tuple(lines),
         tuple(_names(state, tails=True)),
         tuple(flags),
-        note=_note(state) or _tails(values, several),
+        note=_title_note(state) or _tails(values, several),
         says=lambda point: f"{f.number(point[0])} IOPS: {f.latency(point[1])}",
     )
 
@@ -248,19 +248,19 @@ def _tails(values: Sequence[float], several: bool) -> str:
     return "no latency measured" if not values else "capitals: p99" if several else ""
 
 
-def _kind(state: ExperimentState) -> str:
+def _latency_note(state: ExperimentState) -> str:
     kinds = {event.point.latency_of for event in state.points.values()}
     return " (the kernel's await)" if kinds == {"await"} else ""
 
 
-def _note(state: ExperimentState) -> str:
+def _title_note(state: ExperimentState) -> str:
     count = len(state.curves())
     if not state.points:
         return "no point yet"
-    return f"{MOST_DRAWN} of {count} lines" if count > MOST_DRAWN else ""
+    return f"{MAX_DRAWN} of {count} lines" if count > MAX_DRAWN else ""
 
 
-def _knee(state: ExperimentState, one: Drawn, at: list[tuple[float, float]]) -> Iterator[Flag]:
+def _knee(state: ExperimentState, one: DrawnCurve, at: list[tuple[float, float]]) -> Iterator[Flag]:
     """Named once the curve is whole; outside of what was measured there is nothing to mark."""
     found = one.curve.knee if state.axis.name in LOADS and not state.active else None
     if found is not None and found.edge != "last" and at[found.index][1] > 0:

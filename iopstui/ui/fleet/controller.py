@@ -33,7 +33,7 @@ from iopstui.fleet.hosts.host_tunables import (
     HostTunables,
     together,
 )
-from iopstui.fleet.merging.combined_frame import ALL, frame_of_second
+from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
@@ -49,7 +49,7 @@ NO_TUNABLES = "use K to change tunables of the hosts' disks (it asks first)"
 
 
 class FleetRuns(Protocol):
-    """What runs on the hosts, or has run on them (fleet/session.py, fleet/replay.py)."""
+    """Runs of the hosts, current and past (fleet/session.py, fleet/replay.py)."""
 
     live: bool
 
@@ -118,7 +118,7 @@ class FleetController:
     def __init__(self, runs: FleetRuns, title: str, job: str | None) -> None:
         self.runs = runs
         self.title = title
-        self.target = Target(DEVICE, title, ALL, (ALL,))
+        self.target = Target(DEVICE, title, ALL_DEVICES, (ALL_DEVICES,))
         self.devices: Mapping[str, BlockDevice] = {}
         self.told: deque[Told] = deque()
         self.bind = False
@@ -154,7 +154,7 @@ class FleetController:
     def start(self, sink: Callable[[Event], None]) -> None:
         """``sink`` is called in the thread of the runs."""
         self._sink = sink
-        self.runs.start(self._tell)
+        self.runs.start(self._take_event)
 
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
         """Run on all hosts; what runs is stopped first."""
@@ -173,14 +173,14 @@ class FleetController:
     def mark(self, text: str) -> None:
         """On the charts, and in the recording."""
         self.runs.mark(text)
-        self._sink(Mark(self._now(), text))
+        self._sink(Mark(self._elapsed(), text))
 
     def set_tunable(self, name: str, value: str) -> None:
         """Not without a question (part.py)."""
-        self._sink(Notice(self._now(), "warning", NO_TUNABLES))
+        self._sink(Notice(self._elapsed(), "warning", NO_TUNABLES))
 
     def knobs(self) -> Sequence[TunableState]:
-        """Those of all hosts' disks, as they have said."""
+        """Tunables of all hosts' disks, as the hosts report them."""
         known = self.runs.settings.known
         return together({host: known[host] for host in sorted(known, key=natural_key)})
 
@@ -194,12 +194,12 @@ class FleetController:
 
     # -- in the thread of the runs
 
-    def _now(self) -> float:
+    def _elapsed(self) -> float:
         if self.runs.live and self._origin_s is not None:
             self._t = max(self._t, time.time() - self._origin_s)
         return self._t
 
-    def _tell(self, told: Told) -> None:
+    def _take_event(self, told: Told) -> None:
         self.told.append(told)
         match told:
             case HostSecond():
@@ -215,13 +215,13 @@ class FleetController:
             case MergedSecond():
                 self._second(told)
             case FleetMessage():
-                self._sink(Notice(self._now(), told.level, told.text))
+                self._sink(Notice(self._elapsed(), told.level, told.text))
             case HostTunableResult():
-                self._turned(told)
+                self._tunable_result(told)
             case FleetRunStarted():
                 self._begun(told)
             case FleetRunFinished():
-                self._over(told)
+                self._run_finished(told)
             case ScalingCurve():
                 self._curve(told)
             case ReplayRestarted():
@@ -233,8 +233,8 @@ class FleetController:
         if told.complete and told.util is not None:
             self._utils.setdefault(told.number, []).append(told.util)
 
-    def _turned(self, told: HostTunableResult) -> None:
-        t = self._now()
+    def _tunable_result(self, told: HostTunableResult) -> None:
+        t = self._elapsed()
         for host, disk, before, now in told.changes:
             self._sink(TunableChanged(t, f"{host} {disk}", told.name, before, now))
         hosts = told.hosts
@@ -275,7 +275,7 @@ class FleetController:
             self._runtime = int(runtime) if runtime.isdigit() else None
             self.runtime_s = self._runtime or self.runtime_s
             self._sink(StepStarted(
-                self._now(), self._step, printable(self.job or str(row.get("job") or "")),
+                self._elapsed(), self._step, printable(self.job or str(row.get("job") or "")),
                 printable(str(row.get("title") or "")), (), bool(row.get("read_only")), "run",
                 printable(str(row.get("fio_version") or "")), known,
             ))  # fmt: skip
@@ -306,18 +306,18 @@ class FleetController:
         return sum(found) / len(found) if found else None
 
     def _own_cpu(self) -> float | None:
-        """What this process has used since the last time, percent of a CPU."""
+        """CPU use of this process since the last call, percent of a CPU."""
         now, before = (time.monotonic(), time.process_time()), self._cpu
         self._cpu = now
         if before is None or now[0] <= before[0]:
             return None
         return 100 * (now[1] - before[1]) / (now[0] - before[0])
 
-    def _over(self, told: FleetRunFinished) -> None:
+    def _run_finished(self, told: FleetRunFinished) -> None:
         if told.between:
             return
         self.last = told
-        t, failed = self._now(), told.how == FAILED
+        t, failed = self._elapsed(), told.how == FAILED
         error = told.said[0] if failed and told.said else ""
         # what came of the run is said last, because that is what stands there then
         for text in told.said[1:] if failed else told.said:
@@ -327,7 +327,7 @@ class FleetController:
         self._step = 0
 
     def _curve(self, told: ScalingCurve) -> None:
-        t = self._now()
+        t = self._elapsed()
         if told.at is not None:
             words = f"sweep over hosts: point {told.at + 1} of {len(told.counts)}"
             self._sink(Notice(t, "info", words))

@@ -16,7 +16,7 @@ from iopstui.ui.core.messages import KeyClicked
 from iopstui.ui.dashboard import bars, mouse
 from iopstui.ui.draw import frame, layout
 from iopstui.ui.draw.canvas import CanvasScreen
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
@@ -76,9 +76,9 @@ class CurvePage(CanvasScreen):
         """Back from another screen."""
         self.paint()
 
-    def _place(self, width: int, height: int) -> None:
-        """Where everything is, which depends on how much is said."""
-        body, edges = height - 4, frame.SIDES if self._framed else 0
+    def _lay_out(self, width: int, height: int) -> None:
+        """Lay out the page by the number of its lines."""
+        body, edges = height - 4, frame.BORDER_COLUMNS if self._framed else 0
         lower = 1 if self._framed else 0
         parts = self._view.heights(width - edges, body - 3 * lower)
         sizes = tuple(part + lower for part in parts)
@@ -96,8 +96,8 @@ class CurvePage(CanvasScreen):
         }
         tiny = layout.too_small(width, height)
         for name, panel in self.panels.items():
-            panel.place(HIDDEN if tiny else places[name])
-        self.small.place(Box(0, 0, width, height) if tiny else HIDDEN)
+            panel.place(NO_BOX if tiny else places[name])
+        self.small.place(Box(0, 0, width, height) if tiny else NO_BOX)
         if tiny:
             least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
             said = f"This terminal is too small (at least {least}). The sweep continues."
@@ -113,7 +113,7 @@ class CurvePage(CanvasScreen):
         view, charset = self._view, self._charset
         view.take(curve)
         width, height = self.app.size
-        self._place(width, height)
+        self._lay_out(width, height)
         if self.small.shown:
             return
         shown = {

@@ -21,7 +21,7 @@ MEASURED = "o"
 SAMPLES = 60
 """Places of the law's line."""
 LABEL = 9
-LEAST_CHART = 7
+MIN_CHART = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class MeasuredPoint:
         return f.latency(self.point.percentiles().get(name), "")
 
     def host(self, lowest: bool) -> str:
-        """What the slowest or the fastest host had."""
+        """Figures of the slowest or the fastest host."""
         each = self.point.each.values()
         found = min(each, default=None) if lowest else max(each, default=None)
         return f.number(found)
@@ -72,21 +72,21 @@ class CurveView:
         self._made: tuple[int, Table[MeasuredPoint], dict[int, Row]] | None = None
 
     def take(self, curve: ScalingCurve) -> None:
-        """What is shown from now on."""
+        """Take the curve to show."""
         if curve is not self._of:
             self._of, self._made = curve, None
             self._scaling = curve.scaling()
 
     @property
     def curve(self) -> ScalingCurve:
-        """What is shown."""
+        """The curve shown."""
         assert self._of is not None
         return self._of
 
     def heights(self, width: int, height: int) -> tuple[int, int, int]:
-        """Of the chart, the table and the words."""
+        """Heights of the chart, the table and the words."""
         words = min(len(self._sentences(width)) + 1, max(3, height // 3))
-        table = min(len(self.curve.counts) + 2, max(4, height - words - LEAST_CHART))
+        table = min(len(self.curve.counts) + 2, max(4, height - words - MIN_CHART))
         return max(0, height - words - table), table, words
 
     # -- the words
@@ -95,7 +95,7 @@ class CurveView:
         return sentences(words(self.curve, self._scaling), width, self._charset)
 
     def words(self, width: int, height: int) -> list[Row]:
-        """What the points say."""
+        """Conclusions from the points."""
         head = "so far" if self.curve.at is not None else "result"
         rows = [title(head, width, self._charset), *self._sentences(width)]
         return pad(rows, height, width)
@@ -111,7 +111,7 @@ class CurveView:
             self._made = (width, made, found)
         _, made, found = self._made
         rows = [
-            found.get(number) or self._other(number, scene, width, made)
+            found.get(number) or self._unmeasured_row(number, scene, width, made)
             for number in range(len(curve.counts))
         ]
         focus = curve.at if curve.at is not None else len(rows)
@@ -125,7 +125,9 @@ class CurveView:
         part = "" if point.hosts == hosts else f"{point.hosts} of "
         return made.row(f"{part}{hosts}".rjust(LABEL), MeasuredPoint(point, curve.measured[0]))
 
-    def _other(self, number: int, scene: FleetState, width: int, made: Table[MeasuredPoint]) -> Row:
+    def _unmeasured_row(
+        self, number: int, scene: FleetState, width: int, made: Table[MeasuredPoint]
+    ) -> Row:
         """One that runs, is to come, or does not count."""
         curve, runs = self.curve, self.curve.at == number
         line = Line(width, self._charset).add(">" if runs else " ", BOLD)
@@ -217,7 +219,7 @@ def _law(law: ScalingLaw, axis: XAxis, points: Sequence[tuple[float, float]]) ->
 
 
 def _knee(found: Scaling, points: Sequence[tuple[float, float]]) -> Iterator[Flag]:
-    """Where the law is highest, between what was measured."""
+    """Maximum of the law within the measured range."""
     knee, law = found.knee, found.law
     if knee is not None and law is not None and points[0][0] <= knee <= points[-1][0]:
         yield Flag((knee, law.at(knee)), f"knee {knee:.3g}")

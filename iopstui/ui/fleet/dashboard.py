@@ -29,12 +29,12 @@ from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Row, Table, message, pad, rule
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, ERROR, WARNING, Charset
 from iopstui.ui.fleet.controller import FleetController
-from iopstui.ui.fleet.hosts import FEW, HostsView
+from iopstui.ui.fleet.hosts import FEW_HOSTS, HostsView
 from iopstui.ui.state.live import LiveState
 
 TITLES = ("IOPS", "latency", "numbers", "hosts")
 HOSTS_TAB = TITLES.index("hosts")
-LEAST_CHARTS = 9
+MIN_CHARTS = 9
 WORDS_OF_STATES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (OUT, WARNING),
                    (LATE, WARNING), (PARTLY, WARNING))  # fmt: skip
 KERNEL: tuple[Column[DiskRates], ...] = (
@@ -99,13 +99,13 @@ class FleetDashboard(TypeToFilter, Dashboard):
         found = super().planned(width, height, strip)
         if found.tabbed or not found.cpus.height:
             return found
-        wanted = min(self.cells(), FEW) + (3 if found.framed else 2)
-        if self.cells() > FEW:
+        wanted = min(self.cells(), FEW_HOSTS) + (3 if found.framed else 2)
+        if self.cells() > FEW_HOSTS:
             wanted = max(wanted, height)
         both = found.iops.height + found.cpus.height
-        least = max(LEAST_CHARTS, both * 2 // 5)
+        least = max(MIN_CHARTS, both * 2 // 5)
         rows = max(5, min(wanted, both - least))
-        return _given(found, rows - found.cpus.height)
+        return _rows_given_to_hosts(found, rows - found.cpus.height)
 
     def what(self, width: int) -> Row:
         """Which hosts, how many of them count, how far apart they began."""
@@ -138,7 +138,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         plan, hosts, fio = self._plan, self.hosts, not self.fleet.watching
         box = self.panels["cpus"].box
         if plan is not None and mouse.inside(box, x, y):
-            column, row = x - box.x - (frame.SIDES // 2 if plan.framed else 0), y - box.y
+            column, row = x - box.x - (frame.BORDER_COLUMNS // 2 if plan.framed else 0), y - box.y
             order = hosts.title_at(column, row, fio)
             if order is not None:
                 if order == hosts.shown_order:
@@ -162,7 +162,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         return pad([title, message(width, scene.charset, words)], height, width)
 
 
-def _given(found: layout.LayoutPlan, rows: int) -> layout.LayoutPlan:
+def _rows_given_to_hosts(found: layout.LayoutPlan, rows: int) -> layout.LayoutPlan:
     """``rows`` of the charts go to the hosts."""
 
     def up(box: Box) -> Box:

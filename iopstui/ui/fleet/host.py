@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from iopstui.events import Event, FindingReported, FrameReady
 from iopstui.fleet.fleet_events import HostRow, Told
-from iopstui.fleet.fleet_state import ABSENT, AWAIT, IOPS, KEPT, WAIT, HostState
+from iopstui.fleet.fleet_state import ABSENT_STATES, AWAIT, IOPS, KEPT_SECONDS, WAIT, HostState
 from iopstui.fleet.merging.frames import event_of, target_of
 from iopstui.fleet.merging.sums import Object
 from iopstui.model.block.device import BlockDevice
@@ -22,12 +22,12 @@ from iopstui.ui.draw.rows import Row as DrawnRow
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, Charset
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 
-PAST_S = KEPT
+HISTORY_S = KEPT_SECONDS
 NO_CPUS = "no CPU figures: a host sends them only while it is shown"
 
 
 class HostController:
-    """What the dashboard asks of a session; a host's is somewhere else."""
+    """Session of one host for the dashboard; the host itself is elsewhere."""
 
     bind = False
     running = False
@@ -81,20 +81,22 @@ class HostView:
         if line.step is not None:
             self._row(line.step)
         if frame is not None:
-            self._past(line, frame, second, interval_s)
+            self._take_late_frame(line, frame, second, interval_s)
             self._row(frame)
         for note in line.notes:
             self._row(note)
         if line.ended is not None:
             self._row(line.ended)
 
-    def _past(self, line: HostState, frame: Object, second: int, interval_s: float) -> None:
+    def _take_late_frame(
+        self, line: HostState, frame: Object, second: int, interval_s: float
+    ) -> None:
         event = event_of(frame, self._opened)
         if event is None:
             return
         # the frame of one that is gone is of its own last second, not of all hosts'
         second = min(second, line.past[IOPS].last)
-        for at in range(second + 1 - PAST_S, second):
+        for at in range(second + 1 - HISTORY_S, second):
             t = event.t - (second - at) * interval_s
             iops = line.now(IOPS, at)
             if t <= 0 or iops is None:
@@ -178,7 +180,7 @@ class HostDashboard(Dashboard):
         """The host's name, and what it works on."""
         target = self.controller.target
         line = Line(width, self.charset).add(f" {printable(self._host)}  ", BOLD)
-        if self._line.state in ABSENT:
+        if self._line.state in ABSENT_STATES:
             why = f": {printable(self._line.error)}" if self._line.error else ""
             line.add(f"{self._line.state}{why}  ", ERROR)
         line.add(target.path)

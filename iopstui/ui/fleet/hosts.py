@@ -8,7 +8,7 @@ from heapq import nsmallest
 from iopstui import format as f
 from iopstui.errors import UsageError
 from iopstui.fleet.fleet_state import (
-    ABSENT,
+    ABSENT_STATES,
     AWAIT,
     BW,
     CONNECTS,
@@ -37,7 +37,7 @@ from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, 
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.fleet.host_map import HostMap
 
-FEW = 20
+FEW_HOSTS = 20
 """So many hosts have a row each, even if not all of them are seen at once."""
 NAME, WORST, STATE, ODD = "name", "worst", "state", "odd"
 ORDERS = (NAME, WORST, IOPS, BW, WAIT, AWAIT, UTIL, STATE, ODD)
@@ -46,11 +46,11 @@ TITLES = {
     "state": STATE,
 }  # fmt: skip
 """The order that a column's title stands for."""
-LEAST_NAME, MOST_NAME = 8, 30
+MIN_NAME, MAX_NAME = 8, 30
 MINUTE = 60
-LEAST_LINE = 12
+MIN_LINE = 12
 LIST_WIDTH = 62
-STANDS_S = 5
+ORDER_KEPT_S = 5
 """Seconds for which an order by figures is kept."""
 STYLES = {
     LOST: ERROR, FAILED: ERROR, MISSING: ERROR, OUT: WARNING, LATE: WARNING, PARTLY: WARNING,
@@ -60,10 +60,10 @@ STYLES = {
 
 def matches(name: str, words: str) -> bool:
     """Whether a host is meant by what was typed: parts of its name, or a set of nodes."""
-    return all(_word(name, word) for word in words.lower().split())
+    return all(_matches(name, word) for word in words.lower().split())
 
 
-def _word(name: str, word: str) -> bool:
+def _matches(name: str, word: str) -> bool:
     if "[" not in word:
         return any(part in name.lower() for part in word.split(",") if part) or word == ","
     try:
@@ -75,9 +75,8 @@ def _word(name: str, word: str) -> bool:
 
 
 class HostsView:
-    """What is shown of the hosts, and how: ``order`` (``reverse``: from its other end), the
-    ``words`` that were typed, the ``cursor``, and whether it is a map (``None``: as many as there
-    are decide)."""
+    """View of the hosts: ``order`` (``reverse``: from its other end), the typed ``words``, the
+    ``cursor``, and whether it is a map (``None``: as many as there are decide)."""
 
     def __init__(self, charset: Charset) -> None:
         self.order = NAME
@@ -150,13 +149,13 @@ class HostsView:
     def _in_order(self, lines: list[HostState], order: str, second: int) -> list[HostState]:
         """Anew only every few seconds, so that a row can be read."""
         key = (id(lines), len(lines), order, self.reverse)
-        if self._sorted[0] != key or not 0 <= second - self._sorted[1] < STANDS_S:
+        if self._sorted[0] != key or not 0 <= second - self._sorted[1] < ORDER_KEPT_S:
             self._sorted = (key, second, ordered_by(lines, order, second, self.reverse))
         return self._sorted[2]
 
     def is_map(self, hosts: int, room: int) -> bool:
         """Whether so many hosts are shown as a map."""
-        return hosts > max(FEW, room) if self.mapped is None else self.mapped
+        return hosts > max(FEW_HOSTS, room) if self.mapped is None else self.mapped
 
     def chosen(self, scene: FleetState) -> list[HostState]:
         """The hosts that what was typed leaves, by name."""
@@ -181,7 +180,9 @@ class HostsView:
             self._titles_at = (0, 1)
             body = self._list(scene, listed, second, width, height - 1)
             return pad([title, *body], height, width)
-        return pad([title, *self._both(scene, lines, second, width, height - 1)], height, width)
+        return pad(
+            [title, *self._map_and_list(scene, lines, second, width, height - 1)], height, width
+        )
 
     def _title(
         self, scene: FleetState, lines: Sequence[HostState], mapped: bool, width: int
@@ -232,8 +233,10 @@ class HostsView:
         fio = not scene.watching or scene.between
         strong = next((t for t, one in TITLES.items() if one == self.shown_order), "")
         strong = "await" if self.shown_order == WAIT and not fio else strong
-        head = Line(width, self._charset).extend(_cut(table.header("host", strong), table.used))
-        if spare >= LEAST_LINE:
+        head = Line(width, self._charset).extend(
+            _first_cells(table.header("host", strong), table.used)
+        )
+        if spare >= MIN_LINE:
             second_s = scene.second.interval_s if scene.second is not None else 1.0
             span = "minute" if second_s == 1 else f"{MINUTE} samples"
             head.add(f"  last {span}, IOPS", DIM)
@@ -257,17 +260,17 @@ class HostsView:
     ) -> Row:
         row = Line(width, self._charset)
         style = SELECTED if here else BOLD
-        row.extend(_cut(table.row(printable(one.name), one, label_style=style), table.used))
-        if one.state in ABSENT and one.error:
+        row.extend(_first_cells(table.row(printable(one.name), one, label_style=style), table.used))
+        if one.state in ABSENT_STATES and one.error:
             return row.add(f"  {one.error}", STYLES[one.state]).done()
-        if spare >= LEAST_LINE:
+        if spare >= MIN_LINE:
             cells = min(MINUTE, spare - 2)
             row.add("  ").add(small_line(one, *seconds, cells, top, self._charset), FIO)
         return row.done()
 
     def _table(self, scene: FleetState, second: int, width: int, line: bool) -> Table[HostState]:
         names = max((len(name) for name in scene.hosts), default=0)
-        label = max(LEAST_NAME, min(MOST_NAME, names + 1))
+        label = max(MIN_NAME, min(MAX_NAME, names + 1))
         # between two runs nothing moves: the column of p99 stays, and is empty
         fio = not scene.watching or scene.between
 
@@ -294,7 +297,7 @@ class HostsView:
 
     # -- many
 
-    def _both(
+    def _map_and_list(
         self, scene: FleetState, lines: list[HostState], second: int, width: int, height: int
     ) -> list[Row]:
         """The map, and beside or below it who matters."""
@@ -313,7 +316,7 @@ class HostsView:
         return [*found, *self._list(scene, listed, second, width, below)]
 
 
-def _cut(row: Row, width: int) -> Row:
+def _first_cells(row: Row, width: int) -> Row:
     """The first cells of a row."""
     found, used = [], 0
     for text, style in row:
@@ -328,8 +331,8 @@ def _minute(one: HostState, second: int) -> list[float | None]:
 
 
 def first_of_line(begun: int | None, second: int) -> int:
-    """Where the small lines begin: they stand still until they are full, then move on by a
-    quarter, as a chart does."""
+    """Begin of the small lines: they stay until they are full, then move on by a quarter, as a
+    chart does."""
     since = begun if begun is not None and begun <= second else second
     step = MINUTE // 4
     return since + max(0, (second - since - MINUTE) // step + 1) * step
@@ -372,15 +375,15 @@ def ordered_by(
 
 
 def _severity(one: HostState) -> int:
-    """Of its state: 0 is the worst."""
+    """Severity of its state: 0 is the worst."""
     states = [state for state, style in STYLES.items() if style is not DIM]
     return states.index(one.state) if one.state in states else len(states)
 
 
 def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostState]:
-    """Who is missing, then the slowest, then the oddest; each once."""
-    gone = [one for one in lines if one.state in ABSENT][: 2 * each]
-    here = [one for one in lines if one.state not in ABSENT]
+    """Hosts that are missing, then the slowest, then the oddest; each once."""
+    gone = [one for one in lines if one.state in ABSENT_STATES][: 2 * each]
+    here = [one for one in lines if one.state not in ABSENT_STATES]
     found = {one.name: one for one in gone}
     for one in nsmallest(each, here, key=order_key(WAIT, second)):
         found[one.name] = one
@@ -391,7 +394,7 @@ def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostSt
 
 
 def order_words(order: str, fio: bool, reverse: bool = False) -> str:
-    """What an order is called."""
+    """Name of an order."""
     if order == WORST:
         return "slowest, then outliers"
     wait = "p99" if fio else "await"

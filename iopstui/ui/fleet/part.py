@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from iopstui.ui.fleet.controller import FleetRuns
     from iopstui.ui.fleet.dashboard import FleetDashboard
 
-ALL = {IDLE: 25, RUNNING: 25, REPLAY: 25}
+ORDER = {IDLE: 25, RUNNING: 25, REPLAY: 25}
 ONE_HOST = "one host is shown; Esc returns to all hosts, where keys act on all"
-WATCHED = "no job in this session; iopstui fleet HOSTS --job JOB runs one"
-NOBODY = "no host is connected, so tunables cannot be read or changed"
+NO_JOB_HERE = "no job in this session; iopstui fleet HOSTS --job JOB runs one"
+NO_HOSTS = "no host is connected, so tunables cannot be read or changed"
 NO_ANSWER = "No host has reported its tunables yet."
 ABOUT_JOBS = frozenset({
     "run_or_stop", "choose_job", "iodepth", "numjobs", "block_size", "option",
 })  # fmt: skip
-WITHOUT = frozenset({
+NOT_IN_FLEET = frozenset({
     "queue_map", "inside", "processes", "decide", "rq_affinity", "scheduler", "probe", "settings",
     "bind_queues", "waits", "open_panel", "close_panel",
 })  # fmt: skip
@@ -58,7 +58,7 @@ class FleetKeys(Part):
             self.port.say("info", ONE_HOST)
             return True
         if action.id in ABOUT_JOBS and self._watching():
-            self.port.say("info", WATCHED)
+            self.port.say("info", NO_JOB_HERE)
             return True
         return False
 
@@ -102,18 +102,18 @@ class FleetKeys(Part):
         if self.on_host:
             return
         if not self._runs().ask_settings():
-            self.port.say("info", NOBODY)
+            self.port.say("info", NO_HOSTS)
             return
         session = self.port.session
         if session is not None:
             from iopstui.ui.dialogs.settings import Settings
 
             self.port.push(Settings(
-                session.knobs, self._turn, self.port.state, self.port.charset, NO_ANSWER,
+                session.knobs, self._ask_to_change, self.port.state, self.port.charset, NO_ANSWER,
                 Key("K", "K"),
             ))  # fmt: skip
 
-    def _turn(self, name: str, value: str) -> None:
+    def _ask_to_change(self, name: str, value: str) -> None:
         """Ask whether the hosts are to change it."""
         # here: the help of one machine's screen has these keys, too, and needs no fleet for it
         from iopstui.fleet.fleet_state import natural_key
@@ -150,7 +150,7 @@ class FleetKeys(Part):
         Action(
             "open_host", (Key("enter", "enter"),), open, title="Open the host under the cursor",
             help="the selected host, with its CPUs, devices and findings", place=20,
-            footer=(Footer("open host", ALL, when=lambda keys: not keys.on_host, key="Enter"),),
+            footer=(Footer("open host", ORDER, when=lambda keys: not keys.on_host, key="Enter"),),
         ),
         Action(
             "close_host", (Key("escape", "escape"),), back,

@@ -18,7 +18,7 @@ from iopstui.ui.core.key import HELP
 from iopstui.ui.core.modal import Hint, Modal
 from iopstui.ui.draw.style import BOLD, DIM, WARNING, Charset
 
-MOST = 5
+MAX_LINES = 5
 RESTORED = (
     "Each host applies its own checks, and restores its present value when its session ends, "
     "however it ends. Later runs set it again."
@@ -82,7 +82,7 @@ class Question(Modal[bool]):
 
 
 def title(turn: HostTunableChange) -> str:
-    """What is asked for, in words."""
+    """The question's title."""
     befores = dict.fromkeys(one.now for _, one in turn.hosts)
     hosts = counted(len(turn.hosts), "host")
     return printable(f"{turn.name} {'/'.join(befores)} → {turn.value} on {hosts}")
@@ -97,8 +97,8 @@ def nobody(turn: HostTunableChange) -> str:
 
 def some_of(hosts: Sequence[str]) -> str:
     """ "3 hosts: node1, node2, node3", of many the first."""
-    more = f" and {len(hosts) - MOST} more" if len(hosts) > MOST else ""
-    return f"{counted(len(hosts), 'host')}: {', '.join(hosts[:MOST])}{more}"
+    more = f" and {len(hosts) - MAX_LINES} more" if len(hosts) > MAX_LINES else ""
+    return f"{counted(len(hosts), 'host')}: {', '.join(hosts[:MAX_LINES])}{more}"
 
 
 def some_reasons(found: Sequence[tuple[str, str]]) -> str:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from iopstui.ui.fleet.curve_page import CurvePage
     from iopstui.ui.fleet.sweep_form import HostSweepChoice
 
-HELD = "a sweep over hosts is running; x stops it"
+SWEEP_RUNNING = "a sweep over hosts is running; x stops it"
 NO_JOB = "a sweep over hosts needs a job: iopstui fleet HOSTS --job JOB"
-TOO_FEW = "a sweep over hosts needs two hosts or more"
+TOO_FEW_HOSTS = "a sweep over hosts needs two hosts or more"
 NONE_RECORDED = "no sweep over hosts in this recording so far"
 
 
@@ -92,7 +92,7 @@ class SweepKeys(Part):
             return NONE_RECORDED
         if self._watched():
             return NO_JOB
-        return TOO_FEW if len(self._fleet.runs.hosts) < 2 else ""
+        return TOO_FEW_HOSTS if len(self._fleet.runs.hosts) < 2 else ""
 
     @property
     def mode(self) -> str | None:
@@ -107,7 +107,7 @@ class SweepKeys(Part):
             self.stop()
             return True
         if EXPERIMENT in action.disturbs:
-            self.port.say("info", HELD)
+            self.port.say("info", SWEEP_RUNNING)
             return True
         return False
 

@@ -18,13 +18,16 @@ from iopstui.lesson.offers import LessonOffer
 from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable
 from iopstui.ui.core import pages
-from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.rows import fit
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 
-BEGIN: Hint = ("Enter", "Start", "screen.take")
-GO_ON: tuple[Hint, ...] = (("Enter", "Continue", "screen.take"), ("n", "Start over", "screen.anew"))
+START_HINT: Hint = ("Enter", "Start", "screen.take")
+CONTINUE_HINTS: tuple[Hint, ...] = (
+    ("Enter", "Continue", "screen.take"),
+    ("n", "Start over", "screen.anew"),
+)
 READ: Hint = ("PgUp PgDn", "Scroll", "")
 NOTE, TITLE = 6, 76
 
@@ -63,7 +66,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         charset: Charset,
     ) -> None:
         title = f"Lessons on {printable(where)}"
-        super().__init__(title, charset, (BEGIN, READ, FILTER, CLOSE), pages.LESSONS)
+        super().__init__(title, charset, (START_HINT, READ, FILTER, CLOSE_HINT), pages.LESSONS)
         self._all = self._offers = list(offers)
         self._left = left
         self._played = dict(played)
@@ -116,13 +119,13 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         """Number, title, length, and what is special about it. Titles matter most."""
         lesson = offer.lesson
         number = lesson.name.partition("-")[0].lstrip("0")
-        beside = f" {lesson.minutes:>2g} min {self._note(offer):<{NOTE}}"
+        beside = f" {lesson.minutes:>2g} min {self._state_text(offer):<{NOTE}}"
         room = max(16, min(TITLE, min(110, self.app.size.width) - len(beside) - 6))
         title = fit(f"{number:<2}{printable(lesson.title)}", room)
         text = Text(self.charset.text(title), style=BOLD, no_wrap=True)
         return text.append(self.charset.text(beside), style="")
 
-    def _note(self, offer: LessonOffer) -> str:
+    def _state_text(self, offer: LessonOffer) -> str:
         if self._left is not None and offer.lesson.name == self._left[0]:
             return "left"
         if offer.lesson.name in self._played:
@@ -131,16 +134,16 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         return "" if not offer.cannot else "partly" if made else "not"
 
     def _explain(self) -> None:
-        offer = self._chosen()
-        hints: tuple[Hint, ...] = (BEGIN,)
+        offer = self._highlighted_offer()
+        hints: tuple[Hint, ...] = (START_HINT,)
         none = "No lesson has all of these words." if self._all else "There are no lessons."
         text = Text(none, style=DIM)
         if offer is not None:
             text = self._explanation(offer)
             if self._left is not None and offer.lesson.name == self._left[0]:
-                hints = GO_ON
+                hints = CONTINUE_HINTS
         self.query_one("#lessons-text", Static).update(text)
-        self.keys.show((*hints, READ, FILTER, CLOSE), self.filtering)
+        self.keys.show((*hints, READ, FILTER, CLOSE_HINT), self.filtering)
         self.query_one("#lessons-scroll", VerticalScroll).scroll_home(animate=False)
 
     def _explanation(self, offer: LessonOffer) -> Text:
@@ -153,7 +156,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
             ("Teaches", lesson.teaches),
             ("Duration", f"about {lesson.minutes:g} min, {counted(len(lesson.runs), 'run')}, "
              f"{lesson.seconds:.0f} s of fio"),
-            ("Here", _possible(offer)),
+            ("Here", _possible_text(offer)),
             ("Sources", lesson.source),
         ):  # fmt: skip
             if words:
@@ -162,7 +165,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
                 text.append(self.clean(words) + "\n\n", style=style)
         return text
 
-    def _chosen(self) -> LessonOffer | None:
+    def _highlighted_offer(self) -> LessonOffer | None:
         index = self.query_one(OptionList).highlighted
         return self._offers[index] if index is not None and index < len(self._offers) else None
 
@@ -172,18 +175,18 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Begin the lesson under the cursor, or go on with the one that was left."""
-        self._take(anew=False)
+        self._choose(anew=False)
 
     def action_take(self) -> None:
         """As Enter."""
-        self._take(anew=False)
+        self._choose(anew=False)
 
     def action_anew(self) -> None:
         """Begin the lesson from its first page, even if it was left halfway."""
-        self._take(anew=True)
+        self._choose(anew=True)
 
-    def _take(self, anew: bool) -> None:
-        offer = self._chosen()
+    def _choose(self, anew: bool) -> None:
+        offer = self._highlighted_offer()
         if offer is not None:
             left = self._left is not None and offer.lesson.name == self._left[0]
             self.dismiss(LessonChoice(offer.lesson, anew or not left))
@@ -194,8 +197,8 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
 
 
-def _possible(offer: LessonOffer) -> str:
-    """What of it this target can show, and why not the rest."""
+def _possible_text(offer: LessonOffer) -> str:
+    """Parts of the lesson this target can show, and why not the rest."""
     if not offer.cannot:
         return "complete"
     runs = len(offer.lesson.runs)

@@ -18,9 +18,9 @@ Part = str | Table
 
 
 def page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Charset) -> list[Part]:
-    """What is on the page, but for the choices of a question."""
+    """Parts of the page, without the choices of a question."""
     found: list[Part] = []
-    for part in _parts(page, verdicts):
+    for part in _page_parts(page, verdicts):
         if isinstance(part, Table):
             found.append(part)
         elif found and isinstance(found[-1], str):
@@ -30,7 +30,7 @@ def page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Char
     return found
 
 
-def _parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[Part]:
+def _page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[Part]:
     yield f"# {printable(page.title)}"
     if page.state == SKIPPED:
         yield "**Not available here:**"

@@ -28,10 +28,10 @@ from iopstui.ui.lesson.rows import end_page
 from iopstui.ui.lesson.state import END, Playing
 from iopstui.ui.state.live import LiveState
 
-HELD = "a lesson is running: Esc leaves it"
-BESIDE_FROM = 120
+LESSON_RUNNING = "a lesson is running: Esc leaves it"
+SIDE_BY_SIDE_FROM = 120
 """Columns from which on the charts stand beside the text."""
-WHEEL = 3
+WHEEL_ROWS = 3
 
 
 def _parser() -> MarkdownIt:
@@ -92,7 +92,7 @@ class LessonPage(Screen[None]):
 
     @property
     def page(self) -> ShownPage:
-        """What is shown."""
+        """The page shown."""
         return self._playing.page or end_page(self._playing)
 
     @property
@@ -116,7 +116,7 @@ class LessonPage(Screen[None]):
         self._fit()
 
     def _fit(self) -> None:
-        self._charts.display = self.app.size.width >= BESIDE_FROM
+        self._charts.display = self.app.size.width >= SIDE_BY_SIDE_FROM
         self._later_foot()
 
     def paint(self) -> None:
@@ -243,7 +243,7 @@ class LessonPage(Screen[None]):
         elif char == "r" and self._playing.can_repeat:
             self._again()
         elif char and char in self._held:
-            self._note = HELD
+            self._note = LESSON_RUNNING
             self._foot()
         else:
             return
@@ -296,11 +296,11 @@ class LessonPage(Screen[None]):
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel scrolls."""
-        self.action_scroll(WHEEL)
+        self.action_scroll(WHEEL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """The wheel scrolls."""
-        self.action_scroll(-WHEEL)
+        self.action_scroll(-WHEEL_ROWS)
 
     def action_leave(self) -> None:
         """Leave the lesson."""

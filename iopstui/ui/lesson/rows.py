@@ -23,7 +23,7 @@ PANES = {
     "cpus": ("CPUs, this second", 3), "queues": ("queue map (key o)", None),
     "findings": ("finding", None),
 }  # fmt: skip
-STRIP_MOST = 4
+MAX_STRIP_ROWS = 4
 """Rows of the strip that leave a terminal of 36 rows all its panes."""
 
 Styled = tuple[str, "Style | None"]
@@ -65,7 +65,7 @@ def _styled(pieces: Sequence[Styled], lines: Sequence[str]) -> Iterator[list[Pie
 
 
 def end_page(playing: Playing) -> ShownPage:
-    """What came of the lesson."""
+    """Result of the lesson."""
     run = playing.run
     good, judged = playing.score()
     made = [one.name for one in run.lesson.runs if one.name in run.points]
@@ -86,15 +86,15 @@ def end_page(playing: Playing) -> ShownPage:
 def strip_rows(
     playing: Playing, tabbed: bool, layout: bool, width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """What is measured, how far it is and what to look at; when it has ended, what came of it.
+    """Rows of the strip: the measurement, its progress and what to look at; afterwards the result.
     As many rows whichever of the two it says, and with tabs as without; only a failure may need
     more. ``height`` is the terminal's."""
     run = playing.measured
     if run is None:
         return []
-    most = STRIP_MOST if height >= 16 else 2
-    looks, others = (_looks(playing, way, width, most - 1) for way in (tabbed, not tabbed))
-    after = _after(playing, width)
+    most = MAX_STRIP_ROWS if height >= 16 else 2
+    looks, others = (_look_rows(playing, way, width, most - 1) for way in (tabbed, not tabbed))
+    after = _result_rows(playing, width)
     body = looks if playing.run.running else after
     room = max(len(looks), len(others), 2 if most > 2 else 1, len(after))
     title: list[Piece] = [("lesson", SELECTED), (f"  {playing.run_place}: ", BOLD)]
@@ -121,7 +121,7 @@ def _progress(playing: Playing, layout: bool) -> str:
     return f"{min(total, playing.run.elapsed_s):.0f} s of {total:.0f} s"
 
 
-def _looks(playing: Playing, tabbed: bool, width: int, most: int) -> list[list[Piece]]:
+def _look_rows(playing: Playing, tabbed: bool, width: int, most: int) -> list[list[Piece]]:
     """A row for each thing to look at, if there is room for that; else all in a row."""
     run = playing.measured
     looks: list[list[Styled]] = []
@@ -144,8 +144,8 @@ def _broken(pieces: Sequence[Styled], width: int) -> list[list[Piece]]:
     return list(_styled(pieces, flow(words, width)))
 
 
-def _after(playing: Playing, width: int) -> list[list[Piece]]:
-    """What came of the run, and what can be done now."""
+def _result_rows(playing: Playing, width: int) -> list[list[Piece]]:
+    """Result of the run, and the next steps."""
     run = playing.measured
     if run is None or playing.run.running:
         return []

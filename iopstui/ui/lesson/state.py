@@ -1,4 +1,4 @@
-"""Where the screen is in a lesson: the page that is read, the run that is watched. No drawing."""
+"""State of a lesson on the screen: the page that is read, the run that is watched. No drawing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Playing:
 
     @property
     def place(self) -> str:
-        """Where it is: "page 5 of 12"."""
+        """Position: "page 5 of 12"."""
         page = self.run.page()
         return f"page {page.number} of {page.total}" if page is not None else "its end"
 
@@ -72,7 +72,7 @@ class Playing:
         return next((s for s in steps if (s.kind, s.name) == (page.kind, page.name)), None)
 
     def verdicts(self, page: ShownPage) -> list[AnswerVerdict]:
-        """What the measurement says to the questions of a page."""
+        """Answers of the measurement to the questions of a page."""
         step = self.step_of(page)
         names = step.answers if isinstance(step, AnswerPage) else ()
         found = (self.run.verdict(name) for name in names)

@@ -1,1 +1,1 @@
-"""What the keys of the dashboard do, a part of the application each."""
+"""Actions of the dashboard's keys, a part of the application each."""

@@ -19,7 +19,7 @@ from iopstui.ui.port import Port
 KNOB_WAITS_S = 0.6
 DEFAULT_JOB = "mixed-4k"
 READING_JOB = "randread-4k"
-BOTH = frozenset({EXPERIMENT, LESSON})
+BUSY = frozenset({EXPERIMENT, LESSON})
 
 
 class JobKeys(Part):
@@ -139,7 +139,7 @@ class JobKeys(Part):
             end = "largest" if up else "smallest"
             self.port.say("info", f"{knob.word} is already the {end} for this key")
             return
-        self._turn(knob, value)
+        self._change_option(knob, value)
 
     def block_size(self) -> None:
         """Choose a block size from a list."""
@@ -154,14 +154,14 @@ class JobKeys(Part):
 
     def _block_size_chosen(self, value: str | None) -> None:
         if value is not None:
-            self._turn(knobs.BLOCK_SIZE, value)
+            self._change_option(knobs.BLOCK_SIZE, value)
 
     def _current(self, knob: knobs.OptionKey) -> str:
         step = self.port.state.step
         text = next((job.text for job in self.jobs if job.name == self.job), "")
         return knobs.current(knob, self.overrides, step.title if step else "", text)
 
-    def _turn(self, knob: knobs.OptionKey, value: str) -> None:
+    def _change_option(self, knob: knobs.OptionKey, value: str) -> None:
         """Takes the new value; a running job is restarted once the key has come to rest."""
         self.overrides[knob.option] = value
         self.turned(knob.option, f"{knob.word} {value}")
@@ -225,26 +225,26 @@ class JobKeys(Part):
             "choose_job", (Key("j", "j"),), choose_job, title="Choose a job",
             help="choose another job, with a description of each", place=20,
             footer=(Footer("choose a job", {IDLE: 20}), Footer("job", {RUNNING: 180})),
-            disturbs=BOTH, measures=True,
+            disturbs=BUSY, measures=True,
         ),
         Action(
             "iodepth",
             (Key("left_square_bracket", "[", False, "iodepth: halve"),
              Key("right_square_bracket", "]", True, "iodepth: double")), iodepth,
             help="iodepth: half, double. A running job is restarted with it", place=30,
-            footer=(Footer("iodepth", {IDLE: 70, RUNNING: 70}),), disturbs=BOTH, measures=True,
+            footer=(Footer("iodepth", {IDLE: 70, RUNNING: 70}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "numjobs",
             (Key("left_curly_bracket", "{", False, "numjobs: halve"),
              Key("right_curly_bracket", "}", True, "numjobs: double")), numjobs,
             help="numjobs: half, double. A running job is restarted with it", place=40,
-            footer=(Footer("numjobs", {IDLE: 80, RUNNING: 80}),), disturbs=BOTH, measures=True,
+            footer=(Footer("numjobs", {IDLE: 80, RUNNING: 80}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "block_size", (Key("b", "b"),), block_size, title="Block size",
             help="block size: choose one; a running job is restarted with it", place=50,
-            footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BOTH, measures=True,
+            footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "decide", (Key("t", "t"),), decide, title="Test an uncertain finding",
@@ -254,6 +254,6 @@ class JobKeys(Part):
                 Footer("test it", {IDLE: 15, RUNNING: 15},
                        when=lambda jobs: jobs._undecided() is not None),
             ),
-            disturbs=BOTH, measures=True,
+            disturbs=BUSY, measures=True,
         ),
     )  # fmt: skip

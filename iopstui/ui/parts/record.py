@@ -17,10 +17,10 @@ from iopstui.text import printable
 from iopstui.ui.actions import (
     BOTH_SCREENS,
     EXPERIMENT,
+    FIRST_VIEWING_KEY,
     IDLE,
     LESSON,
     OVER_EXPERIMENT,
-    QUIET_FROM,
     REPLAY,
     RUNNING,
     Action,
@@ -84,7 +84,7 @@ class RecordKeys(Part):
         port.work(work, "report")
 
     async def _report_last(self, session: LiveSession) -> None:
-        """Of what is kept in memory. It is saved first: that is what the report is made from."""
+        """Report the run kept in memory. It is saved first: the report is made from the file."""
         recording = Path.cwd() / time.strftime(NAME)
         try:
             seconds = await asyncio.to_thread(session.save_kept, recording)
@@ -129,7 +129,7 @@ class RecordKeys(Part):
             footer=(
                 # in front while it records, so that it is never forgotten
                 Footer("● end recording",
-                       {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: QUIET_FROM},
+                       {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: FIRST_VIEWING_KEY},
                        when=lambda record: record.recording),
                 Footer("record", {IDLE: 900, RUNNING: 900},
                        when=lambda record: not record.recording),

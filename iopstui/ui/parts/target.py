@@ -16,11 +16,11 @@ from iopstui.ui.core.messages import Controller
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.ui.dialogs.picker import Picked
+    from iopstui.ui.dialogs.picker import HomeChoice
 
 DEMO_NAME = "demo"
-MOST_RECENT = 8
-OTHER = "Another file ..."
+MAX_RECENT = 8
+OTHER_FILE = "Another file ..."
 
 
 class TargetKeys(Part):
@@ -62,12 +62,13 @@ class TargetKeys(Part):
         backend = self._backend
         picker = Picker(
             backend.discover, self.port.charset, reason, backend.watch, backend.loads,
-            self._offered(), self._first_run, backend.recent if self.port.session is None else None,
+            self._offered_actions(), self._first_run,
+            backend.recent if self.port.session is None else None,
         )  # fmt: skip
         self.port.push(picker, self._picked)
 
-    def _offered(self) -> frozenset[str]:
-        """What can be chosen there; what needs no device only before there is a session."""
+    def _offered_actions(self) -> frozenset[str]:
+        """Offered actions; actions that need no device only before there is a session."""
         from iopstui.ui.dialogs import picker as home
 
         found = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
@@ -76,7 +77,7 @@ class TargetKeys(Part):
             found |= {home.OPEN, home.DEMO, home.CHECK} if self._backend.play is not None else set()
         return frozenset(found)
 
-    def _picked(self, choice: Picked | None) -> None:
+    def _picked(self, choice: HomeChoice | None) -> None:
         """No paths are the scratch file; ``None`` leaves."""
         from iopstui.ui.dialogs import picker as home
 
@@ -106,16 +107,16 @@ class TargetKeys(Part):
         from iopstui.recording.recent import recent_paths
         from iopstui.ui.dialogs.choice import Choice
 
-        recent = recent_paths(Path.cwd(), MOST_RECENT)
+        recent = recent_paths(Path.cwd(), MAX_RECENT)
         if not recent:
             self._ask_for_recording()
             return
-        values = [printable(path.name) for path in recent] + [OTHER]
+        values = [printable(path.name) for path in recent] + [OTHER_FILE]
 
         def chosen(value: str | None) -> None:
             if value is None:
                 self._open_picker()
-            elif value == OTHER:
+            elif value == OTHER_FILE:
                 self._ask_for_recording()
             else:
                 self._played(str(recent[values.index(value)]))

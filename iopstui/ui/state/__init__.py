@@ -1,1 +1,1 @@
-"""What the screen knows of a session: its events, folded."""
+"""State of a session for the screen, folded from its events."""

@@ -1,7 +1,5 @@
-"""What the screen knows of a sweep or a comparison: its events, folded. No drawing, no clock.
-
-A recording holds the same events, so a replay makes the same state.
-"""
+"""State of a sweep or a comparison for the screen, folded from its events. No drawing, no clock. A
+recording holds the same events, so a replay makes the same state."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ from iopstui.model.experiment.load_curve import (
 from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand, letter
 from iopstui.model.experiment.point import Point, Settling
 from iopstui.model.experiment.repeated import Key, in_order, key_of, places
-from iopstui.model.experiment.sensitivity import KNOWN_FROM, sensitivity_so_far
+from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.model.experiment.words import ComparisonResults, method_text
 from iopstui.text import printable
 
@@ -77,7 +75,7 @@ class ExperimentState:
 
     @property
     def noun(self) -> str:
-        """What the experiment is called in a sentence."""
+        """Name of the experiment in a sentence."""
         return "comparison" if self.plan.variants else "sweep"
 
     @property
@@ -102,7 +100,7 @@ class ExperimentState:
 
     @cached_property
     def axis(self) -> Axis:
-        """What curves are drawn along."""
+        """Axis of the curves."""
         return drawn_axis(self.plan)
 
     def apply(self, event: Event) -> None:
@@ -183,7 +181,7 @@ class ExperimentState:
         return f"{how} after {len(self.points)} of {self.total} {what}"
 
     def now(self) -> str:
-        """What happens at this moment, in words; "" once it is over."""
+        """Current activity, in words; "" once it is over."""
         if self.started is None or self.finished is not None:
             return "" if self.finished is not None else "between two runs"
         if self.phase == LAYOUT:
@@ -197,15 +195,15 @@ class ExperimentState:
 
     def curves(self) -> list[LoadCurve[PointFinished]]:
         """Lines of the charts: along ``axis``, one for every other combination."""
-        return self._concluded()[2]
+        return self._conclusions()[2]
 
     def results(self) -> ComparisonResults | None:
-        """What the runs of a comparison show so far; ``None`` before the first is done."""
-        return self._concluded()[3]
+        """Results of a comparison so far; ``None`` before the first run is done."""
+        return self._conclusions()[3]
 
     def words(self) -> list[str]:
-        """What it says, in sentences: the last word once it is over."""
-        lines = list(self._concluded()[1])
+        """Conclusions in sentences: the final ones once it is over."""
+        lines = list(self._conclusions()[1])
         if self.finished is None:
             return [*self._so_far(), *lines]
         if self.finished.error:
@@ -224,12 +222,12 @@ class ExperimentState:
         results = self.results()
         done = results.complete if results is not None else 0
         more = []
-        if results is not None and done >= KNOWN_FROM:
+        if results is not None and done >= NOISE_KNOWN_FROM:
             more = list(filter(None, [sensitivity_so_far(self.plan, results.runs)]))
         words = f"{done} of {self.plan.repeats} repeats are complete; the result follows at the end"
         return [words, *more]
 
-    def _concluded(
+    def _conclusions(
         self,
     ) -> tuple[int, list[str], list[LoadCurve[PointFinished]], ComparisonResults | None]:
         """Computed again when a point, or the whole experiment, is done."""
@@ -258,7 +256,7 @@ class ExperimentState:
         return {one.index: one for one in points_of(self.plan, list(self.points.values()))}
 
     def place(self, step: PlannedPoint | PointFailed) -> int:
-        """Of a run's point in a sweep, from 0."""
+        """Position of a run's point in a sweep, from 0."""
         if isinstance(step, PointFailed):
             return self._places[(step.job, step.settings)]
         return self._places[key_of(step)]

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from iopstui.events import FindingEnded, FindingReported
 from iopstui.model.findings.evidence import Finding, ceased_words
 
-ONCE = ("moved",)
-KEPT = 60
-STAYS_S = 40.0
+NOT_REPEATED = ("moved",)
+MAX_KEPT = 60
+SHOWN_FOR_S = 40.0
 """A rule that goes on says so again every 30 s (session/tick/findings.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """What a rule found: first at ``first``, last at ``t``, in run number ``step``. ``ceased``: its
+    """Finding of a rule: first at ``first``, last at ``t``, in run number ``step``. ``ceased``: its
     cause is over, in words ("": it is not known to be)."""
 
     t: float
@@ -33,7 +33,7 @@ class ShownFindings:
         self.entries = list(entries)
 
     def copy(self) -> ShownFindings:
-        """Those that are kept now."""
+        """Copy of the entries kept now."""
         return ShownFindings(self.entries)
 
     def found(self, event: FindingReported, step: int) -> None:
@@ -41,13 +41,13 @@ class ShownFindings:
         rule, first = event.finding.rule, event.t
         for index, entry in enumerate(self.entries):
             # the same tunable changed again is another finding
-            same = (entry.step, entry.finding.rule) == (step, rule) and rule not in ONCE
+            same = (entry.step, entry.finding.rule) == (step, rule) and rule not in NOT_REPEATED
             if same and not entry.ceased:
                 first = entry.first
                 del self.entries[index]
                 break
         self.entries.append(FoundEntry(event.t, first, step, event.finding))
-        del self.entries[:-KEPT]
+        del self.entries[:-MAX_KEPT]
 
     def ceased(self, event: FindingEnded) -> bool:
         """The newest of this rule is over, and shown as that for a while; False: there is none."""
@@ -60,16 +60,16 @@ class ShownFindings:
         return False
 
     def current(self, step: int, t: float, finished: float | None) -> list[FoundEntry]:
-        """What holds at ``t`` in run ``step``, or held at its end at ``finished``: the newest
-        first, of one second the most telling first; behind them what has ceased lately."""
+        """Findings that hold at ``t`` in run ``step``, or held at its end at ``finished``: the
+        newest first, within a second the most telling first; then those that ended lately."""
         held = [
             entry
             for entry in self.entries
-            if entry.step == step and _now_for(entry, t, finished) - entry.t <= STAYS_S
+            if entry.step == step and _now_for(entry, t, finished) - entry.t <= SHOWN_FOR_S
         ]
         return sorted(held, key=lambda entry: (bool(entry.ceased), -entry.t))
 
 
 def _now_for(entry: FoundEntry, t: float, finished: float | None) -> float:
-    """What is said of a run stays as it was at its end; what was found since then ages."""
+    """Time of the findings: those of a run stay as they were at its end, later ones age."""
     return t if finished is None or entry.t > finished else min(t, finished)

@@ -1,4 +1,4 @@
-"""What the screen knows: the session's events, folded. No drawing, no clock."""
+"""State of the screen, folded from the session's events. No drawing, no clock."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ SERIES = (
     FIO_IOPS, DEVICE_IOPS, *LATENCIES, *DEVICE_LATENCIES, *AWAITS, QUEUE, READ_MIB, WRITE_MIB,
 )  # fmt: skip
 MIB = 1 << 20
-MARKS_APART_S = 5.0
-FRESH_S = 0.5
+MIN_MARK_SPACING_S = 5.0
+RECENT_S = 0.5
 PROBED_STAYS_S = 10.0
-NEXT = "r runs it again, [ ] iodepth, v all runs"
+NEXT_KEYS = "r runs it again, [ ] iodepth, v all runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class LiveState:
 
     @property
     def gone(self) -> tuple[str, ...]:
-        """Those of ``devices`` that the kernel listed and no longer lists."""
+        """Those of ``devices`` that the kernel no longer lists."""
         return tuple(name for name in self.devices if name in self._went)
 
     @property
@@ -224,7 +224,7 @@ class LiveState:
             case FindingEnded():
                 self._finding_ended(event)
             case ExpectationChecked():
-                self._judged(event)
+                self._take_verdict(event)
             case SteadyState():
                 self.steady = event
                 self.log.add(event.t, "info", event.text)
@@ -266,18 +266,18 @@ class LiveState:
 
     @property
     def next_keys(self) -> str:
-        """What can be pressed after a run, while its end is told and no other follows."""
+        """Keys to press after a run, while its end is shown and no other follows."""
         told = self.visible_notice()
         over = told is not None and told.ending and not self.running and not self.next_run.asked
-        return NEXT if over else ""
+        return NEXT_KEYS if over else ""
 
     def visible_notice(self) -> LogEntry | None:
         """The newest message, until it is too old to matter."""
         return self.log.visible(self.t)
 
     def current_findings(self) -> list[FoundEntry]:
-        """What holds now, with or without a job, or held at the end of the last run: the newest
-        first, of one second the most telling first; behind them what has ceased lately."""
+        """Findings that hold now, with or without a job, or held at the end of the last run: the
+        newest first, within a second the most telling first; then those that ended lately."""
         finished = self.finished.t if self.finished is not None else None
         return self.findings.current(self._step, self.t, finished)
 
@@ -285,7 +285,7 @@ class LiveState:
     def _step(self) -> int:
         return self.step.step if self.step is not None else 0
 
-    def _judged(self, event: ExpectationChecked) -> None:
+    def _take_verdict(self, event: ExpectationChecked) -> None:
         self.judged.append(event)
         level, words = together([event])
         self.log.add(event.t, level, words)
@@ -303,29 +303,29 @@ class LiveState:
                 self.experiment = ExperimentState(event.plan, event.t)
             case PointStarted():
                 self.point = event
-                words = self._where(event.index, event.total, event.label)
+                words = self._point_text(event.index, event.total, event.label)
                 self.log.say(event.t, "info", f"{words}, {f.clock(event.left_s)} left")
             case PointFinished():
                 self._point_finished(event)
             case PointFailed():
-                words = self._where(event.index, event.total, event.label)
+                words = self._point_text(event.index, event.total, event.label)
                 self.log.say(event.t, "warning", f"{words}: failed: {event.error}")
             case ExperimentFinished():
                 self.point = None
                 how = "interrupted" if event.interrupted else "failed" if event.error else "done"
-                words = f"{how}: {event.done} of {event.total} {self._what}s measured"
+                words = f"{how}: {event.done} of {event.total} {self._point_noun}s measured"
                 self.log.say(event.t, "info", words)
 
     @property
-    def _what(self) -> str:
+    def _point_noun(self) -> str:
         return self.experiment.plan.unit if self.experiment else "point"
 
-    def _where(self, index: int, total: int, label: str) -> str:
-        return f"{self._what} {index + 1} of {total}: {label}"
+    def _point_text(self, index: int, total: int, label: str) -> str:
+        return f"{self._point_noun} {index + 1} of {total}: {label}"
 
     def _point_finished(self, event: PointFinished) -> None:
         point = event.point
-        words = self._where(event.index, event.total, event.label)
+        words = self._point_text(event.index, event.total, event.label)
         words += f": {f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
         failed = any(one.passed is False for one in event.outcomes)
         level = FAIL if failed else PASS if event.outcomes else "info"
@@ -356,7 +356,7 @@ class LiveState:
             values[FIO_IOPS] = fio.total.iops
             for name in LATENCIES:
                 values[name] = fio.total.percentiles.get(name)
-        self._there(frame)
+        self._check_listed(frame)
         disk = frame.together(self.devices)
         if disk is not None:
             if self.volume is not None:
@@ -376,7 +376,7 @@ class LiveState:
             self.completions.add(frame.t, frame.seconds, rate_of(frame.cpus, "block_s"))
         self._keep_moment(frame)
 
-    def _there(self, frame: Frame) -> None:
+    def _check_listed(self, frame: Frame) -> None:
         """Says when the kernel begins or ceases to list a device that is looked at."""
         if not frame.disks:
             return
@@ -410,10 +410,12 @@ class LiveState:
         if event.phase == RUN and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
         # a changed option has left its own mark, and that says more
-        elif event.phase == RUN and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
+        elif event.phase == RUN and not any(
+            self.history.marks(event.t - MIN_MARK_SPACING_S, event.t)
+        ):
             self.history.mark(event.t, printable(event.job))
         # what was said of this very start (bound to queues ...) is no old news
-        fresh = self._noticed >= event.t - FRESH_S
+        fresh = self._noticed >= event.t - RECENT_S
         # what came of the run before stays true
         ending = self.log.notice is not None and self.log.notice.ending
         if new_run and not ending and not fresh:
@@ -445,7 +447,7 @@ class LiveState:
 
 
 def gone_words(names: Sequence[str]) -> str:
-    """That these devices are gone."""
+    """Message that these devices have gone."""
     one = len(names) == 1
     are, them = ("is", "it") if one else ("are", "them")
     return f"{', '.join(names)} {are} gone: the kernel no longer lists {them}"

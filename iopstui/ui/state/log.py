@@ -1,4 +1,4 @@
-"""What was said: the log of a session, and which line of it stands on the screen."""
+"""Log of a session, and which line of it is on the screen."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Log:
         self.notice = None
 
     def visible(self, t: float) -> LogEntry | None:
-        """What is shown at ``t``: the newest message, until it is too old to matter."""
+        """Message shown at ``t``: the newest one, until it is too old to matter."""
         notice = self.notice
         if notice is None:
             return None

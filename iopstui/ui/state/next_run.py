@@ -22,7 +22,7 @@ class NextRun:
         """How often that has reported since."""
 
     def copy(self) -> NextRun:
-        """What is asked for now."""
+        """Copy of the current request."""
         other = self.bare()
         other.turned, other._sent = dict(self.turned), dict(self._sent)
         other._reports = self._reports
@@ -34,7 +34,7 @@ class NextRun:
 
     @property
     def pending(self) -> str:
-        """What the next run differs by from the one that is shown, in words."""
+        """Differences between the next run and the one shown, in words."""
         return ", ".join({**self._sent, **self.turned}.values())
 
     def ask(self, after: int | None) -> None:
@@ -59,8 +59,8 @@ class NextRun:
         self._sent.clear()
 
     def begun(self, step: int, title: str) -> None:
-        """What was asked for is in force by now, unless the run's title denies it: then it came
-        a little too late for this run, and another follows."""
+        """Mark the requested change as in force, unless the run's title denies it: then it came too
+        late for this run, and another follows."""
         for option, words in list(self._sent.items()):
             knob = BY_OPTION.get(option)
             shown = shown_value(knob, title) if knob is not None else None

@@ -29,7 +29,7 @@ CPU_SECONDS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """What was known when ``frame`` had come."""
+    """State when ``frame`` had arrived."""
 
     frame: Frame
     fio: Frame | None
@@ -63,13 +63,13 @@ class SecondHistory:
         return iter(self._kept)
 
     def copy(self) -> SecondHistory:
-        """Those that are kept now."""
+        """Copy of the entries kept now."""
         return SecondHistory(tuple(self._kept))
 
     def add(self, moment: HistoryEntry) -> None:
         """One more, the newest."""
         wanted = (moment.frame, moment.fio)
-        self._small = {id(one): self._made(one) for one in wanted if one is not None}
+        self._small = {id(one): self._small_frames(one) for one in wanted if one is not None}
         frame, fio = (self._small[id(one)][1] if one is not None else None for one in wanted)
         assert frame is not None
         self._kept.append(replace(moment, frame=frame, fio=fio))
@@ -77,12 +77,12 @@ class SecondHistory:
         while len(self._kept) > most:
             self._kept.popleft()
 
-    def _made(self, frame: Frame) -> tuple[Frame, Frame]:
+    def _small_frames(self, frame: Frame) -> tuple[Frame, Frame]:
         known = self._small.get(id(frame))
         return known if known is not None and known[0] is frame else (frame, small(frame))
 
     def found(self, findings: Sequence[FoundEntry]) -> None:
-        """What holds is found a little after the newest frame has come."""
+        """Add findings, which are made a little after the newest frame has arrived."""
         if self._kept:
             self._kept[-1] = replace(self._kept[-1], findings=tuple(findings))
 

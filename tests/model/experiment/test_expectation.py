@@ -466,7 +466,7 @@ def test_a_field_without_a_whole_run_s_figure_has_no_meter() -> None:
 
 def test_a_unit_that_only_a_source_of_samples_has(monkeypatch: pytest.MonkeyPatch) -> None:
     field = Field(("kernel", "vm", "pgpgin"), "pgpgin", "pages/s", "/proc/vmstat", "paged in")
-    monkeypatch.setattr(module, "_concrete", lambda name, tree: [field])
+    monkeypatch.setattr(module, "_matching_fields", lambda name, tree: [field])
     assert parse_expectation("vm.pgpgin>=5").required == 5.0
     assert parse_expectation("vm.pgpgin>=5pages/s").required == 5.0
     with pytest.raises(UsageError, match="not understood") as wrong:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from iopstui.fio.inspect import find_fio
 from iopstui.fio.stream.framing import Document
-from iopstui.model.fio.report import _bytes, _short, report_parts
+from iopstui.model.fio.report import _bytes, _short_text, report_parts
 from iopstui.model.lesson.pages import PARTS
 from iopstui.model.metrics.summary import without_bins
 
@@ -99,7 +99,7 @@ def test_sizes_round_as_fio_s_do(count: int, printed: str) -> None:
 
 
 def test_the_fraction_is_rounded_by_itself() -> None:
-    assert _short(13450) == "13.5k" and _short(5833650, 6) == "5833.7k"
+    assert _short_text(13450) == "13.5k" and _short_text(5833650, 6) == "5833.7k"
 
 
 def rendered(document: dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 from dataclasses import replace
@@ -12,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.catalog.library import read_catalog
-from iopstui.model.promise.checks import LATENCY, Check, checks
+from iopstui.model.promise.checks import LATENCY, Check, Depth, checks
 from iopstui.model.promise.verdict import (
     CANT_TELL,
     FAIL,
-    FEWEST_SECONDS,
+    MIN_SECONDS,
     PASS,
     Measured,
     interval,
@@ -59,7 +60,13 @@ def one(check: Check, found: Measured, tolerance: float = SOFT) -> tuple[str, st
     ("found", "expected"),
     [
         (at(5000), (PASS, VOLUME_IOPS)),
-        (at(4950), (PASS, VOLUME_IOPS)),
+        (at(4950, half=0.02), (CANT_TELL, "")),
+        (at(4950, half=0.005), (PASS, VOLUME_IOPS)),
+        (at(5200, half=0.1), (CANT_TELL, "")),
+        (at(5200, half=0.1, high=math.inf, low=0.0), (CANT_TELL, "")),
+        (at(10200, high=math.inf, low=0.0), (PASS, "")),
+        (at(1000, depth=Depth(32, 2), cpus=2), (CANT_TELL, "this machine's CPU")),
+        (at(1000, depth=Depth(32, 2), cpus=4), (FAIL, "the volume")),
         (at(20000), (PASS, "")),
         (at(4000), (FAIL, "the volume")),
         (at(4850, half=0.03), (CANT_TELL, "")),
@@ -83,6 +90,22 @@ def one(check: Check, found: Measured, tolerance: float = SOFT) -> tuple[str, st
 )
 def test_a_flat_promise(found: Measured, expected: tuple[str, str]) -> None:
     assert one(PLAIN, found) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "seconds"),
+    [(at(4850, half=0.03), 300), (at(4700, half=0.06), 60), (at(5200, half=0.06), 60)],
+)
+def test_it_says_how_long_to_measure(found: Measured, seconds: int) -> None:
+    # the interval's half shrinks with the square root of the time, until 4900 is outside
+    row = judge(PLAIN, found, SOFT)[0]
+    assert row.why.endswith(f"(--measure {seconds})")
+    half = (found.high - found.rate) * math.sqrt(found.seconds / seconds)
+    assert half <= abs(found.rate - 4900)
+
+
+def test_a_rate_too_near_to_the_promise_is_not_measured_for_hours() -> None:
+    assert "too near" in judge(PLAIN, at(4901, half=0.1), SOFT)[0].why
 
 
 @pytest.mark.parametrize(
@@ -169,12 +192,12 @@ def test_a_shallow_queue_is_seen() -> None:
 def test_steady_volumes_seldom_fail_though_neighbouring_seconds_are_alike(
     alike: float, most: float
 ) -> None:
-    # nominal: 2.5 % of the intervals are below; FEWEST_SECONDS and BATCHES are chosen for this
+    # nominal: 2.5 % of the intervals are below; MIN_SECONDS and BATCHES are chosen for this
     rng, runs = random.Random(7), 3000
     below = 0
     for _ in range(runs):
         now, rates = rng.gauss(0, 1), []
-        for _ in range(round(FEWEST_SECONDS)):
+        for _ in range(round(MIN_SECONDS)):
             rates.append(5000 + 500 * now)
             now = alike * now + (1 - alike * alike) ** 0.5 * rng.gauss(0, 1)
         below += interval(rates)[2] < 5000
@@ -191,6 +214,8 @@ def test_what_reaches_the_promise_never_fails(
         rows = judge(check, found, SOFT)
         assert all(row.result in (PASS, FAIL, CANT_TELL) for row in rows)
         if rate >= check.promised:
+            assert rows[0].result != FAIL
+        if rate * (1 - half) >= check.promised:
             assert rows[0].result == PASS
         if rows[0].result == FAIL:
             assert rate * (1 + half) < check.promised and rule not in ("busy", "job-cpu")

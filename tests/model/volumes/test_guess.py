@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.catalog.library import read_catalog
-from iopstui.model.volumes.guess import Seen, guess
+from iopstui.model.volumes.guess import VisibleFacts, guess
 
 CLASSES = tuple(read_catalog(Path("/nonexistent")).classes.values())
 GIB = 1 << 30
@@ -16,19 +16,31 @@ GIB = 1 << 30
 @pytest.mark.parametrize(
     ("seen", "provider", "volume"),
     [
-        (Seen(model="Amazon Elastic Block Store", serial="vol0abc", size=100 * GIB), "aws", None),
-        (Seen(vendor="Amazon EC2", size=8 * GIB), "aws", None),
-        (Seen(vendor="Microsoft Corporation", size=1024 * GIB), "azure", "azure/p30"),
-        (Seen(azure_link="/dev/disk/azure/scsi1/lun0", size=512 * GIB), "azure", "azure/p20"),
-        (Seen(azure_link="/dev/disk/azure/root", size=30 * GIB), "azure", "azure/p4"),
-        (Seen(vendor="Google", model="PersistentDisk", size=GIB), "google", None),
-        (Seen(vendor="Alibaba Cloud", size=40 * GIB), "aliyun", None),
-        (Seen(model="SAMSUNG MZQL27T6HBLA-00A07"), "drive", "drive/samsung-pm9a3-u2-7680gb"),
-        (Seen(vendor="Dell Inc.", model="ST4000", serial="x"), "", None),
-        (Seen(), "", None),
+        (
+            VisibleFacts(model="Amazon Elastic Block Store", serial="vol0abc", size=100 * GIB),
+            "aws",
+            None,
+        ),
+        (VisibleFacts(vendor="Amazon EC2", size=8 * GIB), "aws", None),
+        (VisibleFacts(vendor="Microsoft Corporation", size=1024 * GIB), "azure", "azure/p30"),
+        (
+            VisibleFacts(azure_link="/dev/disk/azure/scsi1/lun0", size=512 * GIB),
+            "azure",
+            "azure/p20",
+        ),
+        (VisibleFacts(azure_link="/dev/disk/azure/root", size=30 * GIB), "azure", "azure/p4"),
+        (VisibleFacts(vendor="Google", model="PersistentDisk", size=GIB), "google", None),
+        (VisibleFacts(vendor="Alibaba Cloud", size=40 * GIB), "aliyun", None),
+        (
+            VisibleFacts(model="SAMSUNG MZQL27T6HBLA-00A07"),
+            "drive",
+            "drive/samsung-pm9a3-u2-7680gb",
+        ),
+        (VisibleFacts(vendor="Dell Inc.", model="ST4000", serial="x"), "", None),
+        (VisibleFacts(), "", None),
     ],
 )
-def test_guess(seen: Seen, provider: str, volume: str | None) -> None:
+def test_guess(seen: VisibleFacts, provider: str, volume: str | None) -> None:
     found = guess(seen, CLASSES)
     assert (found.provider, found.volume.id if found.volume else None) == (provider, volume)
     assert bool(found.why) == bool(provider)

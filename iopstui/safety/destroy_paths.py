@@ -16,7 +16,7 @@ SYS = Path("/sys/dev/block")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class DestroyPath:
     """A path of ``--destroy-data``, bound to the file or device it named when it was read.
 
     ``real`` is the path with links followed, ``file`` the file (``None``: there was none), or
@@ -49,24 +49,24 @@ class Word:
         return self.file == identity(info)
 
 
-def bind(texts: Sequence[str]) -> tuple[Word, ...]:
+def bind(texts: Sequence[str]) -> tuple[DestroyPath, ...]:
     """Bind the paths to their present files or devices; paths bound before keep their binding."""
     return tuple(map(_bound, texts))
 
 
 @cache
-def _bound(text: str) -> Word:
+def _bound(text: str) -> DestroyPath:
     try:
         real = os.path.realpath(text)
         fd = os.open(real, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (OSError, ValueError):
-        return Word(text, os.path.realpath(text) if "\0" not in text else text)
+        return DestroyPath(text, os.path.realpath(text) if "\0" not in text else text)
     info = os.fstat(fd)
     if not stat.S_ISBLK(info.st_mode):
-        return Word(text, real, file=identity(info), fd=fd)
+        return DestroyPath(text, real, file=identity(info), fd=fd)
     major, minor = os.major(info.st_rdev), os.minor(info.st_rdev)
     directory = SYS / f"{major}:{minor}"
     diskseq = read_count(directory / "diskseq")
     if diskseq is None:
         diskseq = read_count(directory / "../diskseq")
-    return Word(text, real, number=(major, minor), diskseq=diskseq, fd=fd)
+    return DestroyPath(text, real, number=(major, minor), diskseq=diskseq, fd=fd)

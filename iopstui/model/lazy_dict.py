@@ -9,11 +9,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Later(Mapping[K, V]):
-    """What ``make`` gives, which is called once, but twice if two threads ask at the same time: it
-    must always give the same. ``keys_of`` gives its keys, each once and in order, for less, or
-    ``None`` if only ``make`` can tell. Equal to a dictionary of the same.
-    """
+class LazyDict(Mapping[K, V]):
+    """A value computed by ``make`` when it is first needed (twice if two threads ask at the same
+    time: it must always return the same). ``keys_of`` gives its keys, each once and in order, for
+    less, or ``None`` if only ``make`` can tell. Equal to a dictionary of the same."""
 
     __slots__ = ("_found", "_keys", "_keys_of", "_make")
 
@@ -57,13 +56,13 @@ class Later(Mapping[K, V]):
         return repr(self.whole())
 
     def keys(self) -> KeysView[K]:
-        """Those of the dictionary."""
+        """The keys of the dictionary."""
         return self.whole().keys()
 
     def values(self) -> ValuesView[V]:
-        """Those of the dictionary."""
+        """The values of the dictionary."""
         return self.whole().values()
 
     def items(self) -> ItemsView[K, V]:
-        """Those of the dictionary."""
+        """The items of the dictionary."""
         return self.whole().items()
