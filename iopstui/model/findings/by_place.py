@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.by_counts import WHO
+from iopstui.model.findings.by_counts import FIND_PROGRAM_ADVICE
 from iopstui.model.findings.by_queue import jobs_have_time, limit_reached
 from iopstui.model.findings.conditions import ProcessLoad
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
@@ -169,7 +169,7 @@ def neighbour(evidence: Evidence) -> Finding | None:
     )
     if fits is None:
         unknown = "" if processes is None else ": no process seen does that much I/O"
-        return Finding("neighbour", text + unknown, WHO, "u")
+        return Finding("neighbour", text + unknown, FIND_PROGRAM_ADVICE, "u")
     return Finding(
         "neighbour",
         f"{text}: it may be {fits.comm} (PID {fits.pid}: {units.size(fits.read_s)}/s read, "

@@ -14,7 +14,7 @@ from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Modal
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Modal
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
@@ -35,7 +35,7 @@ class TextScreen(Modal[None]):
         at_end: bool = False,
     ) -> None:  # fmt: skip
         """``at_end``: opened with its last rows."""
-        super().__init__(title, charset, (("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE), opened_by)
+        super().__init__(title, charset, (("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE_HINT), opened_by)
         self._text, self._at_end = text, at_end
 
     def content(self) -> ComposeResult:
