@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iopstui.format import MISSING, counted, cut, latency, size
+from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
@@ -19,6 +20,14 @@ MAX_ROWS = 16
 # percent of a device's requests that the probe may lack without a word
 SHOWN_MISSING = 0.01
 RAMP_WORDS = "was under way when the ramp ended, which is where fio's count begins"
+_GROWN = (
+    ("error_entries", "error log entries +{:.0f}"),
+    ("thermal_1", "throttled lightly +{:.0f} times"), ("thermal_1_s", "for {:.0f} s"),
+    ("thermal_2", "throttled heavily +{:.0f} times"), ("thermal_2_s", "for {:.0f} s"),
+    ("warning_min", "{:.0f} min above the warning temperature"),
+    ("critical_min", "{:.0f} min above the critical temperature"),
+    ("busy_min", "busy +{:.0f} min"),
+)  # fmt: skip
 _SHOWN_PERCENTILES = ("p50", "p99", "p99.9")
 
 
@@ -129,6 +138,39 @@ def probe_text(total: ProbeTotal) -> str:
     if lines and total.doubtful:
         lines.append("  incomplete: requests were missed (missed, lost, full in the frames)")
     return "\n".join(lines)
+
+
+def drives_text(drives: RunDrives) -> str:
+    """What the run did to its NVMe drives by their own counters, in at most 80 columns; "" if none
+    was read."""
+    import textwrap
+
+    lines: list[str] = []
+    for name, figures in drives.rows():
+        words = f"{name} (SMART): {', '.join(drive_words(figures))}"
+        lines += textwrap.wrap(words, WIDTH, subsequent_indent="  ")
+    return "\n".join(lines)
+
+
+def drive_words(figures: Mapping[str, float | None]) -> Iterator[str]:
+    """One drive's figures of a run in words; counters that did not grow are left out, but for
+    media errors."""
+    if figures["temperature"] is not None:
+        yield f"at most {figures['temperature']:.0f} °C"
+    for name, words in (("bytes_written", "written"), ("bytes_read", "read")):
+        if figures[name]:
+            yield f"{size(figures[name])} {words}"
+    if figures["write_amplification"] is not None:
+        yield f"write amplification {figures['write_amplification']:.2f}"
+    if figures["media_errors"] is not None:
+        yield f"media errors +{figures['media_errors']:.0f}"
+    for name, words in _GROWN:
+        if figures[name]:
+            yield words.format(figures[name])
+    if figures["used"] is not None:
+        yield f"{figures['used']:.0f} % of endurance used"
+    if figures["critical_warning"]:
+        yield f"critical warning {int(figures['critical_warning']):#04x}"
 
 
 def _title(summary: Mapping[str, Any]) -> str:

@@ -16,12 +16,13 @@ from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.output.narration import Narrator
-from iopstui.output.summary import probe_text, summary_text
+from iopstui.output.summary import drives_text, probe_text, summary_text
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
@@ -82,6 +83,7 @@ class TableSink:
         self._total = FramesTotal()
         self._probed = ProbeTotal()
         self._waits = RunWaits()
+        self._drives = RunDrives()
 
     def handle(self, event: Event) -> None:
         """Print the event."""
@@ -93,11 +95,12 @@ class TableSink:
             self._rows, self._seen = 0, ()
             self._explained, self._total = set(), FramesTotal()
             self._probed, self._waits = ProbeTotal(), RunWaits()
+            self._drives = RunDrives()
         elif isinstance(event, StepFinished) and event.summary:
             self._print("\n" + summary_text(event.summary, self._total, self._waits.value))
-            probed = probe_text(self._probed)
-            if probed:
-                self._print(probed)
+            for text in (probe_text(self._probed), drives_text(self._drives)):
+                if text:
+                    self._print(text)
 
     def close(self) -> None:
         """End the output: nothing more will come."""
@@ -107,6 +110,7 @@ class TableSink:
     def _frame(self, frame: Frame) -> None:
         self._total.add(frame.fio)
         self._waits.add(frame)
+        self._drives.add(frame.nvme)
         if frame.fio is not None:
             self._probed.add(frame.probe, frame.opened)
         self._explain(frame)

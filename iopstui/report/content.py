@@ -61,6 +61,10 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     head, waits = words.wait_table(story)
     if waits:
         yield from (Heading(2, words.WAITS), Text(words.WAITS_MEAN), Table(head, waits))
+    drives = words.drive_rows(story)
+    if drives:
+        yield Heading(2, words.DRIVES)
+        yield from (Text(words.DRIVES_NOTE), Table(words.DRIVE_HEAD, drives, left=2))
     if story.promised is not None:
         yield from _promised(story, story.promised)
     yield from titled("Findings", words.findings(story))

@@ -11,6 +11,7 @@ from iopstui.model import histogram
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.figures import RunWaits, ends_idle
 from iopstui.model.metrics.frame import RAMP, Frame
+from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
@@ -94,6 +95,7 @@ class Run:
     total: FramesTotal = field(default_factory=FramesTotal)
     probed: ProbeTotal = field(default_factory=ProbeTotal)
     waits: RunWaits = field(default_factory=RunWaits)
+    drives: RunDrives = field(default_factory=RunDrives)
     device: Device = field(default_factory=Device)
     each: dict[str, Device] = field(default_factory=dict)
     added: dict[str, BinsTotal] = field(default_factory=dict)
@@ -135,6 +137,7 @@ class Run:
 
     def add(self, frame: Frame, tree: Sequence[str]) -> None:
         """Add a frame of this run. ``tree``: the target's devices and those below them."""
+        self.drives.add(frame.nvme)
         fio = frame.fio
         if fio is None:
             return
@@ -160,6 +163,7 @@ class Run:
 
     def join(self, later: Run) -> None:
         """Add the frames that follow."""
+        self.drives.join(later.drives)
         if not later.total.frames:
             return
         self.begin = later.begin if self.begin is None else self.begin

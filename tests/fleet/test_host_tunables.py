@@ -90,11 +90,11 @@ def test_a_change_that_fails_on_one_host_names_it_and_the_others_are_set_again_l
                    (("b", "The kernel refuses it."),))  # fmt: skip
     assert settings.result() == found and found.hosts == ("a",)
     assert settings.result() is None and not settings.busy
-    assert settings.words("a") == [["scheduler", "bfq"]] and settings.words("b") == []
+    assert settings.initial_settings("a") == [["scheduler", "bfq"]] and settings.initial_settings("b") == []
     # undone: nothing is to be set again
     settings.ask(turn_of("a", settings.known, "scheduler", "mq-deadline"))
-    settings.heard("a", answer(2, ["sda", "bfq", "none"]))
-    assert settings.words("a") == []
+    settings.take_answer("a", answer(2, ["sda", "bfq", "none"]))
+    assert settings.initial_settings("a") == []
 
 
 def test_who_does_not_answer_is_said_to_when_its_session_ends_or_it_is_gone() -> None:

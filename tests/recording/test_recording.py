@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from iopstui import events
 from iopstui.errors import IopstuiError, Missing, UsageError
 from iopstui.model.block.tunable import TunableRequest
+from iopstui.model.samples import DriveReading
 from iopstui.recording import layout as form
 from iopstui.recording import writer as recorder_module
 from iopstui.recording.reader import Recording
@@ -48,6 +49,12 @@ def test_what_the_probe_counted_comes_back(path: Path) -> None:
     probed = [frame.probe for frame in made.frames(found)]
     assert probed == [frame.probe for frame in made.frames(taken)]
     assert probed[0] is None and probed[1] is not None and probed[1].disks["vda"]["read"].iops
+
+
+def test_what_the_drives_said_comes_back(path: Path) -> None:
+    said = {"nvme0": DriveReading({"media_errors": 3, "units_written": 1 << 60}, {"kelvin": 310})}
+    taken = made.write(path, taken=[replace(one, nvme=said) for one in made.raws(made.RUN)])
+    assert [one.raw for one in made.read(path)[0]] == taken
 
 
 def test_everything_else_comes_back_in_its_place(path: Path) -> None:

@@ -22,6 +22,12 @@ from iopstui.model.findings.by_cpu import (
     steal,
 )
 from iopstui.model.findings.by_curve import burst, cap, saturated
+from iopstui.model.findings.by_drive import (
+    media_errors,
+    throttling,
+    worn,
+    write_amplification,
+)
 from iopstui.model.findings.by_health import (
     array,
     hot,
@@ -56,6 +62,9 @@ RULES: tuple[Rule, ...] = (
     scsi_errors,
     lost_paths,
     array,
+    media_errors,
+    worn,
+    throttling,
     hot,
     memory_pressure,
     above,
@@ -84,6 +93,7 @@ RULES: tuple[Rule, ...] = (
     cap,
     saturated,
     slow_link,
+    write_amplification,
     cpu_sleeps,
     busy,
     background,
@@ -98,6 +108,7 @@ SAID_BY: Mapping[str, tuple[str, ...]] = {
     "cpu-wait": ("throttled", "more-jobs-than-cpus"),
     "burst": ("stalled", "neighbour", "above", "cpu-wait", "throttled", "memory"),
     "depth": ("stalled",),
+    "hot": ("thermal",),
 }
 
 

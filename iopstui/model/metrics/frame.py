@@ -21,7 +21,7 @@ from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.metrics.job_load import job_load
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.metrics.waits import RequestTimes, Stack, Waits, place_waits
-from iopstui.model.samples import JobThread, KernelSample, RawSample
+from iopstui.model.samples import DriveReading, JobThread, KernelSample, RawSample
 
 RAMP = "RAMP"
 PARTIAL = "PARTIAL"
@@ -68,7 +68,8 @@ class Frame:
     may take long. ``opened`` names the devices of ``disks`` that the jobs work on
     (model/block/target.py), whose sum is ``total``. ``more`` are the figures of model/sources.py,
     ``probe`` what the probe counted (``None`` where it is not on, or has printed nothing new).
-    ``waits`` says where the I/Os in flight are (model/metrics/waits.py)."""
+    ``waits`` says where the I/Os in flight are (model/metrics/waits.py). ``nvme`` has the drives'
+    own counters by controller, where they were read anew (model/metrics/nvme.py)."""
 
     seq: int
     step: int
@@ -90,6 +91,7 @@ class Frame:
     more: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     probe: ProbeInterval | None = None
     waits: Waits | None = None
+    nvme: Mapping[str, DriveReading] = field(default_factory=dict)
 
     @property
     def total(self) -> rates.DiskRates | None:
@@ -167,6 +169,7 @@ class FrameBuilder:
             more=_more_figures(raw.kernel, previous, seconds),
             probe=probe,
             waits=self._waits(raw, seconds, disks, fio, jobs, probe),
+            nvme=raw.nvme,
         )
 
     @property

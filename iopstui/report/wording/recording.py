@@ -193,6 +193,31 @@ def wait_table(story: Story) -> tuple[Row, list[Row]]:
     return head, rows
 
 
+DRIVES = "NVMe drives"
+DRIVES_NOTE = "The drives' own counters (SMART): the worst reading, and what each run added."
+DRIVE_HEAD = (
+    "run", "drive", "°C", "written", "read", "media errors", "throttled", "spare %", "used %",
+    "write amplification",
+)  # fmt: skip
+
+
+def drive_rows(story: Story) -> list[Row]:
+    """The NVMe drives' own figures, a row for each run and drive."""
+    rows = []
+    for run in story.runs:
+        for drive, of in run.drives.rows():
+            light, heavy = of["thermal_1"], of["thermal_2"]
+            throttled = None if light is None or heavy is None else light + heavy
+            rows.append((
+                str(run.step), printable(drive), units.missing(of["temperature"], "{:.0f}"),
+                *(units.size(of[name]) for name in ("bytes_written", "bytes_read")),
+                *(units.missing(one, "{:.0f}") for one in (of["media_errors"], throttled,
+                                                           of["spare"], of["used"])),
+                units.missing(of["write_amplification"], "{:.2f}"),
+            ))  # fmt: skip
+    return rows
+
+
 def probe_rows(run: Run) -> Iterator[Row]:
     """The probe's counts for a run, by direction: device times and waiting times."""
     for kind, device, waiting in run.probed.parts():

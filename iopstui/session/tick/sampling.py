@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,10 +13,18 @@ from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.samples import FioStatus, JobThread, KernelSample, ProbeSample, RawSample
+from iopstui.model.samples import (
+    DriveReading,
+    FioStatus,
+    JobThread,
+    KernelSample,
+    ProbeSample,
+    RawSample,
+)
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.tick.conditions import ConditionsReader
 from iopstui.session.tick.context import Context
+from iopstui.session.tick.drives import DriveReader
 from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tick.own_cost import GuardTime, OwnCost
 from iopstui.session.tick.pinning import Pinning
@@ -74,6 +82,7 @@ class Sampling:
         self._pinning = (0, Pinning())
         self._seq = 0
         self._conditions = ConditionsReader(context.roots)
+        self._drives = DriveReader(context.roots)
         self._look_at = 0.0
         self._quiet: dict[str, tuple[int, int]] | None = None
         self.probe = SessionProbe(context, interval_s)
@@ -87,6 +96,7 @@ class Sampling:
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""
         self._conditions.close()
+        self._drives.close()
         self.probe.close()
         sampler = self.__dict__.get("_sampler")
         if sampler is not None:
@@ -147,6 +157,7 @@ class Sampling:
             jobs=reading.jobs,
             own_busy_s=context.clock.own_busy_s() + self._guards.total(guard_s),
             probe=reading.probe,
+            nvme=self._read_drives(final and measuring),
         )
         if self._seq == 0:
             context.count_from(reading.arrived_ns)
@@ -163,6 +174,14 @@ class Sampling:
             context.warn(warning)
         self._look_around(frame, measuring)
         self._conclude(frame)
+
+    def _read_drives(self, last: bool) -> Mapping[str, DriveReading]:
+        """What was read of the drives beside the samples; at a run's end that is waited for."""
+        context = self._context
+        if last:
+            return self._drives.last(context.devices, context.target.tree)
+        self._drives.look(context.now(), context.devices, context.target.tree)
+        return self._drives.take()
 
     def _conclude(self, frame: Frame) -> None:
         """Emit the findings that began or ended with this frame."""
@@ -203,8 +222,12 @@ class Sampling:
         self._sampler.follow_interrupts(SECONDS_COMPARED + 2)
 
     def await_first_io(self) -> None:
-        """Begin to watch for the device's first I/O; ``device_moved`` tells the result."""
+        """Begin to watch for the device's first I/O (``device_moved`` tells the result), and
+        compare the drives' counters with those of now."""
+        context = self._context
         self._quiet = None
+        self._drives.begin()
+        self._drives.look(context.now(), context.devices, context.target.tree)
 
     def device_moved(self) -> bool:
         """Whether one of the target's devices has completed an I/O since the last look."""
