@@ -272,7 +272,7 @@ def test_an_older_recording_s_target_is_one_place() -> None:
     old = {"Target": ["kind", "path", "device", "tree", "no_device", "fstype", "mountpoint"]}
     values = ["device", "/dev/vda1", "vda1", ["vda1", "vda"], "", None, None]
     found = Decoder(old, form.NAMES)(Target, values)
-    assert found == Target(DEVICE, "/dev/vda1", "vda1", ("vda1", "vda")) and not found.several
+    assert found == Target(DEVICE, "/dev/vda1", "vda1", ("vda1", "vda")) and not found.has_several
     assert found.opened == ("vda1",)
 
 

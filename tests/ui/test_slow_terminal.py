@@ -17,7 +17,7 @@ class SlowTerminal:
     """Behind until it is told to catch up."""
 
     def __init__(self) -> None:
-        self.behind = False
+        self.is_behind = False
         self.lag_s = 0.0
         self.paints = 0
 
@@ -34,7 +34,7 @@ async def test_frames_are_kept_and_only_paints_are_dropped() -> None:
         fake.tick()
         await pilot.pause()
         assert terminal.paints == 1
-        terminal.behind = True
+        terminal.is_behind = True
         for _ in range(5):
             fake.tick()
             await pilot.pause()
@@ -43,7 +43,7 @@ async def test_frames_are_kept_and_only_paints_are_dropped() -> None:
         assert len(app.state.history) == 6
         assert terminal.paints == 1
         assert not shows(app, "paints dropped")
-        terminal.behind, terminal.lag_s = False, 5.0
+        terminal.is_behind, terminal.lag_s = False, 5.0
         app.feed.terminal_ready()
         await pilot.pause()
         assert terminal.paints == 2
@@ -69,7 +69,7 @@ async def test_leaving_works_while_the_terminal_is_behind() -> None:
     app = make(fake)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.pause()
-        app.feed.terminal, terminal.behind = terminal, True
+        app.feed.terminal, terminal.is_behind = terminal, True
         fake.tick(20)
         await pilot.press("q")
         await pilot.pause()
