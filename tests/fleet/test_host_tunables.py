@@ -90,7 +90,10 @@ def test_a_change_that_fails_on_one_host_names_it_and_the_others_are_set_again_l
                    (("b", "The kernel refuses it."),))  # fmt: skip
     assert settings.result() == found and found.hosts == ("a",)
     assert settings.result() is None and not settings.busy
-    assert settings.initial_settings("a") == [["scheduler", "bfq"]] and settings.initial_settings("b") == []
+    assert (
+        settings.initial_settings("a") == [["scheduler", "bfq"]]
+        and settings.initial_settings("b") == []
+    )
     # undone: nothing is to be set again
     settings.ask(turn_of("a", settings.known, "scheduler", "mq-deadline"))
     settings.take_answer("a", answer(2, ["sda", "bfq", "none"]))

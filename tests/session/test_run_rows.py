@@ -83,11 +83,7 @@ def test_the_demo_has_a_row_for_each_run() -> None:
     with Recording(recording_path("demo")) as recording:
         found = rows_of(replay_events(recording), recording.header.target.opened)
     assert len(found) > 1 and all(row.iops and row.p99_ns and row.seconds for row in found)
-    assert (
-        "iodepth" in found[1].description
-        or "numjobs" in found[1].description
-        or "rq" in found[1].description
-    )
+    assert "iodepth" in found[1].what or "numjobs" in found[1].what or "rq" in found[1].what
 
 
 def test_the_table_has_at_most_80_columns() -> None:

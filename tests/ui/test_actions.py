@@ -106,7 +106,7 @@ async def test_what_the_palette_offers_can_be_done_by_id() -> None:
         await pilot.pause()
         titles = [title for title, _, _ in app.actions.palette("dashboard")]
         assert len(titles) == len(set(titles)) and "iodepth: double" in titles
-        app.actions.do("iodepth", 1)
+        app.actions.perform("iodepth", 1)
         assert app.jobs.overrides["iodepth"] == "8"
-        app.actions.do("heat_map")
+        app.actions.perform("heat_map")
         assert app.dashboard is not None and app.dashboard.heat_shown

@@ -58,7 +58,9 @@ async def test_g_lays_the_newest_two_over_each_other_and_the_list_chooses_others
         assert f"run {other} " in screen_text(app)
         await pilot.press("g")
         await settle(pilot)
-        assert not app.dashboard.overlay.active and "aligned at their starts" not in screen_text(app)
+        assert not app.dashboard.overlay.active and "aligned at their starts" not in screen_text(
+            app
+        )
 
 
 async def test_one_run_can_lie_over_none() -> None:

@@ -211,7 +211,7 @@ def test_tasks_are_sorted_by_any_column() -> None:
 
 def test_cgroups_are_of_the_disk_alone() -> None:
     class Groups(CgroupIo):
-        there = True  # type: ignore[assignment]
+        available = True  # type: ignore[assignment]
         found: Sequence[CgroupRates] | None = None
 
         def rates(self) -> list[CgroupRates] | None:

@@ -78,7 +78,7 @@ class FigureComparison:
     primary: bool = False
 
     @property
-    def is_significant(self) -> bool:
+    def shown(self) -> bool:
         """True if the runs show a difference; never with fewer than MIN_REPEATS."""
         found = self.difference
         return found is not None and found.runs >= MIN_REPEATS and self.p < 1 - CONFIDENCE
@@ -86,7 +86,7 @@ class FigureComparison:
     @property
     def better(self) -> bool | None:
         """Whether the second variant is better; ``None`` if undecided."""
-        if not self.is_significant or self.difference is None or self.metric.better == NEITHER:
+        if not self.shown or self.difference is None or self.metric.better == NEITHER:
             return None
         return (self.difference.mean > 0) == (self.metric.better == HIGHER)
 

@@ -74,7 +74,7 @@ class ComparisonResults:
             yield why_stopped(self.plan, self.runs, self.complete, self.settled)
             return
         if self.complete >= MIN_REPEATS and not all(
-            one.is_significant for group in self.tested if (one := primary_of(group)) is not None
+            one.shown for group in self.tested if (one := primary_of(group)) is not None
         ):
             yield from filter(None, [final_sensitivity(self.plan, self.runs, self.complete)])
         if self.complete < self.plan.repeats:
@@ -97,7 +97,7 @@ def verdict(
         if primary is not None and primary.difference is not None:
             measured = f"; measured: {primary.metric.name} {_change(primary)}"
         return printable(f"{name}{TOO_FEW_REPEATS}{measured}")
-    shown = [one for one in tested if one.is_significant]
+    shown = [one for one in tested if one.shown]
     none = f" that {runs} runs of each can detect"
     if not shown:
         what = "completions run elsewhere, but " if went else ""
@@ -110,9 +110,9 @@ def verdict(
     if better:
         judgement = "better: " if all(better) else "worse: " if not any(better) else "mixed: "
     others = ", ".join(f"{one.metric.name} {_change(one)}" for one in shown if not one.primary)
-    rest = [one.metric.name for one in tested if not one.is_significant and not one.primary]
+    rest = [one.metric.name for one in tested if not one.shown and not one.primary]
     tail = f"; no difference shown in {', '.join(rest)}" if rest else ""
-    if primary is not None and primary.is_significant:
+    if primary is not None and primary.shown:
         words = f"{judgement}{primary.metric.name} {_change(primary)}"
         words += f"; secondary: {others}" if others else ""
         return printable(f"{name}{words}{tail}")
@@ -133,7 +133,7 @@ def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> st
     if found is None:
         return ""
     interval = f"{100 * found.low:+.1f} {{}} {100 * found.high:+.1f} % (95 % confidence)"
-    if found.is_significant:
+    if found.shown:
         return (
             f"; {plan.figure} would differ by {interval.format('to')} if this were the only "
             "variant; with several, one may differ by chance. More repeats can decide"
@@ -212,7 +212,7 @@ def _is_pinned(plan: Plan) -> bool:
 
 def _payer_unknown(tested: Sequence[FigureComparison], shifts: Sequence[CpuShift]) -> Iterator[str]:
     """An I/O costs more or less CPU time, but no one CPU can be named for it."""
-    cost = any(one.is_significant and one.metric.name == CPU_PER_IO for one in tested)
+    cost = any(one.shown and one.metric.name == CPU_PER_IO for one in tested)
     if not cost or not shifts or any(shift.shown for shift in shifts):
         return
     loads = ", ".join(

@@ -60,7 +60,7 @@ class RunRow:
     end: float | None = None
 
     @property
-    def description(self) -> str:
+    def what(self) -> str:
         """The changes in one line; for the first run, a description."""
         if self.changed is None:
             return self.title or self.job
@@ -254,7 +254,7 @@ class RunHistory:
         meanwhile = _tunable_changes(now.turned)
         if meanwhile:
             words = tuple(f"{one} while it ran" for one in meanwhile)
-            row = replace(row, changed=(*(row.changed or (row.description,)), *words))
+            row = replace(row, changed=(*(row.changed or (row.what,)), *words))
         row = now.figures.from_row(replace(row, ended=ended))
         before = self._before
         if before is None:

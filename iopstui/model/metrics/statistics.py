@@ -150,7 +150,7 @@ class Difference:
     relative: bool
 
     @property
-    def is_significant(self) -> bool:
+    def shown(self) -> bool:
         """True if the interval excludes no difference."""
         return self.low > 0 or self.high < 0
 

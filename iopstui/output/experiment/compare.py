@@ -197,7 +197,7 @@ def difference_object(number: int, one: FigureComparison) -> Object:
         "variant": number, "against": 0, "figure": one.metric.name, "unit": one.metric.unit,
         "means": [one.first, one.second],
         "difference": asdict(one.difference) if one.difference else None,
-        "p_corrected": one.p, "shown": one.is_significant, "better": one.better,
+        "p_corrected": one.p, "shown": one.shown, "better": one.better,
         "primary": one.primary,
     }  # fmt: skip
 

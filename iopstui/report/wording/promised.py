@@ -50,7 +50,7 @@ def _row(run: RunRow, size: int, limit: Limit, burst: bool = False) -> Row:
 
     measured = run.iops or 0.0
     return (
-        str(run.step), printable(run.description), units.size(size),
+        str(run.step), printable(run.what), units.size(size),
         limit.name + (" (burst)" if burst else ""), shown(limit.rate), shown(measured),
         f"{100 * measured / limit.rate:.0f} %",
     )  # fmt: skip

@@ -52,7 +52,7 @@ def _table(base: int | None, width: int, charset: Charset) -> Table[RunRow]:
 
 def _row(row: RunRow, base: int | None, table: Table[RunRow]) -> Row:
     style = MARK if row.step == base else ERROR if row.ended == FAILED else None
-    return table.row(f"{row.step:>4}  {printable(row.description)}", row, label_style=style)
+    return table.row(f"{row.step:>4}  {printable(row.what)}", row, label_style=style)
 
 
 def _body(

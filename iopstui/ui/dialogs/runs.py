@@ -80,7 +80,7 @@ class RunsList(TypeToFilter, Modal[None]):
         rows = [
             (row.step, self._cells(row))
             for row in self._sorted()
-            if self.matches(f"{row.step} {row.description}")
+            if self.matches(f"{row.step} {row.what}")
         ]
         table, before = self._table(), self._shown
         self._shown = rows
@@ -130,7 +130,7 @@ class RunsList(TypeToFilter, Modal[None]):
         to_base = "" if base is None else "base" if row.step == base else change(row.to_base)
         values = (
             "●" if row.step in self._overlay.steps else " ", str(row.step),
-            row.description[:MAX_CHANGE], number(row.iops), change(row.to_before), to_base,
+            row.what[:MAX_CHANGE], number(row.iops), change(row.to_before), to_base,
             mib(row.bw), latency(row.p50_ns, ""), latency(row.p99_ns, ""), number(row.aqu_sz),
             percent(row.util), seconds(row), ended,
         )  # fmt: skip

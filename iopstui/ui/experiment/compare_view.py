@@ -191,8 +191,8 @@ def _figures(
         line = Line(width, charset).add(f" {fit(one.metric.name, name)}")
         line.add(f"{means[0]:>8} {means[1]:>8}  ")
         line.add(
-            difference_text(one) + (" *" if one.is_significant else ""),
-            FINDING if one.is_significant else None,
+            difference_text(one) + (" *" if one.shown else ""),
+            FINDING if one.shown else None,
         )
         yield line.finished()
 

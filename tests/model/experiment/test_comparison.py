@@ -41,7 +41,7 @@ def alarms(make: Callable[[random.Random], Runs], trials: int = 700, primary: bo
     rng = random.Random(5)
     return (
         sum(
-            any(t.is_significant for g in compare(make(rng)) for t in g if t.primary is primary)
+            any(t.shown for g in compare(make(rng)) for t in g if t.primary is primary)
             for _ in range(trials)
         )
         / trials
@@ -85,7 +85,7 @@ def test_the_plan_s_power_is_that_of_the_whole_program() -> None:
     57 %. The standard error of 300 comparisons is 1.3 %."""
     rng = random.Random(9)
     found = sum(
-        next(t.is_significant for t in compare(runs(rng, 5, 1e5, 1.1e5))[0] if t.primary)
+        next(t.shown for t in compare(runs(rng, 5, 1e5, 1.1e5))[0] if t.primary)
         for _ in range(300)
     ) / 300  # fmt: skip
     assert abs(found - power(math.log1p(0.1), 0.03 * math.sqrt(2), 5)) < 0.045
@@ -94,7 +94,7 @@ def test_the_plan_s_power_is_that_of_the_whole_program() -> None:
 @pytest.mark.parametrize("repeats", [2, 3, 4])
 def test_fewer_than_five_repeats_claim_nothing(repeats: int) -> None:
     found = runs(random.Random(1), repeats, 1e5, 3e5, shares=(0.9, 0.1))
-    assert not any(one.is_significant or one.better is not None for one in compare(found)[0])
+    assert not any(one.shown or one.better is not None for one in compare(found)[0])
     assert not any(shift.shown or shift.moved for shift in cpu_shifts(*found))
     text = words(found, repeats)
     assert text.startswith(
@@ -108,11 +108,11 @@ def test_a_real_difference_is_found_with_its_size() -> None:
     rng = random.Random(1)
     (tested,) = compare(runs(rng, 5, 1e5, 1.5e5))
     iops = next(one for one in tested if one.metric.name == "IOPS")
-    assert iops.is_significant and iops.better is True
+    assert iops.shown and iops.better is True
     assert iops.difference is not None
     assert iops.difference.low < 0.5 < iops.difference.high
     latency = next(one for one in tested if one.metric.name == "mean latency")
-    assert latency.is_significant and latency.better is True, "lower"
+    assert latency.shown and latency.better is True, "lower"
     text = words(runs(random.Random(1), 5, 1e5, 1.5e5))
     assert text.startswith("B (iodepth=2) against A (iodepth=1): better: IOPS +")
     assert "; secondary: mean latency -" in text

@@ -163,12 +163,12 @@ def test_a_run_under_way_is_held_against_the_one_before_but_is_no_base() -> None
 
 def test_what_was_changed_is_told_in_words() -> None:
     first, second, third = runs(1.0, 1.0, 1.0)
-    assert first.changed is None and first.description == TITLE.format(8, 1)
+    assert first.changed is None and first.what == TITLE.format(8, 1)
     assert second.changed == ("iodepth 8 → 16",) and third.changed == ("iodepth 16 → 24",)
     history = RunHistory()
     play(history, 1, 1.0)
     play(history, 2, 1.0)
-    assert history.rows[1].description == "the same again"
+    assert history.rows[1].what == "the same again"
     play(history, 3, 1.0, job="seqread-1m", title="read 1m  QD 8 × 1 job")
     assert history.rows[2].changed == ("job randread-4k → seqread-1m",)
     play(history, 4, 1.0, job="two", title="2 jobs: a, b")
@@ -209,7 +209,7 @@ def test_tunables_belong_to_the_run_that_has_them_first() -> None:
     assert history.rows[2].changed == ("the same again", "scheduler none → bfq while it ran")
     history.finished(3, DONE)
     play(history, 4, 1.0, 16)
-    assert history.rows[3].description == "the same again"
+    assert history.rows[3].what == "the same again"
 
 
 def test_a_run_that_measured_nothing_is_passed_over() -> None:
@@ -269,7 +269,7 @@ def test_a_frame_before_the_start_is_told_counts() -> None:
     history.started(1, "j", TITLE.format(8, 1))
     history.frame(frame(2, fio(300)))
     (row,) = history.rows
-    assert (row.description, row.iops, row.seconds) == (TITLE.format(8, 1), 200, 2)
+    assert (row.what, row.iops, row.seconds) == (TITLE.format(8, 1), 200, 2)
 
 
 def idle(t: float) -> Frame:

@@ -58,7 +58,7 @@ def test_relative_pairs_are_the_same_of_the_logarithms() -> None:
     ours = paired(first, second)
     theirs = stats.ttest_rel([math.log(b) for b in second], [math.log(a) for a in first])
     low, high = theirs.confidence_interval(0.95)
-    assert ours is not None and ours.is_significant
+    assert ours is not None and ours.shown
     assert ours.p == pytest.approx(theirs.pvalue, rel=1e-9)
     assert (ours.low, ours.high) == pytest.approx((math.expm1(low), math.expm1(high)), rel=1e-9)
     assert 0.2 < ours.mean < 0.35
@@ -68,7 +68,7 @@ def test_pairs_that_say_nothing() -> None:
     assert paired([1.0], [2.0]) is None, "one pair"
     assert paired([1.0, 0.0], [2.0, 1.0]) is None, "nothing to relate to"
     same = paired([5.0, 6.0, 7.0], [5.0, 6.0, 7.0])
-    assert same is not None and not same.is_significant and same.p == 1.0
+    assert same is not None and not same.shown and same.p == 1.0
     with pytest.raises(ValueError, match="pairs"):
         paired([1.0, 2.0], [1.0])
 
@@ -80,7 +80,7 @@ def false_alarms(make: object, trials: int = 4000, runs: int = 5) -> float:
         first, second = make(rng, runs)  # type: ignore[operator]
         found = paired(first, second)
         assert found is not None
-        alarms += found.is_significant
+        alarms += found.shown
     return alarms / trials
 
 
@@ -124,7 +124,7 @@ def test_figures_in_coarse_steps_make_no_more_false_alarms(runs: int, spread: fl
     found = [paired(bucketed(), bucketed(), resolution=RESOLUTION) for _ in range(2000)]
     assert sum(one is not None and one.p < 0.05 for one in found) / 2000 < 0.065
     certain = paired([1e5] * runs, [2e5] * runs, resolution=RESOLUTION)
-    assert certain is not None and certain.is_significant
+    assert certain is not None and certain.shown
 
 
 def test_a_drift_makes_no_false_alarms_in_abba_order() -> None:
@@ -138,7 +138,7 @@ def test_a_real_difference_is_found() -> None:
         first, second = lognormal(rng, 8)
         result = paired(first, [1.4 * value for value in second])
         assert result is not None
-        found += result.is_significant and result.low <= 0.4 <= result.high
+        found += result.shown and result.low <= 0.4 <= result.high
     assert found > 270
 
 
