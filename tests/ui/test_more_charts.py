@@ -37,7 +37,7 @@ async def test_what_they_show_is_what_the_kernel_counted() -> None:
     async with app.run_test(size=(250, 70)) as pilot:
         await running(app, pilot, 3)
         state = app.state
-        disk = state.frame.together(state.devices) if state.frame is not None else None
+        disk = state.frame.combined(state.devices) if state.frame is not None else None
         assert disk is not None and disk.r_bytes_s is not None and disk.w_bytes_s is not None
         wanted = (disk.aqu_sz, disk.r_bytes_s / 2**20, disk.w_bytes_s / 2**20)
         for name, value in zip((QUEUE, READ_MIB, WRITE_MIB), wanted, strict=True):
