@@ -101,7 +101,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         await press(pilot, "r")
         assert session.calls[-1] == ("run", "mixed-4k", {"bs": "8k"})
         await press(pilot, "r", "l")
-        assert str(app.screen.query_one(OptionList).get_option_at_index(0).prompt).endswith(
+        assert str(app.screen.query_one(OptionList).get_option_at_index(0).prompt).rstrip().endswith(
             "played"
         )
 
