@@ -28,8 +28,9 @@ FIO_S = 4
 MOST_IOPS = 2000
 """In each direction: each I/O has a row in the evidence."""
 RUN_S = 5
-MOST_S = 60
+MOST_S = 120
 SETTLE_S = 0.4
+OWN_LINE = "iopstui: "
 NO_DISK = "the directory is not on a block device of its own (tmpfs, overlay, a share ...)"
 _LOG = re.compile(r"lat_clat\.\d+\.log")
 Say = Callable[[str], None]
@@ -56,6 +57,11 @@ def collect(directory: Path, say: Say) -> Evidence:
         _try_fence(found, scratch)
         devices.try_restore(found, scratch)
         devices.try_known_latency(found)
+    except subprocess.TimeoutExpired as error:
+        raise JobFailed(
+            f"{Path(error.cmd[0]).name} took more than {error.timeout:g} s and was ended.",
+            "Try again when this machine is idle.",
+        ) from error
     finally:
         kept.close()
     found.seconds = time.monotonic() - began
@@ -124,8 +130,9 @@ def _run_iopstui(found: Evidence, directory: Path) -> None:
     else:
         found.missing["device"] = NO_DISK
     if done.returncode:
-        words = done.stderr.strip().splitlines()
-        raise JobFailed(f"iopstui run failed: {words[-1] if words else done.returncode}")
+        said = [line for line in done.stderr.splitlines() if line.startswith(OWN_LINE)]
+        why = said[-1].removeprefix(OWN_LINE) if said else f"exit code {done.returncode}"
+        raise JobFailed(f"iopstui run failed: {why}")
     for line in done.stdout.splitlines():
         row = json.loads(line)
         if row["event"] == "frame":
