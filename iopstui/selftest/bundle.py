@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zlib
 from pathlib import Path
 
@@ -22,6 +23,15 @@ def write_bundle(found: Evidence, path: Path) -> None:
     except OSError as error:
         raise UsageError(f"Cannot write {path}: {error.strerror}.",
                          "Give another path with -o.") from error  # fmt: skip
+
+
+def check_writable(path: Path) -> None:
+    """UsageError if ``write_bundle`` would fail with this path."""
+    if path.exists():
+        raise UsageError(f"{path} exists already.", "Give another path with -o.")
+    if not os.access(path.parent, os.W_OK):
+        why = "you may not write there" if path.parent.is_dir() else "there is no such directory"
+        raise UsageError(f"Cannot write {path}: {why}.", "Give another path with -o.")
 
 
 def read_bundle(path: Path) -> Evidence:
