@@ -11,7 +11,7 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.selftest.evidence import Evidence, evidence_of
 
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 
 
 def write_bundle(found: Evidence, path: Path) -> None:
@@ -38,13 +38,13 @@ def read_bundle(path: Path) -> Evidence:
     """The evidence of a bundle. UsageError if it is none."""
     try:
         with gzip.open(path) as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         why = error.strerror or "it is not gzipped"
         raise UsageError(f"Cannot read {path}: {why}.") from error
     except (EOFError, zlib.error) as error:
         raise UsageError(f"{path} is cut off or damaged.") from error
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise UsageError(f"{path} is too large for a bundle.")
     try:
         return evidence_of(json.loads(data))

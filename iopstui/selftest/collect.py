@@ -26,10 +26,10 @@ from iopstui.selftest.evidence import Evidence
 
 SIZE = 64 << 20
 FIO_S = 4
-MOST_IOPS = 2000
+MAX_IOPS = 2000
 """In each direction: each I/O has a row in the evidence."""
 RUN_S = 5
-MOST_S = 120
+MAX_S = 120
 SETTLE_S = 0.4
 OWN_LINE = "iopstui: "
 NO_DISK = "the directory is not on a block device of its own (tmpfs, overlay, a share ...)"
@@ -83,13 +83,13 @@ def _log_fio(found: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
     """Run fio itself, as iopstui does, with a log line for each I/O."""
     found.job = (
         f"[selftest]\nrw=randrw\nbs=4k\nsize={SIZE}\nfilename=data\nioengine=psync\n"
-        f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MOST_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
+        f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MAX_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
     )
     (scratch / "selftest.fio").write_text(found.job)
     done = subprocess.run(
         [fio.path, "--status-interval=1", "--output-format=json+", "--eta=never",
          "--output=out.json", "selftest.fio"],
-        cwd=scratch, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MOST_S,
+        cwd=scratch, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MAX_S,
         check=False,
     )  # fmt: skip
     if done.returncode:
@@ -112,7 +112,7 @@ def _run_iopstui(found: Evidence, directory: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "iopstui", "run", str(directory), "--job", "mixed-4k", "--size",
          str(SIZE), "--set", f"runtime={RUN_S}", "--format", "jsonl"],
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MOST_S, check=False,
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MAX_S, check=False,
     )  # fmt: skip
     if found.disk:
         time.sleep(SETTLE_S)
@@ -171,7 +171,7 @@ def _try_fence(found: Evidence, scratch: Path) -> None:
         return
     script = f"echo x > {inside}/file; echo changed > {outside}/file; echo x > {outside}/new"
     process = started(Fence(own=(str(inside),)), [shell, "-c", script], cwd=inside)
-    process.communicate(timeout=MOST_S)
+    process.communicate(timeout=MAX_S)
     found.fence = {
         "kind": fence_kind(),
         "inside": (inside / "file").exists(),
