@@ -43,6 +43,13 @@ from iopstui.model.findings.by_job import (
 from iopstui.model.findings.by_layers import first_writes, parity, starved, write_back
 from iopstui.model.findings.by_place import held_by_layer, neighbour, stalled, waits_for_cpu
 from iopstui.model.findings.by_queue import above, tags
+from iopstui.model.findings.by_share import (
+    attribute_storm,
+    client_queue,
+    retransmissions,
+    slow_server,
+    small_requests,
+)
 from iopstui.model.findings.evidence import Evidence, Finding
 
 Rule = Callable[[Evidence], "Finding | None"]
@@ -58,6 +65,11 @@ RULES: tuple[Rule, ...] = (
     array,
     hot,
     memory_pressure,
+    retransmissions,
+    slow_server,
+    client_queue,
+    small_requests,
+    attribute_storm,
     above,
     neighbour,
     parity,
