@@ -8,7 +8,7 @@ import re
 _TIE = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))")
 # between an option and its value, which are copied together
 _OPTION = re.compile(r"(--[a-z][a-z-]*) (?=[\d/'])")
-TIED = "\N{NO-BREAK SPACE}"
+NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 
 
 def printable(text: str) -> str:
@@ -24,10 +24,10 @@ def printable(text: str) -> str:
 
 
 def tied(text: str) -> str:
-    """``text`` with ``TIED`` in place of the spaces where no line should end."""
-    return _OPTION.sub(rf"\1{TIED}", _TIE.sub(TIED, text))
+    """``text`` with ``NO_BREAK_SPACE`` in place of the spaces where no line should end."""
+    return _OPTION.sub(rf"\1{NO_BREAK_SPACE}", _TIE.sub(NO_BREAK_SPACE, text))
 
 
 def untied(text: str) -> str:
     """As it was before ``tied``."""
-    return text.replace(TIED, " ")
+    return text.replace(NO_BREAK_SPACE, " ")

@@ -20,7 +20,7 @@ from iopstui.cli import values
 if TYPE_CHECKING:
     from iopstui.cli.flat_toml import Entry, Value
 
-MOST_BYTES = 1 << 16
+MAX_BYTES = 1 << 16
 RUNS = ("live", "run", "sweep", "compare")
 NOT_CONFIGURABLE = {
     "target": "TARGET", "destroy-data": "--destroy-data", "no-fence": "--no-fence",
@@ -180,7 +180,7 @@ def _text(path: Path) -> str:
     """OSError also for what may not be trusted."""
     from iopstui.linux.process.private import read_trusted
 
-    return read_trusted(path, MOST_BYTES)
+    return read_trusted(path, MAX_BYTES)
 
 
 def remember(name: str, value: str | bool) -> None:

@@ -20,7 +20,7 @@ _INTEGER = re.compile(r"[+-]?(?:0|[1-9](?:_?[0-9])*)(?![\w.])")
 _FLOAT = re.compile(
     r"[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9]+)?(?![\w.])"
 )
-_WORD = re.compile(r"(?:true|false)(?!\w)")
+_BOOLEAN = re.compile(r"(?:true|false)(?!\w)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)")
 _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
 
@@ -65,7 +65,7 @@ def _value(text: str) -> Value:
     """ValueError, in words, for what is none."""
     for pattern, meaning in (
         (_BASIC, lambda match: _unescaped(match[1])), (_LITERAL, lambda match: match[1]),
-        (_WORD, lambda match: match[0] == "true"), (_INTEGER, lambda match: int(match[0])),
+        (_BOOLEAN, lambda match: match[0] == "true"), (_INTEGER, lambda match: int(match[0])),
         (_FLOAT, lambda match: float(match[0])),
     ):  # fmt: skip
         match = pattern.match(text)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from iopstui.model.experiment.options import ExperimentOptions, RunOptions
     from iopstui.model.experiment.plan import Plan
 
-MOST_ROUNDS = 25
+MAX_ROUNDS = 25
 
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
@@ -239,7 +239,7 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
 
     round_s = getattr(arguments, "until_steady", None)
     # as many rounds as SNIA's test makes at most
-    runtime = {"runtime": str(math.ceil(MOST_ROUNDS * round_s))} if round_s else {}
+    runtime = {"runtime": str(math.ceil(MAX_ROUNDS * round_s))} if round_s else {}
     return RunOptions(
         targets=tuple(arguments.target),
         job=job,

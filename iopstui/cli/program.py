@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from iopstui.cli.config import Config
 
 USAGE = "iopstui [--help | --version] [COMMAND [--help] ...]"
-ABOUT = "The oscilloscope for block I/O: what fio and the kernel see, each second"
+DESCRIPTION = "The oscilloscope for block I/O: what fio and the kernel see, each second"
 EXAMPLES = (
     "iopstui live /dev/nvme0n1      (a disk that others use; r starts a job)",
     "iopstui run /srv/data --job randread-4k --expect 'iops>=5000'",
@@ -237,7 +237,7 @@ class TopParser(Parser):
         """Usage, commands, examples."""
         found = [command for command in commands() if not command.hidden]
         wide = max(len(command.name) for command in found) + 2
-        lines = [f"usage: {USAGE}", ABOUT, ""]
+        lines = [f"usage: {USAGE}", DESCRIPTION, ""]
         lines += [f"  {command.name:<{wide}}{command.help}" for command in found]
         room = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
         return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:room]), ""])

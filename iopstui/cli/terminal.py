@@ -36,9 +36,9 @@ def require_terminal(
 def require_for_screen(arguments: argparse.Namespace) -> None:
     """Raises Missing if a package that the screen needs is not installed. What is chosen on the
     screen is kept in the configuration file."""
-    from iopstui.linux.process.packages import FOR_THE_SCREEN, require
+    from iopstui.linux.process.packages import SCREEN_PACKAGES, require
 
-    require(*FOR_THE_SCREEN)
+    require(*SCREEN_PACKAGES)
     from iopstui.cli.config import remember
     from iopstui.ui.core.preferences import PREFERENCES
 
@@ -48,9 +48,9 @@ def require_for_screen(arguments: argparse.Namespace) -> None:
 
 def require_for_runs() -> None:
     """Raises Missing if a package that a run needs is not installed."""
-    from iopstui.linux.process.packages import FOR_RUNS, require
+    from iopstui.linux.process.packages import RUN_PACKAGES, require
 
-    require(*FOR_RUNS)
+    require(*RUN_PACKAGES)
 
 
 def width() -> int:

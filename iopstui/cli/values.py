@@ -147,11 +147,11 @@ def span(text: str) -> float:
 
 def before(text: str) -> float:
     """How much of the time before something is kept in memory."""
-    from iopstui.model.watch.options import MOST_BEFORE_S
+    from iopstui.model.watch.options import MAX_BEFORE_S
 
     found = span(text)
-    if found > MOST_BEFORE_S:
-        raise ArgumentTypeError(f"{text!r} is more than {MOST_BEFORE_S / 60:g}m, which is the most "
+    if found > MAX_BEFORE_S:
+        raise ArgumentTypeError(f"{text!r} is more than {MAX_BEFORE_S / 60:g}m, which is the most "
                                 "that is kept in memory")  # fmt: skip
     return found
 

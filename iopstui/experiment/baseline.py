@@ -28,7 +28,7 @@ from iopstui.session.tick.outcomes import final_rates
 from iopstui.text import printable
 
 Path_ = tuple[str, ...]
-HOW = ("A baseline is a recording (iopstui run --record FILE) or fio's JSON (fio "
+BASELINE_ADVICE = ("A baseline is a recording (iopstui run --record FILE) or fio's JSON (fio "
        "--output-format=json+).")  # fmt: skip
 
 
@@ -128,11 +128,13 @@ def _read(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
         return _of_result(path, paths)
     if kind == LOG:
         raise UsageError(f"{printable(str(path))} is a fio log. It lacks fio's final figures, "
-                         "so it cannot be a baseline.", HOW)  # fmt: skip
+                         "so it cannot be a baseline.", BASELINE_ADVICE)  # fmt: skip
     if not os.path.exists(path):
-        raise UsageError(f"The baseline file {printable(str(path))} does not exist.", HOW)
+        raise UsageError(
+            f"The baseline file {printable(str(path))} does not exist.", BASELINE_ADVICE
+        )
     if kind != RECORDING:
-        raise UsageError(f"{printable(str(path))} cannot be a baseline.", HOW)
+        raise UsageError(f"{printable(str(path))} cannot be a baseline.", BASELINE_ADVICE)
     return _of_recording(path, paths)
 
 
@@ -148,7 +150,7 @@ def _of_recording(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
             match event:
                 case events.ExperimentStarted():
                     raise UsageError(f"{printable(str(path))} holds a sweep or a comparison. "
-                                     "A baseline needs a single run.", HOW)  # fmt: skip
+                                     "A baseline needs a single run.", BASELINE_ADVICE)  # fmt: skip
                 case events.FrameReady() if event.frame.step:
                     runs.setdefault(event.frame.step, _begun(paths)).add(event.frame)
                 case events.StepFinished() if event.summary:
@@ -156,7 +158,7 @@ def _of_recording(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
                     run.final = final_rates(event.summary)
     if len(runs) != 1:
         raise UsageError(f"{printable(str(path))} holds {len(runs) or 'no'} runs. A baseline "
-                         "needs exactly one.", HOW)  # fmt: skip
+                         "needs exactly one.", BASELINE_ADVICE)  # fmt: skip
     return next(iter(runs.values()))
 
 

@@ -35,7 +35,7 @@ from iopstui.safety.tunable_states import queued_disks
 from iopstui.safety.tunables import read_tunable, why_not
 from iopstui.text import printable
 
-MOST_ASKED = 50
+MAX_ASKED = 50
 _STAGES = ("stonewall", "wait_for_previous")
 
 
@@ -127,7 +127,7 @@ def distinct(plan: Plan) -> Iterator[PlannedPoint]:
         seen |= keys
         asked += 1
         yield step
-        if asked >= MOST_ASKED:
+        if asked >= MAX_ASKED:
             return
 
 

@@ -41,9 +41,9 @@ GRACE_S = 1.3
 # in state D (uninterruptible sleep, proc(5)) so long after SIGKILL, or in any state so long
 STUCK_AFTER_S = 1.0
 SLOW_AFTER_S = 5.0
-GIVE_UP_S = 30.0
+KILL_TIMEOUT_S = 30.0
 # how often a deadline is looked at while it runs
-LOOKS = 4
+CHECKS_PER_DEADLINE = 4
 
 
 def prctl(option: int, value: int) -> None:
@@ -226,7 +226,7 @@ class Guard:
         if self.deadline_s is None or self.stop_at is not None:
             return
         now = time.monotonic()
-        self.silent_s += min(now - self.looked, self.deadline_s / LOOKS)
+        self.silent_s += min(now - self.looked, self.deadline_s / CHECKS_PER_DEADLINE)
         self.looked = now
         if heard:
             self.silent_s = 0.0
@@ -237,7 +237,7 @@ class Guard:
     def timeout(self) -> float | None:
         """Seconds to wait for the next event; None: no limit."""
         if self.kill_at is None:
-            return None if self.deadline_s is None else self.deadline_s / LOOKS
+            return None if self.deadline_s is None else self.deadline_s / CHECKS_PER_DEADLINE
         return min(max(self.kill_at - time.monotonic(), 0.02), 0.2)
 
     def reap(self) -> bool:
@@ -290,7 +290,7 @@ class Guard:
         if stuck:
             self.told_stuck = True
             say("stuck " + " ".join(map(str, stuck)))
-        if time.monotonic() > self.kill_at + GIVE_UP_S:
+        if time.monotonic() > self.kill_at + KILL_TIMEOUT_S:
             # each has its SIGKILL and dies as soon as the kernel lets it
             self.clean()
             sys.exit(1)

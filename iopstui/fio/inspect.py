@@ -24,12 +24,12 @@ from iopstui.linux.process.programs import which
 from iopstui.model.fio.jobfile import END_SECTION as _END
 from iopstui.text import printable
 
-OLDEST = (3, 1)
+OLDEST_FIO = (3, 1)
 # a fio that does nothing is given up, one that works is waited for: a busy or emulated
 # machine may take a minute
 IDLE_S = 20.0
 LONGEST_S = 300.0
-LOOK_S = 0.25
+POLL_S = 0.25
 # it names each file of a job in some hundred bytes; what goes on printing would take all memory
 LONGEST_ANSWER = 512 << 20
 FIO = "fio"
@@ -127,7 +127,7 @@ def _version(found: str, file: tuple[int, int, int]) -> Fio:
                       f"{printable(said[:200])}.",
                       INSTALL_HINT)  # fmt: skip
     version = int(match[1]), int(match[2])
-    if version < OLDEST:
+    if version < OLDEST_FIO:
         raise Missing(f"{found} is {banner}; iopstui needs fio 3.1 or newer.", INSTALL_HINT)
     return Fio(found, version, banner)
 
@@ -212,7 +212,7 @@ _NOISE = re.compile(
     r"^(parse |file |fio: set debug|fio: job .* dropped|\s|Correct format|\.\.\.$|$)|valid values"
     r"|^ *:|: \(g=\d+\): rw="
 )
-_BLAME = re.compile(
+_ERROR_WORDS = re.compile(
     r"fail|bad option|unable|not found|error|outside|invalid|unknown|too|must|not loadable", re.I
 )
 
@@ -222,7 +222,7 @@ def error_line(lines: Sequence[str]) -> str:
     said = [line.strip() for line in lines if not _NOISE.search(line)]
     said = [line for line in said if line]
     # the place in fio's source says less than any other line
-    blaming = sorted((line for line in said if _BLAME.search(line)), key=_is_place)
+    blaming = sorted((line for line in said if _ERROR_WORDS.search(line)), key=_is_place)
     best = (blaming or said or [""])[0]
     return printable(best.removeprefix("fio: ").rstrip("."))[:300]
 
@@ -284,7 +284,7 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
     busy = 0.0
     while True:
         try:
-            return process.communicate(timeout=LOOK_S)
+            return process.communicate(timeout=POLL_S)
         except subprocess.TimeoutExpired as so_far:
             if len(so_far.output or b"") + len(so_far.stderr or b"") > LONGEST_ANSWER:
                 raise Missing(f"{name} does not stop printing.", hint) from None

@@ -14,7 +14,7 @@ from iopstui.model.fio.sizes import size_bytes
 
 # startdelay is waited for; with io_submit_mode=offload the threads that would submit are started
 # and never end
-_OF_THE_RUN = (
+_RUN_OPTIONS = (
     "startdelay",
     "io_submit_mode",
     # the files are to be there, and to stay
@@ -27,23 +27,23 @@ _CLOCK = {"clocksource": "clock_gettime"}
 _BLOCK_SIZES = ("blocksize", "bsrange", "blocksize_range", "bssplit")
 # files are written in blocks of the job's size: 3 bytes at a time for ever, and never less
 # than a page at once
-LEAST_BLOCK = 4096
+MIN_BLOCK = 4096
 IDLE_S = 30.0
 
 
 def layout_text(text: str) -> str:
     """The same job as ``text``, to be run with --create_only=1."""
-    text = jobfile.overridden(text, _CLOCK, removed=_OF_THE_RUN)
+    text = jobfile.overridden(text, _CLOCK, removed=_RUN_OPTIONS)
     sections = jobfile.effective(text)
     if any(map(_has_small_blocks, sections)) and not any(map(_has_small_files, sections)):
-        return jobfile.overridden(text, {"bs": str(LEAST_BLOCK)}, removed=_BLOCK_SIZES)
+        return jobfile.overridden(text, {"bs": str(MIN_BLOCK)}, removed=_BLOCK_SIZES)
     return text
 
 
 def _has_small_blocks(section: jobfile.Section) -> bool:
     words = [section.options.get(name, "") for name in ("bs", *_BLOCK_SIZES)]
     sizes = [size_bytes(part) for word in words for part in re.split("[,/:-]", word)]
-    return any(size is not None and size < LEAST_BLOCK for size in sizes)
+    return any(size is not None and size < MIN_BLOCK for size in sizes)
 
 
 def _has_small_files(section: jobfile.Section) -> bool:
@@ -53,7 +53,7 @@ def _has_small_files(section: jobfile.Section) -> bool:
     sizes = [size_bytes(part) for part in options.get("filesize", "").split("-")]
     whole = size_bytes(options.get("size", ""))
     known = [size for size in (*sizes, whole // files if whole else None) if size is not None]
-    return any(size < LEAST_BLOCK for size in known)
+    return any(size < MIN_BLOCK for size in known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from iopstui.model.fio.ramp import duration_s
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.text import printable
 
-SECONDS = ("runtime", "timeout", "ramp_time", "startdelay", "start_delay")
+SECONDS_OPTIONS = ("runtime", "timeout", "ramp_time", "startdelay", "start_delay")
 # fio reads a negative time as one of half a million years
-TIMES = (*SECONDS, "thinktime", "thinktime_spin")
+TIMES = (*SECONDS_OPTIONS, "thinktime", "thinktime_spin")
 RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
 # hexadecimal, or with an exponent: with runtime= fio 3.33 ends at once and reports success
 _MISREAD_NUMBER = re.compile(r"(?i)0x|[0-9.]+e[-+]?[0-9]")
@@ -34,7 +34,7 @@ def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
                     f"{name}={printable(value)} is negative, which fio takes for an endless time.",
                     f"Give a time from 0 up, for example {name}=10",
                 )
-            if name in SECONDS and _MISREAD_NUMBER.match(value):
+            if name in SECONDS_OPTIONS and _MISREAD_NUMBER.match(value):
                 raise UsageError(
                     f"{name}={printable(value)}: fio misreads a time in this notation.",
                     f"Write a decimal number and a unit, for example {name}=10s",

@@ -12,7 +12,7 @@ from iopstui.fio.inspect import Fio, error_line, run_fio
 from iopstui.model.fio.job_rules import objections
 from iopstui.text import printable
 
-PLACES = {"filename": "file or device", "directory": "directory"}
+PATH_OPTIONS = {"filename": "file or device", "directory": "directory"}
 _LINE = re.compile(r"^ *([a-z]\w*) *: *(.*)$")
 _VALUES = re.compile(r"valid values: *(\S+)|^ *: (\S+)", re.M)
 
@@ -38,10 +38,10 @@ def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
     """UsageError, with what may have been meant, if fio has no such option, does not take this
     value for it, or if jobs may not have it. An empty ``value`` (take it back) needs a known name
     only. What depends on the rest of the job is not seen here."""
-    if name in PLACES:
+    if name in PATH_OPTIONS:
         raise UsageError(
             f"{name}= conflicts with the target. Both set where the job runs.",
-            f"Another {PLACES[name]}: d, or iopstui live TARGET",
+            f"Another {PATH_OPTIONS[name]}: d, or iopstui live TARGET",
         )
     known = known_options(fio, engine)
     if known and name not in known:

@@ -35,16 +35,16 @@ __all__ = ["FioProcess", "GuardMessage", "abandoned_directories", "private_direc
 OUTPUT = "status.json"
 MESSAGES = ("stdout", "stderr")
 READ_CHUNK = 1 << 20
-PUNCH_EVERY = 1 << 20
+PUNCH_HOLE_BYTES = 1 << 20
 # what fio may write while nobody reads, once the first of it has been read
-MOST_UNREAD_BYTES = 64 << 20
+MAX_UNREAD_BYTES = 64 << 20
 # of its messages, which nobody reads before its end, so many bytes are kept
 KEPT_MESSAGES = 1 << 16
 CLOSE_WITHIN_S = 2.0
 # so long may iopstui say nothing (stopped, or hung) before the guard ends fio
 DEADLINE_S = 60.0
-BEATS = 12
-LEAST_ROOM = 1 << 16
+BEATS_PER_DEADLINE = 12
+MIN_ROOM = 1 << 16
 _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
 _IN_MODIFY = 2
@@ -86,7 +86,7 @@ class FioProcess:
         deadline_s: float | None = None,
     ) -> None:
         self.private = private
-        self._beat_s = None if deadline_s is None else deadline_s / BEATS
+        self._beat_s = None if deadline_s is None else deadline_s / BEATS_PER_DEADLINE
         self._beat_at = time.monotonic()
         self.began_ns: int | None = None
         self.pid: int | None = None
@@ -140,7 +140,7 @@ class FioProcess:
         while data := os.pread(self._fd, READ_CHUNK, self._offset):
             parts.append(data)
             self._offset += len(data)
-        if self._offset - self._punched >= PUNCH_EVERY:
+        if self._offset - self._punched >= PUNCH_HOLE_BYTES:
             _punch(self._fd, self._offset)
             self._punched = self._offset
         self._give_back_messages()
@@ -159,7 +159,7 @@ class FioProcess:
                 end = os.fstat(fd).st_size - KEPT_MESSAGES
             except OSError:
                 continue
-            if end - given >= PUNCH_EVERY:
+            if end - given >= PUNCH_HOLE_BYTES:
                 _punch(fd, end)
                 self._messages[name] = (fd, end)
 
@@ -168,9 +168,9 @@ class FioProcess:
         (``Fence.fsize``), which were forked with it: it alone gets more in time (prlimit(2))."""
         if self._longest is None or self.pid is None or self._offset == 0:
             return
-        if self._offset < self._longest // 2 and self._longest >= MOST_UNREAD_BYTES:
+        if self._offset < self._longest // 2 and self._longest >= MAX_UNREAD_BYTES:
             return
-        self._longest = max(MOST_UNREAD_BYTES, self._offset * 4)
+        self._longest = max(MAX_UNREAD_BYTES, self._offset * 4)
         with contextlib.suppress(OSError, ValueError):
             _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
             resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._longest, hard))
@@ -245,7 +245,7 @@ class FioProcess:
             room = os.fstatvfs(self._fd)
         except OSError:
             return ""
-        full = room.f_blocks and room.f_bavail * room.f_frsize < LEAST_ROOM
+        full = room.f_blocks and room.f_bavail * room.f_frsize < MIN_ROOM
         return str(self.private.parent) if full else ""
 
     def guard_busy_s(self) -> float | None:

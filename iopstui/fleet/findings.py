@@ -23,18 +23,18 @@ T = TypeVar("T")
 ENOUGH, LONG = 8, 20
 """Seconds that a rule looks at, and those that say how much a rate varies, or two against each
 other."""
-SETTLED = 2
+SETTLING_SECONDS = 2
 """Seconds after the start that say nothing yet."""
 SLOW_HOST_SHARE = 0.8
 SLOW_DEVICE_RATIO = 2.0
 FLAT, MOVES = 0.02, 0.04
 SHARED = 0.2
 SHARED_CORRELATION = -0.7
-MOST_PAIRED = 12
-MOST_NAMED = 3
-SPREAD_MS = 250.0
+MAX_PAIRED = 12
+MAX_NAMED = 3
+START_SPREAD_MS = 250.0
 FULL_UTIL = 90.0
-MUCH_SLOWER = 4.0
+SLOW_HOST_FACTOR = 4.0
 PACES = ("rate", "thinktime")
 """Options of a job that keep it from doing what it can."""
 
@@ -80,7 +80,7 @@ class FleetEvidence:
 def together(scene: FleetState, interval_s: float = 1.0) -> FleetEvidence:
     """Evidence of the newest second and those before it in the same run."""
     last = scene.number + 1
-    begun = (scene.begun or 0) + (0 if scene.watching else SETTLED)
+    begun = (scene.begun or 0) + (0 if scene.watching else SETTLING_SECONDS)
     first = last - LONG
     gap = [None] * max(0, min(LONG, begun - first))
     first += len(gap)
@@ -112,7 +112,7 @@ def spread_too_large(evidence: FleetEvidence) -> Finding | None:
     if evidence.spread is None:
         return None
     spread, error, hosts = evidence.spread
-    if spread - error < SPREAD_MS * evidence.interval_s:
+    if spread - error < START_SPREAD_MS * evidence.interval_s:
         return None
     return Finding(
         "start spread",
@@ -257,7 +257,7 @@ def slow_device(evidence: FleetEvidence) -> Finding | None:
     name = max(busy, key=lambda one: busy[one])
     middle = median(wait for host, wait in busy.items() if host != name)
     load = median(rates[host] for host in busy if host != name)
-    if middle <= 0 or busy[name] < MUCH_SLOWER * middle or rates[name] > 1.5 * load:
+    if middle <= 0 or busy[name] < SLOW_HOST_FACTOR * middle or rates[name] > 1.5 * load:
         return None
     values = [value for value in evidence.hosts[name][AWAIT][-ENOUGH:] if value]
     if min(values) < SLOW_DEVICE_RATIO * middle:
@@ -334,7 +334,7 @@ def _middle(evidence: FleetEvidence, figure: str, without: Sequence[str]) -> flo
 def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
     """Slow hosts of which one gains what the other loses, with their correlation."""
     low = sorted(evidence.once(_slow_hosts), key=lambda name: evidence.means(IOPS)[name])[
-        :MOST_PAIRED
+        :MAX_PAIRED
     ]
     found = []
     for at, one in enumerate(low):
@@ -370,8 +370,8 @@ def _rate(figure: str, value: float) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    told = ", ".join(printable(f.cut(name, 40)) for name in names[:MOST_NAMED])
-    more = len(names) - MOST_NAMED
+    told = ", ".join(printable(f.cut(name, 40)) for name in names[:MAX_NAMED])
+    more = len(names) - MAX_NAMED
     return f"{told} and {more} more" if more > 0 else told
 
 

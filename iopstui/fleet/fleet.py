@@ -33,7 +33,7 @@ from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.text import printable
 
 Object = dict[str, Any]
-FED = frozenset({"frame", "session", "step_finished", "ended"})
+MERGED_EVENTS = frozenset({"frame", "session", "step_finished", "ended"})
 """What the merger takes of a host's lines."""
 TICK_S = 0.1
 LOOK_S = 0.25
@@ -47,17 +47,17 @@ Not while clocks are compared."""
 # shown as late, and given up
 LATE_S, GONE_S = 2.5, 12.0
 GREET_WITHIN_S = 60.0
-LAUNCH_QUIET_S = 5.0
+LAUNCH_NOTICE_S = 5.0
 """A launcher that has said nothing for so long is shown to be waited for: it may queue (srun)."""
 START_WITHIN_S = 10.0
 COMPARE_WITHIN_S = 60.0
 END_WITHIN_S = 10.0
 # seconds are closed so long after their end at the latest, so that a late host is seen in 3 s
 CLOSE_AFTER_S = 1.5
-LEAST_AHEAD_S = 0.3
+MIN_AHEAD_S = 0.3
 # what one host can have us say
-MOST_TOLD = 20
-SMALLER = "Give a smaller --size, or another TARGET."
+MAX_TOLD = 20
+SMALLER_SIZE_ADVICE = "Give a smaller --size, or another TARGET."
 SEPARATE_FILES_ADVICE = (
     "They have the same size and free space, so they may be one file system. If they are "
     "separate: --assume-apart. Otherwise use a smaller --size."
@@ -189,7 +189,7 @@ class Fleet:
     def _plan(self) -> None:
         """Have the files laid out. Raises where they may not be: then there is none yet."""
         self._check_host_count()
-        self._refuse(why_too_full(self._needs()), SMALLER)
+        self._refuse(why_too_full(self._needs()), SMALLER_SIZE_ADVICE)
         asked = marks_to_find(self._needs())
         if asked:
             self._look_for(asked)
@@ -208,7 +208,7 @@ class Fleet:
         self._run_until(lambda: all(one.state == OVER or one.seen is not None for one in members))
         self._check_host_count()
         needs = join_shared(self._needs(), {one.name: one.seen or () for one in members})
-        self._refuse(why_too_full(needs), SMALLER)
+        self._refuse(why_too_full(needs), SMALLER_SIZE_ADVICE)
         if not self._terms.assume_apart:
             self._refuse(why_too_full(join_similar(needs), surely=False), SEPARATE_FILES_ADVICE)
 
@@ -268,7 +268,7 @@ class Fleet:
         armed = [one for one in self.members.values() if one.state == ARMED]
         now_ns = time.monotonic_ns()
         error_ns = max((one.offset.error_at(now_ns) for one in armed), default=0)
-        ahead_ns = int(LEAST_AHEAD_S * 1e9) + 8 * error_ns + len(armed) * 200_000
+        ahead_ns = int(MIN_AHEAD_S * 1e9) + 8 * error_ns + len(armed) * 200_000
         at_ns = now_ns + ahead_ns
         wall_ms = time.time() * 1000 + ahead_ns / 1e6
         for one in armed:
@@ -378,7 +378,7 @@ class Fleet:
         link, state = member.link, member.state
         for row in member.take(data):
             self._row(member, row)
-            if row["event"] in FED:
+            if row["event"] in MERGED_EVENTS:
                 rows.append((member.name, row))
         if member.state != state:
             self.news = True
@@ -442,7 +442,7 @@ class Fleet:
         if self._waited_for or self._under_way or self.stopped:
             return
         quiet = [one for one in self.members.values()
-                 if one.state == LAUNCHED and one.silent_s > LAUNCH_QUIET_S]  # fmt: skip
+                 if one.state == LAUNCHED and one.silent_s > LAUNCH_NOTICE_S]  # fmt: skip
         if quiet:
             self._waited_for = True
             who = quiet[0].name if len(quiet) == 1 else f"{len(quiet)} hosts"
@@ -454,7 +454,7 @@ class Fleet:
 
     def _warn_once(self, member: Member, words: str) -> None:
         told = self._told.setdefault(member.name, set())
-        if words not in told and len(told) < MOST_TOLD and not self.stopped:
+        if words not in told and len(told) < MAX_TOLD and not self.stopped:
             told.add(words)
             self._voices.say(f"{member.name}: {words}")
 

@@ -42,15 +42,15 @@ CONNECTS, READY, RUNS, LATE, LOST, FAILED, DONE = (
 )  # fmt: skip
 OUT, STOPPED, WATCHED, RESTS = "left out", "stopped", "watched", "idle"
 MISSING, PARTLY = "missing", "partly"
-ABSENT = (LOST, FAILED, MISSING, OUT, LATE)
+ABSENT_STATES = (LOST, FAILED, MISSING, OUT, LATE)
 """Of these nothing comes now."""
-GOING = (CONNECTS, READY, RUNS, WATCHED, LATE, MISSING, PARTLY)
+ACTIVE_STATES = (CONNECTS, READY, RUNS, WATCHED, LATE, MISSING, PARTLY)
 MEASURED = (RUNS, WATCHED, LATE, MISSING, PARTLY)
 NO_END = "it gave no reason"
 ODD_SHARE = 0.2
 """How much of a host's oddness is its newest second's."""
-MOST_NOTES = 60
-NOTED = ("found", "notice", "mark", "tunable_changed", "progress")
+MAX_NOTES = 60
+NOTE_EVENTS = ("found", "notice", "mark", "tunable_changed", "progress")
 
 
 class SecondSeries:
@@ -149,7 +149,7 @@ class HostState:
     session: Object | None = None
     step: Object | None = None
     ended: Object | None = None
-    notes: deque[Object] = field(default_factory=lambda: deque(maxlen=MOST_NOTES))
+    notes: deque[Object] = field(default_factory=lambda: deque(maxlen=MAX_NOTES))
     executed_ms: float | None = None
     error_ms: float = 0.0
     key: tuple[object, ...] = ()
@@ -242,7 +242,7 @@ class FleetState:
                 for line in self.hosts.values():
                     if line.state == MISSING and not told.between:
                         line.state, line.error = LOST, line.error or NO_END
-                    elif line.state in GOING:
+                    elif line.state in ACTIVE_STATES:
                         # who has failed has said so by itself
                         line.state = STOPPED if told.how == FAILED else told.how
 
@@ -291,7 +291,7 @@ class FleetState:
             line.notes.clear()
         if self.between and kind == "session":
             line.session, line.step, line.ended = row, None, None
-        elif self.between and kind not in NOTED:
+        elif self.between and kind not in NOTE_EVENTS:
             return
         elif kind == "session":
             line.session, line.state = row, READY
@@ -305,7 +305,7 @@ class FleetState:
             line.state = FAILED if line.error else DONE
         elif kind == "ended" and line.state != FAILED:
             line.state = DONE
-        elif kind in NOTED:
+        elif kind in NOTE_EVENTS:
             line.notes.append(row)
 
     def _executed(self, line: HostState, row: Object) -> None:

@@ -38,11 +38,11 @@ from iopstui.recording.replay import next_speed
 Object = dict[str, Any]
 Rows = Callable[[], Iterator[tuple[str, Object]]]
 CLOSE_AFTER_S = 1.5
-FED = ("frame", "session", "step_finished", "ended")
+MERGED_EVENTS = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
-LEAST_S, MOST_S = 0.01, 3600.0
+MIN_S, MAX_S = 0.01, 3600.0
 """A second's length can't be another one."""
-NO_MORE = "the recording ends here for this host"
+ENDS_HERE = "the recording ends here for this host"
 LONGEST_PAUSE_S = 5.0
 """Of a recording in which nobody says anything is not waited for."""
 
@@ -362,7 +362,7 @@ class _Player:
     def _end_sweep(self) -> None:
         curve, self._curve = self._curve, None
         if curve is not None:
-            self._tell(curve.over(curve.notes.get(curve.at or 0, NO_MORE)))
+            self._tell(curve.over(curve.notes.get(curve.at or 0, ENDS_HERE)))
 
     def _host_row(self, name: str, row: Object) -> None:
         if self._merger is None:
@@ -374,7 +374,7 @@ class _Player:
             merger.host(name).offset_ms = offset
         self._tell(HostRow(name, row))
         try:
-            if row["event"] in FED:
+            if row["event"] in MERGED_EVENTS:
                 merger.feed(name, row)
         except MalformedRow as error:
             if name not in self._broken:

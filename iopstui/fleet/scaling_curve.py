@@ -17,12 +17,12 @@ from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.sums import HostSums
 from iopstui.format import counted
 from iopstui.model.experiment.plan import parse_axis
-from iopstui.model.experiment.scaling import LEAST_POINTS, Scaling, scaling
+from iopstui.model.experiment.scaling import MIN_POINTS, Scaling, scaling
 
 AXIS, STOPPED = "hosts", "stopped"
 # of a screen, on which stopping is no interruption: what failed before counts for more. Without one
 # (cli/fleet/host_sweep.py) a signal ends it, and that is its exit code whatever was before
-_WORSE = (EXIT_OK, EXIT_INTERRUPTED, EXIT_VERDICT, EXIT_JOB_FAILED)
+_CODES_BY_SEVERITY = (EXIT_OK, EXIT_INTERRUPTED, EXIT_VERDICT, EXIT_JOB_FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def counts_of(text: str, hosts: int) -> list[int]:
 def usual_counts(hosts: int) -> str:
     """The values of an axis that doubles up to all of them: "1,2,4,6"; of few hosts each number,
     so that the law can be fitted."""
-    if hosts <= LEAST_POINTS:
+    if hosts <= MIN_POINTS:
         return ",".join(map(str, range(1, hosts + 1)))
     found = [1]
     while found[-1] * 2 < hosts:
@@ -166,4 +166,4 @@ class ScalingCurve:
 
 
 def _badness(code: int) -> int:
-    return _WORSE.index(code) if code in _WORSE else len(_WORSE)
+    return _CODES_BY_SEVERITY.index(code) if code in _CODES_BY_SEVERITY else len(_CODES_BY_SEVERITY)

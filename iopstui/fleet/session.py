@@ -48,8 +48,8 @@ from iopstui.safety.crash import crash_sentence
 
 Object = dict[str, Any]
 STATES_EVERY_S = 0.5
-MOST_REASONS = 2
-CRASHED = "an internal error of iopstui"
+MAX_REASONS = 2
+INTERNAL_ERROR = "an internal error of iopstui"
 PAUSE_BEFORE_WATCHING_S = 0.7
 """After a run, before the hosts are watched: keys that ask for another one need not wait."""
 
@@ -268,10 +268,10 @@ class FleetSession:
     def _sweep(self, asked: FleetRunRequest) -> None:
         """A run after another; what was measured before one that fails or is stopped stays."""
         self._sweeping, self._halted = True, False
-        curve, why = ScalingCurve(asked.job, asked.counts), CRASHED
+        curve, why = ScalingCurve(asked.job, asked.counts), INTERNAL_ERROR
         try:
             for number in range(len(asked.counts)):
-                curve, why = replace(curve, at=number), CRASHED
+                curve, why = replace(curve, at=number), INTERNAL_ERROR
                 self._tell(curve)
                 done = self._run_request(asked, SweepPosition(asked.counts, number))
                 curve = curve.after(done.point, done.code, done.said)
@@ -288,7 +288,7 @@ class FleetSession:
         """Why no further point of a sweep is run; "" if it goes on."""
         if self._halted or not self._orders.empty():
             return STOPPED_BY_HAND
-        return (done.said[0] if done.said else CRASHED) if done.ends else ""
+        return (done.said[0] if done.said else INTERNAL_ERROR) if done.ends else ""
 
     def _look_point(self, fleet: Fleet) -> None:
         # what ends a sweep may have come when there was no fleet to interrupt yet
@@ -437,7 +437,7 @@ def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
 
 def failure_text(found: Sequence[tuple[str, str]]) -> str:
     """Their names with the reason, of many the first: "node2 (its connection has ended)"."""
-    shown = [f"{name} ({why.rstrip('.')})" for name, why in found[:MOST_REASONS]]
+    shown = [f"{name} ({why.rstrip('.')})" for name, why in found[:MAX_REASONS]]
     more = len(found) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 

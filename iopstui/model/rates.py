@@ -168,7 +168,7 @@ def summed(parts: Sequence[DiskRates]) -> DiskRates | None:
     """
     if len(parts) < 2:
         return parts[0] if parts else None
-    own = {name: _added([getattr(part, name) for part in parts]) for name in _ADDED}
+    own = {name: _added([getattr(part, name) for part in parts]) for name in _SUMMED_FIELDS}
     return DiskRates(
         seconds=parts[0].seconds,
         **own,
@@ -183,7 +183,7 @@ def summed(parts: Sequence[DiskRates]) -> DiskRates | None:
     )
 
 
-_ADDED = (
+_SUMMED_FIELDS = (
     "reads", "writes", "discards", "r_s", "w_s", "d_s", "f_s", "r_bytes_s", "w_bytes_s",
     "d_bytes_s", "rrqm_s", "wrqm_s", "drqm_s", "aqu_sz", "in_flight",
 )  # fmt: skip

@@ -295,6 +295,15 @@ class ProbeSample:
 
 
 @dataclass(frozen=True, slots=True)
+class DriveReading:
+    """An NVMe drive's own counters as it tells them (linux/nvme/pages.py), by name: ``counts`` when
+    they were read last, ``began`` at the beginning of the run (of the session, before any run)."""
+
+    counts: Mapping[str, int]
+    began: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class RawSample:
     """One tick: the kernel's counters and, if a document made the tick, fio's.
 
@@ -303,7 +312,7 @@ class RawSample:
     ``final`` marks fio's last document. ``step`` numbers the fio runs of a session: counters
     are never subtracted across two of them; 0 = no run. ``own_busy_s`` is iopstui's own CPU time,
     that of the process which guards fio included. ``probe`` is what the probe printed last, if
-    that is new.
+    that is new. ``nvme`` has the drives' own counters by controller, likewise.
     """
 
     seq: int
@@ -317,3 +326,4 @@ class RawSample:
     jobs: tuple[JobThread, ...] = ()
     own_busy_s: float | None = None
     probe: ProbeSample | None = None
+    nvme: Mapping[str, DriveReading] = field(default_factory=dict)

@@ -20,10 +20,10 @@ from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import clean, main_figures
 from iopstui.text import printable
 
-_HEAD = ("t", "wall_ms", "utc", "step", "seconds", "flags.*")
+_FIRST_COLUMNS = ("t", "wall_ms", "utc", "step", "seconds", "flags.*")
 _FORMULA = ("=", "+", "-", "@")
 _WAITS = ("ios", "cpu", "above", "queue", "device", "unknown")
-_LEFT_OUT = {"ios", "bytes", "n", "bins_of", "bins"}
+_OMITTED = {"ios", "bytes", "n", "bins_of", "bins"}
 
 
 class CsvFile:
@@ -128,19 +128,19 @@ def session_columns(
 def columns() -> list[Field]:
     """The fields that have a column, in order; ``*`` in a disk's path is any of the devices that
     the jobs work on."""
-    chosen = [BY_ID[name] for name in _HEAD]
+    chosen = [BY_ID[name] for name in _FIRST_COLUMNS]
     for direction in (READ, WRITE, TRIM, TOTAL):
         chosen += [
             field
             for field in FIELDS
-            if field.path[:2] == ("fio", direction) and not _LEFT_OUT & set(field.path)
+            if field.path[:2] == ("fio", direction) and not _OMITTED & set(field.path)
         ]
     for kind in (READ, WRITE, TOTAL):
         chosen += [
             field
             for field in FIELDS
             if field.path[:2] == (DEVICE, kind) and len(field.path) == 3
-            and not _LEFT_OUT & set(field.path)
+            and not _OMITTED & set(field.path)
         ]  # fmt: skip
     for group in (TOTAL, "disks", *BY_NAME):
         chosen += [field for field in FIELDS if field.path[:2] == ("kernel", group)]

@@ -17,7 +17,7 @@ SCHEMA = 1
 _GAP = "  "
 # columns in the order in which they give way: (title, narrowest width, 0 = may vanish)
 _SHRINK = (("MODEL", 8), ("MODEL", 0), ("IN USE", 12), ("HCTX>CPUS", 9), ("IRQ", 0), ("NAME", 8))
-_RIGHT = frozenset({"SIZE", "RQ_AFF"})
+_RIGHT_ALIGNED = frozenset({"SIZE", "RQ_AFF"})
 
 
 @dataclass(slots=True)
@@ -202,7 +202,7 @@ def _line(cells: list[str], columns: list[_Column]) -> str:
     shown = []
     for cell, column in zip(cells, columns, strict=True):
         text = cell if len(cell) <= column.width else cell[: column.width - 1] + "~"
-        right = column.title in _RIGHT
+        right = column.title in _RIGHT_ALIGNED
         shown.append(text.rjust(column.width) if right else text.ljust(column.width))
     return _GAP.join(shown)
 

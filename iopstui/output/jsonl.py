@@ -22,6 +22,7 @@ from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterv
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.nvme import figures_of
 from iopstui.model.metrics.paths import SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS, LatencyStats, ProbeInterval, RequestStats, TaskIo
 from iopstui.model.metrics.share import SOURCE as NFS
@@ -138,6 +139,7 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
             NFS: _share(frame.share) if frame.share else None,
         },
         "device": _probe(frame.probe, frame.opened) if frame.probe else None,
+        "nvme": figures_of(frame.nvme),
         "jobs": list(frame.jobs) if whole else [],
     }
 

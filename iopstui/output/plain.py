@@ -41,16 +41,16 @@ from iopstui.output.table import EXPLAINED
 from iopstui.session.run_rows import add_run_event, run_outcome
 from iopstui.text import printable
 
-EVERY_S = 10.0
+STATUS_EVERY_S = 10.0
 """Between two status lines at least."""
 CHANGED, CHANGED_LATENCY, CHANGED_UTIL = 0.1, 0.5, 10.0
 """A figure has changed if it differs by this share; util by so many points."""
-LEAST_RATE = 1.0
+MIN_RATE = 1.0
 """Rates below this are as good as none."""
 QUARTERS = 4
 """Progress of laying out is told so often."""
 _ENDED = {DONE: "ended", RUNS: "ended", STOPPED: "stopped", FAILED: "failed"}
-_SPOKEN = str.maketrans({"→": "to", "×": "x", "·": ",", "–": "-", "…": "...", "µ": "u"})
+_AS_WORDS = str.maketrans({"→": "to", "×": "x", "·": ",", "–": "-", "…": "...", "µ": "u"})
 
 
 @dataclass
@@ -122,7 +122,7 @@ class _Rates:
 def _differ_by_share(now: float | None, before: float | None, share: float) -> bool:
     if now is None or before is None:
         return now is not before
-    return abs(now - before) > max(LEAST_RATE, share * max(abs(now), abs(before)))
+    return abs(now - before) > max(MIN_RATE, share * max(abs(now), abs(before)))
 
 
 def _util_differs(now: float | None, before: float | None) -> bool:
@@ -138,7 +138,7 @@ class PlainSink:
     the session at most.
     """
 
-    def __init__(self, out: TextIO, target: Target, every_s: float = EVERY_S) -> None:
+    def __init__(self, out: TextIO, target: Target, every_s: float = STATUS_EVERY_S) -> None:
         self._out = out
         self._name = printable(target.name)
         self._devices = target.opened
@@ -162,7 +162,7 @@ class PlainSink:
         self._out.flush()
 
     def _print_sentence(self, t: float, text: str) -> None:
-        line = printable(text).replace(" · ", ", ").translate(_SPOKEN)
+        line = printable(text).replace(" · ", ", ").translate(_AS_WORDS)
         end = "" if line.endswith((".", "!", "?", ":")) else "."
         units.put(f"{units.clock(t)} {line}{end}", self._out)
 

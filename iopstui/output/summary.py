@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iopstui.format import MISSING, counted, cut, latency, size
+from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
@@ -15,11 +16,19 @@ from iopstui.text import printable
 
 NAME_WIDTH = 14
 WIDTH = 80
-MOST_ROWS = 16
+MAX_ROWS = 16
 # percent of a device's requests that the probe may lack without a word
 SHOWN_MISSING = 0.01
 RAMP_WORDS = "was under way when the ramp ended, which is where fio's count begins"
-_SHOWN = ("p50", "p99", "p99.9")
+_GROWN = (
+    ("error_entries", "error log entries +{:.0f}"),
+    ("thermal_1", "throttled lightly +{:.0f} times"), ("thermal_1_s", "for {:.0f} s"),
+    ("thermal_2", "throttled heavily +{:.0f} times"), ("thermal_2_s", "for {:.0f} s"),
+    ("warning_min", "{:.0f} min above the warning temperature"),
+    ("critical_min", "{:.0f} min above the critical temperature"),
+    ("busy_min", "busy +{:.0f} min"),
+)  # fmt: skip
+_SHOWN_PERCENTILES = ("p50", "p99", "p99.9")
 
 
 def summary_text(
@@ -35,7 +44,7 @@ def summary_text(
     import textwrap
 
     rows = summary["rows"]
-    each = len(rows) <= MOST_ROWS
+    each = len(rows) <= MAX_ROWS
     lines = [_title(summary), _heading(rows)]
     if each:
         for row in rows:
@@ -118,7 +127,7 @@ def probe_text(total: ProbeTotal) -> str:
         counted_ios += device.ios
         if not lines:
             lines.append(f"in the device (probe), in {total.seconds:.1f} s:")
-        ranks = ", ".join(f"{n} {latency(device.percentiles.get(n))}" for n in _SHOWN)
+        ranks = ", ".join(f"{n} {latency(device.percentiles.get(n))}" for n in _SHOWN_PERCENTILES)
         text = f"{kind} {device.ios} requests: mean {latency(device.mean_ns)}, {ranks}"
         if waiting is not None:
             text += f"; before that they waited {latency(waiting.mean_ns)} on average"
@@ -129,6 +138,39 @@ def probe_text(total: ProbeTotal) -> str:
     if lines and total.doubtful:
         lines.append("  incomplete: requests were missed (missed, lost, full in the frames)")
     return "\n".join(lines)
+
+
+def drives_text(drives: RunDrives) -> str:
+    """What the run did to its NVMe drives by their own counters, in at most 80 columns; "" if none
+    was read."""
+    import textwrap
+
+    lines: list[str] = []
+    for name, figures in drives.rows():
+        words = f"{name} (SMART): {', '.join(drive_words(figures))}"
+        lines += textwrap.wrap(words, WIDTH, subsequent_indent="  ")
+    return "\n".join(lines)
+
+
+def drive_words(figures: Mapping[str, float | None]) -> Iterator[str]:
+    """One drive's figures of a run in words; counters that did not grow are left out, but for
+    media errors."""
+    if figures["temperature"] is not None:
+        yield f"at most {figures['temperature']:.0f} °C"
+    for name, words in (("bytes_written", "written"), ("bytes_read", "read")):
+        if figures[name]:
+            yield f"{size(figures[name])} {words}"
+    if figures["write_amplification"] is not None:
+        yield f"write amplification {figures['write_amplification']:.2f}"
+    if figures["media_errors"] is not None:
+        yield f"media errors +{figures['media_errors']:.0f}"
+    for name, words in _GROWN:
+        if figures[name]:
+            yield words.format(figures[name])
+    if figures["used"] is not None:
+        yield f"{figures['used']:.0f} % of endurance used"
+    if figures["critical_warning"]:
+        yield f"critical warning {int(figures['critical_warning']):#04x}"
 
 
 def _title(summary: Mapping[str, Any]) -> str:
@@ -151,7 +193,7 @@ def _heading(rows: list[Mapping[str, Any]]) -> str:
     kinds = {part["percentiles_of"] for row in rows for part in row["directions"].values()}
     latencies = f"latency: {kinds.pop()}" if len(kinds) == 1 else "latency"
     cells = ["IOPS".rjust(10), "MiB/s".rjust(8), "mean".rjust(7)]
-    cells += [name.rjust(7) for name in (*_SHOWN, "max")]
+    cells += [name.rjust(7) for name in (*_SHOWN_PERCENTILES, "max")]
     return f"{latencies:{NAME_WIDTH}} {'':5} {' '.join(cells)}"
 
 
@@ -166,7 +208,7 @@ def _table_rows(name: str, directions: Mapping[str, Mapping[str, Any]]) -> Itera
 
 def _latencies(part: Mapping[str, Any]) -> list[float | None]:
     mean = part[f"{part['percentiles_of']}_mean_ns"]
-    return [mean, *map(part["percentiles"].get, _SHOWN), part["lat_max_ns"]]
+    return [mean, *map(part["percentiles"].get, _SHOWN_PERCENTILES), part["lat_max_ns"]]
 
 
 def _errors(rows: list[Mapping[str, Any]]) -> Iterator[str]:

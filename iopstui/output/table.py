@@ -16,20 +16,21 @@ from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.output.narration import Narrator
-from iopstui.output.summary import probe_text, summary_text
+from iopstui.output.summary import drives_text, probe_text, summary_text
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 HEADER_EVERY = 20
-LEFT = 47
+LEFT_WIDTH = 47
 """Columns left of the device's."""
 BELOW = "└ "
-_WORDS = (
+_FLAG_NAMES = (
     (flags.RESET, "reset"),
     (flags.RAMP, "ramp"),
     (flags.LATE, "late"),
@@ -57,7 +58,7 @@ EXPLAINED = (
     ),
 )
 MIB_S = Column("bw", "MiB/s", 5, units.mib)
-RANKS = tuple(
+PERCENTILE_COLUMNS = tuple(
     Column(f"percentiles/{name}", name, 7, units.latency) for name in ("p50", "p99", "p99.9")
 )
 RATES = (Column("r_s", "r/s", 5, units.number), Column("w_s", "w/s", 5, units.number))
@@ -82,6 +83,7 @@ class TableSink:
         self._total = FramesTotal()
         self._probed = ProbeTotal()
         self._waits = RunWaits()
+        self._drives = RunDrives()
 
     def handle(self, event: Event) -> None:
         """Print the event."""
@@ -93,11 +95,12 @@ class TableSink:
             self._rows, self._seen = 0, ()
             self._explained, self._total = set(), FramesTotal()
             self._probed, self._waits = ProbeTotal(), RunWaits()
+            self._drives = RunDrives()
         elif isinstance(event, StepFinished) and event.summary:
             self._print("\n" + summary_text(event.summary, self._total, self._waits.value))
-            probed = probe_text(self._probed)
-            if probed:
-                self._print(probed)
+            for text in (probe_text(self._probed), drives_text(self._drives)):
+                if text:
+                    self._print(text)
 
     def close(self) -> None:
         """End the output: nothing more will come."""
@@ -107,6 +110,7 @@ class TableSink:
     def _frame(self, frame: Frame) -> None:
         self._total.add(frame.fio)
         self._waits.add(frame)
+        self._drives.add(frame.nvme)
         if frame.fio is not None:
             self._probed.add(frame.probe, frame.opened)
         self._explain(frame)
@@ -151,7 +155,7 @@ def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> 
     name = f"{len(on)} devices {how}" if len(on) > 1 else (on or ("no device",))[0]
     name = units.cut(printable(name), 24)
     groups = f"{'':5} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
-    names = [*(f"{name:>5}" for name in directions), head_line((MIB_S, *RANKS)), ""]
+    names = [*(f"{name:>5}" for name in directions), head_line((MIB_S, *PERCENTILE_COLUMNS)), ""]
     return f"{groups.rstrip()}\n {'time'} {' '.join(names)} {head_line(DEVICE)}"
 
 
@@ -170,20 +174,20 @@ def _layer(layer: Layer, disk: DiskRates | None) -> str:
     name = f"{BELOW * bool(layer.under)}{printable(layer.name)}"
     if layer.under > 1:
         name += f" (below {layer.under})"
-    return f"{units.cut(name, LEFT):>{LEFT}}  {row_line(DEVICE, disk)}"
+    return f"{units.cut(name, LEFT_WIDTH):>{LEFT_WIDTH}}  {row_line(DEVICE, disk)}"
 
 
 def _row(frame: Frame, directions: tuple[str, ...], disk: DiskRates | None) -> str:
     total = frame.fio.total if frame.fio else None
     cells = [f"{units.clock(frame.t):>5}"]
     cells += [f"{_iops(frame, name, directions):>5}" for name in directions]
-    cells += [row_line((MIB_S, *RANKS), total), "", row_line(DEVICE, disk)]
+    cells += [row_line((MIB_S, *PERCENTILE_COLUMNS), total), "", row_line(DEVICE, disk)]
     return " ".join([*cells, flag_words(frame.flags)]).rstrip()
 
 
 def flag_words(present: frozenset[str]) -> str:
     """The frame's quality in at most seven characters: the gravest flag, "+" if there are more."""
-    words = [word for flag, word in _WORDS if flag in present]
+    words = [word for flag, word in _FLAG_NAMES if flag in present]
     if not words:
         return ""
     return words[0] if len(words) == 1 else f"{words[0]}+"

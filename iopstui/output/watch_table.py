@@ -17,7 +17,7 @@ from iopstui.tables import Column, head_line, line, texts
 from iopstui.text import printable
 
 NAME_WIDTH = 10
-LEFT = 17 + 1 + NAME_WIDTH
+LEFT_WIDTH = 17 + 1 + NAME_WIDTH
 """Columns left of the figures: two times and a name."""
 
 
@@ -65,11 +65,11 @@ def rows(frame: Frame, target: Target, probed: bool = False) -> list[str]:
     together = frame.together(target.opened) if target.opened else None
     when = (units.utc(frame.wall_ms) or "")[11:19]
     times = f"{when:>8} {units.clock(frame.t):>8}"
-    room = LEFT - len(times) - 1  # hundreds of hours are wider
+    room = LEFT_WIDTH - len(times) - 1  # hundreds of hours are wider
     first = f"{times} {units.cut(printable(target.name), room):>{room}}"
     found = [_row(first, together, frame, target.opened, probed)]
     for layer in target.layers if several else target.layers[1:]:
-        left = f"{units.cut(_layer(layer), LEFT):>{LEFT}}"
+        left = f"{units.cut(_layer(layer), LEFT_WIDTH):>{LEFT_WIDTH}}"
         found.append(_row(left, frame.disks.get(layer.name), frame, (layer.name,), probed))
     return found
 

@@ -18,14 +18,14 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.availability import why_not
 from iopstui.linux.probe.bpf_probe import why_not as own_why_not
 from iopstui.linux.probe.process import PROGRAM
-from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
+from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, why_closed
 from iopstui.linux.roots import Roots
 from iopstui.safety.leftovers import clean_up
 from iopstui.safety.scratch import supports_direct
 from iopstui.text import printable
 
 OK, LACKS, NEEDED = "ok", "lacks", "needed"
-MOST_TOLD = 4
+MAX_TOLD = 4
 # a drive without a medium says nothing about rights
 _EMPTY = (errno.ENOMEDIUM, errno.ENXIO)
 _ON_THE_HOST = "run the container with --privileged -v /sys:/sys, or run iopstui on the host"
@@ -113,8 +113,8 @@ def _raw_reading(roots: Roots) -> Check | None:
     if not why:
         return Check("raw reading", OK, "block devices can be opened")
     told = [f"{path} ({error.strerror})" for path, error in why.items()]
-    more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
-    return Check("raw reading", LACKS, f"{', '.join(told[:MOST_TOLD])}{more} cannot be "
+    more = f" and {len(told) - MAX_TOLD} more" if len(told) > MAX_TOLD else ""
+    return Check("raw reading", LACKS, f"{', '.join(told[:MAX_TOLD])}{more} cannot be "
                                        "opened; files and directories "
                                        "work", _opened_by(why))  # fmt: skip
 
@@ -122,7 +122,7 @@ def _raw_reading(roots: Roots) -> Check | None:
 def _opened_by(why: Mapping[str, OSError]) -> str:
     """How the first of the disks that can't be opened could be."""
     for path, error in why.items():
-        if error.errno in NO_RIGHT:
+        if error.errno in PERMISSION_ERRNOS:
             return how_to_open(path)
     for path, error in why.items():
         if error.errno == errno.ENOENT:

@@ -12,7 +12,7 @@ from iopstui.model.fio import jobfile
 
 JOB = "job.fio"
 _CLOCKS = frozenset({"clock_gettime", "gettimeofday", "cpu"})
-WRITING = frozenset({
+WRITING_MODES = frozenset({
     "write", "randwrite", "rw", "readwrite", "randrw", "trim", "randtrim", "trimwrite",
     "randtrimwrite",
 })  # fmt: skip
@@ -48,6 +48,6 @@ def says_that_it_writes(text: str) -> bool:
     it once more takes a tenth of a second. What isn't plain to see, fio is asked."""
     for section in jobfile.effective(text):
         said = {section.options.get(name) for name in ("rw", "readwrite")} - {None}
-        if len(said) == 1 and str(said.pop()).partition(":")[0] in WRITING:
+        if len(said) == 1 and str(said.pop()).partition(":")[0] in WRITING_MODES:
             return True
     return False

@@ -21,8 +21,8 @@ from iopstui.safety.write_guard import WriteGuard
 
 SPARE_BYTES = 16 << 20
 # room for fio's own documents: its main process writes them and lays out; its jobs write none
-LEAST_LAYOUT, LEAST_RUN = 4 << 20, 8 << 20
-LEAST_LOGGED = 1 << 30
+MIN_LAYOUT, MIN_RUN = 4 << 20, 8 << 20
+MIN_LOGGED = 1 << 30
 
 
 @dataclass(slots=True)
@@ -96,8 +96,8 @@ class PreparedJob:
         own = (*(made if layout or self.makes_files else ()), *((str(logs),) if logs else ()))
         longest = self.longest
         if longest is not None:
-            least = LEAST_LOGGED if logs is not None else LEAST_RUN
-            longest = max(longest, LEAST_LAYOUT if layout else least)
+            least = MIN_LOGGED if logs is not None else MIN_RUN
+            longest = max(longest, MIN_LAYOUT if layout else least)
         guard = None if layout else self.guard
         return Fence(
             read=guard.reads if guard is not None else self._neighbouring_files(),

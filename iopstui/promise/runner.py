@@ -31,7 +31,7 @@ from iopstui.model.promise.verdict import (
 from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.promise.setup import (
     DEEPENINGS,
-    SINGLE_S,
+    SINGLE_IO_S,
     PromiseSetup,
     check_title,
     cpus,
@@ -88,7 +88,7 @@ class PromiseRunner:
             scratch = kept.scratch if kept is not None else None
             for one in single_checks(self.setup):
                 self._say(f"single {check_title(one)}, to choose the queue depth")
-                found = self._measure(one, SINGLE, SINGLE_S, scratch)
+                found = self._measure(one, SINGLE, SINGLE_IO_S, scratch)
                 if found.latency_ns is not None:
                     self._singles[one.rw] = found.latency_ns
             for one in self.setup.todo:
@@ -140,7 +140,7 @@ class PromiseRunner:
         if self.interrupted:
             raise Interrupted("Interrupted: the promise was not tested to its end.")
         session = self._session
-        settle = self.setup.options.settle if seconds != SINGLE_S else 1.0
+        settle = self.setup.options.settle if seconds != SINGLE_IO_S else 1.0
         collector = _Collector(settle, seconds, session.target.opened)
         before = session.runs
         self._active.clear()

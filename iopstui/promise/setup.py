@@ -34,8 +34,8 @@ from iopstui.safety.scratch import DEFAULT_BYTES, Scratch
 from iopstui.text import printable
 
 JOB = "promise"
-WHOLE = "100%"
-SINGLE_S = 3.0
+WHOLE_TARGET = "100%"
+SINGLE_IO_S = 3.0
 """How long single I/Os are measured, for the depth of what follows."""
 OVERHEAD_S = 2.5
 DRAIN_MORE_S = 10.0
@@ -94,7 +94,7 @@ class PromiseSetup:
         scratch: Scratch | None = None,
     ) -> JobRequest:  # fmt: skip
         """The run of a check."""
-        settle = self.options.settle if seconds != SINGLE_S else 1.0
+        settle = self.options.settle if seconds != SINGLE_IO_S else 1.0
         overrides = {
             "rw": check.rw, "bs": str(check.block_size), "iodepth": str(depth.iodepth),
             "numjobs": str(depth.jobs), "time_based": "1",
@@ -103,7 +103,8 @@ class PromiseSetup:
         asked = self.options.file_size
         on_device = self.job_target.kind == kinds.DEVICE
         return JobRequest(
-            JOB, overrides, asked or (WHOLE if on_device else None), self.options.destroy_data,
+            JOB, overrides, asked or (WHOLE_TARGET if on_device else None),
+            self.options.destroy_data,
             scratch=scratch, share=DEFAULT_BYTES if scratch is not None else None,
             no_fence=self.options.no_fence,
         )  # fmt: skip
@@ -152,7 +153,7 @@ def _preflight(setup: PromiseSetup) -> None:
 def run_seconds(setup: PromiseSetup) -> float:
     """About how long the whole test takes."""
     each = setup.options.settle + setup.options.measure + 1 + OVERHEAD_S
-    singles = len(single_checks(setup)) * (SINGLE_S + 2 + OVERHEAD_S)
+    singles = len(single_checks(setup)) * (SINGLE_IO_S + 2 + OVERHEAD_S)
     drains = sum(seconds + OVERHEAD_S for seconds in drains_of(setup).values())
     return len(setup.todo) * each + singles + drains
 

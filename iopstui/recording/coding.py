@@ -23,8 +23,8 @@ Layouts = Mapping[str, "list[str]"]
 Names = Mapping[type, str]
 
 
-MOST_COUNT = 1 << 64
-MOST_FIGURE = 1e21
+MAX_COUNT = 1 << 64
+MAX_FIGURE = 1e21
 """Beyond what kernel and fio count in (64 bits), and beyond any rate or mean of such counts."""
 
 
@@ -214,9 +214,9 @@ def _compiled(text: str) -> types.CodeType:
 
 
 _REFUSED = {
-    int: f"type({{0}}) is not int or not {-MOST_COUNT} < {{0}} < {MOST_COUNT}",
+    int: f"type({{0}}) is not int or not {-MAX_COUNT} < {{0}} < {MAX_COUNT}",
     float: f"type({{0}}) is not float and type({{0}}) is not int or "
-    f"not {-MOST_FIGURE} < {{0}} < {MOST_FIGURE}",
+    f"not {-MAX_FIGURE} < {{0}} < {MAX_FIGURE}",
     str: "type({0}) is not str",
     bool: "type({0}) is not bool",
 }
@@ -273,24 +273,22 @@ class _Keys(dict[str, int]):
     def __missing__(self, key: str) -> int:
         number: int = _checked_count(int(key))
         # a damaged file may have any
-        if len(self) < MOST_KEYS:
+        if len(self) < MAX_KEYS:
             self[key] = number
         return number
 
 
-MOST_KEYS = 4096
+MAX_KEYS = 4096
 _KEYS = _Keys()
 
 
 def _are_whole(values: Collection[Any]) -> bool:
     """Whether ``_checked_count`` takes each of them; False also where it has not been asked."""
-    return (
-        set(map(type, values)) == {int} and min(values) > -MOST_COUNT and max(values) < MOST_COUNT
-    )
+    return set(map(type, values)) == {int} and min(values) > -MAX_COUNT and max(values) < MAX_COUNT
 
 
 def _checked_count(value: Any) -> Any:
-    if type(value) is not int or not -MOST_COUNT < value < MOST_COUNT:
+    if type(value) is not int or not -MAX_COUNT < value < MAX_COUNT:
         raise ImpossibleFigure(f"{_shortened(value)} is not a count")
     return value
 
@@ -299,14 +297,14 @@ def _number(value: Any) -> Any:
     # JSON tells 1 from 1.0, so either stays what it was
     if type(value) is not int and type(value) is not float:
         raise ImpossibleFigure(f"{_shortened(value)} is not a number")
-    if not -MOST_FIGURE < value < MOST_FIGURE:
+    if not -MAX_FIGURE < value < MAX_FIGURE:
         raise ImpossibleFigure(f"{_shortened(value)} is beyond all that can be measured")
     return value
 
 
 def _shortened(value: Any) -> str:
     # a whole number of thousands of digits has no text
-    if type(value) is int and abs(value) >= MOST_COUNT:
+    if type(value) is int and abs(value) >= MAX_COUNT:
         return "a number beyond 2^64"
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:39]}~"

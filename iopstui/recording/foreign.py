@@ -21,13 +21,13 @@ from iopstui.text import printable
 RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"
 HEAD_BYTES = 1 << 18
 LARGEST = 512 << 20
-MANY_PARTS, LEAST_OF_PART = 1_000_000, 32
+MANY_PARTS, MIN_OF_PART = 1_000_000, 32
 """Of so many objects and lists in fio's JSON each takes so many bytes at least, by far."""
 ALL_CLIENTS = "All clients"
 JSON_ADVICE = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
 _JSON = re.compile(rb'\{\s*"fio version"')
 _NORMAL = re.compile(rb"^(?:\d;)?fio-\d[\w.\-]*(?:;|\s*$)", re.MULTILINE)
-_SAID = re.compile(r"(?:<[^>]{1,80}> )?fio: ")
+_FIO_PREFIX = re.compile(r"(?:<[^>]{1,80}> )?fio: ")
 
 
 def kind_of_file(path: Path) -> str:
@@ -42,7 +42,7 @@ def kind_of_file(path: Path) -> str:
         return OTHER
     if head.startswith(form.NAME):
         return RECORDING
-    if _JSON.search(head) or _SAID.match(head[:200].decode("utf-8", "replace")):
+    if _JSON.search(head) or _FIO_PREFIX.match(head[:200].decode("utf-8", "replace")):
         return JSON
     lines = [line for line in head.decode("utf-8", "replace").split("\n")[:4] if line.strip()]
     if lines and all(looks_like_a_log(line) for line in lines[:3]):
@@ -109,7 +109,7 @@ def read_result(path: Path) -> FioResult:
     except OSError as error:
         raise UsageError(f"Cannot read {_name(path)}: {error.strerror}.") from error
     parts = content.count(b"{") + content.count(b"[")
-    if parts > MANY_PARTS and parts * LEAST_OF_PART > len(content):
+    if parts > MANY_PARTS and parts * MIN_OF_PART > len(content):
         # Python makes a hundred bytes of each
         raise UsageError(f"{_name(path)} has {parts} empty parts, so it is not a fio "
                          "result.")  # fmt: skip
@@ -126,7 +126,9 @@ def read_result(path: Path) -> FioResult:
             "before it measured anything." + _first_word(items), JSON_ADVICE,
         )  # fmt: skip
     last = known[-1][0]
-    said = [item.text for item in items if isinstance(item, LogLine) and _SAID.match(item.text)]
+    said = [
+        item.text for item in items if isinstance(item, LogLine) and _FIO_PREFIX.match(item.text)
+    ]
     broken = sum(isinstance(item, BrokenDocument) for item in items)
     return FioResult(
         path, tuple(status for _, status in known), last, _options(last),
@@ -135,7 +137,7 @@ def read_result(path: Path) -> FioResult:
 
 
 def _first_word(items: Sequence[object]) -> str:
-    said = [i.text for i in items if isinstance(i, LogLine) and _SAID.match(i.text)]
+    said = [i.text for i in items if isinstance(i, LogLine) and _FIO_PREFIX.match(i.text)]
     return f" It said: {printable(said[0])}" if said else ""
 
 

@@ -43,6 +43,7 @@ from iopstui.model.samples import (
     CpuTimes,
     DirectionStatus,
     DiskCounters,
+    DriveReading,
     FioStatus,
     JobStatus,
     JobThread,
@@ -65,7 +66,7 @@ HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
 KEY_EVERY = 60
 LARGEST = 64 << 20
 # of the JSON of all events together; a day of them takes some MiB
-MOST_EVENTS = 256 << 20
+MAX_EVENTS = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ _PARTS: dict[str, type] = {
     "JobThread": JobThread,
     "ProbeSample": ProbeSample,
     "TaskCounts": TaskCounts,
+    "DriveReading": DriveReading,
     "Finding": Finding,
     "Plan": Plan,
     "Axis": Axis,

@@ -13,7 +13,7 @@ from iopstui import events
 from iopstui.model.samples import RawSample
 from iopstui.recording.parts import JobRun, RecordedDevices
 
-MOST_SAMPLES = 2400
+MAX_SAMPLES = 2400
 """However often is sampled: packed one takes 2 kB with 2 CPUs and one disk, and grows with both."""
 
 
@@ -120,7 +120,7 @@ class _Packed(NamedTuple):
 class LeadBuffer:
     """The last ``seconds`` of samples and of what happened between them, oldest first, and before
     them the ``lead`` of the oldest, what was ``under_way`` then and the ``devices`` as they were.
-    At most MOST_SAMPLES."""
+    At most MAX_SAMPLES."""
 
     def __init__(self, seconds: float) -> None:
         self.lead = DeltaBase()
@@ -147,7 +147,7 @@ class LeadBuffer:
 
     def _too_old(self, now_ns: int) -> bool:
         first = next(item for item in self._items if isinstance(item, _Packed))
-        return now_ns - first.arrived_ns > self._span_ns or self._samples > MOST_SAMPLES
+        return now_ns - first.arrived_ns > self._span_ns or self._samples > MAX_SAMPLES
 
     def _drop(self) -> None:
         """The oldest sample, with what happened before it."""

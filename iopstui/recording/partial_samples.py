@@ -16,7 +16,7 @@ from iopstui.large_json import loads
 from iopstui.model.histogram_columns import HistogramColumns
 from iopstui.model.samples import DirectionStatus, JobStatus, KernelSample, RawSample
 from iopstui.recording import layout as form
-from iopstui.recording.coding import MOST_COUNT, Coder, Decoder, Layouts, MalformedData
+from iopstui.recording.coding import MAX_COUNT, Coder, Decoder, Layouts, MalformedData
 
 Without = Mapping[type, Mapping[str, Any]]
 
@@ -123,7 +123,7 @@ class PartialSamples:
             return None
         if not places or len(counts) != len(places):
             return None
-        if max(counts) >= MOST_COUNT or not any(counts):
+        if max(counts) >= MAX_COUNT or not any(counts):
             return None
         return HistogramColumns(places, counts)
 
@@ -134,7 +134,7 @@ class PartialSamples:
         if known is not None and known[0] == keys:
             return known[1]
         places = self._list(b",".join(keys))
-        if not places or places[-1] >= MOST_COUNT or any(map(ge, places, places[1:])):
+        if not places or places[-1] >= MAX_COUNT or any(map(ge, places, places[1:])):
             return None
         self._keys[number] = keys, places
         return places

@@ -24,10 +24,10 @@ from iopstui.recording.partial_samples import LEFT_OUT, PartialSamples, Without
 from iopstui.text import printable
 
 OLDEST_SCHEMA = 1
-HOW = "To make a recording: iopstui run --job JOB --record FILE"
+RECORDING_ADVICE = "To make a recording: iopstui run --job JOB --record FILE"
 DEMO = "demo"
-LATEST_S = 1e9
-LATEST_NS = 1 << 63
+MAX_TIME_S = 1e9
+MAX_MONOTONIC_NS = 1 << 63
 """What CLOCK_MONOTONIC can say."""
 KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
 
@@ -177,7 +177,7 @@ class Recording:
                     yield self._sample(chunk, stream)
             except ImpossibleFigure as error:
                 raise impossible_figure_error([self.path], error) from error
-            except _BROKEN as error:
+            except _DECODING_ERRORS as error:
                 self._damaged(chunk.at, error)
                 return
 
@@ -216,7 +216,7 @@ class Recording:
             other = self._read_event(chunk, self._index_room)
         except ImpossibleFigure as error:
             raise impossible_figure_error([self.path], error) from error
-        except _BROKEN as error:
+        except _DECODING_ERRORS as error:
             self._damaged(chunk.at, error)
             return False
         if other is not None:
@@ -246,7 +246,7 @@ class Recording:
             kind, t, length, checksum = form.HEAD.unpack(head)
             after = place + form.HEAD.size + length
             self._file.seek(place + form.HEAD.size)
-            if length > form.LARGEST or not 0 <= t < LATEST_S:
+            if length > form.LARGEST or not 0 <= t < MAX_TIME_S:
                 self._damaged(place, "no chunk")
                 return
             if after > self.size and growing:
@@ -292,11 +292,12 @@ class Recording:
                 header: form.Header = decode(form.Header, content["header"])
             except ImpossibleFigure as error:
                 raise impossible_figure_error([self.path], error) from error
-            except _BROKEN as error:
+            except _DECODING_ERRORS as error:
                 raise _unreadable(self.path, error) from error
             return decode, header
         raise RecordingTooShort(
-            f"The recording {_name(self.path)} was cut off before its first sample.", HOW
+            f"The recording {_name(self.path)} was cut off before its first sample.",
+            RECORDING_ADVICE,
         )
 
     def _sample(self, chunk: _Chunk, stream: Any) -> SampleRecord:
@@ -306,7 +307,7 @@ class Recording:
         else:
             shown, value = self._loads(data)
             raw = self._decode(RawSample, value)
-        if not 0 <= raw.arrived_ns < LATEST_NS:
+        if not 0 <= raw.arrived_ns < MAX_MONOTONIC_NS:
             raise ImpossibleFigure(f"a sample of {raw.arrived_ns} ns after the machine's start")
         return SampleRecord(chunk.t, raw, bool(shown))
 
@@ -320,12 +321,20 @@ class Recording:
             return None
         told = self._decode(kind, value)
         t = getattr(told, "t", chunk.t)
-        if not -LATEST_S < t < LATEST_S:
+        if not -MAX_TIME_S < t < MAX_TIME_S:
             raise ImpossibleFigure(f"a {name} at {t!r} s")
         return EventRecord(chunk.t, told)
 
 
-_BROKEN = (ValueError, TypeError, KeyError, IndexError, zlib.error, RecursionError, OverflowError)
+_DECODING_ERRORS = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    zlib.error,
+    RecursionError,
+    OverflowError,
+)
 
 
 def _layouts(value: Any) -> dict[str, list[str]]:
@@ -341,13 +350,13 @@ def _layouts(value: Any) -> dict[str, list[str]]:
 class _EventAllowance:
     """For all of a recording's events, which are kept: a small file may hold very large ones."""
 
-    left: int = field(default_factory=lambda: form.MOST_EVENTS)
+    left: int = field(default_factory=lambda: form.MAX_EVENTS)
 
     def take(self, size: int) -> None:
         """MalformedData where there is no more of it."""
         self.left -= size
         if self.left < 0:
-            raise MalformedData(f"its events take more than {form.MOST_EVENTS >> 20} MiB")
+            raise MalformedData(f"its events take more than {form.MAX_EVENTS >> 20} MiB")
 
 
 def _inflate(stream: Any, payload: bytes) -> bytes:
@@ -361,7 +370,7 @@ def _open(path: Path) -> BinaryIO:
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            raise UsageError(f"{_name(path)} is not a file.", HOW)
+            raise UsageError(f"{_name(path)} is not a file.", RECORDING_ADVICE)
         return open(path, "rb")
     except FileNotFoundError as error:
         raise UsageError(
@@ -380,7 +389,7 @@ def _open(path: Path) -> BinaryIO:
 def _check_magic(file: BinaryIO, path: Path) -> None:
     line = file.readline(64)
     if not line:
-        raise RecordingTooShort(f"The recording {_name(path)} is empty.", HOW)
+        raise RecordingTooShort(f"The recording {_name(path)} is empty.", RECORDING_ADVICE)
     number = line[len(form.NAME) : -1]
     if line.startswith(form.NAME) and line.endswith(b"\n") and number.isdigit():
         version = int(number)
@@ -394,11 +403,11 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
             return
     if form.MAGIC.startswith(line):
         raise RecordingTooShort(
-            f"The recording {_name(path)} was cut off before its first sample.", HOW
+            f"The recording {_name(path)} was cut off before its first sample.", RECORDING_ADVICE
         )
     if line.startswith(b'{"event":'):
-        raise UsageError(f"{_name(path)} contains JSON lines, not a recording.", HOW)
-    raise UsageError(f"{_name(path)} is not a recording of iopstui.", HOW)
+        raise UsageError(f"{_name(path)} contains JSON lines, not a recording.", RECORDING_ADVICE)
+    raise UsageError(f"{_name(path)} is not a recording of iopstui.", RECORDING_ADVICE)
 
 
 def _unreadable(path: Path, error: BaseException) -> UsageError:

@@ -12,7 +12,7 @@ from iopstui.errors import IopstuiError
 from iopstui.safety.journal import state_directory
 
 NAME = "recordings"
-MOST_RECENT = 20
+MAX_RECENT = 20
 SUFFIX = ".iops"
 
 
@@ -32,7 +32,7 @@ def remember_recording(path: Path) -> None:
     with contextlib.suppress(OSError):
         directory = state_directory()
         known = [one for one in _read_list(directory) if one != path.absolute()]
-        lines = [os.fsencode(one) for one in (*known[1 - MOST_RECENT :], path.absolute())]
+        lines = [os.fsencode(one) for one in (*known[1 - MAX_RECENT :], path.absolute())]
         new = directory / f".new-{NAME}-{os.getpid()}"
         new.write_bytes(b"\0".join(lines))
         new.chmod(0o600)

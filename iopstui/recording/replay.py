@@ -99,7 +99,7 @@ def replay_events(
         for event in fold.feed(record):
             if fold.begins_within and not told:
                 told = True
-                yield events.Notice(event.t, "info", BEGINS_WITHIN)
+                yield events.Notice(event.t, "info", STARTS_DURING_RUN)
             last = event.t
             yield event
     words = why_incomplete(recording, fold.whole)
@@ -107,7 +107,7 @@ def replay_events(
         yield events.Notice(last, "warning", words)
 
 
-BEGINS_WITHIN = (
+STARTS_DURING_RUN = (
     "the recording starts during a run, so fio's final figures cover more than the recording"
 )
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from iopstui.recording import layout as form
 
 Chunk = tuple[bytes, float, Any]
-MOST_WAITING = 300
+MAX_WAITING = 300
 CLOSE_WITHIN_S = 5.0
-LEVEL = 6
+COMPRESSION_LEVEL = 6
 
 
 class Recorder:
@@ -53,7 +53,7 @@ class Recorder:
         self._fd = _create(path)
         self._queue: queue.SimpleQueue[Sequence[Chunk] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._stream = zlib.compressobj(LEVEL)
+        self._stream = zlib.compressobj(COMPRESSION_LEVEL)
 
     def put(self, kind: bytes, t: float, value: Any) -> None:
         """Queue this chunk for writing. Values must not be changed afterwards."""
@@ -64,7 +64,7 @@ class Recorder:
         until now."""
         if self.problem:
             return
-        if self._queue.qsize() >= MOST_WAITING:
+        if self._queue.qsize() >= MAX_WAITING:
             self.problem = f"{self.path} cannot be written fast enough"
             return
         if self._thread is None:
@@ -129,12 +129,12 @@ class Recorder:
         if kind == form.SAMPLE:
             if self.samples % form.KEY_EVERY == 0:
                 kind = form.KEY
-                self._stream = zlib.compressobj(LEVEL)
+                self._stream = zlib.compressobj(COMPRESSION_LEVEL)
             self.samples += 1
             data = form.pack([value[0], encoder(RawSample)(value[1])])
             payload = self._stream.compress(data) + self._stream.flush(zlib.Z_SYNC_FLUSH)
         else:
-            payload = zlib.compress(form.pack(value()), LEVEL)
+            payload = zlib.compress(form.pack(value()), COMPRESSION_LEVEL)
         self._write(form.head(kind, t, payload) + payload)
 
     def _write(self, data: bytes) -> None:

@@ -32,8 +32,8 @@ from iopstui.session.run_rows import MARK_COLUMNS, RUN_COLUMNS
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-MOST_SECONDS = 120
-MOST_OPEN = 3
+MAX_SECONDS = 120
+MAX_OPEN = 3
 
 
 def comparison(stories: Sequence[Story], scales: Scales | None) -> Iterator[Block]:
@@ -61,6 +61,10 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     head, waits = words.wait_table(story)
     if waits:
         yield from (Heading(2, words.WAITS), Text(words.WAITS_MEAN), Table(head, waits))
+    drives = words.drive_rows(story)
+    if drives:
+        yield Heading(2, words.DRIVES)
+        yield from (Text(words.DRIVES_NOTE), Table(words.DRIVE_HEAD, drives, left=2))
     if story.promised is not None:
         yield from _promised(story, story.promised)
     yield from titled("Findings", words.findings(story))
@@ -94,7 +98,7 @@ def _promised(story: Story, found: Promised) -> Iterator[Block]:
 def _folded(story: Story, blocks: Sequence[Block]) -> Sequence[Block]:
     """The many runs of an experiment are folded, so that they don't hide the rest."""
     count = len(story.runs)
-    return blocks if count <= MOST_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
+    return blocks if count <= MAX_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
 
 
 def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterator[Block]:
@@ -198,7 +202,7 @@ def _seconds(story: Story) -> Block:
     names = ("fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy")
     series = {name: points(story.series, name) for name in names}
     count = len(series["fio"])
-    each = max(1, -(-count // MOST_SECONDS))
+    each = max(1, -(-count // MAX_SECONDS))
     rows = []
     for place in range(0, count, each):
         values = [series[name][place][1] for name in names]

@@ -59,7 +59,7 @@ _INTERVALS = (
     MEANS[0], replace(MEANS[2], title="IOPS, 95 %"), replace(MEANS[4], title="mean, 95 %")
 )  # fmt: skip
 CPUS_HEAD: Row = ("#", "settings", "CPU/IO", "completions ran on", "busiest")
-MOST_CPUS = 16
+MAX_CPUS = 16
 NAMED_CPUS = 4
 
 
@@ -225,7 +225,7 @@ def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
     if results.complete >= results.least:
         for number, shifts in enumerate(results.shifts, 1):
             columns = cpu_columns(number)
-            rows = sorted(shifts[:MOST_CPUS], key=lambda shift: shift.cpu)
+            rows = sorted(shifts[:MAX_CPUS], key=lambda shift: shift.cpu)
             if rows:
                 yield titles(columns), [texts(columns, shift) for shift in rows]
 

@@ -17,7 +17,7 @@ from iopstui.recording.foreign import RECORDING, kind_of_file
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.report.fleet.page import ROWS, fleet_report, put_fleet
 from iopstui.report.formats import DEFAULT, FORMATS, Format, called, or_list
-from iopstui.report.report_options import PLAIN, ReportOptions
+from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable
 
@@ -25,7 +25,10 @@ LONG_SECONDS = 10_000
 
 
 def report(
-    names: Sequence[str], out: str | None, kind: str | None = None, options: ReportOptions = PLAIN
+    names: Sequence[str],
+    out: str | None,
+    kind: str | None = None,
+    options: ReportOptions = DEFAULT_OPTIONS,
 ) -> int:
     """Write the report of recordings and results of fio to ``out``, or to standard output."""
     kind = kind or kind_of(out)
@@ -118,7 +121,7 @@ def kind_of(out: str | None) -> str:
     )
 
 
-def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = PLAIN) -> str:
+def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_OPTIONS) -> str:
     """The report's text. Raises UsageError if a file is neither a recording nor a result of fio, or
     one that can't be."""
     if any(map(is_fleet, paths)):

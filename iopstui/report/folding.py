@@ -11,7 +11,7 @@ from iopstui.recording.reader import EventRecord, Recording, RecordingIndex
 from iopstui.recording.replay import ReplayFold
 from iopstui.report.block import Block
 
-SEGMENT_KEYS, MOST_KEYS, SEGMENTS = 30, 120, 24
+SEGMENT_KEYS, MAX_KEYS, SEGMENTS = 30, 120, 24
 """Half an hour at 1 Hz, and of a day an hour: what leads in is read for each."""
 
 
@@ -29,7 +29,7 @@ class Segment:
 def segments(index: RecordingIndex) -> list[Segment]:
     """The recording's, the same on every machine: blocks end where a segment does."""
     keys = index.keys
-    each = max(SEGMENT_KEYS, min(len(keys) // SEGMENTS, MOST_KEYS))
+    each = max(SEGMENT_KEYS, min(len(keys) // SEGMENTS, MAX_KEYS))
     places = list(range(each, len(keys), each))
     starts = [None, *(keys[n] for n in places)]
     leads = [None, *(keys[n - 1] for n in places)]

@@ -27,7 +27,7 @@ from iopstui.report.story import Story, take_block, take_row
 from iopstui.text import printable
 
 UNNAMED_TARGET = "a target that the file does not name"
-ONE_WORD = (
+SINGLE_DOCUMENT = (
     "The file has one document for the whole run, so there are no seconds to check it against."
 )
 
@@ -117,7 +117,7 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
             run.add(frame, story.header.target.tree)
     take_block(story, block)
     run.begin, run.end = 0.0, story.duration
-    run.note = ONE_WORD if len(result.statuses) == 1 else ""
+    run.note = SINGLE_DOCUMENT if len(result.statuses) == 1 else ""
 
 
 def _sample(number: int, status: FioStatus, final: bool) -> RawSample:

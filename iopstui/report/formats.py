@@ -11,7 +11,7 @@ from iopstui.report.report_options import ReportOptions
 if TYPE_CHECKING:
     from iopstui.report.sources import Source
 
-MOST_SOURCES = 26
+MAX_SOURCES = 26
 """Sources of a report: they are told apart by letters."""
 
 
@@ -24,7 +24,7 @@ class Format:
     name: str
     suffixes: tuple[str, ...]
     render: Callable[[Sequence[Source], ReportOptions], str] | None
-    most: int = MOST_SOURCES
+    most: int = MAX_SOURCES
     stream: Callable[[Sequence[Source], ReportOptions, BinaryIO], None] | None = None
 
 

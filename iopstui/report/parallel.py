@@ -26,7 +26,7 @@ from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-MOST_PROCESSES = 8
+MAX_PROCESSES = 8
 """Processes; each takes some 25 MiB, half of which is the one's that reads."""
 
 
@@ -52,7 +52,7 @@ def fold_in_parallel(
     be. Raises SegmentMismatch on the way where all of it is void. ``fold`` is
     the reader's."""
     found = segments(recording.index())
-    count = min(MOST_PROCESSES, len(os.sched_getaffinity(0)), len(found))
+    count = min(MAX_PROCESSES, len(os.sched_getaffinity(0)), len(found))
     # a process that has threads can't be forked safely
     if count < 2 or threading.active_count() > 1:
         return None

@@ -34,7 +34,7 @@ _OPTION = re.compile(rf"\b({'|'.join(OPTIONS)})(\s*=\s*)[^\n]*")
 _PATH = re.compile(r"(?:^|(?<=[\s=\"'(:,\[<`]))~?/[^\s\"'`;,)\]}>]+", re.MULTILINE)
 # with all that stands before it: a process's name may hold anything
 _PROCESS = re.compile(r"[^.;,\n]*\(pid \d+\)")
-_MOST_NAMES = 5000
+_MAX_NAMES = 5000
 
 
 class RedactedRecording(Recording):
@@ -78,7 +78,7 @@ class Redactor:
     def learn(self, value: Any) -> None:
         """All that is private in a recorded value."""
         before = len(self._known)
-        if before < _MOST_NAMES:
+        if before < _MAX_NAMES:
             self._known.update(name for name in _private_values(value) if name not in _NOT_PRIVATE)
         if len(self._known) > before:
             longest = sorted(self._known, key=lambda name: (-len(name), name))

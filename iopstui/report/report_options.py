@@ -18,4 +18,4 @@ class ReportOptions:
     against: Promised | None = None
 
 
-PLAIN = ReportOptions()
+DEFAULT_OPTIONS = ReportOptions()

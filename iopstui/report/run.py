@@ -11,6 +11,7 @@ from iopstui.model import histogram
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.figures import RunWaits, ends_idle
 from iopstui.model.metrics.frame import RAMP, Frame
+from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
@@ -18,7 +19,7 @@ from iopstui.model.samples import DIRECTIONS
 from iopstui.recording import layout as form
 
 COMPLETED, READ, WRITTEN, QUEUE, BUSY = "I/Os", "read", "written", "aqu-sz", "util"
-_SHOWN = (50.0, 99.0, 99.9, 99.99)
+_SHOWN_PERCENTILES = (50.0, 99.0, 99.9, 99.99)
 
 
 @dataclass
@@ -96,6 +97,7 @@ class Run:
     total: FramesTotal = field(default_factory=FramesTotal)
     probed: ProbeTotal = field(default_factory=ProbeTotal)
     waits: RunWaits = field(default_factory=RunWaits)
+    drives: RunDrives = field(default_factory=RunDrives)
     device: Device = field(default_factory=Device)
     each: dict[str, Device] = field(default_factory=dict)
     added: dict[str, BinsTotal] = field(default_factory=dict)
@@ -137,6 +139,7 @@ class Run:
 
     def add(self, frame: Frame, tree: Sequence[str]) -> None:
         """One more frame of this run. ``tree``: the target's devices and those below them."""
+        self.drives.add(frame.nvme)
         fio = frame.fio
         if fio is None:
             return
@@ -162,6 +165,7 @@ class Run:
 
     def join(self, later: Run) -> None:
         """Add the frames that follow."""
+        self.drives.join(later.drives)
         if not later.total.frames:
             return
         self.begin = later.begin if self.begin is None else self.begin
@@ -188,9 +192,9 @@ class Run:
 
     def latencies(self) -> dict[str, int | None]:
         """p50 ... p99.99 and max in ns of all I/Os of the run, from the frames' histograms."""
-        found = histogram.percentiles(self.all_bins, _SHOWN)
+        found = histogram.percentiles(self.all_bins, _SHOWN_PERCENTILES)
         return {
-            **{histogram.percentile_name(p): found.get(p) for p in _SHOWN},
+            **{histogram.percentile_name(p): found.get(p) for p in _SHOWN_PERCENTILES},
             "max": self.max_ns,
         }
 

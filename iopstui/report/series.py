@@ -14,8 +14,8 @@ SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", "aqu-sz", "bus
           "job_cpu", "mean", "bw")  # fmt: skip
 WAIT_CPU, WAIT_ABOVE, WAIT_UNKNOWN = "wait.cpu", "wait.above", "wait.unknown"
 WAIT_LAYERS = "wait.layers."
-MOST_POINTS = 500
-GAP = 0.5
+MAX_POINTS = 500
+GAP_FACTOR = 0.5
 """Intervals: more time than that without a measurement breaks a line."""
 
 Series = dict[str, "array[float]"]
@@ -62,7 +62,7 @@ def extend(series: Series, interval_s: float, later: Series) -> None:
 def _gap(series: Series, interval_s: float, begin: float) -> None:
     """Gap before ``begin`` without measurements, between two runs of an experiment: lines break."""
     times = series["t"]
-    if times and begin - times[-1] > GAP * interval_s:
+    if times and begin - times[-1] > GAP_FACTOR * interval_s:
         for column in series.values():
             column.append(nan)
         times[-1] = begin
@@ -71,12 +71,12 @@ def _gap(series: Series, interval_s: float, begin: float) -> None:
 def points(
     series: Mapping[str, array[float]], name: str, top: bool = False
 ) -> list[tuple[float, float | None]]:
-    """A series as (second, value), at most ``MOST_POINTS``: beyond that the mean of neighbours,
+    """A series as (second, value), at most ``MAX_POINTS``: beyond that the mean of neighbours,
     or the highest of them. ``None`` is a gap."""
     times, lengths, values = (series[key] for key in ("t", "seconds", name))
-    if len(times) <= MOST_POINTS:
+    if len(times) <= MAX_POINTS:
         return [(t, None if math.isnan(v) else v) for t, v in zip(times, values, strict=True)]
-    each = -(-len(times) // MOST_POINTS)
+    each = -(-len(times) // MAX_POINTS)
     found = []
     for first in range(0, len(times), each):
         part = slice(first, first + each)

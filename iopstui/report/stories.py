@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui.report.foreign import gather_foreign
-from iopstui.report.report_options import PLAIN, ReportOptions
+from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 from iopstui.report.sources import Source
 from iopstui.report.story import Story, gather
 
 
-def stories(found: Sequence[Source], options: ReportOptions = PLAIN) -> list[Story]:
+def stories(found: Sequence[Source], options: ReportOptions = DEFAULT_OPTIONS) -> list[Story]:
     """One story a source. Of several the charts count from where the longest run of each began."""
     told = [
         gather(one.path, options.redact) if one.recorded else gather_foreign(one, options.redact)

@@ -32,7 +32,7 @@ from iopstui.text import printable
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-MOST_SAID = 200
+MAX_SAID = 200
 
 
 @dataclass
@@ -210,11 +210,11 @@ def _finding_ended(story: Story, event: events.FindingEnded) -> None:
 def _add_message(story: Story, event: events.Event) -> None:
     """Take in a message, up to the number that a report can hold."""
     match event:
-        case events.Mark() if len(story.marks) < MOST_SAID:
+        case events.Mark() if len(story.marks) < MAX_SAID:
             story.marks.append(event)
-        case events.TunableChanged() if len(story.changes) < MOST_SAID:
+        case events.TunableChanged() if len(story.changes) < MAX_SAID:
             story.changes.append(event)
-        case events.FindingReported() if len(story.findings) < MOST_SAID:
+        case events.FindingReported() if len(story.findings) < MAX_SAID:
             # a finding is said again while it lasts: the report says the newest words of each once
             step = story.runs[-1].step if story.runs else 0
             for place, before in enumerate(story.findings):
@@ -225,7 +225,7 @@ def _add_message(story: Story, event: events.Event) -> None:
             story.findings.append(event)
         case events.FindingEnded():
             _finding_ended(story, event)
-        case events.Notice() if len(story.notices) < MOST_SAID:
+        case events.Notice() if len(story.notices) < MAX_SAID:
             # passing messages (fio's progress) are not part of a report
             story.notices += [event] if event.level != "info" else []
 

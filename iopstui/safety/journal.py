@@ -26,7 +26,7 @@ from iopstui.linux.process.private import check_place
 from iopstui.linux.process.processes import start_time
 
 MAX_NOTE = 1 << 20
-_UNFINISHED = ".new-"
+_UNFINISHED_SUFFIX = ".new-"
 _STALE_AFTER_S = 3600.0
 # PID_MAX_LIMIT of 64-bit kernels (proc(5))
 _MORE_THAN_PIDS = 1 << 22
@@ -170,7 +170,7 @@ def _new(directory: int, name: str) -> int:
 def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
     owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id(),
              "machine": machine()}  # fmt: skip
-    new = _UNFINISHED + os.urandom(8).hex()
+    new = _UNFINISHED_SUFFIX + os.urandom(8).hex()
     try:
         with open(_new(directory, new), "w") as file:
             import json
@@ -198,7 +198,7 @@ def _journal_notes(kind: str) -> Iterator[tuple[Note, int | None]]:
     try:
         with _opened() as directory:
             for name in sorted(os.listdir(directory)):
-                if name.startswith(_UNFINISHED):
+                if name.startswith(_UNFINISHED_SUFFIX):
                     _forget(directory, name)
                 elif name.startswith(f"{kind}-") and name.endswith(".json"):
                     note = _read(directory, name)

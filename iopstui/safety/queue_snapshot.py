@@ -17,7 +17,7 @@ from iopstui.model.block.tunable import SCHEDULERS_OWN, current_scheduler, in_sn
 from iopstui.text import printable
 
 # one value may move another that was restored before it (nr_requests: iosched/async_depth)
-PASSES = 5
+RESTORE_PASSES = 5
 
 
 def now(path: Path) -> str:
@@ -75,7 +75,7 @@ def restore_values(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]
     """
     errors: dict[str, str] = {}
     left = differing(directory, wanted)
-    for _ in range(PASSES):
+    for _ in range(RESTORE_PASSES):
         for name in left:
             try:
                 if now(directory / name) != wanted[name]:

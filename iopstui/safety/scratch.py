@@ -27,10 +27,10 @@ PREFIX = ".iopstui-"
 # as mkdtemp makes them
 _NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
 DEFAULT_BYTES = 512 << 20
-KEEP_FREE = 0.05
+FREE_SHARE = 0.05
 MIB = 1 << 20
 # those that could not be removed so far
-_LEFT: list[Path] = []
+_LEFTOVERS: list[Path] = []
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Scratch:
             # again with one descriptor more, where no others may be opened
             _remove(moved if moved != self.path and _is_ours(moved) else self.path)
         if os.path.lexists(self.path):
-            _LEFT.append(self.path)
+            _LEFTOVERS.append(self.path)
         elif self.note is not None:
             self.note.remove()
 
@@ -85,7 +85,7 @@ def left_behind() -> list[str]:
     return [
         f"cannot remove {printable(str(path))}: its directory is append-only or "
         "immutable now. Change that, then: iopstui doctor"
-        for path in dict.fromkeys(_LEFT)
+        for path in dict.fromkeys(_LEFTOVERS)
         if os.path.lexists(path)
     ]
 
@@ -194,7 +194,7 @@ def room_for(directory: Path) -> int:
             f"Cannot determine the free space of {directory}: {error.strerror}.",
             "Choose a directory you can write to, or a block device: iopstui run TARGET ...",
         ) from error
-    spare = space.f_bavail * space.f_frsize - int(KEEP_FREE * space.f_blocks * space.f_frsize)
+    spare = space.f_bavail * space.f_frsize - int(FREE_SHARE * space.f_blocks * space.f_frsize)
     return max(0, spare)
 
 

@@ -22,7 +22,7 @@ process group, and nobody presses Ctrl-C that fast."""
 _IMPORTS = "<frozen importlib"
 Handler = Callable[[int, "FrameType | None"], object]
 
-_LEFT_ALONE = frozenset(
+_UNHANDLED = frozenset(
     getattr(signal, name)
     for name in (
         "SIGKILL", "SIGSTOP",  # can't be handled
@@ -31,7 +31,7 @@ _LEFT_ALONE = frozenset(
         "SIGPIPE", "SIGXFSZ",  # the write fails instead, and says so
     )
 )  # fmt: skip
-STOP_SIGNALS = tuple(sorted(signal.valid_signals() - _LEFT_ALONE))
+STOP_SIGNALS = tuple(sorted(signal.valid_signals() - _UNHANDLED))
 """Those whose default action ends the process: SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGALRM ..."""
 _ALWAYS = (signal.SIGINT, signal.SIGTERM)
 """A shell starts background jobs with SIGINT ignored; whoever sends it anyway wants the stop."""

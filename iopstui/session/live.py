@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 LEAVE_WITHIN_S = 4.0
 CLOSE_WITHIN_S = 5.0
 # of a CPU: a thread that takes less does not remove files but waits
-LEAST_WORK = 0.02
+MIN_WORK = 0.02
 
 
 class LiveSession:
@@ -347,7 +347,7 @@ class LiveSession:
         return (
             thread.is_alive()
             and not self.left_behind
-            and thread_cpu_s(thread) - before > CLOSE_WITHIN_S * LEAST_WORK
+            and thread_cpu_s(thread) - before > CLOSE_WITHIN_S * MIN_WORK
         )
 
     @property

@@ -15,7 +15,7 @@ from iopstui.session.live import LiveSession
 from iopstui.session.recorded_parts import RecordedParts
 from iopstui.session.tick.outcomes import value_text
 
-MOST_WAITING = 600
+MAX_WAITING = 600
 
 
 class Watch:
@@ -85,7 +85,7 @@ class Watch:
 
     def _pass(self, event: Event) -> None:
         if isinstance(event, FrameReady):
-            if self.events.qsize() >= MOST_WAITING:
+            if self.events.qsize() >= MAX_WAITING:
                 self._lost += 1
                 return
             if self._lost:

@@ -24,7 +24,7 @@ Words = str | Callable[[Any], str]
 IDLE, RUNNING, EXPERIMENT, LESSON = "idle", "running", "experiment", "lesson"
 EXPERIMENT_SCREEN, REPLAY = "experiment screen", "replay"
 """What the screen is about: each of these modes has a footer of its own."""
-LOOKING_KEYS_FROM = 1000
+FIRST_VIEWING_KEY = 1000
 """Where keys that disturb nothing begin in the footer of an experiment and of a lesson."""
 
 DASHBOARD, OVER_EXPERIMENT, ANYWHERE = "dashboard", "over experiment", "anywhere"
@@ -49,7 +49,7 @@ class Footer:
         if mode in self.at:
             return self.at[mode]
         if quiet and mode in (EXPERIMENT, LESSON) and IDLE in self.at:
-            return LOOKING_KEYS_FROM + self.at[IDLE]
+            return FIRST_VIEWING_KEY + self.at[IDLE]
         return None
 
 

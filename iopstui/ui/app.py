@@ -42,7 +42,7 @@ from iopstui.ui.draw.theme import apply_roles, plain_name, prepare, use_terminfo
 from iopstui.ui.feed import Feed
 from iopstui.ui.keys import HELD_IN_LESSON, LIVE_BINDINGS
 from iopstui.ui.lesson.part import LessonKeys
-from iopstui.ui.parts.experiment import NONE_HERE, ExperimentKeys
+from iopstui.ui.parts.experiment import NO_EXPERIMENTS_HERE, ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
@@ -101,7 +101,7 @@ class IopstuiApp(KeysInOrder):
         look: Appearance | None = None,
         *,
         replay: bool = False,
-        no_experiments: str = NONE_HERE,
+        no_experiments: str = NO_EXPERIMENTS_HERE,
     ) -> None:
         first, look = first or FirstView(), look or Appearance()
         # the filter of NO_COLOR is chosen here, before there is a theme

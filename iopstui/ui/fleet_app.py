@@ -39,7 +39,7 @@ from iopstui.ui.fleet_keys import (
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.picture import PictureKeys
-from iopstui.ui.parts.replay import REPLACED, ReplayKeys
+from iopstui.ui.parts.replay import REPLACED_ACTIONS, ReplayKeys
 from iopstui.ui.start import put_last
 from iopstui.ui.state.live import LiveState
 
@@ -307,7 +307,7 @@ class FleetReplayApp(FleetApp):
 
     def without(self) -> frozenset[str]:
         """Actions that other parts replace here, too."""
-        return NOT_IN_FLEET | REPLACED
+        return NOT_IN_FLEET | REPLACED_ACTIONS
 
     def _failed(self, error: Exception) -> None:
         """In the replay's thread."""

@@ -12,13 +12,13 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from iopstui.ui.core import pages
-from iopstui.ui.core.modal import CLOSE, Hint
+from iopstui.ui.core.modal import CLOSE_HINT, Hint
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw.style import BOLD, KEY, Charset
 from iopstui.ui.help import Section, help_sections
 
-HINTS: tuple[Hint, ...] = (("/", "Search", ""), ("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE)
+HINTS: tuple[Hint, ...] = (("/", "Search", ""), ("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE_HINT)
 NO_MATCH = "No entry of the help has all of these words."
 
 

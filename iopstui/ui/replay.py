@@ -14,7 +14,7 @@ from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import REPLAY_BINDINGS
-from iopstui.ui.parts.replay import HELP, RECORDED, REPLACED, ReplayKeys
+from iopstui.ui.parts.replay import HELP, RECORDED, REPLACED_ACTIONS, ReplayKeys
 from iopstui.ui.state.live import LiveState
 
 
@@ -49,7 +49,7 @@ class ReplayApp(IopstuiApp):
             no_experiments=RECORDED,
         )
         parts = [*self.actions.parts, ReplayKeys(self.port, session)]
-        self.actions = Actions(parts, REPLACED)
+        self.actions = Actions(parts, REPLACED_ACTIONS)
         session.on_jump = self.feed.jump
         session.on_failure = self._failed
 

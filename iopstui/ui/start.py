@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from iopstui.session.live import LiveSession
     from iopstui.ui.core.messages import Controller
 
-MOST_RUNS = 20
-KEEP_S = 600.0
+MAX_RUNS = 20
+REPORT_HISTORY_S = 600.0
 """What a report shows of a session that is not recorded."""
-MOST_RECENT = 8
+MAX_RECENT = 8
 
 
 def run_screen(
@@ -70,7 +70,7 @@ def _discover() -> Mapping[str, BlockDevice]:
 def _recent() -> Sequence[RecentRecording]:
     from iopstui.recording.recent import recent_recordings
 
-    return recent_recordings(Path.cwd(), MOST_RECENT)
+    return recent_recordings(Path.cwd(), MAX_RECENT)
 
 
 class _RequestedReplay:
@@ -172,7 +172,7 @@ class _Sessions:
         expected = self._expectations(target)
         if self._made:
             options = replace(options, record=None)
-        one = new_session(options, target, job_target, devices, expected, keep_s=KEEP_S)
+        one = new_session(options, target, job_target, devices, expected, keep_s=REPORT_HISTORY_S)
         if self._made and self._made[-1].recorded is not None:
             _go_on(one, self._made[-1].recorded, self._recorded)
         if self._export is not None:
@@ -252,7 +252,7 @@ def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
         return ""
     from iopstui.session.run_rows import WIDTH, text_rows
 
-    room, tables = MOST_RUNS, []
+    room, tables = MAX_RUNS, []
     for target, rows in reversed(sessions):
         shown = rows[-room:] if room else ()
         room -= len(shown)
@@ -274,7 +274,7 @@ def stretches_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]]) ->
     for target, told in sessions:
         if told:
             title = cut(printable(target.name), WIDTH - 10)
-            tables.append("\n".join((f"marks on {title}:", *mark_interval_rows(told[-MOST_RUNS:]))))
+            tables.append("\n".join((f"marks on {title}:", *mark_interval_rows(told[-MAX_RUNS:]))))
     return "\n\n".join(tables)
 
 

@@ -132,7 +132,7 @@ BOUNDS = {
     "iopstui 160x45, no job, 1 Hz": 0.5,
 }  # fmt: skip
 """Most percent of a CPU, by the program."""
-MOST_BYTES_S = 4000
+MAX_BYTES_S = 4000
 
 
 def _cost(found: list[Mapping[str, Any]]) -> Iterator[Row]:
@@ -140,12 +140,12 @@ def _cost(found: list[Mapping[str, Any]]) -> Iterator[Row]:
         most = BOUNDS.get(one["program"])
         fine = None
         if most is not None:
-            fine = one["cpu_percent"] <= most and one["bytes_per_s"] <= MOST_BYTES_S
+            fine = one["cpu_percent"] <= most and one["bytes_per_s"] <= MAX_BYTES_S
         yield (
             f"CPU, bytes to the terminal, memory: {one['program']}",
             f"{one['cpu_percent']:.2f} % of a CPU, {one['bytes_per_s'] / 1000:.1f} kB/s, "
             f"{one['rss_mib']:.0f} MiB",
-            "" if most is None else f"≤ {most:g} %, ≤ {MOST_BYTES_S // 1000} kB/s", fine,
+            "" if most is None else f"≤ {most:g} %, ≤ {MAX_BYTES_S // 1000} kB/s", fine,
         )  # fmt: skip
 
 

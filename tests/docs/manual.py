@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from reference import parsers
 
-from iopstui.cli.program import ABOUT, EXAMPLES, USAGE
+from iopstui.cli.program import DESCRIPTION, EXAMPLES, USAGE
 from iopstui.errors import EXIT_MEANINGS
 
 NOTE = '.\\" Written by "make docs" from the program itself: not edited by hand.'
@@ -36,7 +36,7 @@ def _program(known: dict[str, argparse.ArgumentParser]) -> list[str]:
     codes = [(str(code), words) for code, words in EXIT_MEANINGS.items()]
     return [
         '.TH IOPSTUI 1 "" iopstui "User Commands"',
-        *_section("NAME", [f"iopstui \\- {_text(ABOUT[0].lower() + ABOUT[1:])}"]),
+        *_section("NAME", [f"iopstui \\- {_text(DESCRIPTION[0].lower() + DESCRIPTION[1:])}"]),
         *_section("SYNOPSIS", [_text(USAGE)]),
         *_section("COMMANDS", _terms(rows)),
         *_section("EXIT STATUS", _terms(codes)),

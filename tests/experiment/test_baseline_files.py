@@ -23,7 +23,7 @@ def test_a_recording_s_final_figure_and_its_spread(
     path = tmp_path / "before.iops"
     made.write(path, NAME)
     # the recording is short: that its figures are read right is tested without the check
-    monkeypatch.setattr(model_baseline, "FEWEST", 1)
+    monkeypatch.setattr(model_baseline, "MIN_INTERVALS", 1)
     (one,) = with_baseline([parse_expectation("iops>=95%")], str(path))
     final = fio_summary(statuses(NAME)[-1])
     iops = sum(part["iops"] for row in final["rows"] for part in row["directions"].values())
@@ -45,7 +45,7 @@ def test_a_result_of_fio_has_no_spread_unless_it_has_several_documents(
     documents = len(statuses(NAME))
     with pytest.raises(UsageError, match="intervals; a 95 % confidence"):
         with_baseline(asked[:1], str(several))
-    monkeypatch.setattr(model_baseline, "FEWEST", documents - 2)
+    monkeypatch.setattr(model_baseline, "MIN_INTERVALS", documents - 2)
     (one,) = with_baseline(asked[:1], str(several))
     assert one.base is not None and one.base.spread is not None
     # plain JSON has percentiles of its own

@@ -14,7 +14,7 @@ from program import ROOT, events, iopstui, start
 
 LAUNCHER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'} {{host}}"
 WITHIN_S = 7.0
-MOST_MIB = 128
+MAX_MIB = 128
 RUNTIME = 12
 
 
@@ -73,7 +73,7 @@ def faulty(here: Path, fault: str, *more: str) -> tuple[int, list[dict[str, obje
     out, err = process.communicate(timeout=120)
     watch.over.set()
     watch.join()
-    assert 0 < watch.peak_mib <= MOST_MIB
+    assert 0 < watch.peak_mib <= MAX_MIB
     return process.returncode, events(out), err, watch.last - float(log.read_text())
 
 

@@ -25,7 +25,7 @@ from machine import loop, mapped, needs, scsi_debug, sectors, sh
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.bpf import NUMBERS
 from iopstui.linux.probe.bpf_probe import BpfProbe
-from iopstui.linux.probe.leaks import OLD_NS, drop_leaks
+from iopstui.linux.probe.leaks import LEAK_AGE_NS, drop_leaks
 from iopstui.linux.probe.process import ProbeProcess
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import Region, script
@@ -343,7 +343,7 @@ def test_beginnings_are_dropped_while_others_end(disk: str) -> None:
         load.start()
         dropped = 0
         while load.is_alive():
-            dropped += drop_leaks(pid, time.monotonic_ns() + 2 * OLD_NS)
+            dropped += drop_leaks(pid, time.monotonic_ns() + 2 * LEAK_AGE_NS)
             time.sleep(0.1)
     found, counted = probed.interval, probed.diskstats[name][0]
     assert found is not None and dropped > 0

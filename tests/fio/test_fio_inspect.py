@@ -20,7 +20,7 @@ from iopstui.linux.process import processes
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fio_inspect, "IDLE_S", 0.4)
-    monkeypatch.setattr(fio_inspect, "LOOK_S", 0.05)
+    monkeypatch.setattr(fio_inspect, "POLL_S", 0.05)
 
 
 def program(path: Path, *lines: str) -> str:

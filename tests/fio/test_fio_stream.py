@@ -359,7 +359,7 @@ def test_rows_that_look_alike_are_read_as_each_alone(name: str) -> None:
 
 
 def test_keys_of_histograms_are_kept_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fio_status, "MOST_KEYS", 3)
+    monkeypatch.setattr(fio_status, "MAX_KEYS", 3)
     keys = fio_status._BinKeys()
     assert [keys[str(number)] for number in (5, 7, 5, 9, 11, 13)] == [5, 7, 5, 9, 11, 13]
     assert len(keys) == 3

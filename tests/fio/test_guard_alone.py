@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.fio import guard as fio_guard
-from iopstui.fio.guard import GIVE_UP_S, GRACE_S, LOOKS, Guard
+from iopstui.fio.guard import CHECKS_PER_DEADLINE, GRACE_S, KILL_TIMEOUT_S, Guard
 
 STATUS = "grep -E '^Sig(Blk|Ign)' /proc/self/status"
 
@@ -238,7 +238,7 @@ def watched(machine: Machine) -> Machine:
 
 
 def test_silence_for_the_deadline_is_a_stop(watched: Machine) -> None:
-    assert watched.guard.timeout() == 60.0 / LOOKS
+    assert watched.guard.timeout() == 60.0 / CHECKS_PER_DEADLINE
     assert silence(watched, 115.0, 130.0, 145.0, 159.9) == [] and watched.lines == []
     assert silence(watched, 160.0)[0] == (10, signal.SIGINT)
     assert watched.lines == ["deadline"]
@@ -275,9 +275,9 @@ def test_those_that_don_t_die_are_told_once_then_given_up(machine: Machine) -> N
     machine.enforce(105.1)
     machine.enforce(106.0)
     assert machine.lines == ["stuck 10 11"]
-    machine.enforce(100.0 + GIVE_UP_S)
+    machine.enforce(100.0 + KILL_TIMEOUT_S)
     with pytest.raises(SystemExit) as end:
-        machine.enforce(100.1 + GIVE_UP_S)
+        machine.enforce(100.1 + KILL_TIMEOUT_S)
     assert end.value.code == 1
 
 

@@ -17,7 +17,7 @@ from iopstui.errors import Missing
 from iopstui.fio import process
 from iopstui.fio.fence import Fence
 from iopstui.fio.process import (
-    MOST_UNREAD_BYTES,
+    MAX_UNREAD_BYTES,
     OUTPUT,
     FioProcess,
     GuardMessage,
@@ -137,11 +137,11 @@ def test_output_is_read_once_and_given_back(
         assert fio.read_output() == b""
         file.write(b"one")
         assert fio.read_output() == b"one" and fio.read_output() == b""
-        rest = b"x" * (process.PUNCH_EVERY - 4)
+        rest = b"x" * (process.PUNCH_HOLE_BYTES - 4)
         file.write(rest)
         assert fio.read_output() == rest and punched == []
         file.write(b"y")
-        assert fio.read_output() == b"y" and punched == [process.PUNCH_EVERY]
+        assert fio.read_output() == b"y" and punched == [process.PUNCH_HOLE_BYTES]
         file.write(b"z")
         assert fio.read_output() == b"z" and len(punched) == 1
     fio.close()
@@ -168,15 +168,15 @@ def test_fio_s_main_process_gets_room_for_what_nobody_has_read(
         fio.read_guard()
         file.write(b"a")
         fio.read_output()
-        assert limits == [(MOST_UNREAD_BYTES, 10**15)]
-        fio._offset = MOST_UNREAD_BYTES // 2 - 2
+        assert limits == [(MAX_UNREAD_BYTES, 10**15)]
+        fio._offset = MAX_UNREAD_BYTES // 2 - 2
         os.truncate(fio.private / OUTPUT, fio._offset)
         file.write(b"b")
         fio.read_output()
         assert len(limits) == 1
         file.write(b"b")
         fio.read_output()
-        assert limits[1:] == [(MOST_UNREAD_BYTES * 2, 10**15)]
+        assert limits[1:] == [(MAX_UNREAD_BYTES * 2, 10**15)]
     fio.close()
     bare, guard = made()
     guard.speak(f"started {os.getpid()}\n".encode())

@@ -18,10 +18,10 @@ from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.merging import compact as compacts
 from iopstui.fleet.merging.compact import (
     BITS,
-    EVEN,
+    FLUSH_EVERY,
     LONGEST,
-    OFTEN,
     PARTS,
+    PLANE_ALIGNMENT,
     Compact,
     FrameSum,
     to_text,
@@ -83,7 +83,7 @@ def test_what_comes_is_what_was_sent_and_adds_up_to_the_same(made: list[HostSums
 
 
 def test_layouts_that_are_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compacts, "_MOST_LAYOUTS", 2)
+    monkeypatch.setattr(compacts, "_MAX_LAYOUTS", 2)
     pile, found = FrameSum(), HostSums()
     for place in range(0, len(KEYS), 97):
         part = DirectionSum(1, 1, 1, 1)
@@ -97,8 +97,8 @@ def test_layouts_that_are_forgotten_are_read_again(monkeypatch: pytest.MonkeyPat
 
 def test_hosts_with_nearly_the_same_buckets_have_one_layout() -> None:
     texts = []
-    for count in range(EVEN):
-        bins = {str(key): 1 for key in KEYS[EVEN : EVEN + 1 + count]}
+    for count in range(PLANE_ALIGNMENT):
+        bins = {str(key): 1 for key in KEYS[PLANE_ALIGNMENT : PLANE_ALIGNMENT + 1 + count]}
         part = DirectionSum(1, 1, 1, 1)
         part.latencies["clat"] = LatencyTotals(count + 1, 9, 9, pack(bins))
         texts.append(to_text(HostSums({PARTS[0]: part, "read": part})))
@@ -111,7 +111,7 @@ def test_fields_that_are_full_are_emptied_in_time() -> None:
         *[(1 << BITS) - 1] * 4, {"clat": LatencyTotals(9, (1 << BITS) - 1, 7, counts)}
     )
     one, pile, whole = HostSums({"total": part}), FrameSum(), HostSums()
-    for _ in range(2 * OFTEN + 3):
+    for _ in range(2 * FLUSH_EVERY + 3):
         pile.add(Compact(to_text(one)), "h")
         whole.add(one)
     assert pile.taken() == whole

@@ -77,7 +77,7 @@ def test_the_session_is_told_that_the_agent_runs_until_the_end() -> None:
 
 def test_silence_before_the_first_beat_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation, "SILENCE_S", 0.0)
-    monkeypatch.setattr(conversation, "LOOK_S", 0.001)
+    monkeypatch.setattr(conversation, "POLL_S", 0.001)
     with talking() as heard:
         heard.tell({"op": "stop"})
         assert heard.orders.get(timeout=WITHIN_S) == {"op": "stop"}

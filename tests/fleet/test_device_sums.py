@@ -16,13 +16,13 @@ from made import START_MS, Row, frame, frames, stream
 from iopstui.cli.fleet.agent import compact, lean
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
-from iopstui.fleet.merging.combined_frame import ALL, frame_of_second
+from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.fleet.merging.compact import Compact
 from iopstui.fleet.merging.figures import AbortCondition, figure, wanted
 from iopstui.fleet.merging.frames import event_of
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.packed import FIELD, pack, to_wire
-from iopstui.fleet.merging.sums import MOST_IN_BIN, MalformedRow
+from iopstui.fleet.merging.sums import MAX_IN_BIN, MalformedRow
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 from iopstui.output.fleet.sinks import totals_sink
@@ -129,7 +129,7 @@ def test_a_second_is_a_frame_of_all_hosts_that_counted() -> None:
             {int(key): n for key, n in frames(rows[at])[0]["device"][kind]["bins"].items()}
             for at in (0, 2)
         )
-        part = probe.together((ALL,), (kind,))
+        part = probe.together((ALL_DEVICES,), (kind,))
         assert part is not None and part.device.bins == bins
         assert figure(second.sums, ("device", kind, "p99")) == percentiles(bins).get(99.0)
         assert figure(second.sums, ("device", kind, "iops")) == sum(bins.values())
@@ -189,7 +189,7 @@ OVERFULL = to_wire(((1 << 8 * FIELD) - 1) | 1 << 8 * FIELD)
     {"read": {"ios": 5, "bins": [5]}}, {"read": {"ios": 5, "packed": "%%%"}},
     {"read": {"ios": 5, "packed": to_wire(pack({"50": 4}))}}, {"read": {"ios": 5}},
     {"read": {"ios": 1, "packed": OVERFULL}}, {"read": {"ios": 0, "packed": OVERFULL}},
-    {"read": {"ios": 2 * MOST_IN_BIN, "packed": to_wire(2 * MOST_IN_BIN)}},
+    {"read": {"ios": 2 * MAX_IN_BIN, "packed": to_wire(2 * MAX_IN_BIN)}},
     {"read": {"ios": -5, "bins": {}}}, {"read": {"ios": "5", "bins": {}}}, {"read": 7},
     {"seconds": -1.0}, {"seconds": "1"}, {"seconds": float("nan")}, {"missed": 101.0},
     {"missed": -1.0}, {"lost": -1}, {"skipped": 1 << 90}, {"full": []},

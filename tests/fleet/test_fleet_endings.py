@@ -76,7 +76,7 @@ def test_one_that_is_ready_and_never_starts_is_given_up(monkeypatch: pytest.Monk
 def test_a_launcher_that_waits_in_a_queue_is_waited_for_and_then_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fleets, "LAUNCH_QUIET_S", 0.0)
+    monkeypatch.setattr(fleets, "LAUNCH_NOTICE_S", 0.0)
     ran = Ran("queued,good", least=1, greet_within_s=2.0)
     assert ran.lost == ["queued"]
     said = next(words for words in ran.said if "waiting for the launcher" in words)

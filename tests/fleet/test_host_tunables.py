@@ -55,7 +55,7 @@ def test_those_who_can_are_asked_and_the_others_are_named_with_the_reason() -> N
     assert turn.same == ("c",)
     assert turn.out == (
         ("d", "vda takes none"), ("e", "Changing scheduler of sda needs root."),
-        ("f", "its disk has no scheduler"), ("g", s.NOT_THERE),
+        ("f", "its disk has no scheduler"), ("g", s.NOT_CONNECTED),
     )  # fmt: skip
     with pytest.raises(UsageError, match="takes 0, 1, 2"):
         turn_of("a", settings.known, "rq_affinity", "7")

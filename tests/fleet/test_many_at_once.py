@@ -13,7 +13,7 @@ from made import START_MS, Row, frame, stream
 
 from iopstui.cli.fleet.agent import compact
 from iopstui.fleet.fleet_events import host_second, host_seconds
-from iopstui.fleet.merging.compact import OFTEN, Compact
+from iopstui.fleet.merging.compact import FLUSH_EVERY, Compact
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.outcome import certified
 from iopstui.fleet.merging.sums import MalformedRow
@@ -110,7 +110,7 @@ def same(each: Merger, one: Merger) -> None:
 def test_more_hosts_than_fit_into_a_field_in_one_turn(keep_bins: bool) -> None:
     both, chance = Both(keep_bins), random.Random(4)
     rows = [sent(frame("h", chance, 1.0, START_MS + 1000)) for _ in range(7)]
-    names = [f"h{at:03d}" for at in range(2 * OFTEN + 9)]
+    names = [f"h{at:03d}" for at in range(2 * FLUSH_EVERY + 9)]
     ios = 0
     for number in range(3):
         at = {"t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000}

@@ -282,8 +282,8 @@ def test_rows_of_whoever_adds_hosts_up_are_no_host_s(member: Member) -> None:
 def test_a_host_that_never_stops_talking_is_given_up(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(members, "MOST_AT_ONCE", 100)
-    monkeypatch.setattr(members, "MOST_PER_S", 0)
+    monkeypatch.setattr(members, "MAX_AT_ONCE", 100)
+    monkeypatch.setattr(members, "MAX_PER_S", 0)
     line = b'{"event":"notice","text":"x"}\n'
     assert len(member.take(line * 3)) == 3 and not member.error
     assert member.take(line) == [] and member.take(line) == []
@@ -291,7 +291,7 @@ def test_a_host_that_never_stops_talking_is_given_up(
 
 
 def test_hosts_without_number_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mergers, "MOST_HOSTS", 3)
+    monkeypatch.setattr(mergers, "MAX_HOSTS", 3)
     merger = Merger()
     with pytest.raises(UsageError, match="more than 3 hosts"):
         for number in range(4):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from iopstui.fleet.hosts.free_space import SpaceNeed, why_too_full
 from iopstui.fleet.hosts.same_file_system import (
-    MOST_LOOKED_FOR,
+    MAX_LOOKED_FOR,
     join_shared,
     join_similar,
     marks_found,
@@ -78,4 +78,4 @@ def test_only_scratch_directories_are_looked_for(tmp_path: Path) -> None:
     names = [other.name, "x", f"../{tmp_path.name}/x", ".iopstui-", own.name, ".iopstui-zzzzzzzz"]
     assert marks_found([str(own)], names) == [other.name, own.name]
     assert marks_found([], names) == []
-    assert marks_found([str(own)], [".iopstui-zzzzzzzz"] * MOST_LOOKED_FOR + [own.name]) == []
+    assert marks_found([str(own)], [".iopstui-zzzzzzzz"] * MAX_LOOKED_FOR + [own.name]) == []

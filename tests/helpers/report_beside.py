@@ -57,7 +57,7 @@ def both(path: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     processes, keys, *files = sys.argv[1:]
     folding.SEGMENT_KEYS = int(keys)
-    parallel.MOST_PROCESSES = int(processes)
+    parallel.MAX_PROCESSES = int(processes)
     with mock.patch.object(os, "sched_getaffinity", lambda _: set(range(64))):
         for file in files:
             print(json.dumps(both(Path(file))))

@@ -13,6 +13,7 @@ from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import (
     CpuTimes,
     DiskCounters,
+    DriveReading,
     JobThread,
     KernelSample,
     ProbeSample,
@@ -60,16 +61,46 @@ def probe(n: int, at_ns: int) -> ProbeSample:
     )  # fmt: skip
 
 
+DRIVE_COUNTERS = (
+    "spare", "used", "critical_warning", "media_errors", "error_entries", "units_read",
+    "read_commands", "write_commands", "busy_min", "thermal_1", "thermal_2", "thermal_1_s",
+    "thermal_2_s", "warning_min", "critical_min",
+)  # fmt: skip
+
+
+def drives(n: int) -> dict[str, DriveReading]:
+    """A drive that has all counters, 2 GiB of writes and 1 of everything else a second."""
+    units = {"units_written": 4195 * n, "media_bytes_written": 4195 * 768_000 * n}
+    counts = {name: n for name in DRIVE_COUNTERS} | units
+    return {"nvme0": DriveReading({**counts, "kelvin": 300}, dict.fromkeys(counts, 0))}
+
+
+NFS_COUNTERS = (
+    "ops", "transmissions", "timeouts", "sent", "received", "queue_ms", "rtt_ms", "exe_ms", "errors"
+)  # fmt: skip
+
+
+def with_share(n: int, sample: KernelSample) -> KernelSample:
+    """The same machine, on which an NFS mount has been used as well."""
+    operations = {
+        f"{name}.{key}": n for name in ("read", "write", "getattr") for key in NFS_COUNTERS
+    }
+    connection = {f"connection.0.{name}": n for name in ("sends", "receives", "backlog")}
+    return replace(sample, more={**sample.more, "nfs": {**operations, **connection}})
+
+
 def whole_frames(name: str, probed: bool = False) -> list[Frame]:
     builder = FrameBuilder(opened=["vda"])
+    shared = with_share if probed else lambda _, one: one
     return [
         builder.feed(
             replace(
                 sample,
-                kernel=kernel(number, sample.arrived_ns, sample.wall_ms + 2),
+                kernel=shared(number, kernel(number, sample.arrived_ns, sample.wall_ms + 2)),
                 jobs=(JobThread(0, 100, 1, (1,), 0.4 * number),),
                 own_busy_s=0.01 * number,
                 probe=probe(number, sample.arrived_ns) if probed else None,
+                nvme=drives(number) if probed else {},
             )
         )
         for number, sample in enumerate(samples(statuses(name)))

@@ -183,7 +183,7 @@ def test_io_uring_s_threads_are_workers_of_a_job_and_no_jobs() -> None:
         first = jobs.sample()
         assert [job.pid for job in first] == [int(word) for word in said.split()]
         assert None not in [job.workers_wait_ns for job in first]
-        assert jobs._left == job_threads.MOST_WORKERS - 3
+        assert jobs._left == job_threads.MAX_WORKERS - 3
 
 
 def test_how_the_scheduler_treats_a_job() -> None:

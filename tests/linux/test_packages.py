@@ -13,11 +13,11 @@ from hatchling.builders.wheel import WheelBuilder
 
 from iopstui import cli
 from iopstui.errors import Missing
-from iopstui.linux.process.packages import FOR_THE_SCREEN, require
+from iopstui.linux.process.packages import SCREEN_PACKAGES, require
 
 
 def test_all_are_there() -> None:
-    require(*FOR_THE_SCREEN)
+    require(*SCREEN_PACKAGES)
 
 
 def test_several_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

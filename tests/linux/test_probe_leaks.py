@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.linux.probe import bpf
-from iopstui.linux.probe.leaks import OLD_NS, TASKS, TIMES, drop_leaks
+from iopstui.linux.probe.leaks import LEAK_AGE_NS, TASKS, TIMES, drop_leaks
 from iopstui.linux.probe.script import TIME_BITS
 
 CREATE, UPDATE, HASH = 0, 2, 1
@@ -54,9 +54,9 @@ def keys(fd: int) -> set[int]:
 
 def test_only_what_is_old_is_dropped(times: int, tasks: int) -> None:
     cpu = 5 << TIME_BITS  # kept beside the time where the way or the matrix is counted
-    put(times, 100, NOW - 2 * OLD_NS)
+    put(times, 100, NOW - 2 * LEAK_AGE_NS)
     put(times, 200, NOW - 1_000_000)
-    put(times, 300, cpu | (NOW - 2 * OLD_NS) & ((1 << TIME_BITS) - 1))
+    put(times, 300, cpu | (NOW - 2 * LEAK_AGE_NS) & ((1 << TIME_BITS) - 1))
     put(times, 400, cpu | NOW & ((1 << TIME_BITS) - 1))
     for key in (100, 200, 300, 400, 500):
         put(tasks, key, 1234)
@@ -70,7 +70,7 @@ def test_only_what_is_old_is_dropped(times: int, tasks: int) -> None:
 def test_maps_of_others_are_left_alone(times: int) -> None:
     other = create("AT_d")
     put(other, 1, 1)
-    put(times, 1, NOW - 2 * OLD_NS)
+    put(times, 1, NOW - 2 * LEAK_AGE_NS)
     assert drop_leaks(os.getpid(), NOW) == 1
     assert keys(other) == {1}
     os.close(other)

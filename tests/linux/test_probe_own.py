@@ -111,7 +111,7 @@ def test_each_disk_has_room_for_all_its_tags(begin: Begin, made: Kernel) -> None
     begin(VDA, Region("nvme0n1", 259, 0))
     rooms = [size >> counting.SLOT_BITS for _, size in made.maps["iops_slots"]]
     # 3 queues of 100 tags; nothing is known of the other's
-    assert (rooms, made.attached) == ([512, bpf_probe.MOST_SLOTS], 3)
+    assert (rooms, made.attached) == ([512, bpf_probe.MAX_SLOTS], 3)
 
 
 def test_programs_that_count_what_diskstats_counts_are_believed(begin: Begin, made: Kernel) -> None:

@@ -124,7 +124,7 @@ def test_one_that_says_nothing_is_given_up(begin: Begin, monkeypatch: pytest.Mon
 def test_one_that_hangs_later_is_given_up_and_killed(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SILENT_S", 0.3)
+    monkeypatch.setattr(module, "SILENCE_TIMEOUT_S", 0.3)
     probe = begin(ANSWERS)
     readings(probe, 2)
     pid = probe.pid
@@ -160,7 +160,7 @@ def test_readings_may_be_far_apart(begin: Begin, monkeypatch: pytest.MonkeyPatch
     probe = begin(ANSWERS)
     readings(probe, 2)
     # nothing was asked for meanwhile, so nothing is missing: --interval may be a minute
-    monkeypatch.setattr(module, "SILENT_S", 0.1)
+    monkeypatch.setattr(module, "SILENCE_TIMEOUT_S", 0.1)
     time.sleep(0.3)
     assert probe.problem() == ""
     monkeypatch.setattr(module, "ANSWER_S", 0.0)

@@ -93,7 +93,7 @@ def test_a_tree_of_files_has_no_events(tmp_path: Path) -> None:
 def test_each_thread_has_a_context_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
     monkeypatch.setitem(sys.modules, "pyudev", SimpleNamespace(Context=object))
-    monkeypatch.setattr(udev, "_OF_THREAD", threading.local())
+    monkeypatch.setattr(udev, "_THREAD_LOCAL", threading.local())
     thread = threading.Thread(target=lambda: made.append(udev._context()))
     thread.start()
     thread.join()

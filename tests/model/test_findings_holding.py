@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.findings.active_findings import CEASES_AFTER_S, ActiveFindings, EndedFinding
+from iopstui.model.findings.active_findings import END_AFTER_S, ActiveFindings, EndedFinding
 from iopstui.model.findings.evidence import Finding, ceased_words
 
 FULL = Finding("full", "CPU 1 is full", since=2.0, until=5.0)
@@ -25,7 +25,7 @@ def fed(
 def test_it_is_over_once_its_rule_has_been_quiet_for_long_enough() -> None:
     holding = ActiveFindings()
     holding.said(FULL, 5.0)
-    quiet = int(CEASES_AFTER_S)
+    quiet = int(END_AFTER_S)
     assert fed(holding, [True] * 5 + [False] * (quiet - 1)) == []
     assert fed(holding, [False] * 30, 10.0 + quiet - 1) == [
         (10.0 + quiet, EndedFinding(FULL, 2.0, 10.0))
@@ -63,11 +63,11 @@ def test_it_ends_exactly_where_a_pause_is_long_enough(fires: list[bool]) -> None
         over = list(holding.feed(t, 1.0, {"full"} if fired else ()))
         quiet = 0 if fired else quiet + 1
         last = t if fired else last
-        assert bool(over) == (held and quiet == int(CEASES_AFTER_S))
+        assert bool(over) == (held and quiet == int(END_AFTER_S))
         for one in over:
             assert one.until == last and one.since <= one.until
             held, ends = False, ends + 1
         if fired and not held:
             holding.said(Finding("full", "x", since=t - 3), t)
             held = True
-    assert ends <= len(fires) // int(CEASES_AFTER_S)
+    assert ends <= len(fires) // int(END_AFTER_S)

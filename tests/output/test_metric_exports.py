@@ -22,7 +22,7 @@ from iopstui.output.export import listener
 from iopstui.output.export.exports import Exports, exporting
 from iopstui.output.export.exposition import OPENMETRICS_TYPE, TEXT_TYPE
 from iopstui.output.export.listener import REQUEST_TIMEOUT_S
-from iopstui.output.export.textfile import FIRST, Textfile
+from iopstui.output.export.textfile import FIRST_LINE, Textfile
 
 TARGET = Target("file", "/data/a", "vda", ("vda",))
 
@@ -62,17 +62,17 @@ def test_it_is_there_before_anything_is_measured(tmp_path: Path) -> None:
 
 def test_a_reader_has_the_old_or_the_new_and_never_a_part(tmp_path: Path) -> None:
     file = Textfile(str(tmp_path / "a.prom"))
-    file.write(FIRST + " old\n")
+    file.write(FIRST_LINE + " old\n")
     with open(tmp_path / "a.prom") as reader:
-        file.write(FIRST + " new\n")
-        assert reader.read() == FIRST + " old\n"
-    assert (tmp_path / "a.prom").read_text() == FIRST + " new\n"
+        file.write(FIRST_LINE + " new\n")
+        assert reader.read() == FIRST_LINE + " old\n"
+    assert (tmp_path / "a.prom").read_text() == FIRST_LINE + " new\n"
     assert [path.name for path in tmp_path.iterdir()] == ["a.prom"]
     file.close()
 
 
 def test_another_of_iopstui_s_is_replaced_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "a.prom").write_text(FIRST + " x\n")
+    (tmp_path / "a.prom").write_text(FIRST_LINE + " x\n")
     measured(tmp_path / "a.prom", keep=True)
     (tmp_path / "b.prom").write_text("node_x 1\n")
     (tmp_path / "c.prom").symlink_to(tmp_path / "a.prom")

@@ -11,6 +11,7 @@ from iopstui.events import StepFinished
 from iopstui.fio.stream.framing import Document
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.metrics.frame import SOME_LATENCY, SUBMITTED
+from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import LATENCY, ProbeIntervals, ProbeTotal
 from iopstui.model.metrics.summary import (
     DIFFERS,
@@ -21,10 +22,11 @@ from iopstui.model.metrics.summary import (
     certificate,
     fio_summary,
 )
-from iopstui.model.samples import FioStatus, ProbeSample
+from iopstui.model.samples import DriveReading, FioStatus, ProbeSample
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import (
-    MOST_ROWS,
+    MAX_ROWS,
+    drives_text,
     interruption,
     probe_text,
     reconciliation,
@@ -295,7 +297,7 @@ def test_without_frames_nothing_is_said_about_them() -> None:
 
 def test_many_rows_are_shown_by_their_sums() -> None:
     status = statuses("3.42-c-numjobs4-nogroup")[-1]
-    many = replace(status, jobs=status.jobs * MOST_ROWS)
+    many = replace(status, jobs=status.jobs * MAX_ROWS)
     lines = summary_text(fio_summary(many), None).splitlines()
     assert len(lines) == 3
     assert lines[2].startswith("sum")
@@ -360,3 +362,19 @@ def test_requests_that_the_probe_did_not_see_are_counted_and_said(
     assert f"read {10_000 - missed} requests" in text and "incomplete" not in text
     assert ("not in these figures" in text) == (said is not None)
     assert said is None or f"{said} of the requests" in text
+
+
+def test_what_a_run_did_to_its_drives() -> None:
+    drives = RunDrives()
+    assert drives_text(drives) == ""
+    began = dict.fromkeys(("media_errors", "units_written", "thermal_1", "thermal_1_s"), 0)
+    now = {"kelvin": 350, "media_errors": 0, "units_written": 2000, "thermal_1": 2,
+           "thermal_1_s": 31, "critical_warning": 4, "used": 7}  # fmt: skip
+    drives.add({"nvme0": DriveReading(now, began)})
+    text = drives_text(drives)
+    assert all(len(line) <= 80 for line in text.splitlines())
+    words = " ".join(text.split())
+    assert words == (
+        "nvme0 (SMART): at most 77 °C, 977 MiB written, media errors +0, throttled lightly +2 "
+        "times, for 31 s, 7 % of endurance used, critical warning 0x04"
+    )

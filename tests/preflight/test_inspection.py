@@ -37,7 +37,7 @@ def test_a_clock_that_fio_does_not_know_is_refused(places: tuple[str, str], tmp_
         facts(text, tmp_path)
 
 
-@pytest.mark.parametrize("kind", sorted(inspection.WRITING))
+@pytest.mark.parametrize("kind", sorted(inspection.WRITING_MODES))
 def test_what_says_that_it_writes_fio_takes_for_no_reader(kind: str, tmp_path: Path) -> None:
     job = tmp_path / "job.fio"
     job.write_text(f"[a]\nsize=1m\nfilename=x\nrw={kind}\n{END}")

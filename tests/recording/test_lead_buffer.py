@@ -167,7 +167,7 @@ def test_no_more_is_kept_than_was_asked_for(gaps: list[int], seconds: float) -> 
 
 
 def test_however_often_is_sampled_there_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_SAMPLES", 7)
+    monkeypatch.setattr(module, "MAX_SAMPLES", 7)
     kept = LeadBuffer(1e6)
     for raw in QUIET:
         kept.add(raw)

@@ -31,7 +31,7 @@ NAMES_IN_FILES = [
     "Outcome", "Expectation", "ExperimentFinished", "StepFinished", "Ended", "JobRun",
     "Binding", "DeviceLinks", "Devices",
     "BlockDevice", "QueueLimits", "Hctx", "IrqVector", "Mount", "Stopped", "ProbeSample",
-    "TaskCounts",
+    "TaskCounts", "DriveReading",
 ]  # fmt: skip
 KINDS_IN_JSON = [
     "step_started", "planned", "armed", "executed", "progress", "frame",

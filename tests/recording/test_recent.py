@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.recording.recent import (
-    MOST_RECENT,
+    MAX_RECENT,
     NAME,
     recent_paths,
     recent_recordings,
@@ -46,10 +46,10 @@ def test_the_newest_that_are_there_wherever_they_are(tmp_path: Path) -> None:
 
 
 def test_no_more_than_the_last_are_kept(tmp_path: Path) -> None:
-    for number in range(MOST_RECENT + 5):
-        remember_recording(made(tmp_path / f"{number}.iops", MOST_RECENT + 5 - number))
+    for number in range(MAX_RECENT + 5):
+        remember_recording(made(tmp_path / f"{number}.iops", MAX_RECENT + 5 - number))
     kept = (state_directory() / NAME).read_bytes().split(b"\0")
-    assert len(kept) == MOST_RECENT and kept[-1].endswith(f"/{MOST_RECENT + 4}.iops".encode())
+    assert len(kept) == MAX_RECENT and kept[-1].endswith(f"/{MAX_RECENT + 4}.iops".encode())
 
 
 def test_what_each_is_of_and_what_can_not_be_read(tmp_path: Path) -> None:

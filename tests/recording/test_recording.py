@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 from iopstui import events
 from iopstui.errors import IopstuiError, Missing, UsageError
 from iopstui.model.block.tunable import TunableRequest
+from iopstui.model.samples import DriveReading
 from iopstui.recording import layout as form
 from iopstui.recording import writer as recorder_module
 from iopstui.recording.reader import Recording
-from iopstui.recording.writer import MOST_WAITING, Recorder, RecordingBuffer
+from iopstui.recording.writer import MAX_WAITING, Recorder, RecordingBuffer
 
 
 @pytest.fixture
@@ -48,6 +49,12 @@ def test_what_the_probe_counted_comes_back(path: Path) -> None:
     probed = [frame.probe for frame in made.frames(found)]
     assert probed == [frame.probe for frame in made.frames(taken)]
     assert probed[0] is None and probed[1] is not None and probed[1].disks["vda"]["read"].iops
+
+
+def test_what_the_drives_said_comes_back(path: Path) -> None:
+    said = {"nvme0": DriveReading({"media_errors": 3, "units_written": 1 << 60}, {"kelvin": 310})}
+    taken = made.write(path, taken=[replace(one, nvme=said) for one in made.raws(made.RUN)])
+    assert [one.raw for one in made.read(path)[0]] == taken
 
 
 def test_everything_else_comes_back_in_its_place(path: Path) -> None:
@@ -323,7 +330,7 @@ def test_events_that_are_small_in_the_file_and_large_together_are_not_kept(
 ) -> None:
     made.write(path)
     monkeypatch.setattr(form, "LARGEST", 1 << 20)
-    monkeypatch.setattr(form, "MOST_EVENTS", 2 << 20)
+    monkeypatch.setattr(form, "MAX_EVENTS", 2 << 20)
     notice = b'["Notice",[0.1,"info","%s"]]' % (b"a" * (900 << 10))
     with open(path, "ab") as file:
         file.write(_chunk(b"E", notice) * 10)
@@ -377,7 +384,7 @@ def test_a_disk_that_hangs_holds_nobody_up(path: Path, monkeypatch: pytest.Monke
     )
     recorder = Recorder(path)
     one = RecordingBuffer(made.TARGET, dict, 1.0, True, (), recorder)
-    made.tell(one, made.long_run(MOST_WAITING + 10, made.RUN))
+    made.tell(one, made.long_run(MAX_WAITING + 10, made.RUN))
     go_on.set()
     assert any("cannot be written fast enough" in said for said in one.problems())
     recorder.close()
@@ -393,7 +400,7 @@ def test_a_recording_that_is_given_up_is_not_waited_for(
     )
     recorder = Recorder(path)
     one = RecordingBuffer(made.TARGET, dict, 1.0, True, (), recorder)
-    made.tell(one, made.long_run(MOST_WAITING + 10, made.RUN))
+    made.tell(one, made.long_run(MAX_WAITING + 10, made.RUN))
     waited: list[str] = []
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "join", lambda self, timeout=None: waited.append(self.name))

@@ -195,7 +195,7 @@ def test_one_begun_in_the_middle_of_a_run_says_so_once(path: Path) -> None:
     one.close(events.SessionEnded(9.0, 0))
     with Recording(path) as recording:
         said = [e.text for e in replay_events(recording) if isinstance(e, events.Notice)]
-    assert said == [replay.BEGINS_WITHIN]
+    assert said == [replay.STARTS_DURING_RUN]
 
 
 def test_the_screen_gets_everything_but_the_session_s_end(path: Path, opened) -> None:  # type: ignore[no-untyped-def]

@@ -25,7 +25,7 @@ from iopstui.report.files import put, rendered, report
 from iopstui.report.fleet.reading import interval_of
 from iopstui.report.fleet.story import FleetHeat, gather_fleet
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
-from iopstui.report.report_options import PLAIN, ReportOptions
+from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 
 START_MS = 1_800_000_000_000.0
 SLOW, FAST = bucket_key(9_000_000), bucket_key(100_000)
@@ -134,7 +134,7 @@ def test_parquet_has_the_cells_of_the_csv(
 ) -> None:
     monkeypatch.setattr("iopstui.output.parquet.ROWS", rows_at_once)
     path, out = two_runs(tmp_path), io.BytesIO()
-    put([path], "parquet", PLAIN, out)
+    put([path], "parquet", DEFAULT_OPTIONS, out)
     found, expected = pyarrow.parquet.read_table(out), csv_rows(path)
     assert found.column_names == list(expected[0]) and len(found) == len(expected) > 10
     for name in found.column_names:
@@ -219,7 +219,7 @@ class Full(io.BytesIO):
 def test_a_full_disk_ends_a_table_and_closes_nothing(kind: str, tmp_path: Path) -> None:
     out = Full()
     with pytest.raises(OSError, match="No space left"):
-        put([recorded(tmp_path)], kind, PLAIN, out)
+        put([recorded(tmp_path)], kind, DEFAULT_OPTIONS, out)
     assert not out.closed
 
 

@@ -24,7 +24,7 @@ from iopstui.output.csv_out import CsvSink
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import replay_events
 from iopstui.report.files import put, report, write_whole
-from iopstui.report.report_options import PLAIN, ReportOptions
+from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 
 RECORDINGS = Path(__file__).parents[1] / "fixtures" / "recordings"
 LOGS = Path(__file__).parents[1] / "fixtures" / "fiologs"
@@ -145,11 +145,11 @@ class Full(io.BytesIO):
 def test_a_full_disk_leaves_the_old_file(path: Path, tmp_path: Path) -> None:
     made.write(path)
     with pytest.raises(OSError, match="No space left"):
-        put([path], "parquet", PLAIN, Full())
+        put([path], "parquet", DEFAULT_OPTIONS, Full())
     out = tmp_path / "x.parquet"
     out.write_text("old")
     with pytest.raises(UsageError, match=r"Cannot write the report .*No space left"):
-        write_whole(out, lambda _: put([path], "parquet", PLAIN, Full()))
+        write_whole(out, lambda _: put([path], "parquet", DEFAULT_OPTIONS, Full()))
     assert out.read_text() == "old"
     assert sorted(one.name for one in tmp_path.iterdir()) == ["run.iops", "x.parquet"]
 
@@ -183,14 +183,14 @@ def test_without_pyarrow_it_names_the_command_that_fixes_it(
 
 def test_what_has_no_seconds_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a fio result") as caught:
-        put([LOGS / "avg.json"], "parquet", PLAIN, io.BytesIO())
+        put([LOGS / "avg.json"], "parquet", DEFAULT_OPTIONS, io.BytesIO())
     assert "-o avg.csv" in caught.value.hint
     with pytest.raises(UsageError, match="Parquet holds the rows of one recording, not of 2"):
-        put([recording_path("demo")] * 2, "parquet", PLAIN, io.BytesIO())
+        put([recording_path("demo")] * 2, "parquet", DEFAULT_OPTIONS, io.BytesIO())
     fleet = tmp_path / "fleet.jsonl"
     fleet.write_text('{"event": "fleet", "schema": 1, "hosts": ["a"]}\n')
     with pytest.raises(UsageError, match=r"but no frames"):
-        put([fleet], "parquet", PLAIN, io.BytesIO())
+        put([fleet], "parquet", DEFAULT_OPTIONS, io.BytesIO())
 
 
 def test_no_terminal_is_filled_with_bytes(

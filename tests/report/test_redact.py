@@ -25,7 +25,7 @@ from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.files import rendered, report
 from iopstui.report.formats import FORMATS, TEXTS
 from iopstui.report.redact import REDACTED, Redactor
-from iopstui.report.report_options import PLAIN, ReportOptions
+from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 
 HOST = "build-17.example"
 TOP, OTHER = "/srv/customers/acme/db file", "/srv/customers/umbrella"
@@ -128,7 +128,7 @@ def test_the_figures_and_what_is_public_stay(path: Path) -> None:
     assert bare["changes"] == whole["changes"]
     assert bare["marks"][0]["text"] == f"{REDACTED} restarted on {REDACTED}"
     assert "rw=randread" in bare["runs"][0]["job_file"]
-    assert rendered([path], "csv", ReportOptions(True)) == rendered([path], "csv", PLAIN)
+    assert rendered([path], "csv", ReportOptions(True)) == rendered([path], "csv", DEFAULT_OPTIONS)
 
 
 def test_a_page_says_that_it_is_redacted(path: Path) -> None:

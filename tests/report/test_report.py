@@ -332,7 +332,7 @@ def test_csv_has_a_row_a_frame_and_json_no_nan(path: Path) -> None:
 
 
 def test_a_long_recording_makes_no_larger_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "MOST_POINTS", 50)
+    monkeypatch.setattr(series, "MAX_POINTS", 50)
     made.write(path, taken=made.long_run(260, made.RUN))
     story = gather(path)
     mean, top = points(story.series, "device"), points(story.series, "device", top=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 RIGHT, MISSED, WRONG, BROKEN, OUT = "right", "missed", "wrong", "broken", "left out"
-MOST_MISSED = 0.1
+MAX_MISSED = 0.1
 
 
 @dataclass(frozen=True)
@@ -72,4 +72,4 @@ def passes(words: Collection[str]) -> bool:
     what was run missed or broken. One that ran nothing is not."""
     run = [word for word in words if word != OUT]
     absent = sum(word in (MISSED, BROKEN) for word in run)
-    return bool(run) and WRONG not in run and absent <= MOST_MISSED * len(run)
+    return bool(run) and WRONG not in run and absent <= MAX_MISSED * len(run)

@@ -11,6 +11,7 @@ from iopstui.model.findings import rules as of_rules
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape
 from iopstui.model.metrics.frame import FINAL, LATE, Frame
+from iopstui.model.samples import DriveReading
 from iopstui.session.tick.findings import REPEAT_S, FindingTracker
 
 JOB = "[global]\nioengine=libaio\ndirect=1\niodepth={depth}\nrw=randread\nbs={bs}\n[a]\n"
@@ -278,6 +279,20 @@ def test_errors_are_counted_from_the_run_s_beginning() -> None:
     findings.surroundings(Conditions(4.0, {"vda": DeviceState(errors=9)}))
     (found,) = fed(findings, run(1, 5.0))
     assert found.rule == "scsi-errors" and "4 commands" in found.text
+
+
+def test_a_drive_s_last_reading_is_looked_at_until_the_next_run() -> None:
+    findings = FindingTracker()
+    findings.begin(job())
+    first, *rest = run(40, 1.0)
+    bad = {"nvme0": DriveReading({"media_errors": 9}, {"media_errors": 7})}
+    (found,) = fed(findings, [replace(first, nvme=bad)])
+    assert found.rule == "media-errors" and "2 media errors" in found.text
+    # drives are read every ten seconds: between two readings the finding goes on
+    fed(findings, rest)
+    assert findings.over() == []
+    findings.begin(job())
+    assert not [one for one in fed(findings, run(5, 50.0)) if one.rule == "media-errors"]
 
 
 # -- a run that decides

@@ -81,7 +81,7 @@ def test_a_firing_is_a_mark_in_the_session() -> None:
 def test_a_reader_that_has_stopped_costs_neither_memory_nor_a_firing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "MOST_WAITING", 5)
+    monkeypatch.setattr(module, "MAX_WAITING", 5)
     one, session = Watch(TARGET, 1.0, [BUSY]), Session()
     fed(one, [0] * 20 + [9, 9], session)
     assert one.events.qsize() == 5 and session.asked[-1][0] == "mark"

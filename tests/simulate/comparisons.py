@@ -133,7 +133,7 @@ def power_table(trials: int) -> None:
         print(f"| {100 * true:.0f} % | {cells} |", flush=True)
 
 
-MOST_LOOKS = 30
+MAX_LOOKS = 30
 
 
 class Looked(NamedTuple):
@@ -147,7 +147,7 @@ class Looked(NamedTuple):
 
 
 def looked_at(noise: Noise, trials: int, within: float) -> Looked:
-    """Comparisons of at most MOST_LOOKS repeats that are looked at after each of them; there is no
+    """Comparisons of at most MAX_LOOKS repeats that are looked at after each of them; there is no
     difference."""
     rng = random.Random(21)
     naive = false = right = repeats = 0
@@ -156,7 +156,7 @@ def looked_at(noise: Noise, trials: int, within: float) -> Looked:
         sides: tuple[list[float], list[float]] = ([], [])
         claimed_naive = claimed = False
         stopped = 0
-        for look in range(1, MOST_LOOKS + 1):
+        for look in range(1, MAX_LOOKS + 1):
             for side in [0, 1] if rng.random() < 0.5 else [1, 0]:
                 sides[side].append(math.exp(next(figures)))
             plain, found = paired(*sides), paired(*sides, sequential=True)
@@ -165,7 +165,7 @@ def looked_at(noise: Noise, trials: int, within: float) -> Looked:
             if found is None or stopped:
                 continue
             width = math.log1p(found.high) - math.log1p(found.low)
-            if look == MOST_LOOKS or width <= 2 * math.log1p(within):
+            if look == MAX_LOOKS or width <= 2 * math.log1p(within):
                 stopped = look
                 right += found.low <= 0 <= found.high
         naive, false, repeats = naive + claimed_naive, false + claimed, repeats + stopped

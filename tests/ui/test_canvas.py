@@ -12,7 +12,7 @@ from textual.app import App
 
 from iopstui.ui.draw import canvas as drawn
 from iopstui.ui.draw.canvas import CanvasScreen
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Row
 from tests.ui.test_app import WIDE, make, running, settle
@@ -108,7 +108,7 @@ async def test_a_region_that_is_hidden_leaves_blanks_and_one_added_is_shown() ->
         app.left.place(Box(0, 0, 4, 2))
         app.left.show([row("left"), row("left")])
         await pilot.pause()
-        app.left.place(HIDDEN)
+        app.left.place(NO_BOX)
         third = Lines()
         assert isinstance(app.screen, CanvasScreen)
         app.screen.canvas.add([third])

@@ -51,7 +51,7 @@ async def until(pilot: Pilot[int], done: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(experiment_form, "LOOK_WAITS_S", 0.01)
+    monkeypatch.setattr(experiment_form, "PREVIEW_DELAY_S", 0.01)
 
 
 async def form(pilot: Pilot[int], key: str = "w") -> ExperimentForm:

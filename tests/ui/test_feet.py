@@ -22,12 +22,12 @@ BOX = 4
         jobs.HINTS,
         live_rows.HINTS,
         option.HINTS,
-        picker.FOOT,
+        picker.FOOTER_HINTS,
         prompt.HINTS,
         runs.HINTS,
         settings.HINTS,
         (*form.HINTS, form.SCROLL),
-        (*lessons.GO_ON, lessons.READ, lessons.FILTER, lessons.CLOSE),
+        (*lessons.CONTINUE_HINTS, lessons.READ, lessons.FILTER, lessons.CLOSE_HINT),
     ],
 )
 def test_they_fit_on_80_columns(hints: Sequence[Hint]) -> None:

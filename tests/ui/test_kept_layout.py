@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_app import make, running, settle
 
-from iopstui.ui.core.kept_layout import PANELS, SECONDS, KeptLayout, parse_layout
+from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout, parse_layout
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.dashboard import panels
 from iopstui.ui.dashboard.screen import Dashboard
@@ -26,7 +26,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
 @given(
     st.builds(
         KeptLayout, st.sampled_from(PANELS), st.booleans(), st.booleans(), st.booleans(),
-        st.sampled_from(SECONDS),
+        st.sampled_from(DOT_SECONDS),
     )
 )  # fmt: skip
 def test_its_words_are_the_same_layout(layout: KeptLayout) -> None:

@@ -136,7 +136,7 @@ async def test_the_heat_map_has_the_percentiles_of_the_second_under_the_mouse() 
 async def test_a_mouse_that_was_left_on_a_chart_gives_the_newest_values_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(screen, "POINTS_S", 0.01)
+    monkeypatch.setattr(screen, "TOOLTIP_S", 0.01)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot, 20)

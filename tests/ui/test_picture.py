@@ -154,7 +154,7 @@ def test_others_read_it_as_the_user_lets_them(tmp_path: Path) -> None:
 
 
 def test_there_is_an_end_of_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture, "MOST_PICTURES", 2)
+    monkeypatch.setattr(picture, "MAX_PICTURES", 2)
     save(tmp_path, "x", FILES)
     save(tmp_path, "x", FILES)
     with pytest.raises(FileExistsError, match="exist already"):

@@ -169,7 +169,7 @@ async def test_keys_that_would_do_nothing_are_not_offered() -> None:
         fake.settings = tuple(replace(one, refused="a recording") for one in fake.settings)
         fake.notice("info", "x")
         await settle(pilot)
-        assert "Change" not in screen.keys.words and screen.note == settings.FIXED
+        assert "Change" not in screen.keys.words and screen.note == settings.NOTHING_TO_CHANGE
 
 
 async def test_without_settings_the_screen_says_so() -> None:

@@ -16,7 +16,7 @@ from iopstui.cli.values import THEMES as NAMES
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.draw import style, theme
-from iopstui.ui.draw.theme import CONTRAST, DESIGNED, NOT_TEXT, VARIABLES, Colours, contrast
+from iopstui.ui.draw.theme import CONTRAST, NOT_TEXT, OWN_THEMES, VARIABLES, Colours, contrast
 
 WIDE = (160, 45)
 BLACK = Color(0, 0, 0)
@@ -42,14 +42,14 @@ def in_256(colour: Color) -> Color:
 
 
 def test_the_command_line_has_every_theme() -> None:
-    assert tuple(NAMES) == theme.NAMES and set(DESIGNED) < set(NAMES)
+    assert tuple(NAMES) == theme.NAMES and set(OWN_THEMES) < set(NAMES)
     assert set(MORE_THEMES) == set(BUILTIN_THEMES)
 
 
-@pytest.mark.parametrize("name", DESIGNED)
+@pytest.mark.parametrize("name", OWN_THEMES)
 @pytest.mark.parametrize("few", [False, True])
 def test_every_text_can_be_read_on_every_background(name: str, few: bool) -> None:
-    of = DESIGNED[name]
+    of = OWN_THEMES[name]
     texts = role_colours(of) | {"foreground": Color.parse(of.foreground)}
     for role, colour in texts.items():
         for background in (of.background, of.surface, of.panel):
@@ -61,9 +61,9 @@ def test_every_text_can_be_read_on_every_background(name: str, few: bool) -> Non
                 assert contrast(*shown) >= CONTRAST, (role, background)
 
 
-@pytest.mark.parametrize("name", DESIGNED)
+@pytest.mark.parametrize("name", OWN_THEMES)
 def test_what_textual_s_widgets_show_can_be_read(name: str) -> None:
-    of = DESIGNED[name]
+    of = OWN_THEMES[name]
     made = of.to_color_system().generate() | of.variables
     for front, back in (
         ("text", "background"), ("text-muted", "panel"), ("text-error", "panel"),
@@ -87,16 +87,16 @@ def test_the_roles_of_textual_s_own_themes_can_be_read(name: str) -> None:
             assert contrast(Color.parse(made[variable]), background) >= CONTRAST, role
 
 
-@pytest.mark.parametrize("name", DESIGNED)
+@pytest.mark.parametrize("name", OWN_THEMES)
 def test_what_has_to_be_told_apart_can_be(name: str) -> None:
-    found = role_colours(DESIGNED[name]) | {"warning": Color.parse(DESIGNED[name].warning)}
+    found = role_colours(OWN_THEMES[name]) | {"warning": Color.parse(OWN_THEMES[name].warning)}
     for group in APART:
         assert len({found[role].hex for role in group}) == len(group)
 
 
-@pytest.mark.parametrize("name", DESIGNED)
+@pytest.mark.parametrize("name", OWN_THEMES)
 def test_more_is_brighter_or_darker_from_step_to_step(name: str) -> None:
-    found, background = role_colours(DESIGNED[name]), Color.parse(DESIGNED[name].background)
+    found, background = role_colours(OWN_THEMES[name]), Color.parse(OWN_THEMES[name].background)
     steps = [contrast(found[f"heat-{step}"], background) for step in range(1, 6)]
     assert steps == sorted(steps) and steps[0] >= 1.4
 
@@ -177,7 +177,7 @@ async def test_the_palette_changes_the_theme_at_once_and_keeps_it(
     kept: list[tuple[str, object]] = []
     monkeypatch.setattr(PREFERENCES, "remember", lambda key, value: kept.append((key, value)))
     app = make()
-    light = DESIGNED["light"].variables["fio"]
+    light = OWN_THEMES["light"].variables["fio"]
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
         assert not kept and light not in colours(pilot)
@@ -205,7 +205,7 @@ async def test_the_theme_under_the_cursor_is_shown_and_kept_with_enter_only(
         await settle(pilot)
         await pilot.press("down")
         await settle(pilot)
-        assert app.theme == "light" and DESIGNED["light"].foreground in colours(pilot)
+        assert app.theme == "light" and OWN_THEMES["light"].foreground in colours(pilot)
         await pilot.press("down")
         await settle(pilot)
         assert app.theme == "colourblind" and not kept

@@ -18,8 +18,8 @@ from iopstui.cli.options import (
 from iopstui.cli.terminal import require_for_runs
 from iopstui.errors import UsageError
 
-REPEATS, MOST_REPEATS = 5, 30
-LEAST_ROUNDS = 6
+REPEATS, MAX_REPEATS = 5, 30
+MIN_ROUNDS = 6
 """model/metrics/sequential.py"""
 FIGURES = ("iops", "mean", "p50", "p99", "p99.9", "cpu")
 """model/experiment/comparison.py, PRIMARY"""
@@ -89,10 +89,10 @@ def _repeats(arguments: argparse.Namespace) -> int:
     if arguments.repeats is not None:
         raise UsageError("--until decides the number of repeats, so --repeats has no effect.",
                          "To limit the repeats: --max-repeats N")  # fmt: skip
-    most = int(arguments.max_repeats or MOST_REPEATS)
-    if most < LEAST_ROUNDS:
+    most = int(arguments.max_repeats or MAX_REPEATS)
+    if most < MIN_ROUNDS:
         raise UsageError(
-            f"--until needs at least {LEAST_ROUNDS} repeats; --max-repeats {most} is too few."
+            f"--until needs at least {MIN_ROUNDS} repeats; --max-repeats {most} is too few."
         )
     return most
 

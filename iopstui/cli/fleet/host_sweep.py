@@ -35,7 +35,7 @@ from iopstui.safety.signals import StopSignals
 
 # the worst of all points is the exit code; a signal's is that of the whole, other than on a screen
 # (fleet/scaling_curve.py)
-_WORSE = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
+_CODES_BY_SEVERITY = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
 
 
 def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
@@ -114,7 +114,7 @@ class _HostSweep:
             raise
         finally:
             self._record_row(over_object(code, said))
-        self.code = max(self.code, code, key=_WORSE.index)
+        self.code = max(self.code, code, key=_CODES_BY_SEVERITY.index)
         for words in said:
             put(f"hosts={hosts}: {words}", sys.stderr)
         return point

@@ -30,7 +30,7 @@ from iopstui.safety.signals import StopSignals
 Object = dict[str, Any]
 # descriptors for each host, and for everything else
 FDS, OWN_FDS = 4, 64
-YOUNG_OF_HOST = 500
+GC_THRESHOLD_PER_HOST = 500
 """Objects that a host's seconds make before garbage is looked for: they end by themselves."""
 
 
@@ -60,7 +60,7 @@ def _run_on(arguments: argparse.Namespace) -> int:
     _need_probe(arguments, expected)
     _allow(len(nodes))
     young, *older = gc.get_threshold()
-    gc.set_threshold(young + len(nodes) * YOUNG_OF_HOST, *older)
+    gc.set_threshold(young + len(nodes) * GC_THRESHOLD_PER_HOST, *older)
     on_screen = arguments.format is None and has_screen()
     if arguments.axis and not on_screen:
         from iopstui.cli.fleet.host_sweep import run_axis

@@ -24,7 +24,7 @@ from iopstui.experiment.start import (
 from iopstui.format import counted, put
 from iopstui.model.experiment.load_curve import points_of
 from iopstui.model.experiment.options import ExperimentOptions
-from iopstui.model.experiment.plan import ASK_FROM, Plan
+from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
 from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.output.experiment.sink import ReportedExperiment
 from iopstui.output.experiment.sinks import experiment_sink
@@ -136,7 +136,7 @@ def _exit_code(points: Sequence[PointFinished]) -> int:
 
 def ask(plan: Plan, yes: bool) -> None:
     """Ask before a very long experiment. UsageError if the answer is no."""
-    if plan.points < ASK_FROM or yes:
+    if plan.points < CONFIRM_FROM_POINTS or yes:
         return
     question = f"{length_text(plan)}. "
     if sys.stdin.isatty() and sys.stderr.isatty():

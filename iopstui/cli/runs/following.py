@@ -18,7 +18,7 @@ from iopstui.recording.follow import POLL_S, FollowSession, InputCopy, wait_for_
 from iopstui.recording.reader import recording_path
 
 STDIN = "-"
-WITHOUT_SCREEN = "iopstui replay FILE --follow --format table|jsonl|csv"
+COMMAND_WITHOUT_SCREEN = "iopstui replay FILE --follow --format table|jsonl|csv"
 
 
 def follow(arguments: argparse.Namespace) -> int:
@@ -50,7 +50,7 @@ def _play(path: Path, arguments: argparse.Namespace, ended: Callable[[], bool]) 
 
         wait_for_first_sample(path, say, ended)
         return replay_headless(str(path), kind, _Patience(ended), arguments.plain_every)
-    require_terminal(WITHOUT_SCREEN)
+    require_terminal(COMMAND_WITHOUT_SCREEN)
     require_for_screen(arguments)
     from iopstui.ui.replay import show_session
 
@@ -83,6 +83,6 @@ def _read_keys_from_terminal() -> None:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise UsageError("There is no terminal to read keys from.",
-                         f"Without a screen: {WITHOUT_SCREEN}") from error  # fmt: skip
+                         f"Without a screen: {COMMAND_WITHOUT_SCREEN}") from error  # fmt: skip
     os.dup2(terminal, sys.stdin.fileno())
     os.close(terminal)

@@ -32,8 +32,8 @@ from iopstui.session.recorded_parts import RecordedParts
 from iopstui.session.watch import Watch
 
 # the last sample may be of a part of an interval, but not of next to nothing
-WORTH_A_SAMPLE = 0.25
-LAST_WITHIN_S = 1.0
+MIN_LAST_SAMPLE_SHARE = 0.25
+LAST_SAMPLE_TIMEOUT_S = 1.0
 SIGNAL_TIMEOUT_S = 2.0
 
 
@@ -135,10 +135,10 @@ def _handle(event: Event, sink: EventSink) -> None:
 
 def _last_sample(session: LiveSession, one: Watch, sink: EventSink, interval_s: float) -> None:
     """Emit the sample of the time since the last one."""
-    if monotonic() - one.sampled_at < WORTH_A_SAMPLE * interval_s:
+    if monotonic() - one.sampled_at < MIN_LAST_SAMPLE_SHARE * interval_s:
         return
     session.sample()
-    give_up = monotonic() + LAST_WITHIN_S
+    give_up = monotonic() + LAST_SAMPLE_TIMEOUT_S
     while (left := give_up - monotonic()) > 0:
         try:
             event = one.events.get(timeout=left)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 CHUNK_BYTES = 4096
 # a document that was cut more often, or by more, is given up
-MOST_KEPT_LINES = 256
+MAX_KEPT_LINES = 256
 LONGEST = 4 << 20
 
 _ENDLESS = re.compile(rb"[^\n]{65536}")
@@ -25,7 +25,9 @@ _LINE = re.compile(
     rb"[ \t]*\r*(?:\n|\Z)"
 )
 # one that was cut where only a guess can say what of it is a message's: no free text
-_SURE = re.compile(rb'[ \t]*"[\w.>= -]{1,40}"[ ]*:[ ]*(?:[\[{]|-?[0-9.]+,?)[ \t]*\r*(?:\n|\Z)')
+_CERTAIN_JSON = re.compile(
+    rb'[ \t]*"[\w.>= -]{1,40}"[ ]*:[ ]*(?:[\[{]|-?[0-9.]+,?)[ \t]*\r*(?:\n|\Z)'
+)
 _LIKE_JSON = re.compile(rb'[ \t]*["\[\]{}]')
 _MEMBER = re.compile(rb'"[ ]?:[ ]')
 _OPENING = re.compile(rb"(?:fio|verify|[a-z0-9_-]{2,24}: verify failed|note|func=)\b[^\"]")
@@ -39,7 +41,7 @@ def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
     at = 0
     while (at := _first_bad(body, at)) < len(body):
         cut = next(_cuts(body, at), None)
-        if cut is None or len(taken) >= MOST_KEPT_LINES:
+        if cut is None or len(taken) >= MAX_KEPT_LINES:
             return None
         begin, end = cut
         taken.append(body[begin:end])
@@ -65,7 +67,7 @@ def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
         yield from _whole_pieces(body, _line_start(body, at - 1), at - 1)
     opening = _OPENING.search(body, at, stop)
     for begin in (*pieces, *([opening.start()] if opening else [])):
-        line = _SURE if body[at:begin].strip() else _LINE
+        line = _CERTAIN_JSON if body[at:begin].strip() else _LINE
         yield from _fitting(body, at, begin, _line_ends(body, begin), line)
     if not _holds_json(body, at, stop):
         yield at, _last_of_its_kind(body, stop)

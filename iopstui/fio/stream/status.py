@@ -187,12 +187,12 @@ class _BinKeys(dict[Any, int]):
     def __missing__(self, key: Any) -> int:
         number = int(key)
         # a file that is no fio's may have any
-        if len(self) < MOST_KEYS:
+        if len(self) < MAX_KEYS:
             self[key] = number
         return number
 
 
-MOST_KEYS = 4096
+MAX_KEYS = 4096
 _KEYS = _BinKeys()
 
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Any
 
-from iopstui.fleet.hosts.orders import LATEST_MS, LATEST_NS
+from iopstui.fleet.hosts.orders import MAX_MONOTONIC_NS, MAX_WALL_MS
 
-DRIFT = 500e-6
+MAX_DRIFT = 500e-6
 """Of the time that has passed two clocks may drift apart: the most by which the kernel slews one
 (adjtimex(2)), of which quartz is a tenth."""
-SET_MS = 1.0
+CLOCK_SET_MS = 1.0
 """A wall clock is set by more; it is read a moment before or after the other one."""
 
 
@@ -55,7 +55,7 @@ class Offset:
 
     def error_at(self, now_ns: int) -> int:
         """Maximum error of both at another instant of our CLOCK_MONOTONIC, in ns."""
-        return self.error_ns + int(DRIFT * abs(now_ns - self.at_ns))
+        return self.error_ns + int(MAX_DRIFT * abs(now_ns - self.at_ns))
 
     def answered(self, row: dict[str, Any], now_ns: int) -> bool:
         """Take the answer, received at ``now_ns``; False if it is none to what was asked."""
@@ -65,7 +65,7 @@ class Offset:
         if not isinstance(wall, int | float) or number not in self.asked:
             return False
         # also false for what is no number (NaN)
-        if not (abs(mono) < LATEST_NS and 0 <= wall < LATEST_MS):
+        if not (abs(mono) < MAX_MONOTONIC_NS and 0 <= wall < MAX_WALL_MS):
             return False
         sent_ns, sent_ms = self.asked.pop(number)
         half_ns = (now_ns - sent_ns + 1) // 2
@@ -83,5 +83,5 @@ class Offset:
         known_ns = self.error_at(now_ns)
         both_ns = half_ns + known_ns
         was_set = abs(mono_ns - self.mono_ns) > both_ns
-        was_set |= abs(wall_ms - self.wall_ms) > both_ns / 1e6 + SET_MS
+        was_set |= abs(wall_ms - self.wall_ms) > both_ns / 1e6 + CLOCK_SET_MS
         return was_set or half_ns <= known_ns

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from iopstui.fleet.hosts.json_objects import object_of
-from iopstui.fleet.hosts.orders import BEAT, is_order
+from iopstui.fleet.hosts.orders import HEARTBEAT, is_order
 
 Object = dict[str, Any]
 SILENCE_S = 5.0
-LOOK_S = 0.2
+POLL_S = 0.2
 LONGEST_LINE = 4 << 20
 
 Hear = Callable[[Object], None]
@@ -29,7 +29,7 @@ Gone = Callable[[str], None]
 
 class Conversation:
     """``hear`` is called with every order but these, ``gone`` once with the reason why nobody
-    is there any more, ``alive`` every ``LOOK_S`` until then; all in threads of this class. ``say``
+    is there any more, ``alive`` every ``POLL_S`` until then; all in threads of this class. ``say``
     sends the answer to a ping."""
 
     def __init__(
@@ -67,14 +67,14 @@ class Conversation:
                     "event": "pong", "id": order.get("id"), "mono_ns": time.monotonic_ns(),
                     "wall_ms": time.time() * 1000,
                 })  # fmt: skip
-            elif order["op"] == BEAT:
+            elif order["op"] == HEARTBEAT:
                 self._beat = time.monotonic()
             else:
                 self._hear(order)
         self.over("standard input has ended")
 
     def _watch(self) -> None:
-        while not self._over.wait(LOOK_S):
+        while not self._over.wait(POLL_S):
             self._alive()
             # a process that was stopped itself has heard nothing either: that counts, too
             if self._beat is not None and time.monotonic() - self._beat > SILENCE_S:

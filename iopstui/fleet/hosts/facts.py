@@ -19,8 +19,8 @@ from iopstui.model.block.usage import usage
 from iopstui.text import printable
 
 Object = dict[str, Any]
-MOST_USES = 5
-NAMED = 3
+MAX_USES = 5
+MAX_NAMED = 3
 
 
 def disks_of(writes: Sequence[str], roots: Roots) -> list[Object]:
@@ -36,7 +36,7 @@ def disks_of(writes: Sequence[str], roots: Roots) -> list[Object]:
         if wwid or written:
             found.append({
                 "name": device.name, "wwid": wwid, "writes": written,
-                "uses": list(usage(device.name, devices, backings))[:MOST_USES],
+                "uses": list(usage(device.name, devices, backings))[:MAX_USES],
             })  # fmt: skip
     return found
 
@@ -94,8 +94,8 @@ def several_names(boots: Mapping[str, str]) -> Iterator[str]:
             names.setdefault(boot, []).append(name)
     for found in names.values():
         if len(found) > 1:
-            more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-            who = f"{', '.join(found[:NAMED])}{more}"
+            more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+            who = f"{', '.join(found[:MAX_NAMED])}{more}"
             yield (
                 f"{who} are one machine under {len(found)} names, so its disk is counted once "
                 "per name in the kernel's totals"

@@ -21,8 +21,8 @@ from iopstui.safety.scratch import is_scratch_name, room_for
 from iopstui.text import printable
 
 Object = dict[str, Any]
-NAMED = 3
-MOST_BYTES = 1 << 80
+MAX_NAMED = 3
+MAX_BYTES = 1 << 80
 """Bytes."""
 # whose source names the server; the others of one installation are told apart by their size
 NETWORK = ("nfs", "cifs", "smb3", "ceph", "lustre", "glusterfs", "sshfs", "beegfs", "gpfs", "9p",
@@ -99,7 +99,7 @@ def needs_in(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
         said: dict[str, Any] = {name: one.get(name) for name in _FIELDS}
         if any(type(said[name]) is not kind for name, kind in _FIELDS.items()):
             return None
-        if any(kind is int and not 0 <= said[name] < MOST_BYTES for name, kind in _FIELDS.items()):
+        if any(kind is int and not 0 <= said[name] < MAX_BYTES for name, kind in _FIELDS.items()):
             return None
         mark = said["mark"] if is_scratch_name(said["mark"]) else ""
         needs.append(SpaceNeed(**{**said, "name": printable(said["name"]), "mark": mark}))
@@ -119,11 +119,13 @@ def why_too_full(hosts: Mapping[str, Sequence[SpaceNeed]], surely: bool = True) 
         room = min(need.room for need in all_needs)
         if len(sharers) > 1 and wanted > room:
             names = [printable(name) for name in sharers]
-            more = len(names) - NAMED
-            who = ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+            more = len(names) - MAX_NAMED
+            who = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
             known = [*dict.fromkeys(need.name for need in all_needs)]
             share = "share" if surely else "may share"
-            what = known[0] if len(known) == 1 else f"one file system ({', '.join(known[:NAMED])})"
+            what = (
+                known[0] if len(known) == 1 else f"one file system ({', '.join(known[:MAX_NAMED])})"
+            )
             yield (
                 f"{who} {share} {what}: together they would create {size(wanted)} of files "
                 f"there, but only {size(room)} may be used (5 % stays free)"

@@ -20,9 +20,9 @@ from iopstui.text import printable
 Object = dict[str, Any]
 ANSWER_TIMEOUT_S = 5.0
 """After which a host that has not answered is said to have changed nothing."""
-MOST_TUNABLES, MOST_DISKS, LONGEST = 64, 256, 400
+MAX_TUNABLES, MAX_DISKS, LONGEST = 64, 256, 400
 NO_ANSWER = "no answer; it restores its changes when its session ends"
-NOT_THERE = "it is not connected, or has not sent its settings"
+NOT_CONNECTED = "it is not connected, or has not sent its settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def states_in(row: Mapping[str, Any]) -> dict[str, HostTunable]:
     """The same as it comes. What can't be understood is left out: it can't be changed then."""
     found = {}
     states = row.get("states")
-    for one in (states if isinstance(states, list) else [])[:MOST_TUNABLES]:
+    for one in (states if isinstance(states, list) else [])[:MAX_TUNABLES]:
         if isinstance(one, dict):
             name, each = _printable_value(one.get("name")), _pairs(one.get("each"), 2)
             if name and each:
@@ -111,7 +111,7 @@ def _pairs(value: object, length: int) -> list[list[str]]:
     if not isinstance(value, list):
         return []
     found = [
-        [_printable_value(word) for word in one] for one in value[:MOST_DISKS]
+        [_printable_value(word) for word in one] for one in value[:MAX_DISKS]
         if isinstance(one, list) and len(one) == length
     ]  # fmt: skip
     return found if len(found) == len(value) else []
@@ -146,7 +146,7 @@ def turn_of(
     for host in hosts:
         one = known.get(host, {}).get(name)
         if one is None:
-            out.append((host, f"its disk has no {name}" if known.get(host) else NOT_THERE))
+            out.append((host, f"its disk has no {name}" if known.get(host) else NOT_CONNECTED))
         elif one.values and value not in one.values:
             out.append((host, f"{one.each[0][0]} takes {', '.join(one.values)}"))
         elif one.refused:

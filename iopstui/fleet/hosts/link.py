@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 
 LONGEST_LINE = 4 << 20
-MOST_UNSENT = 16 << 20
+MAX_UNSENT = 16 << 20
 READ = CHUNK = 1 << 16
 TAIL = 4096
 
@@ -40,7 +40,7 @@ class Link:
 
     def send(self, data: bytes) -> None:
         """Send, now or as soon as the other side reads."""
-        if self.into < 0 or len(self.unsent) >= MOST_UNSENT:
+        if self.into < 0 or len(self.unsent) >= MAX_UNSENT:
             return
         if not self.unsent:
             # nearly always all of it at once

@@ -14,7 +14,7 @@ from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in
 from iopstui.fleet.hosts.json_objects import object_of
 from iopstui.fleet.hosts.link import Link
 from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.hosts.orders import BEAT, CAPABILITIES, LATEST_NS, SUMS
+from iopstui.fleet.hosts.orders import CAPABILITIES, HEARTBEAT, MAX_MONOTONIC_NS, SUMS
 from iopstui.fleet.hosts.program_copy import bundle
 from iopstui.text import printable
 
@@ -22,16 +22,16 @@ Object = dict[str, Any]
 LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "started", "over"
 PROBES, AGAIN = 12, 6
 """Answers after which a clock is compared well enough, and those right before the start."""
-MOST_BROKEN = 100
+MAX_BROKEN = 100
 LONGEST_WORDS = 400
-MOST_AT_ONCE, MOST_PER_S = 64 << 20, 8 << 20
+MAX_AT_ONCE, MAX_PER_S = 64 << 20, 8 << 20
 """Bytes of a host's lines, which a recording keeps: at most so many, and so many more a second."""
-OF_A_FLEET = frozenset({"fleet", "fleet_over", "total", "merged"})
+FLEET_EVENTS = frozenset({"fleet", "fleet_over", "total", "merged"})
 """Events of whoever adds hosts up: no host has any, and in a recording they would count as ours."""
 INTERRUPTED = "interrupted"
 """What a host says that was told to stop: no failure of its own."""
 GREETING_TIMEOUT_S = 1.1
-_BEAT = json.dumps({"op": BEAT}).encode() + b"\n"
+_HEARTBEAT = json.dumps({"op": HEARTBEAT}).encode() + b"\n"
 
 
 class Member:
@@ -90,10 +90,10 @@ class Member:
 
     def beat(self) -> None:
         """The heartbeat alone: who speaks by itself need not be asked."""
-        if BEAT not in self._speaks or self.silent_s > GREETING_TIMEOUT_S:
+        if HEARTBEAT not in self._speaks or self.silent_s > GREETING_TIMEOUT_S:
             self.ask()
         elif self.state not in (LAUNCHED, OVER):
-            self.link.send(_BEAT)
+            self.link.send(_HEARTBEAT)
 
     @property
     def compared(self) -> bool:
@@ -121,7 +121,7 @@ class Member:
         found, heard = [], False
         self._came += len(data)
         since_s = (time.monotonic_ns() - self._first_ns) / 1e9
-        if self._came > MOST_AT_ONCE + since_s * MOST_PER_S and not self._floods:
+        if self._came > MAX_AT_ONCE + since_s * MAX_PER_S and not self._floods:
             self._floods = True
             self.fail(f"it sends too much ({self._came >> 20} MiB in {since_s:.0f} s)")
             self.link.kill()
@@ -140,13 +140,13 @@ class Member:
             self.heard_ns = time.monotonic_ns()
         if self.link.too_long:
             self.link.too_long = 0
-            self._refuse_garbage(MOST_BROKEN)
+            self._refuse_garbage(MAX_BROKEN)
         return found
 
     def _parsed(self, line: bytes) -> Object | None:
         row = object_of(line)
         kind = row.get("event") if row is not None else None
-        return row if isinstance(kind, str) and kind not in OF_A_FLEET else None
+        return row if isinstance(kind, str) and kind not in FLEET_EVENTS else None
 
     def _handle_own_event(self, row: Object) -> bool:
         """Whether it concerns others."""
@@ -170,7 +170,7 @@ class Member:
 
     def _executed(self, row: Object) -> None:
         at_ns = row.get("monotonic_ns")
-        if isinstance(at_ns, int) and 0 <= at_ns < LATEST_NS:
+        if isinstance(at_ns, int) and 0 <= at_ns < MAX_MONOTONIC_NS:
             self.state = STARTED
             self.executed_ns = at_ns - self.offset.mono_ns
             self.error_ns = self.offset.error_at(self.executed_ns)
@@ -219,7 +219,7 @@ class Member:
     def _planned(self, row: Object) -> None:
         self.needs = needs_in(row)
         if self.needs is None:
-            self._refuse_garbage(MOST_BROKEN)
+            self._refuse_garbage(MAX_BROKEN)
 
     def look_for(self, names: Sequence[str]) -> None:
         """Have it say which of these scratch directories are beside its own: ``seen``."""
@@ -230,7 +230,7 @@ class Member:
         if isinstance(names, list) and all(isinstance(one, str) for one in names):
             self.seen = names
         else:
-            self._refuse_garbage(MOST_BROKEN)
+            self._refuse_garbage(MAX_BROKEN)
 
     def _armed(self, row: Object) -> None:
         disks = row.get("disks")
@@ -243,7 +243,7 @@ class Member:
 
     def _refuse_garbage(self, weight: int = 1) -> None:
         self.broken += weight
-        if self.broken >= MOST_BROKEN and self.state != OVER:
+        if self.broken >= MAX_BROKEN and self.state != OVER:
             self.fail("it sent something that is not an agent's answer", code=EXIT_JOB_FAILED)
             self.link.kill()
 

@@ -17,8 +17,8 @@ from iopstui.errors import UsageError
 from iopstui.fleet.hosts.groups import hosts_of
 from iopstui.text import printable
 
-MOST_HOSTS = 10_000
-MOST_RANGES = 8
+MAX_HOSTS = 10_000
+MAX_RANGES = 8
 LONGEST_NAME = 300
 LONGEST_FILE = 8 << 20
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
@@ -50,8 +50,8 @@ def nodes_of(text: str) -> list[Node]:
     for word in _split_words(text):
         for name in _expanded(word):
             found.append(_node(name))
-            if len(found) > MOST_HOSTS:
-                raise UsageError(f"There are more than {MOST_HOSTS} hosts.",
+            if len(found) > MAX_HOSTS:
+                raise UsageError(f"There are more than {MAX_HOSTS} hosts.",
                                  "For more, merge groups of hosts first: iopstui merge",
                                  )  # fmt: skip
     if not found:
@@ -96,7 +96,7 @@ def _expanded(word: str) -> Iterator[str]:
 
 def expand(word: str) -> list[str]:
     """Expand a word with ranges: "n[01-03,07]" is n01 n02 n03 n07."""
-    if word.count("[") > MOST_RANGES or len(word) > MOST_HOSTS:
+    if word.count("[") > MAX_RANGES or len(word) > MAX_HOSTS:
         raise UsageError(f"{printable(word[:40])!r} ... is too long, or has too many ranges.")
     match = re.search(r"\[([0-9,/-]+)\]", word)
     if match is None:
@@ -106,8 +106,8 @@ def expand(word: str) -> list[str]:
     for part in match[1].split(","):
         for number in _numbers(word, part):
             names += [word[: match.start()] + number + after for after in rest]
-            if len(names) > MOST_HOSTS:
-                raise UsageError(f"{printable(word)!r} names more than {MOST_HOSTS} hosts.")
+            if len(names) > MAX_HOSTS:
+                raise UsageError(f"{printable(word)!r} names more than {MAX_HOSTS} hosts.")
     return names
 
 
@@ -121,8 +121,8 @@ def _numbers(word: str, part: str) -> Iterator[str]:
         raise UsageError(f"{part!r} in {printable(word[:40])!r} has numbers of different lengths.",
                          "Numbers with leading zeros need the same length: 001-100",
                          )  # fmt: skip
-    if int(last) < int(first) or step < 1 or int(last) - int(first) > MOST_HOSTS * step:
-        raise UsageError(f"{part!r} in {printable(word)!r} is not a range of at most {MOST_HOSTS}.")
+    if int(last) < int(first) or step < 1 or int(last) - int(first) > MAX_HOSTS * step:
+        raise UsageError(f"{part!r} in {printable(word)!r} is not a range of at most {MAX_HOSTS}.")
     for number in range(int(first), int(last) + 1, step):
         yield f"{number:0{len(first)}d}"
 
@@ -154,7 +154,7 @@ def _of_clustershell(text: str) -> list[str]:
     for word in re.split(r"[,!&^]+", _BRACKETS.sub(lambda match: match[0].replace(",", " "), text)):
         # no set that would take all memory gets there
         expand(word.replace(" ", ","))
-    return hosts_of(text, expand, MOST_HOSTS)
+    return hosts_of(text, expand, MAX_HOSTS)
 
 
 def _node(name: str) -> Node:

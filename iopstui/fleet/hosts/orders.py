@@ -8,13 +8,13 @@ from typing import Any
 from iopstui.fleet.hosts.host_tunables import are_words, is_setting
 
 Object = Mapping[str, Any]
-LATEST_NS = 1 << 63
+MAX_MONOTONIC_NS = 1 << 63
 """An instant of CLOCK_MONOTONIC is below."""
-LATEST_MS = 1e15
+MAX_WALL_MS = 1e15
 SUMS, LINES = "sums", "lines"
 """How frames are sent: as sums (compact.py), or as whole JSON lines, which recordings keep."""
-BEAT = "beat"
-CAPABILITIES = (BEAT, SUMS)
+HEARTBEAT = "beat"
+CAPABILITIES = (HEARTBEAT, SUMS)
 """What an agent says in its first line that it knows; an older one says nothing of it."""
 
 
@@ -28,7 +28,7 @@ def is_order(row: Object) -> bool:
         return row.get("id") is None or type(row["id"]) is int
     if op == "go":
         at_ns = row.get("at_ns")
-        known = type(at_ns) is int and 0 <= at_ns < LATEST_NS
+        known = type(at_ns) is int and 0 <= at_ns < MAX_MONOTONIC_NS
         return known and all(_is_time(row.get(name)) for name in ("offset_ms", "error_ms"))
     if op == "look":
         names = row.get("names")
@@ -52,7 +52,7 @@ def _begins(row: Object) -> bool:
 
 def _is_time(value: object) -> bool:
     # NaN is in no order of size
-    return value is None or (type(value) in (int, float) and abs(value) < LATEST_MS)  # type: ignore[arg-type]
+    return value is None or (type(value) in (int, float) and abs(value) < MAX_WALL_MS)  # type: ignore[arg-type]
 
 
 def _is_text(value: object) -> bool:

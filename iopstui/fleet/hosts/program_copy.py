@@ -21,8 +21,8 @@ import iopstui
 from iopstui import __version__
 from iopstui.fio.shipped_files import shipped_directory
 
-LEFT_OUT = ("ui", "lesson", "report", "data", "__pycache__")
-LEAST_PYTHON = (3, 10)
+EXCLUDED_NAMES = ("ui", "lesson", "report", "data", "__pycache__")
+MIN_PYTHON = (3, 10)
 
 # runs on the host: nothing of iopstui is there yet. Its first argument is the zip file's size.
 BOOT = r"""
@@ -105,7 +105,7 @@ def _files() -> Iterator[tuple[str, Path]]:
     package = Path(iopstui.__file__).resolve().parent
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
-        if not {*inside.parts} & {*LEFT_OUT}:
+        if not {*inside.parts} & {*EXCLUDED_NAMES}:
             yield f"iopstui/{inside}", path
     for path in sorted(shipped_directory("jobs", "job file").glob("*.fio")):
         yield f"iopstui/jobs/{path.name}", path
@@ -134,7 +134,7 @@ def remote_command(bring: bool, sudo: bool = False) -> str:
     """One line for the host's shell, whichever that is: run the iopstui that is installed there if
     it is of this version, and else, or always with ``bring``, the one that will be sent; with
     ``sudo`` as root."""
-    boot = f"LEAST = {LEAST_PYTHON}\n{BOOT}"
+    boot = f"LEAST = {MIN_PYTHON}\n{BOOT}"
     coded = base64.b64encode(boot.encode()).decode()
     python = f"import base64;exec(base64.b64decode('{coded}'))"
     none = json.dumps({"event": "lacks", "what": "python3"})

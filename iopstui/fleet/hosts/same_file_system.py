@@ -18,7 +18,7 @@ from pathlib import Path
 from iopstui.fleet.hosts.free_space import SpaceNeed, why_too_full
 from iopstui.safety.scratch import is_scratch_name
 
-MOST_LOOKED_FOR = 256
+MAX_LOOKED_FOR = 256
 """Names that a host is asked to look for."""
 SAME_SIZE, SAME_FREE = 0.001, 0.01
 """Of its size two file systems may differ: servers round it, and others write meanwhile."""
@@ -29,7 +29,7 @@ def marks_found(places: Iterable[str], names: Sequence[str]) -> list[str]:
     """Which of the scratch directories' names are there beside those of ``places``. Looked up by
     name: a listing, and what is known of it, may be as old as the mount's caches allow."""
     found = []
-    for name in names[:MOST_LOOKED_FOR]:
+    for name in names[:MAX_LOOKED_FOR]:
         if is_scratch_name(name):
             near = (Path(place).parent / name for place in places)
             found += [name] if any(map(os.path.lexists, near)) else []
@@ -52,7 +52,7 @@ def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
     asked: dict[str, list[str]] = {}
     for system, (host, _) in first.items():
         others = [need.mark for other, (_, need) in first.items() if other != system]
-        asked.setdefault(host, []).extend(others[:MOST_LOOKED_FOR])
+        asked.setdefault(host, []).extend(others[:MAX_LOOKED_FOR])
     return asked
 
 

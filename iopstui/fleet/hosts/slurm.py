@@ -24,11 +24,11 @@ from iopstui.text import printable
 
 SLURM = "slurm"
 """As HOSTS: all nodes of the allocation. As --launcher: srun, in an allocation."""
-ASK_EVERY_S = 5.0
+POLL_S = 5.0
 RELEASE_WITHIN_S = 10.0
 QUEUE_WITHIN_S = 10.0
 _JOB = re.compile(r"job(?: allocation)? (\d+)")
-_HOLD = 'echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null'
+_HOLD_SCRIPT = 'echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null'
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class _Allocation:
         self.job = ""
         self._said = b""
         self._process = subprocess.Popen(
-            [*guarded, "salloc", "--job-name=iopstui", *options, "sh", "-c", _HOLD],
+            [*guarded, "salloc", "--job-name=iopstui", *options, "sh", "-c", _HOLD_SCRIPT],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             # Ctrl-C is for us: the hosts are told first
             start_new_session=True,
@@ -129,11 +129,11 @@ class _Allocation:
         told, asked = "", time.monotonic()
         first = b""
         while not first.endswith(b"\n"):
-            out, more = self._read(ASK_EVERY_S)
+            out, more = self._read(POLL_S)
             first += out
             if not more:
                 raise self._refused()
-            if self.job and time.monotonic() - asked >= ASK_EVERY_S and not first:
+            if self.job and time.monotonic() - asked >= POLL_S and not first:
                 asked = time.monotonic()
                 words = _queue_position(self.job)
                 if words and words != told:

@@ -20,7 +20,7 @@ from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS, LATENCY, LatencyStats, ProbeInterval, RequestStats
 from iopstui.model.rates import MIB, DiskRates
 
-ALL = "all"
+ALL_DEVICES = "all"
 """The name of all devices together."""
 _SHOWN_FLAGS = (
     flags.RAMP,
@@ -60,9 +60,9 @@ def frame_of_second(
         fio=fio,
         fio_age_s=None,
         skew_ms=None,
-        disks={} if disk is None else {ALL: disk},
+        disks={} if disk is None else {ALL_DEVICES: disk},
         own_cpu=own_cpu,
-        opened=(ALL,),
+        opened=(ALL_DEVICES,),
         probe=_probe(sums.device, second.interval_s),
     )
 
@@ -125,7 +125,7 @@ def _probe(device: ProbeSum, seconds: float) -> ProbeInterval | None:
         return None
     parts = {kind: device.part(kind) for kind in KINDS}
     bins = {kind: part.latencies.bins for kind, part in parts.items() if part is not None}
-    return probe_of(seconds, {ALL: bins}, device.counts, device.missed)
+    return probe_of(seconds, {ALL_DEVICES: bins}, device.counts, device.missed)
 
 
 def probe_of(

@@ -35,14 +35,14 @@ from iopstui.model.samples import DIRECTIONS
 PARTS = (TOTAL, *DIRECTIONS)
 # a number below this can be added so often and still fits into its field
 BITS = 55
-OFTEN = 256
+FLUSH_EVERY = 256
 # a byte of each bucket's count in fields in which it can be added as often, from a step on
 NARROW, PLANES, STEP = 2, 3, 64
-EVEN = 32
+PLANE_ALIGNMENT = 32
 """A plane has a multiple of so many bytes: most hosts with one job have few layouts then."""
 LONGEST = 1 << 17
 # maxima are kept until there are so many
-_TOGETHER = 16
+_MAXIMA_BATCH = 16
 _IN_PART = 5 + 2 * len(LATENCIES)
 _WAITS = tuple(await_ for await_, _ in AWAITS)
 _COUNTS = tuple(count for _, count in AWAITS)
@@ -63,9 +63,9 @@ _FIRST = struct.Struct(f"<{_AT_PARTS}Q")
 HEAD = struct.Struct("<BB")
 _PLANE = struct.Struct("<HH")
 _STEPS = -(-len(KEYS) // STEP)
-_MOST_PLANES = _STEPS * PLANES * len(_KINDS)
+_MAX_PLANES = _STEPS * PLANES * len(_KINDS)
 _LAYOUTS: dict[bytes, tuple[int, ...]] = {}
-_MOST_LAYOUTS = 4096
+_MAX_LAYOUTS = 4096
 from_bytes = int.from_bytes
 _ONES = frozenset((*_STARTS, _AT_KERNEL))
 _TOO_LARGE = int.from_bytes(
@@ -166,9 +166,9 @@ def _layout(layout: bytes) -> tuple[int, ...]:
             raise ValueError
         found += [which, begin]
         before, begin = which, begin + count * NARROW
-    if before >= _MOST_PLANES:
+    if before >= _MAX_PLANES:
         raise ValueError
-    if len(_LAYOUTS) >= _MOST_LAYOUTS:
+    if len(_LAYOUTS) >= _MAX_LAYOUTS:
         _LAYOUTS.clear()
     _LAYOUTS[layout] = (*found, begin)
     return _LAYOUTS[layout]
@@ -215,7 +215,7 @@ class FrameSum:
             layout = one.layout
             own[layout] = own.get(layout, 0) + one.fields
             self._maxima.append(first[_AT_MAXIMA:])
-            if len(self._maxima) == _TOGETHER:
+            if len(self._maxima) == _MAXIMA_BATCH:
                 self._maxima = [tuple(map(max, *self._maxima))]
         if one.device is not None:
             self._device.add(one.device, with_bins)
@@ -240,14 +240,14 @@ class FrameSum:
     @property
     def room(self) -> int:
         """Number of frames that can be added at once."""
-        return OFTEN - self._count
+        return FLUSH_EVERY - self._count
 
     def _count_added(self, count: int, slowest: tuple[int, str]) -> None:
         """Count added frames; ``slowest`` is the largest p99 with its host."""
         if slowest[0] and (self._slowest is None or slowest > self._slowest):
             self._slowest = slowest
         self._count += count
-        if self._count == OFTEN:
+        if self._count == FLUSH_EVERY:
             self._settle()
 
     def taken(self) -> HostSums:
@@ -346,7 +346,7 @@ def _planes_of(sums: HostSums) -> Iterator[tuple[int, bytes]]:
                 continue
             step = (len(found) - len(found.lstrip(b"\0"))) // STEP
             which = (place * PLANES + plane) * _STEPS + step if plane < PLANES else -1
-            yield which, (found + bytes(-len(found) % EVEN))[step * STEP :]
+            yield which, (found + bytes(-len(found) % PLANE_ALIGNMENT))[step * STEP :]
 
 
 def _histograms(sums: HostSums) -> Iterator[tuple[int, int]]:

@@ -22,9 +22,9 @@ from iopstui.model.metrics.probe import KINDS
 from iopstui.model.watch.trigger import parse_span
 
 EACH_PREFIX = "each."
-_SHORT = re.compile(r"(?:((?:fio\.)?(?:read|write|trim|mixed|total))\.)?(p[0-9.]+|mean|max)")
-_ABORT = re.compile(r"\s*(\S+?)\s*(>=|<=|>|<)\s*(\S+)(?:\s+for\s+(\S+))?\s*")
-_OF_DEVICE = frozenset(("iops", "mean", "max", *map(percentile_name, PERCENTILES)))
+_SHORT_NAME = re.compile(r"(?:((?:fio\.)?(?:read|write|trim|mixed|total))\.)?(p[0-9.]+|mean|max)")
+_ABORT_PATTERN = re.compile(r"\s*(\S+?)\s*(>=|<=|>|<)\s*(\S+)(?:\s+for\s+(\S+))?\s*")
+_DEVICE_FIGURES = frozenset(("iops", "mean", "max", *map(percentile_name, PERCENTILES)))
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le
 }  # fmt: skip
@@ -32,7 +32,7 @@ _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 
 def full_name(name: str) -> str:
     """ "read.p99" is "read.clat.p99"; anything else stays."""
-    match = _SHORT.fullmatch(name)
+    match = _SHORT_NAME.fullmatch(name)
     if match is None:
         return name
     return f"{match[1]}.clat.{match[2]}" if match[1] else f"clat.{match[2]}"
@@ -74,7 +74,7 @@ def _of_device(sums: HostSums, kind: str, name: str) -> float | None:
 def _is_summed(path: Sequence[str]) -> bool:
     """Whether totals have it."""
     if path[0] == DEVICE:
-        return len(path) == 3 and path[1] in (*KINDS, TOTAL) and path[2] in _OF_DEVICE
+        return len(path) == 3 and path[1] in (*KINDS, TOTAL) and path[2] in _DEVICE_FIGURES
     return path[0] == "fio" and len(path) >= 3
 
 
@@ -117,7 +117,7 @@ class AbortCondition:
     time. A second without the figure is none in which it was so."""
 
     def __init__(self, text: str) -> None:
-        match = _ABORT.fullmatch(text)
+        match = _ABORT_PATTERN.fullmatch(text)
         if match is None:
             raise UsageError(f"--abort {text!r} is not of the form 'FIGURE>VALUE for TIME'.",
                              "For example: --abort 'read.p99>50ms for 5s'")  # fmt: skip

@@ -41,7 +41,7 @@ from iopstui.model.rates import MIB, CpuLoad, DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.text import printable
 
-RANKS = tuple(map(percentile_name, PERCENTILES))
+PERCENTILE_NAMES = tuple(map(percentile_name, PERCENTILES))
 _LOAD = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
 TEXTS = frozenset({
     "event", "host", "utc", "flags", "packed", "bins_of", "name", "device", "sums", "comm",
@@ -226,7 +226,7 @@ def _direction(row: Mapping[str, Any]) -> DirectionInterval:
         slat_ns=(row.get("slat") or {}).get("mean"),
         clat_ns=(row.get("clat") or {}).get("mean"),
         lat_ns=(row.get("lat") or {}).get("mean"),
-        percentiles={name: own[name] for name in RANKS if own.get(name) is not None},
+        percentiles={name: own[name] for name in PERCENTILE_NAMES if own.get(name) is not None},
         max_ns=own.get("max"),
         bins=_bins(row),
         bins_of=kind,

@@ -29,12 +29,12 @@ from iopstui.model.metrics.paths import DEVICE, TOTAL
 
 COMPLETE = 0.8
 """Of a second must be measured, or the host is left out of it."""
-JUMP_MS = 500.0
+CLOCK_JUMP_MS = 500.0
 # by how much of an interval a frame may be ahead of its second, or behind it
 EARLY, BEHIND = 1.25, 0.75
 # an interval may be that much longer than the seconds into which it is to be put
 LONGEST = 1.5
-LATEST_S = 1e10
+MAX_WALL_S = 1e10
 FAR_S = 60.0
 _NUMBERS = frozenset((int, float))
 _NO_FLAGS: set[str] = set()
@@ -98,7 +98,7 @@ class HostInterval:
         return not self.gap and self.measured >= COMPLETE * interval_s
 
 
-MOST_UTIL = 1e6
+MAX_UTIL = 1e6
 
 
 class HostSeconds:
@@ -216,8 +216,8 @@ class HostSeconds:
             last is None or origin is None or newest is None
             or self.ended or self._slot is not None
             or not self._enough_s <= seconds <= LONGEST * self._interval_s
-            or not newest < t < LATEST_S or not 0 <= wall < LATEST_S * 1000
-            or not abs(wall - t * 1000 - origin - self.jumped_ms) <= JUMP_MS
+            or not newest < t < MAX_WALL_S or not 0 <= wall < MAX_WALL_S * 1000
+            or not abs(wall - t * 1000 - origin - self.jumped_ms) <= CLOCK_JUMP_MS
         ):  # fmt: skip
             return False
         at_s = (origin - self.offset_ms) / 1000 + t
@@ -300,14 +300,14 @@ class HostSeconds:
         if not isinstance(wall, (int, float)) or not isinstance(t, (int, float)):
             raise MalformedRow("a frame has no time")
         # a number of JSON may be too large for a float, or none at all (NaN)
-        if not (0 <= wall < LATEST_S * 1000 and abs(t) < LATEST_S):
+        if not (0 <= wall < MAX_WALL_S * 1000 and abs(t) < MAX_WALL_S):
             raise MalformedRow("a frame has an impossible time")
         if self._newest_t is not None and t <= self._newest_t:
             raise MalformedRow("a frame is duplicate or out of order")
         origin = wall - t * 1000
         if self._origin_ms is None:
             self._origin_ms = origin
-        elif abs(origin - self._origin_ms - self.jumped_ms) > JUMP_MS:
+        elif abs(origin - self._origin_ms - self.jumped_ms) > CLOCK_JUMP_MS:
             self.jumped_ms = origin - self._origin_ms
         at_s = (self._origin_ms - self.offset_ms) / 1000 + t
         if self.near_s is not None and abs(at_s - self.near_s) > FAR_S:
@@ -336,7 +336,7 @@ def _says_nothing(row: Mapping[str, Any], flags: set[str]) -> bool:
 
 def _util(row: Mapping[str, Any]) -> float | None:
     found = row.get("util")
-    return float(found) if isinstance(found, int | float) and 0 <= found <= MOST_UTIL else None
+    return float(found) if isinstance(found, int | float) and 0 <= found <= MAX_UTIL else None
 
 
 def _flags(row: Mapping[str, Any]) -> set[str]:
@@ -351,6 +351,6 @@ def _flags(row: Mapping[str, Any]) -> set[str]:
 def _seconds(value: Any) -> float:
     if value is None:
         return 0.0
-    if type(value) not in (int, float) or not 0 <= value < LATEST_S:
+    if type(value) not in (int, float) or not 0 <= value < MAX_WALL_S:
         raise MalformedRow("a frame has an impossible length")
     return float(value)

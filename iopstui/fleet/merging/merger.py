@@ -14,7 +14,7 @@ from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.fleet.merging.compact import Compact, FrameSum
-from iopstui.fleet.merging.host import LATEST_S, HostInterval, HostSeconds, Plain
+from iopstui.fleet.merging.host import MAX_WALL_S, HostInterval, HostSeconds, Plain
 from iopstui.fleet.merging.sums import HostSums, MalformedRow, part_of, total_sums, whole
 from iopstui.model.metrics.frame import RAMP
 from iopstui.model.metrics.paths import SCHEMA
@@ -23,8 +23,8 @@ LAG = 5
 """Seconds that a second waits for hosts that are behind."""
 LONGEST_GAP = 3600
 """Seconds; a longer pause in which nobody says anything has no rows."""
-MOST_NAMES = 100_000
-MOST_HOSTS = 50_000
+MAX_NAMES = 100_000
+MAX_HOSTS = 50_000
 """Of a single merger; each takes some kB whatever it says."""
 # what outcome.py reads of another merger's whole
 _KEPT = (
@@ -123,10 +123,10 @@ class Merger:
         self._newest = 0
 
     def host(self, name: str) -> HostSeconds:
-        """A host by its name, a new one if need be. UsageError for more than MOST_HOSTS."""
+        """A host by its name, a new one if need be. UsageError for more than MAX_HOSTS."""
         if name not in self.hosts:
-            if len(self.hosts) >= MOST_HOSTS:
-                raise UsageError(f"There are more than {MOST_HOSTS} hosts.",
+            if len(self.hosts) >= MAX_HOSTS:
+                raise UsageError(f"There are more than {MAX_HOSTS} hosts.",
                                  "Merge them in parts, then merge the results: iopstui "
                                  "merge")  # fmt: skip
             self.hosts[name] = HostSeconds(name, self.interval_s, self._keep_bins)
@@ -277,7 +277,7 @@ class Merger:
         if row.get("interval_s") != self.interval_s:
             raise MalformedRow("its intervals have a different length")
         number = whole(row.get("second"))
-        if number * self.interval_s >= LATEST_S:
+        if number * self.interval_s >= MAX_WALL_S:
             raise MalformedRow("its second is impossible")
         sums = total_sums(row)
         hosts = part_of(row, "hosts")
@@ -411,6 +411,6 @@ class Merger:
 def _names(value: Any) -> tuple[str, ...]:
     if value is None:
         return ()
-    if not isinstance(value, list) or len(value) > MOST_NAMES:
+    if not isinstance(value, list) or len(value) > MAX_NAMES:
         raise MalformedRow("the host names are not a list")
     return tuple(str(one) for one in value)

@@ -18,7 +18,7 @@ from iopstui.model.histogram import BUCKET_BITS, EXACT_BELOW
 
 FIELD = 8
 _EMPTY = bytes(FIELD)
-_HEAD = struct.Struct("<HB")
+_HEADER = struct.Struct("<HB")
 _GROUP = 1 << BUCKET_BITS
 # fio has fewer; no latency in ns has more bits
 _GROUPS = 57
@@ -33,7 +33,7 @@ def _key(index: int) -> int:
 
 
 KEYS = tuple(_key(index) for index in range(EXACT_BELOW + _GROUPS * _GROUP))
-_MOST = len(KEYS) * FIELD + _HEAD.size
+_MAX_BYTES = len(KEYS) * FIELD + _HEADER.size
 _INDEX = {str(key): index for index, key in enumerate(KEYS)}
 
 
@@ -67,7 +67,7 @@ def to_wire(packed: int) -> str:
     planes = [data[place::FIELD] for place in range(FIELD)]
     while not any(planes[-1]):
         planes.pop()
-    head = _HEAD.pack(first, len(planes))
+    head = _HEADER.pack(first, len(planes))
     return base64.b64encode(zlib.compress(head + b"".join(planes))).decode("ascii")
 
 
@@ -77,15 +77,15 @@ def from_wire(text: str) -> int:
         return 0
     try:
         unpacker = zlib.decompressobj()
-        data = unpacker.decompress(base64.b64decode(text, validate=True), _MOST)
-        first, planes = _HEAD.unpack_from(data)
+        data = unpacker.decompress(base64.b64decode(text, validate=True), _MAX_BYTES)
+        first, planes = _HEADER.unpack_from(data)
     except (zlib.error, struct.error) as error:
         raise ValueError("no histogram") from error
-    count, odd = divmod(len(data) - _HEAD.size, planes or 1)
+    count, odd = divmod(len(data) - _HEADER.size, planes or 1)
     if odd or not unpacker.eof or not 0 < planes <= FIELD or first + count > len(KEYS):
         raise ValueError("no histogram")
     fields = bytearray((first + count) * FIELD)
     for place in range(planes):
-        at = _HEAD.size + place * count
+        at = _HEADER.size + place * count
         fields[first * FIELD + place :: FIELD] = data[at : at + count]
     return int.from_bytes(fields, "little")

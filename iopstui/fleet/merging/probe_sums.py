@@ -15,7 +15,7 @@ from iopstui.model.metrics.probe import KINDS, LatencyStats
 Object = dict[str, Any]
 MICRO = 10**6
 MILLI = 1000
-COUNTS = ("missed", "skipped", "lost", "full")
+LOSS_COUNTS = ("missed", "skipped", "lost", "full")
 """What may be missing, by name (model/metrics/probe.py); ``missed`` as requests, not percent."""
 
 
@@ -121,5 +121,5 @@ class ProbeSum:
         row: Object = {"hosts": self.hosts, "seconds": self.us / MICRO}
         for kind in (*KINDS, TOTAL):
             row[kind] = (self.part(kind) or ProbeDirectionSum()).as_object(kind != TOTAL)
-        counts = {name: self.counts.get(name, 0) for name in COUNTS}
+        counts = {name: self.counts.get(name, 0) for name in LOSS_COUNTS}
         return {**row, **counts, "missed": self.missed, "missed_ios": counts["missed"]}

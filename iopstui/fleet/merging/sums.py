@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.fleet.merging.packed import FIELD, KEYS, from_wire, pack, unpack
-from iopstui.fleet.merging.probe_sums import COUNTS, MICRO, ProbeDirectionSum, ProbeSum, rate_m
+from iopstui.fleet.merging.probe_sums import LOSS_COUNTS, MICRO, ProbeDirectionSum, ProbeSum, rate_m
 from iopstui.model import histogram
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import DEVICE, TOTAL
@@ -27,11 +27,11 @@ LATENCIES = ("slat", "clat", "lat")
 WITH_BINS = ("clat", "lat")
 MILLI = 1000
 # a rate or a time above this is no measurement; sums of a million of them still fit in 2^63
-MOST_COUNT = 1 << 60
+MAX_COUNT = 1 << 60
 # so that sums of thousands fit into the fields of packed.py
-MOST_IN_BIN = 1 << 50
+MAX_IN_BIN = 1 << 50
 _TOO_MANY = int.from_bytes(
-    (((1 << 8 * FIELD) - 2 * MOST_IN_BIN).to_bytes(FIELD, "little")) * len(KEYS), "little"
+    (((1 << 8 * FIELD) - 2 * MAX_IN_BIN).to_bytes(FIELD, "little")) * len(KEYS), "little"
 )
 # what a number of fields leaves when it is divided by this is the sum of them
 _ALL_FIELDS = (1 << 8 * FIELD) - 1
@@ -50,7 +50,7 @@ def whole(value: Any, scale: int = 1) -> int:
         return 0
     if type(value) is int and scale == 1:
         # nearly always
-        if 0 <= value <= MOST_COUNT:
+        if 0 <= value <= MAX_COUNT:
             return value
         raise MalformedRow("a figure is impossible")
     if type(value) not in (int, float):
@@ -59,7 +59,7 @@ def whole(value: Any, scale: int = 1) -> int:
         found: int = round(value * scale)
     except (OverflowError, ValueError) as error:
         raise MalformedRow("a figure is not finite") from error
-    if not 0 <= found <= MOST_COUNT:
+    if not 0 <= found <= MAX_COUNT:
         raise MalformedRow("a figure is impossible")
     return found
 
@@ -85,7 +85,7 @@ def _bins(row: Mapping[str, Any]) -> int:
             return packed
         if found is None:
             return 0
-        if not 0 <= max(found.values(), default=0) <= MOST_IN_BIN:
+        if not 0 <= max(found.values(), default=0) <= MAX_IN_BIN:
             raise MalformedRow("a histogram has impossible counts")
         return pack(found)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -334,7 +334,7 @@ def device_of_total(row: Mapping[str, Any]) -> ProbeSum:
 
 
 def _device(row: Mapping[str, Any], us: int) -> ProbeSum:
-    device = ProbeSum(us=us, counts={name: whole(row.get(name)) for name in COUNTS[1:]})
+    device = ProbeSum(us=us, counts={name: whole(row.get(name)) for name in LOSS_COUNTS[1:]})
     for kind in KINDS:
         part = part_of(row, kind)
         ios, packed = whole(part.get("ios")), _bins(part)

@@ -20,7 +20,7 @@ from iopstui.text import printable
 
 COUNTERS = ("rios", "wios", "rbytes", "wbytes")
 Counts = tuple[int, ...]
-MOST_CGROUPS = 5000
+MAX_CGROUPS = 5000
 """Groups that are looked at; a reading takes about 20 µs of each."""
 
 
@@ -81,7 +81,7 @@ class CgroupIo:
     def _read(self) -> Iterator[tuple[str, Counts]]:
         assert self._top is not None
         for seen, (place, _, files) in enumerate(os.walk(self._top)):
-            if seen == MOST_CGROUPS:
+            if seen == MAX_CGROUPS:
                 return
             if "io.stat" in files:
                 name = "/" + os.path.relpath(place, self._top).removeprefix(".")

@@ -29,7 +29,7 @@ from iopstui.model.sources import SOURCES, Counters
 FEW_CPUS = 32
 CHEAP_NS = 2_000_000
 # reading it beside the samples: about so long for each of them
-BUDGET_NS = 1_000_000
+SAMPLE_BUDGET_NS = 1_000_000
 LONGEST_STRIDE = 30
 
 Parsed = TypeVar("Parsed")
@@ -268,7 +268,7 @@ class KernelSampler:
 
     def _function_calls(self) -> FunctionCalls | None:
         """Read within the sample where that is cheap; otherwise beside it, for a later sample, and
-        only in every Nth, so that it costs about ``BUDGET_NS`` a sample on average."""
+        only in every Nth, so that it costs about ``SAMPLE_BUDGET_NS`` a sample on average."""
         if self._calls is None:
             return None
         try:
@@ -290,7 +290,7 @@ class KernelSampler:
 
     def _is_due(self) -> bool:
         cost = self._cost_ns
-        stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // BUDGET_NS))
+        stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // SAMPLE_BUDGET_NS))
         return self._follow > 0 or self._samples >= self._read_in + stride
 
     def _cheap(self) -> bool:

@@ -21,7 +21,7 @@ GONE = "gone"
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _ACTION = re.compile(r"[a-z]{1,20}")
 _MEMBERS = re.compile(r"([0-9]{1,9})(?: \([0-9]{1,9}\))?")
-_LONGEST = 40
+_MAX_LENGTH = 40
 
 
 def parse_hex(text: str) -> int | None:
@@ -74,7 +74,7 @@ def read_lost(device: BlockDevice, roots: Roots) -> tuple[tuple[str, str], ...]:
     found = []
     for name in paths_of(device):
         disk = f"{roots.sys}/class/block/{name.replace('/', '!')}"
-        state = printable(read_text(f"{disk}/device/state") or "")[:_LONGEST]
+        state = printable(read_text(f"{disk}/device/state") or "")[:_MAX_LENGTH]
         if not state and not os.path.exists(disk):
             state = GONE
         if state and state not in USABLE:

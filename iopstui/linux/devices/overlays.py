@@ -13,7 +13,7 @@ from iopstui.linux.devices.openers import File, identity
 
 _COLON = re.compile(r"(?<!\\):")
 # an overlay's layers may lie in overlays; the kernel stacks two
-_MOST_NESTED = 3
+_MAX_NESTED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Overlays:
         """The same file beside and below overlays, and above its layers, by number."""
         return set(_existing((*self.names_below(path), *self.names_above(path))))
 
-    def names_below(self, path: str, deep: int = _MOST_NESTED) -> Iterator[str]:
+    def names_below(self, path: str, deep: int = _MAX_NESTED) -> Iterator[str]:
         """Paths of a file in the layers of its overlays, whether it exists there or not."""
         for top, rest in _ancestors(path) if deep and self._by_mountpoint else ():
             for overlay in self._by_mountpoint.get(top, ()):
@@ -60,7 +60,7 @@ class Overlays:
                     yield name
                     yield from self.names_below(name, deep - 1)
 
-    def names_above(self, path: str, deep: int = _MOST_NESTED) -> Iterator[str]:
+    def names_above(self, path: str, deep: int = _MAX_NESTED) -> Iterator[str]:
         """Paths of a layer's file in the overlays built on that layer."""
         for top, rest in _ancestors(path) if deep and self._by_layer else ():
             for overlay in self._by_layer.get(top, ()):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from iopstui.linux.process.programs import which
 from iopstui.text import printable
 
-_HEAD = 1 << 18
+_HEAD_BYTES = 1 << 18
 _TAIL = 1 << 18
 _SECTORS = (512, 4096)
 _BLKID_SECONDS = 20
@@ -110,7 +110,7 @@ def _read_ends(path: str) -> tuple[bytes, bytes, int]:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.lseek(fd, 0, os.SEEK_END)
-        head = os.pread(fd, _HEAD, 0)
+        head = os.pread(fd, _HEAD_BYTES, 0)
         start = max(0, size - _TAIL)
         return head, os.pread(fd, size - start, start), size
     finally:

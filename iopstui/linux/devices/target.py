@@ -317,13 +317,13 @@ def _device_target(
 
 
 def _try_device(path: Path) -> None:
-    from iopstui.linux.process.rights import NO_RIGHT, how_to_open, why_closed
+    from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, why_closed
 
     error = why_closed(str(path))
     if error is not None:
         raise UsageError(
             f"Cannot open {_path_text(path)} for reading: {error.strerror}.",
-            how_to_open(str(path)) if error.errno in NO_RIGHT else LIST_DEVICES,
+            how_to_open(str(path)) if error.errno in PERMISSION_ERRNOS else LIST_DEVICES,
         )
 
 

@@ -59,17 +59,17 @@ def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:
         return {}  # it vanished while libudev looked at it
 
 
-_OF_THREAD = threading.local()
+_THREAD_LOCAL = threading.local()
 
 
 def _context() -> Any:
     """The thread's own: libudev counts what refers to one without a lock, and ctypes lets other
     threads run meanwhile."""
-    found = getattr(_OF_THREAD, "context", None)
+    found = getattr(_THREAD_LOCAL, "context", None)
     if found is None:
         import pyudev
 
-        found = _OF_THREAD.context = pyudev.Context()
+        found = _THREAD_LOCAL.context = pyudev.Context()
     return found
 
 

@@ -22,7 +22,7 @@ from iopstui.linux.devices.health import (
 )
 from iopstui.linux.devices.pcie import LinkFiles, find_link, read_link
 from iopstui.linux.devices.temperature import Sensor, Temperatures, find_sensors
-from iopstui.linux.machine.cpu_state import MOST_CPUS, CpuStates
+from iopstui.linux.machine.cpu_state import MAX_CPUS, CpuStates
 from iopstui.linux.machine.topology import online_cpus, read_nodes
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_int
@@ -52,7 +52,7 @@ class _Found:
 class ConditionsFiles:
     """Reads the conditions repeatedly, for at most ``most`` CPUs. Not thread-safe."""
 
-    def __init__(self, roots: Roots, most: int = MOST_CPUS) -> None:
+    def __init__(self, roots: Roots, most: int = MAX_CPUS) -> None:
         self._roots = roots
         self._limits = IoLimits(roots)
         self._temperatures = Temperatures()

@@ -13,7 +13,7 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_count, read_text
 from iopstui.model.findings.conditions import CpuState
 
-MOST_CPUS = 64
+MAX_CPUS = 64
 # governors and C-states are settings: each CPU's are read anew in every so many readings
 CPU_GROUPS = 4
 _GOVERNOR = re.compile(r"[a-z][a-z0-9_-]{0,30}")
@@ -40,7 +40,7 @@ def parse_governor(text: str) -> str | None:
 class CpuStates:
     """Reads CPU states repeatedly, for at most ``most`` CPUs; their files are looked up once."""
 
-    def __init__(self, roots: Roots, most: int = MOST_CPUS) -> None:
+    def __init__(self, roots: Roots, most: int = MAX_CPUS) -> None:
         self._base = roots.sys / "devices/system/cpu"
         self._most = most
         self._files: dict[int, _Files] = {}

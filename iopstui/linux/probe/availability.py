@@ -11,13 +11,13 @@ from iopstui.linux.probe.script import Region, missing_features
 from iopstui.linux.probe.tracepoints import read_tracepoints, tracefs
 from iopstui.linux.roots import Roots
 
-_WHOLE = (Region("", 0, 0),)
+_WHOLE_DISK = (Region("", 0, 0),)
 LOCKDOWN = "kernel/security/lockdown"
 ONLY_ROOT = "only root may load BPF programs"
 
 
 def why_not(
-    roots: Roots, parts: Sequence[str] = (), regions: Sequence[Region] = _WHOLE
+    roots: Roots, parts: Sequence[str] = (), regions: Sequence[Region] = _WHOLE_DISK
 ) -> tuple[str, str] | None:
     """(why the probe can't run, the command that fixes it); ``None`` if nothing is known to be in
     its way."""

@@ -31,14 +31,14 @@ from iopstui.model.samples import ProbeSample
 BTF = "kernel/btf/vmlinux"
 PARTS = (LATENCY,)
 # of a disk whose queues can't be read (a hidden path): as many as any driver has
-MOST_TAGS = 1 << 10
-MOST_SLOTS = 1 << 17
-MOST_BANKS = 8
-MOST_BANK_BYTES = 2 << 20
+MAX_TAGS = 1 << 10
+MAX_SLOTS = 1 << 17
+MAX_BANKS = 8
+MAX_BANK_BYTES = 2 << 20
 # requests by which it is proven that the programs count
 ENOUGH_REQUESTS = 1000
-LEAST_SEEN_SHARE = 0.9
-_NOTHING = bytes(counting.KIND_BYTES)
+MIN_SEEN_SHARE = 0.9
+_ZEROS = bytes(counting.KIND_BYTES)
 
 
 class ProbeUnusable(Exception):
@@ -145,10 +145,10 @@ class BpfProbe:
             queues = [read_int(one / "nr_tags") or 0 for one in place.iterdir()]
             if any(queues):
                 return self._in_flight_map(dev, max(queues), len(queues))
-        return self._in_flight_map(dev, MOST_TAGS, MOST_SLOTS // MOST_TAGS)
+        return self._in_flight_map(dev, MAX_TAGS, MAX_SLOTS // MAX_TAGS)
 
     def _in_flight_map(self, dev: int, tags: int, queues: int) -> InFlightMap:
-        slots = min(1 << (tags * queues - 1).bit_length(), MOST_SLOTS)
+        slots = min(1 << (tags * queues - 1).bit_length(), MAX_SLOTS)
         fd = bpf.values(slots << counting.SLOT_BITS, "iops_slots")
         self._fds.append(fd)
         return InFlightMap(dev, fd, tags, slots - 1)
@@ -158,8 +158,8 @@ class BpfProbe:
         cpus = os.cpu_count() or 1
         regions = 1 << (len(self._regions) - 1).bit_length()
         bank = regions << counting.REGION_BITS
-        banks = min(1 << (cpus - 1).bit_length(), MOST_BANKS)
-        while banks > 1 and banks * bank > MOST_BANK_BYTES:
+        banks = min(1 << (cpus - 1).bit_length(), MAX_BANKS)
+        while banks > 1 and banks * bank > MAX_BANK_BYTES:
             banks >>= 1
         size = banks * bank + counting.COUNTERS_BYTES
         return CountMap(bpf.values(size, "iops_bins"), banks, bank.bit_length() - 1), size
@@ -172,7 +172,7 @@ class BpfProbe:
                     at = bank << self._bins.bank_bits | region << counting.REGION_BITS
                     at += kind * counting.KIND_BYTES
                     part = memory[at : at + counting.KIND_BYTES]
-                    if part != _NOTHING:
+                    if part != _ZEROS:
                         key = region << REGION_AT | kind << DIRECTION_AT
                         _add(counts, key, part)
         counters = memoryview(memory[self._bins.banks << self._bins.bank_bits :]).cast("Q")
@@ -217,7 +217,7 @@ class BpfProbe:
             del self._unproven[region]
             kinds = sample.device[region.name].values()
             ours = sum(sum(bins.values()) for bins in kinds)
-            if ours + missed < LEAST_SEEN_SHARE * asked or missed > (1 - LEAST_SEEN_SHARE) * asked:
+            if ours + missed < MIN_SEEN_SHARE * asked or missed > (1 - MIN_SEEN_SHARE) * asked:
                 self._problem = (
                     f"of {asked} requests of {region.name} its own programs counted {ours}"
                 )

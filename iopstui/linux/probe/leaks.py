@@ -15,14 +15,14 @@ from iopstui.linux.probe.script import TIME_MASK
 
 # what bpftrace calls @t and @p in the kernel
 TIMES, TASKS = "AT_t", "AT_p"
-OLD_NS = 5_000_000_000
+LEAK_AGE_NS = 5_000_000_000
 """A request in flight for longer is taken for one that has ended, and counted as missed when it
 ends after all."""
 
 
 def drop_leaks(pid: int, now_ns: int, proc: Path = Path("/proc")) -> int:
-    """Drop what the maps of process ``pid`` have kept for longer than OLD_NS; ``now_ns`` is of the
-    monotonic clock. How many there were; 0 also where the kernel doesn't let us look."""
+    """Drop what the maps of process ``pid`` have kept for longer than LEAK_AGE_NS; return how
+    many. ``now_ns``: monotonic clock. 0, too, if the kernel does not let us look."""
     maps = _maps(pid, proc)
     try:
         times = _map(maps, TIMES)
@@ -34,7 +34,7 @@ def drop_leaks(pid: int, now_ns: int, proc: Path = Path("/proc")) -> int:
         kept, dropped = set(), 0
         for key in list(times):
             value = times.get(key)
-            if value is not None and (now_ns - value) & TIME_MASK > OLD_NS:
+            if value is not None and (now_ns - value) & TIME_MASK > LEAK_AGE_NS:
                 dropped += times.delete(key)
             elif value is not None:
                 kept.add(key)

@@ -22,9 +22,9 @@ from iopstui.text import printable
 Counts = Mapping[int, int]
 GroupOf = Callable[[int], str]
 
-LOW = (1 << DIRECTION_AT) - 1
+OFFSET_MASK = (1 << DIRECTION_AT) - 1
 # bins, directions and regions below the next part of a key
-HIGH = (1 << (REGION_AT - DIRECTION_AT)) - 1
+DIRECTION_MASK = (1 << (REGION_AT - DIRECTION_AT)) - 1
 REGIONS = (1 << (PID_AT - REGION_AT)) - 1
 TASKS_KEPT = 64
 
@@ -113,9 +113,9 @@ class ProbeOutput:
         bins: dict[int, dict[str, dict[int, int]]] = {}
         for key, count in _ints(maps, "q").items():
             task = key >> REGION_AT << REGION_AT
-            kind = KINDS[(key >> DIRECTION_AT) & HIGH]
+            kind = KINDS[(key >> DIRECTION_AT) & DIRECTION_MASK]
             own = bins.setdefault(task, {}).setdefault(kind, {})
-            own[midpoint(key & LOW, TASK_BITS)] = count
+            own[midpoint(key & OFFSET_MASK, TASK_BITS)] = count
         busiest = sorted(bins, key=lambda task: -sum(map(_total, bins[task].values())))
         found = []
         for task in busiest[:TASKS_KEPT]:
@@ -145,8 +145,8 @@ def by_disk(
     }
     for key, count in counts.items():
         number = (key >> REGION_AT) & REGIONS
-        kind = KINDS[(key >> DIRECTION_AT) & HIGH]
-        low = value(key & LOW)
+        kind = KINDS[(key >> DIRECTION_AT) & DIRECTION_MASK]
+        low = value(key & OFFSET_MASK)
         region = regions[number]
         for one in regions:
             if one is region or (one.last is None and one.devs == region.devs):

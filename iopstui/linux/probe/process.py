@@ -23,14 +23,14 @@ from iopstui.text import printable
 PROGRAM = "bpftrace"
 # loading the programs takes bpftrace 2 s, in an emulated machine 12 s
 FIRST_WITHIN_S = 60.0
-SILENT_S = 10.0
-STRANGE_LINES = 50
+SILENCE_TIMEOUT_S = 10.0
+MAX_UNKNOWN_LINES = 50
 # an answer takes 1 ms; one that takes longer is told with the next tick
 ANSWER_S = 0.02
 # of the keys of a map, taken by requests of which no completion was seen
-LEAKED = 0.2
+LEAK_SHARE = 0.2
 LONGEST_LINE = 4 << 20
-TERM_S = 2.0
+TERMINATE_TIMEOUT_S = 2.0
 _LIMIT = ("BPFTRACE_MAP_KEYS_MAX", "BPFTRACE_MAX_MAP_KEYS")
 
 
@@ -110,7 +110,7 @@ class ProbeProcess:
             return f"bpftrace has ended ({_ending(code)}){self._last_error_line()}"
         since = self._waits_since_ns
         silent = 0.0 if since is None else (self._clock.monotonic_ns() - since) / 1e9
-        if silent > (SILENT_S if self._readings else FIRST_WITHIN_S):
+        if silent > (SILENCE_TIMEOUT_S if self._readings else FIRST_WITHIN_S):
             return f"bpftrace has printed nothing for {silent:.0f} s{self._last_error_line()}"
         return ""
 
@@ -119,7 +119,7 @@ class ProbeProcess:
         process, self._process = self._process, None
         if process is not None:
             _end(process)
-            self._thread.join(TERM_S)
+            self._thread.join(TERMINATE_TIMEOUT_S)
         # not before: the thread may just have begun it
         if self._costs is not None:
             self._costs.close()
@@ -144,7 +144,7 @@ class ProbeProcess:
         while line := stream.readline(LONGEST_LINE):
             arrived = self._clock.monotonic_ns()
             found = self._output.feed(line.decode("utf-8", "replace"), arrived)
-            if self._output.strange > STRANGE_LINES:
+            if self._output.strange > MAX_UNKNOWN_LINES:
                 self._problem = f"what bpftrace prints is not understood: {_start(line)}"
                 return
             if found is not None:
@@ -167,7 +167,7 @@ class ProbeProcess:
         """The beginning of a request whose completion was skipped stays in the map: before these
         fill it, they are dropped. As many beginnings were skipped as completions are missed, and
         those are about as many as were left behind."""
-        if self._process is not None and lost - self._skipped > self._keys * LEAKED:
+        if self._process is not None and lost - self._skipped > self._keys * LEAK_SHARE:
             self._skipped = lost
             drop_leaks(self._process.pid, self._clock.monotonic_ns())
 
@@ -185,7 +185,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, number)
         try:
-            process.wait(TERM_S)
+            process.wait(TERMINATE_TIMEOUT_S)
             return
         except subprocess.TimeoutExpired:
             continue

@@ -11,12 +11,12 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_int
 from iopstui.model.block.device import BlockDevice
 
-MOST_REGIONS = 16
+MAX_REGIONS = 16
 
 
 def regions(names: Iterable[str], devices: Mapping[str, BlockDevice], roots: Roots) -> list[Region]:
     """Regions of those ``names`` that have a device number, a partition with its disk. At most
-    MOST_REGIONS, the first ones."""
+    MAX_REGIONS, the first ones."""
     found: dict[str, Region] = {}
     for name in names:
         device = devices.get(name)
@@ -32,7 +32,7 @@ def regions(names: Iterable[str], devices: Mapping[str, BlockDevice], roots: Roo
         part = _partition_region(device, disk, roots)
         if part is not None:
             found[name] = part
-    return list(found.values())[:MOST_REGIONS]
+    return list(found.values())[:MAX_REGIONS]
 
 
 def _disk_region(disk: BlockDevice, devices: Mapping[str, BlockDevice], roots: Roots) -> Region:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from iopstui.model.samples import JobThread
 
-MOST_THREADS = 64
-MOST_WORKERS = 64
+MAX_THREADS = 64
+MAX_WORKERS = 64
 # fio's own: its main thread and the helper that prints the status
 OWN_THREADS = 2
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,20 +28,20 @@ class _Workers:
 
 
 class JobThreads:
-    """Follows the jobs of one fio. ``sample`` costs less than 0.1 ms a job; above ``MOST_THREADS``
-    jobs only the first ones are followed. The waits of more than ``MOST_WORKERS`` workers are
+    """Follows the jobs of one fio. ``sample`` costs less than 0.1 ms a job; above ``MAX_THREADS``
+    jobs only the first ones are followed. The waits of more than ``MAX_WORKERS`` workers are
     estimated from these."""
 
     def __init__(self, fio_pid: int) -> None:
         self.fio_pid = fio_pid
         self._known: dict[int, int] = {}
         self._workers: dict[int, _Workers] = {}
-        self._left = MOST_WORKERS
+        self._left = MAX_WORKERS
 
     def sample(self) -> tuple[JobThread, ...]:
         """The jobs that run now; empty before they start and when fio is gone."""
         found: list[JobThread] = []
-        self._left = MOST_WORKERS
+        self._left = MAX_WORKERS
         tasks = f"/proc/{self.fio_pid}/task"
         try:
             with open(f"{tasks}/{self.fio_pid}/children") as file:
@@ -50,7 +50,7 @@ class JobThreads:
                 return self._threads(tasks)
         except (OSError, ValueError):
             return ()
-        for pid in children[:MOST_THREADS]:
+        for pid in children[:MAX_THREADS]:
             try:
                 found.append(self._process(pid))
             except (OSError, ValueError, IndexError):
@@ -82,7 +82,7 @@ class JobThreads:
             else:
                 jobs.append((tid, fields))
         found = []
-        for tid, fields in jobs[:MOST_THREADS]:
+        for tid, fields in jobs[:MAX_THREADS]:
             try:
                 own = workers.get(str(tid).encode(), [])
                 found.append(self._job(tid, f"{tasks}/{tid}", fields, own))

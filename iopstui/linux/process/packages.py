@@ -7,8 +7,8 @@ import sys
 
 from iopstui.errors import Missing
 
-FOR_RUNS = ("psutil",)
-FOR_THE_SCREEN = ("psutil", "pyudev", "textual", "rich")
+RUN_PACKAGES = ("psutil",)
+SCREEN_PACKAGES = ("psutil", "pyudev", "textual", "rich")
 
 
 def require(*names: str) -> None:

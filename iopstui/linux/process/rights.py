@@ -7,7 +7,7 @@ import os
 
 from iopstui.text import printable
 
-NO_RIGHT = (errno.EACCES, errno.EPERM)
+PERMISSION_ERRNOS = (errno.EACCES, errno.EPERM)
 
 
 def why_closed(path: str) -> OSError | None:

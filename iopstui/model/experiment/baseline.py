@@ -17,9 +17,9 @@ from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
-FEWEST = 20
+MIN_INTERVALS = 20
 """Intervals that a run needs: with fewer, equal runs fail too often (docs/statistics.md)."""
-MOST_BATCHES = 20
+MAX_BATCHES = 20
 HIGHEST_CORRELATION = 0.9
 MAX = "max"
 _COARSER = {"max": "p99.9", "p99.99": "p99.9", "p99.9": "p99", "p99": "p95", "p95": "p90",
@@ -60,7 +60,7 @@ class BaselineFigure:
 
 
 class BatchMeans:
-    """One figure over the frames of a run, also as means of up to ``MOST_BATCHES`` equal batches.
+    """One figure over the frames of a run, also as means of up to ``MAX_BATCHES`` equal batches.
     If there would be more, neighbouring batches are joined."""
 
     def __init__(self, path: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ class BatchMeans:
             return
         self.frames += 1
         if not self._held:
-            if len(self._batches) == MOST_BATCHES:
+            if len(self._batches) == MAX_BATCHES:
                 self._halve()
             self._batches.append(Meter(self._path))
         self._batches[-1].add(frame)
@@ -92,7 +92,7 @@ class BatchMeans:
     @property
     def spread(self) -> Spread | None:
         """``None`` where there is no interval; ``why`` says the reason."""
-        if self.frames < FEWEST or self._path[-1] == MAX:
+        if self.frames < MIN_INTERVALS or self._path[-1] == MAX:
             return None
         whole = self._batches if not self._held else self._batches[:-1]
         if self.whole.percent is not None:
@@ -106,9 +106,9 @@ class BatchMeans:
             return ""
         if self._path[-1] == MAX:
             return WHY_NO_MAX
-        if self.frames < FEWEST:
+        if self.frames < MIN_INTERVALS:
             measured = "1 interval" if self.frames == 1 else f"{self.frames} intervals"
-            return f"only {measured}; a 95 % confidence interval needs at least {FEWEST}"
+            return f"only {measured}; a 95 % confidence interval needs at least {MIN_INTERVALS}"
         if self.whole.percent is not None:
             return "too few I/Os are this slow for a 95 % confidence interval"
         return "the figure is 0"

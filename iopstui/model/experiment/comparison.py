@@ -18,7 +18,7 @@ from iopstui.model.metrics.statistics import CONFIDENCE, Difference, holm, paire
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 
-LEAST_REPEATS = 5
+MIN_REPEATS = 5
 """Repeats that a claim needs. Of fewer there are so few orders that a disturbance with a fixed
 rhythm meets one variant alone too often: with 3 repeats, up to 27 % of claims are false."""
 
@@ -79,9 +79,9 @@ class FigureComparison:
 
     @property
     def shown(self) -> bool:
-        """True if the runs show a difference; never with fewer than LEAST_REPEATS."""
+        """True if the runs show a difference; never with fewer than MIN_REPEATS."""
         found = self.difference
-        return found is not None and found.runs >= LEAST_REPEATS and self.p < 1 - CONFIDENCE
+        return found is not None and found.runs >= MIN_REPEATS and self.p < 1 - CONFIDENCE
 
     @property
     def better(self) -> bool | None:
@@ -208,7 +208,7 @@ def _differing(
     sides: Mapping[int, tuple[Sequence[float], Sequence[float]]], sequential: bool
 ) -> set[int]:
     """The CPUs whose two sides differ, corrected for the number of CPUs."""
-    if any(len(first) < LEAST_REPEATS for first, _ in sides.values()):
+    if any(len(first) < MIN_REPEATS for first, _ in sides.values()):
         return set()
     tests = {
         cpu: paired(*both, relative=False, sequential=sequential) for cpu, both in sides.items()

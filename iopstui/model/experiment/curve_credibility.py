@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from iopstui.format import number
 from iopstui.model.experiment.point import Point
 
-DIP = 0.10
+NOISE_DIP = 0.10
 """Without repeats: how far IOPS may fall and rise again between points by noise."""
 OTHER_IO_SHARE = 0.10
-OTHER_LEAST = 1 << 20
+MIN_OTHER_BYTES = 1 << 20
 """Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
 
 
@@ -42,18 +42,18 @@ def other_load(point: Point) -> float:
     if point.device_bw is None or point.bw <= 0:
         return 0.0
     more = point.device_bw - point.bw
-    return more / point.bw if more > max(OTHER_IO_SHARE * point.bw, OTHER_LEAST) else 0.0
+    return more / point.bw if more > max(OTHER_IO_SHARE * point.bw, MIN_OTHER_BYTES) else 0.0
 
 
 def _noise(point: Point) -> str:
-    return "its repeats differ" if point.runs > 1 else f"{100 * DIP:.0f} %"
+    return "its repeats differ" if point.runs > 1 else f"{100 * NOISE_DIP:.0f} %"
 
 
 def _bounds(point: Point) -> tuple[float, float]:
     if point.iops_within is not None:
         return point.iops_within
     # of two single runs the one may be lower by so much
-    return point.iops * (1 - DIP / 2), point.iops * (1 + DIP / 2)
+    return point.iops * (1 - NOISE_DIP / 2), point.iops * (1 + NOISE_DIP / 2)
 
 
 def _valley(points: Sequence[Point]) -> int | None:

@@ -46,6 +46,7 @@ _UNITS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "ns": (_TIMES, "ns, us, ms or s"),
     "ms": ({name: ns / 1e6 for name, ns in _TIMES.items()}, "ns, us, ms or s"),
     "B/s": (_BYTES, "kB/s, MB/s, GB/s, KiB/s, MiB/s or GiB/s"),
+    "B": (_BYTES, "B, kB, MB, GB, KiB, MiB or GiB"),
     "MiB/s": ({name: size / 2**20 for name, size in _BYTES.items()}, "MB/s or MiB/s"),
     "KiB": ({name: size / 2**10 for name, size in _BYTES.items()}, "kB, KiB or MiB"),
     "1/s": (_COUNTS, "nothing, k or M"),

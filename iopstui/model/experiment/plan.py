@@ -20,10 +20,10 @@ from iopstui.model.fio.jobfile import checked_override, names_of
 from iopstui.model.sizes import FACTORS, sized, whole_size
 
 OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
-MOST_VALUES = 10_000
-MOST_POINTS = 100_000
-MOST_VARIANTS = 12
-ASK_FROM = 200
+MAX_VALUES = 10_000
+MAX_POINTS = 100_000
+MAX_VARIANTS = 12
+CONFIRM_FROM_POINTS = 200
 AS_IS = "as-is"
 IOPS = "IOPS"
 
@@ -270,8 +270,8 @@ def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
     count = 1
     for axis in axes:
         count *= len(axis.values)
-    if count > MOST_POINTS:
-        raise UsageError(f"These axes have {count} points; at most {MOST_POINTS} are run.")
+    if count > MAX_POINTS:
+        raise UsageError(f"These axes have {count} points; at most {MAX_POINTS} are run.")
 
 
 def parse_variant(text: str) -> Variant:
@@ -306,8 +306,8 @@ def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> N
             "A comparison needs two variants.",
             "For example: --variant rq_affinity=1 --variant rq_affinity=2",
         )
-    if len(variants) > MOST_VARIANTS:
-        raise UsageError(f"{len(variants)} variants; at most {MOST_VARIANTS} are compared.")
+    if len(variants) > MAX_VARIANTS:
+        raise UsageError(f"{len(variants)} variants; at most {MAX_VARIANTS} are compared.")
     for variant in variants:
         for setting in variant.settings:
             if names_of(setting.name) & set(options):
@@ -362,8 +362,8 @@ def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
             f"--axis {text!r}: {before[-1]}..{end} does not reach {end}.",
             "1..8 counts, 1,2,4..256 doubles, 10,20,30..100 adds 10.",
         )
-    if len(found[0]) > MOST_VALUES:
-        raise UsageError(f"--axis {text!r} has {len(found[0])} values; at most {MOST_VALUES}.")
+    if len(found[0]) > MAX_VALUES:
+        raise UsageError(f"--axis {text!r} has {len(found[0])} values; at most {MAX_VALUES}.")
     yield from (sized(value) if with_units else str(value) for value in found[0])
 
 

@@ -18,9 +18,9 @@ from operator import mul
 
 from iopstui.format import counted, number
 
-LEAST_POINTS = 4
+MIN_POINTS = 4
 """The law has three parameters: fewer points fit by themselves."""
-WORST = 0.10
+MAX_FIT_ERROR = 0.10
 """A fit that is off by more at any point is none."""
 KNEE_FACTOR = 2.0
 """By this factor the knee may move without any one point, and be past what was measured."""
@@ -179,16 +179,16 @@ class Scaling:
 def scaling(points: Points) -> Scaling:
     """Scaling law of measured (hosts, I/Os per second); points without throughput are left out."""
     known = tuple(sorted((hosts, measured) for hosts, measured in points if measured > 0))
-    if len(known) < LEAST_POINTS:
+    if len(known) < MIN_POINTS:
         there = "is" if len(known) == 1 else "are"
         have = f"there {there} {counted(len(known), 'point')}"
-        return Scaling(known, None, f"it needs {LEAST_POINTS} points, but {have}")
+        return Scaling(known, None, f"it needs {MIN_POINTS} points, but {have}")
     law = fitted(known)
     if law is None:
         return Scaling(known, None, "no curve of this kind fits the points")
     off = law.residuals(known)
     worst = max(range(len(known)), key=lambda place: abs(off[place]))
-    if abs(off[worst]) > WORST:
+    if abs(off[worst]) > MAX_FIT_ERROR:
         return Scaling(
             known, law,
             f"the curve does not fit, with {counted(known[worst][0], 'host')} it is off by "

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from iopstui.model.experiment.comparison import LEAST_REPEATS, metric_named, pairs
+from iopstui.model.experiment.comparison import MIN_REPEATS, metric_named, pairs
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.experiment.point import Point
 from iopstui.model.metrics.power import (
-    MOST_REPEATS,
+    MAX_REPEATS,
     repeats_for,
     smallest,
     spread_of,
@@ -19,13 +19,13 @@ from iopstui.model.metrics.statistics import CONFIDENCE
 
 ASSUMED_NOISE = 0.03
 """Noise from run to run where nothing is known: that of a quiet disk (docs/statistics.md)."""
-KNOWN_FROM = 3
+NOISE_KNOWN_FROM = 3
 """Repeats from which on the measured noise says something: two give one difference."""
-ROUND = (
+ROUND_SHARES = (
     0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07,
     0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0,
 )  # fmt: skip
-TOO_FEW_REPEATS = f"at least {LEAST_REPEATS} repeats are needed to claim a difference"
+TOO_FEW_REPEATS = f"at least {MIN_REPEATS} repeats are needed to claim a difference"
 Runs = Sequence[Mapping[int, Point]]
 
 
@@ -34,12 +34,12 @@ def planned_sensitivity(plan: Plan, spread: float | None) -> str:
     noise as the user knows it (0.03: 3 %); ``None``: ASSUMED_NOISE."""
     noise = f"{_percent(ASSUMED_NOISE if spread is None else spread)} noise"
     if spread is None:
-        noise += f" (estimate, updated after repeat {KNOWN_FROM})"
+        noise += f" (estimate, updated after repeat {NOISE_KNOWN_FROM})"
     return _expected(plan, ASSUMED_NOISE if spread is None else spread, noise)
 
 
 def sensitivity_so_far(plan: Plan, runs: Runs) -> str:
-    """The same with the noise of the first KNOWN_FROM repeats; "" where it is not known."""
+    """The same with the noise of the first NOISE_KNOWN_FROM repeats; "" where it is not known."""
     spread = measured_noise(runs, plan.figure)
     if spread is None:
         return ""
@@ -82,8 +82,8 @@ def _expected(plan: Plan, spread: float, noise: str) -> str:
 
 def _runs_text(plan: Plan, spread: float) -> str:
     apart, within = spread * math.sqrt(2), math.log1p(plan.until or 0.0)
-    needed = runs_needed(apart, within, 1 - CONFIDENCE, MOST_REPEATS)
-    return f"more than {MOST_REPEATS} repeats" if needed is None else f"about {needed} repeats"
+    needed = runs_needed(apart, within, 1 - CONFIDENCE, MAX_REPEATS)
+    return f"more than {MAX_REPEATS} repeats" if needed is None else f"about {needed} repeats"
 
 
 def measured_noise(runs: Runs, figure: str) -> float | None:
@@ -102,21 +102,25 @@ def measured_noise(runs: Runs, figure: str) -> float | None:
 def _detects(plan: Plan, repeats: int, spread: float, noise: str) -> str:
     """ "With 5 repeats and 3 % noise this can detect a 10 % difference in IOPS. For 7 % use 6
     repeats." Detected is what is found in four of five comparisons."""
-    if repeats < LEAST_REPEATS:
+    if repeats < MIN_REPEATS:
         return f"With {repeats} repeats no difference is claimed: {TOO_FEW_REPEATS}."
     metric = metric_named(plan.figure)
     alpha = (1 - CONFIDENCE) / (len(plan.variants) - 1)
     # figures that come in steps differ by these, however quiet the disk is
     apart = max(spread * math.sqrt(2), metric.resolution / math.sqrt(6))
     least = smallest(apart, repeats, alpha)
-    found = next((one for one in ROUND if math.log1p(one) >= least), None)
-    missed = next((one for one in reversed(ROUND) if math.log1p(one) < least), None)
-    size = f"a {_percent(found)} difference" if found else f"only more than {_percent(ROUND[-1])}"
+    found = next((one for one in ROUND_SHARES if math.log1p(one) >= least), None)
+    missed = next((one for one in reversed(ROUND_SHARES) if math.log1p(one) < least), None)
+    size = (
+        f"a {_percent(found)} difference"
+        if found
+        else f"only more than {_percent(ROUND_SHARES[-1])}"
+    )
     words = f"With {repeats} repeats and {noise} this can detect {size} in {plan.figure}."
     if missed is None:
         return words
     enough = repeats_for(math.log1p(missed), apart, alpha)
-    use = f"more than {MOST_REPEATS}" if enough is None else f"{enough}"
+    use = f"more than {MAX_REPEATS}" if enough is None else f"{enough}"
     return f"{words} For {_percent(missed)} use {use} repeats."
 
 

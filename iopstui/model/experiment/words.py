@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui import format as units
 from iopstui.model.experiment.comparison import (
-    LEAST_REPEATS,
+    MIN_REPEATS,
     CpuShift,
     FigureComparison,
     compare,
@@ -19,12 +19,12 @@ from iopstui.model.experiment.plan import BIND, Plan, letter
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.sensitivity import TOO_FEW_REPEATS, final_sensitivity, why_stopped
 from iopstui.model.findings.evidence import cpu_words
-from iopstui.model.metrics.sequential import LEAST
+from iopstui.model.metrics.sequential import MIN_RUNS
 from iopstui.text import printable
 
 CPUS_SHOWN = 8
-NAMED = 2
-MOVED = 0.05
+MAX_NAMED = 2
+MOVED_SHARE = 0.05
 ELSEWHERE = 0.2
 CPU_PER_IO = "CPU per I/O"
 _METHOD = (
@@ -49,7 +49,7 @@ class ComparisonResults:
         self.runs = runs
         self.complete = min(len(pairs(runs[0], other)) for other in runs[1:])
         sequential = plan.until is not None
-        self.least = LEAST if sequential else 2
+        self.least = MIN_RUNS if sequential else 2
         self.tested = compare(runs, sequential, plan.figure)
         self.shifts = [cpu_shifts(runs[0], other, sequential) for other in runs[1:]]
         self.settled = plan.until is not None and settled(runs, plan.until, plan.figure)
@@ -60,7 +60,7 @@ class ComparisonResults:
             many = "s" if self.complete > 1 else ""
             yield (
                 f"not enough: {self.complete or 'no'} complete repeat{many} of "
-                f"{self.plan.repeats}; at least {max(LEAST_REPEATS, self.least)} repeats are "
+                f"{self.plan.repeats}; at least {max(MIN_REPEATS, self.least)} repeats are "
                 "needed to claim a difference"
             )
             return
@@ -73,7 +73,7 @@ class ComparisonResults:
         if self.plan.until is not None:
             yield why_stopped(self.plan, self.runs, self.complete, self.settled)
             return
-        if self.complete >= LEAST_REPEATS and not all(
+        if self.complete >= MIN_REPEATS and not all(
             one.shown for group in self.tested if (one := primary_of(group)) is not None
         ):
             yield from filter(None, [final_sensitivity(self.plan, self.runs, self.complete)])
@@ -92,7 +92,7 @@ def verdict(
     name = f"{letter(number)} ({plan.variants[number].label}) against "
     name += f"{letter(0)} ({plan.variants[0].label}): "
     primary = primary_of(tested)
-    if runs < LEAST_REPEATS:
+    if runs < MIN_REPEATS:
         measured = ""
         if primary is not None and primary.difference is not None:
             measured = f"; measured: {primary.metric.name} {_change(primary)}"
@@ -166,14 +166,14 @@ def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
         ("does less", "do less, too", False),
     ):
         those = [shift for shift in differing if (shift.load[1] > shift.load[0]) is more]
-        for shift in those[:NAMED]:
+        for shift in those[:MAX_NAMED]:
             yield (
                 f"CPU {shift.cpu} {words} with {second}: its load goes from {shift.load[0]:.0f} "
                 f"to {shift.load[1]:.0f} %"
             )
-        if len(those) > NAMED:
-            rest = cpu_words(sorted(shift.cpu for shift in those[NAMED:]))
-            yield f"{len(those) - NAMED} more ({rest}) {others} with {second}, by less"
+        if len(those) > MAX_NAMED:
+            rest = cpu_words(sorted(shift.cpu for shift in those[MAX_NAMED:]))
+            yield f"{len(those) - MAX_NAMED} more ({rest}) {others} with {second}, by less"
     went = gone(shifts)
     if went:
         yield f"completions move from {first} to {second}: {_shares(went)}"
@@ -181,7 +181,7 @@ def moved(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
 
 def gone(shifts: Sequence[CpuShift]) -> list[CpuShift]:
     """CPUs whose share of the completions differs, significantly and by a relevant amount."""
-    return [shift for shift in shifts if shift.moved and shift.moved_by >= MOVED]
+    return [shift for shift in shifts if shift.moved and shift.moved_by >= MOVED_SHARE]
 
 
 def _shares(shifts: Sequence[CpuShift]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iopstui.model.findings.evidence import Finding
 
-CEASES_AFTER_S = 10.0
+END_AFTER_S = 10.0
 """A rule that fires again within so many measured seconds goes on: of a load that comes and goes by
 the second each pause would else be an end."""
 
@@ -54,7 +54,7 @@ class ActiveFindings:
                 held.until, held.quiet_s = max(held.until, t), 0.0
                 continue
             held.quiet_s += seconds
-            if held.quiet_s >= CEASES_AFTER_S:
+            if held.quiet_s >= END_AFTER_S:
                 del self._held[rule]
                 yield EndedFinding(held.finding, held.since, held.until)
 

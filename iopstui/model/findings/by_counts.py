@@ -30,7 +30,7 @@ SECONDS_APART = 4
 # engines that do no I/O
 NO_DEVICE = ("null", "cpuio")
 
-WHO = "find the program: u on the live screen, iotop, or pidstat -d 1"
+FIND_PROGRAM_ADVICE = "find the program: u on the live screen, iotop, or pidstat -d 1"
 
 
 def no_iostats(evidence: Evidence) -> Finding | None:
@@ -79,7 +79,7 @@ def background(evidence: Evidence) -> Finding | None:
         f"{e.names_words(devices)} {_was_or_were(devices)} not idle before this run: "
         f"{units.number(quiet.r_s)} r/s and "
         f"{units.number(quiet.w_s)} w/s that are not this job's",
-        WHO,
+        FIND_PROGRAM_ADVICE,
         "u",
     )
 
@@ -183,7 +183,7 @@ def _device_does_more(
     return Finding(
         "disagree",
         f"{head}: {more}, by another program or by the file system",
-        WHO,
+        FIND_PROGRAM_ADVICE,
         "u",
     )
 
@@ -208,7 +208,7 @@ def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
         f"{device.name}: {name}_await {units.latency(await_ms * 1e6)} at aqu-sz {aqu:.0f}, device "
         f"util {util:.0f} %, {units.number(each_s)} {name}/s: I/O that is not the job's keeps its "
         "queue full (another program, or write-back of an earlier one)",
-        WHO,
+        FIND_PROGRAM_ADVICE,
         "u",
     )
 

@@ -15,12 +15,12 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing
 from iopstui.model.rates import CpuLoad
 
-MOST_ON_ONE_CPU = 0.8
+MAX_ON_ONE_CPU = 0.8
 MANY_COMPLETIONS_S = 100.0
-STOLEN = 5.0
+STEAL_PERCENT = 5.0
 INTERRUPTED = 70.0
-CROSSING = 0.3
-HUNGRY = 25.0
+CROSSING_SHARE = 0.3
+CPU_WAIT_PERCENT = 25.0
 
 
 def cpu_throttled(evidence: Evidence) -> Finding | None:
@@ -44,7 +44,9 @@ def steal(evidence: Evidence) -> Finding | None:
     cpus = _job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
     taken = {cpu: [load.steal for load in _loads(frames, cpu)] for cpu in cpus}
     stolen = {
-        c: fmean(s) for c, s in taken.items() if len(s) >= ENOUGH_SECONDS and min(s) >= STOLEN
+        c: fmean(s)
+        for c, s in taken.items()
+        if len(s) >= ENOUGH_SECONDS and min(s) >= STEAL_PERCENT
     }
     if not stolen:
         return None
@@ -108,7 +110,7 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     if not devices or not frames or evidence.shape.polls:
         return None
     # where jobs and kernel threads wait for CPUs, completions gather wherever one is free
-    if fmean(cpu_wait(frame) or 0.0 for frame in frames) >= HUNGRY:
+    if fmean(cpu_wait(frame) or 0.0 for frame in frames) >= CPU_WAIT_PERCENT:
         return None
     found = _completions(frames, evidence)
     submitters = set.intersection(*({j.cpu for j in f.jobs if (j.busy or 0) > 2} for f in frames))
@@ -117,7 +119,7 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     what, by_cpu = found
     total = sum(by_cpu.values())
     cpu, most = e.largest(by_cpu)
-    if total < 500 or most < MOST_ON_ONE_CPU * total or _all_at_submitters(devices):
+    if total < 500 or most < MAX_ON_ONE_CPU * total or _all_at_submitters(devices):
         return None
     text = (
         f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({units.number(most)} of "
@@ -163,7 +165,7 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
         if (
             not usable
             or cpu in usable
-            or most < max(MANY_COMPLETIONS_S, MOST_ON_ONE_CPU * sum(where.values()))
+            or most < max(MANY_COMPLETIONS_S, MAX_ON_ONE_CPU * sum(where.values()))
         ):
             continue
         return Finding(
@@ -189,9 +191,9 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
         if then is None or min(sum(then.values()), sum(where.values())) < MANY_COMPLETIONS_S:
             continue
         (old, most_then), (new, most_now) = e.largest(then), e.largest(where)
-        alone = most_then >= MOST_ON_ONE_CPU * sum(
+        alone = most_then >= MAX_ON_ONE_CPU * sum(
             then.values()
-        ) and most_now >= MOST_ON_ONE_CPU * sum(where.values())
+        ) and most_now >= MAX_ON_ONE_CPU * sum(where.values())
         if old != new and alone:
             return Finding(
                 "irq-moved",
@@ -252,7 +254,7 @@ def completions_cross(evidence: Evidence) -> Finding | None:
         return None
     shares = [crossing(f.probe.matrix, nodes) for f in frames if f.probe and f.probe.matrix]
     known = [share for share in shares if share is not None]
-    if len(known) < ENOUGH_SECONDS or min(known) < CROSSING:
+    if len(known) < ENOUGH_SECONDS or min(known) < CROSSING_SHARE:
         return None
     advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
     return Finding(

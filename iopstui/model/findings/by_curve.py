@@ -24,7 +24,7 @@ from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import sized
 
-FLAT = 0.06
+FLAT_DEVIATION = 0.06
 """Standard deviation of five seconds over their mean; 500 IOPS of a token bucket vary by 4 %."""
 STEP = 0.75
 # standard deviations of the seconds on either side
@@ -67,7 +67,7 @@ def cap(evidence: Evidence) -> Finding | None:
     and the CPUs have time: something holds it there."""
     frames = recent(evidence, 5)
     spread, inside = e.spread(frames), e.in_flight(frames)
-    if inside is None or spread is None or spread > FLAT or evidence.shape.paced:
+    if inside is None or spread is None or spread > FLAT_DEVIATION or evidence.shape.paced:
         return None
     if (
         inside < 0.7 * evidence.shape.depth
@@ -80,7 +80,7 @@ def cap(evidence: Evidence) -> Finding | None:
     for then in reversed(evidence.earlier):
         if (
             then.spread is not None
-            and then.spread <= FLAT
+            and then.spread <= FLAT_DEVIATION
             and (found := _deeper_without_gain(then, now, evidence))
         ):
             return replace(found, since=e.began(frames[0]))

@@ -21,7 +21,7 @@ from iopstui.model.sizes import sized
 
 FOLLOWED_JOBS = 64
 # the jobs' part of the CPU time used, and percent of the time that a job waits for a CPU
-OWN_PART = 0.5
+OWN_SHARE = 0.5
 WAITS_FOR_CPU = 10.0
 FULL_CPU = 0.9
 # the deepest C-state counts where leaving it takes so large a part of the latency
@@ -104,7 +104,7 @@ def _busy_by_themselves(frames: Sequence[Frame], idle: Sequence[float], cpus: in
     used = (100 - fmean(idle)) * cpus
     followed = max((len(frame.jobs) for frame in frames), default=0)
     # of many jobs the first ones alone are followed
-    return not own or followed >= FOLLOWED_JOBS or fmean(own) >= OWN_PART * used
+    return not own or followed >= FOLLOWED_JOBS or fmean(own) >= OWN_SHARE * used
 
 
 def depth_not_reached(evidence: Evidence) -> Finding | None:

@@ -23,8 +23,8 @@ COPIED = 1.5
 HOLDS = 0.3
 # of a scheduler: how much longer one direction waits, in ms and as a multiple
 STARVED_MS = 30.0
-STARVED = 5.0
-CROWDED = 3.0
+STARVED_FACTOR = 5.0
+CROWDED_FACTOR = 3.0
 STARVED_FRAMES = 8
 SCHEDULERS = ("kyber", "bfq", "mq-deadline")
 # a job whose writes wait for write-back: its CPU time, the device's utilisation
@@ -118,11 +118,11 @@ def starved(evidence: Evidence) -> Finding | None:
         disks = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
         if scheduler not in SCHEDULERS or len(disks) < ENOUGH_SECONDS:
             continue
-        if any((disk.aqu_sz or 0.0) < CROWDED for disk in disks):
+        if any((disk.aqu_sz or 0.0) < CROWDED_FACTOR for disk in disks):
             continue
         for slow, fast in (("w", "r"), ("r", "w")):
             waits = _mean_await(disks, slow), _mean_await(disks, fast)
-            if waits[0] < STARVED_MS or not waits[1] or waits[0] < STARVED * waits[1]:
+            if waits[0] < STARVED_MS or not waits[1] or waits[0] < STARVED_FACTOR * waits[1]:
                 continue
             words = {"w": "writes", "r": "reads"}
             return Finding(

@@ -29,14 +29,14 @@ from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import DiskRates
 
 # so many I/Os, and this part of all, wait above the device
-WAITING = 1.0
+MIN_WAITING = 1.0
 SHARE_WAITING = 0.3
 MANY_WAIT = 4.0
-MOST_WAIT = 0.5
+MAX_WAIT = 0.5
 NEAR_LIMIT = 0.85
 NEAR_TAGS = 0.6
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
-MORE = 1.15
+GAIN_FACTOR = 1.15
 BUSY_JOB = 60.0
 SPARE_IOS = 20.0
 
@@ -52,9 +52,9 @@ def above(evidence: Evidence) -> Finding | None:
         return _limited_by(limit, each, evidence)
     held = [waits.above or 0.0 for waits in each]
     parts = [part / waits.ios if waits.ios else 0.0 for part, waits in zip(held, each, strict=True)]
-    if evidence.shape.direct is not True or min(held) < WAITING or min(parts) < SHARE_WAITING:
+    if evidence.shape.direct is not True or min(held) < MIN_WAITING or min(parts) < SHARE_WAITING:
         return None
-    many = min(held) >= MANY_WAIT and min(parts) >= MOST_WAIT
+    many = min(held) >= MANY_WAIT and min(parts) >= MAX_WAIT
     why = _iocost(evidence) or (_possible_cause(evidence, frames) if many else None)
     if why is None:
         return None
@@ -76,7 +76,7 @@ def _limited_by(limit: Reached, each: Sequence[Waits], evidence: Evidence) -> Fi
     inside = from_here_down(name, evidence)
     held = [outside(waits, inside) for waits in each]
     pairs = zip(held, each, strict=True)
-    if any(part < max(WAITING / 2, SHARE_WAITING * waits.ios) for part, waits in pairs):
+    if any(part < max(MIN_WAITING / 2, SHARE_WAITING * waits.ios) for part, waits in pairs):
         return None
     upper = [upper for upper in directly_above(name, evidence) if upper in each[-1].layers]
     where = f"in {' and '.join(upper)}, above {name}" if upper else f"above {name}"
@@ -220,7 +220,7 @@ def tags(evidence: Evidence) -> Finding | None:
     rooms = [_queue_room(device, frames) for device in devices]
     each = [room for room in rooms if room is not None]
     holds = sum(room.holds for room in each)
-    if len(each) < len(rooms) or wanted < MORE * holds or theirs.aqu_sz < NEAR_LIMIT * holds:
+    if len(each) < len(rooms) or wanted < GAIN_FACTOR * holds or theirs.aqu_sz < NEAR_LIMIT * holds:
         return None
     pairs = zip(each, devices, strict=True)
     beside = any(room.reached < len(device.hctxs) for room, device in pairs)
@@ -237,7 +237,7 @@ def tags(evidence: Evidence) -> Finding | None:
 def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding | None:
     """Finding: a SCSI disk's queue depth is below the number of requests queued for it."""
     depth = e.state_of(device, evidence).queue_depth
-    if depth is None or aqu < MORE * depth + 0.5:
+    if depth is None or aqu < GAIN_FACTOR * depth + 0.5:
         return None
     return Finding(
         "tags",

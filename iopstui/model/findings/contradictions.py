@@ -9,7 +9,7 @@ from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
 
 # so much more than when it was found
-MORE = 1.15
+GAIN_FACTOR = 1.15
 # this part of what there was before a step down
 RECOVERED_SHARE = 0.9
 FIRST = 4
@@ -46,7 +46,7 @@ def _rise_text(finding: Finding, evidence: Evidence) -> str:
     now = recent(evidence)
     if len(then) < ENOUGH_SECONDS or not now or now[0].t <= finding.until:
         return ""
-    rose = e.fio_iops(now) > MORE * e.fio_iops(then)
+    rose = e.fio_iops(now) > GAIN_FACTOR * e.fio_iops(then)
     return f"IOPS rose to {units.number(e.fio_iops(now))} since" if rose else ""
 
 

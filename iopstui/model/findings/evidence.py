@@ -5,7 +5,7 @@ Figures over several frames are means of what those frames say; a figure that no
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from iopstui.model.metrics.frame import (
     WRONG_LATENCY,
     Frame,
 )
+from iopstui.model.samples import DriveReading
 
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
@@ -94,7 +95,8 @@ class Evidence:
     be used. ``devices`` are those that the job works on, ``tree`` these and all below them,
     ``links`` what lies directly below each; ``unseen`` says what else the job works on, if that is
     on no block device. ``now`` are the conditions read last, ``then`` those at the run's beginning.
-    ``volume`` is what was bought, if the user says so."""
+    ``volume`` is what was bought, if the user says so. ``drives`` are the
+    last readings of NVMe drives."""
 
     frames: Sequence[Frame]
     before: Sequence[Frame] = ()
@@ -108,6 +110,7 @@ class Evidence:
     tree: Sequence[BlockDevice] = ()
     links: Sequence[DeviceLinks] = ()
     volume: Promised | None = None
+    drives: Mapping[str, DriveReading] = field(default_factory=dict)
 
     @cached_property
     def measured(self) -> list[Frame]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 EXCLUDED: Mapping[str, str] = {
     "above": "jobs that wait for a CPU, busy CPUs, tags",
+    "amplification": "runs that write less than 1 GiB",
     "background": "writes left by an earlier run",
     "burst": "other programs; busy CPUs; memory; page cache; sections that end or change; jobs "
     "that pause themselves",
@@ -26,6 +27,7 @@ EXCLUDED: Mapping[str, str] = {
     "job-cpu": "polling jobs; a device that is full as well, or in write-back",
     "layer": "cgroup limits (above), busy CPUs",
     "link": "links with spare capacity",
+    "media-errors": "errors before the run",
     "misaligned": "reads, buffered writes",
     "more-jobs-than-cpus": "other programs' load (cpu-wait)",
     "neighbour": "splits, flushes, file systems",
@@ -44,6 +46,7 @@ EXCLUDED: Mapping[str, str] = {
     "starved": "disks without a queue",
     "steal": "CPUs without a job",
     "tags": "queues that the jobs do not reach",
+    "thermal": "throttling before the run",
     "write-back": "jobs that use or wait for a CPU",
 }
 """By rule; the others exclude nothing."""

@@ -11,6 +11,7 @@ LONGEST = 60
 
 HEADLINES: Mapping[str, tuple[str, str]] = {
     "above": (WARNING, "I/Os wait above the device"),
+    "amplification": (WARNING, "The drive writes much more than it is given"),
     "answer": (INFO, "Result of the test run"),
     "array": (CRITICAL, "The array is degraded or resyncing"),
     "background": (WARNING, "The device was not idle before this run"),
@@ -32,6 +33,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "job-cpu": (WARNING, "The job's CPU is the limit, not the disk"),
     "layer": (INFO, "I/Os wait in a layer above the disk"),
     "link": (WARNING, "The PCIe link runs below its maximum"),
+    "media-errors": (CRITICAL, "The drive reports media errors"),
     "memory": (WARNING, "The machine is short of memory"),
     "misaligned": (WARNING, "Writes do not match the physical block size"),
     "more-jobs-than-cpus": (WARNING, "There are more jobs than CPUs"),
@@ -54,7 +56,9 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "starved": (WARNING, "The I/O scheduler lets one direction wait"),
     "steal": (WARNING, "The hypervisor takes CPU time away"),
     "tags": (WARNING, "The job wants more I/Os in flight than fit"),
+    "thermal": (CRITICAL, "The drive throttled itself: too hot"),
     "throttled": (WARNING, "A cgroup's CPU limit slows the job"),
+    "wear": (CRITICAL, "The drive is worn or degraded"),
     "write-back": (INFO, "Buffered writes wait for write-back"),
 }
 """Severity and headline by rule."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 NAMES = (
-    "iostats", "throttled", "steal", "scsi-errors", "paths", "array", "hot", "above", "tags",
+    "iostats", "throttled", "steal", "scsi-errors", "paths", "array", "hot",
+    "thermal", "media-errors", "wear", "amplification", "above", "tags",
     "depth", "one-cpu", "softirq-cpu", "irq-outside", "irq-moved", "numa-remote", "crossing",
     "disagree", "flush", "misaligned", "job-cpu", "scheduler", "more-jobs-than-cpus", "burst",
     "cap", "saturated", "link", "cpu-sleep", "busy", "background", "moved", "answer", "stalled",

@@ -22,6 +22,12 @@ from iopstui.model.findings.by_cpu import (
     steal,
 )
 from iopstui.model.findings.by_curve import burst, cap, saturated
+from iopstui.model.findings.by_drive import (
+    media_errors,
+    throttling,
+    worn,
+    write_amplification,
+)
 from iopstui.model.findings.by_health import (
     array,
     hot,
@@ -63,6 +69,9 @@ RULES: tuple[Rule, ...] = (
     scsi_errors,
     lost_paths,
     array,
+    media_errors,
+    worn,
+    throttling,
     hot,
     memory_pressure,
     retransmissions,
@@ -96,6 +105,7 @@ RULES: tuple[Rule, ...] = (
     cap,
     saturated,
     slow_link,
+    write_amplification,
     cpu_sleeps,
     busy,
     background,
@@ -110,6 +120,7 @@ SAID_BY: Mapping[str, tuple[str, ...]] = {
     "cpu-wait": ("throttled", "more-jobs-than-cpus"),
     "burst": ("stalled", "neighbour", "above", "cpu-wait", "throttled", "memory"),
     "depth": ("stalled",),
+    "hot": ("thermal",),
 }
 
 

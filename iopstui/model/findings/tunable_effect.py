@@ -24,7 +24,7 @@ QUIET_IOPS = 50.0
 MOVED_SHARE = 0.1
 # BLOCK softirqs for each I/O of the devices: an I/O raises one at most, or few are split
 OTHER_CHANGE_FACTOR = 1.5
-NAMED = 4
+MAX_NAMED = 4
 
 COMPLETIONS = ("rq_affinity",)
 MERGING = ("nomerges", "scheduler")
@@ -201,7 +201,7 @@ def _spread(counts: Mapping[int, float]) -> str:
     shares = [f"{100 * counts[cpu] / total:.0f}" for cpu in chosen]
     if len(chosen) == 1:
         return f"CPU {chosen[0]} ({shares[0]} %)"
-    if len(set(shares)) > 1 and len(chosen) <= NAMED:
+    if len(set(shares)) > 1 and len(chosen) <= MAX_NAMED:
         named = zip(chosen, shares, strict=True)
         return ", ".join(f"CPU {cpu} {share} %" for cpu, share in named)
     each = shares[0] if len(set(shares)) == 1 else f"{shares[-1]}-{shares[0]}"

@@ -15,8 +15,8 @@ from iopstui.errors import UsageError
 
 EXAMPLE = 'For example: --diskspd "-c1G -w100 -b8K -F4 -r -o128 -W5 -d30 -Sh testfile.dat"'
 _FACTOR = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-MOST_CPU = 255
-MOST_BLOCK = (1 << 32) - 1
+MAX_CPU = 255
+MAX_BLOCK = (1 << 32) - 1
 # a word with one slash in front is a switch only if it can be nothing else: paths begin so here
 _SLASHED = re.compile(
     r"/(?:[bcBfTrs]\d[\dkmgtbKMGTB:]*|[dWCoOtFwijIPDg]\d+i?|S[bhmruw]*|rs\d+|a[g\d,]*|[hlLnpxv]|z\d*"
@@ -156,7 +156,7 @@ def _size(read: DiskspdCommand, switch: str, value: str, low: int = 1) -> int:
 
 def _block_size(read: DiskspdCommand, switch: str, value: str) -> None:
     read.block = _size(read, switch, value)
-    if read.block > MOST_BLOCK:
+    if read.block > MAX_BLOCK:
         raise wrong(switch, "a block has less than 4 GiB.")
 
 
@@ -334,7 +334,7 @@ def _affinity(read: DiskspdCommand, switch: str, value: str) -> None:
         if word.startswith("g"):
             group = _number(switch, word[1:], 0, 65535)
         else:
-            read.cpus.append(_number(switch, word, 0, MOST_CPU))
+            read.cpus.append(_number(switch, word, 0, MAX_CPU))
         if group:
             raise wrong(switch, "only Windows has processor groups: name the CPUs as in -a0,1.")
     if value.rpartition(",")[2].startswith("g"):

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from iopstui.model.fio.counts import active, longest_runtime
 from iopstui.model.fio.job_rules import PREFIX_LOGS
 from iopstui.model.fio.ramp import Ramps, duration_s, was_reset
-from iopstui.model.fio.rows import OFF
+from iopstui.model.fio.rows import OFF_VALUES
 from iopstui.model.samples import FioStatus, JobStatus
 
 CLOCK_TOLERANCE = 0.25
 AGREEMENT = 0.03
 STALLED_S = 0.5
-HELD_UP_S = 0.02
-MOST_HELD_UP_S = 10.0
+DELAY_S = 0.02
+MAX_HELD_UP_S = 10.0
 """No more is added up: a row that is over stands still for hours."""
 
 
@@ -146,7 +146,7 @@ def _left_s(pairs: list[RowPair], since: Mapping[int, float]) -> float:
     for pair in pairs:
         before = ran_ms(pair.old) / 1000 if pair.old else 0.0
         late = since.get(pair.index, before) - before if pair.old else 0.0
-        grown.append(ran_ms(pair.now) / 1000 - before - (late if late > HELD_UP_S else 0.0))
+        grown.append(ran_ms(pair.now) / 1000 - before - (late if late > DELAY_S else 0.0))
     return round(max(grown, default=0.0), 6)
 
 
@@ -172,7 +172,7 @@ def ran_ms(job: JobStatus) -> float:
 
 
 def _verifies(job: JobStatus) -> bool:
-    return "verify" in job.options and job.options.get("do_verify", "1").strip() not in OFF
+    return "verify" in job.options and job.options.get("do_verify", "1").strip() not in OFF_VALUES
 
 
 def _only_writes(job: JobStatus) -> bool:

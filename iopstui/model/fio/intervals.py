@@ -28,8 +28,8 @@ from iopstui.model.fio.growth import (
 )
 from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
 from iopstui.model.fio.interval_time import (
-    HELD_UP_S,
-    MOST_HELD_UP_S,
+    DELAY_S,
+    MAX_HELD_UP_S,
     RowPair,
     grown_runtime,
     held_up,
@@ -52,7 +52,7 @@ from iopstui.model.samples import (
 DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
 # so many times as many I/Os under way as can be: no error of clocks or counts
-GROSSLY = 4
+IMPOSSIBLE_FACTOR = 4
 # fewer rows are subtracted bucket by bucket
 MANY_ROWS = 8
 
@@ -161,9 +161,9 @@ class FioIntervals:
             fresh = pair.old is None or not active(pair.old)
             # two clocks drift apart: over a day by seconds, and nothing held the row up; less than
             # fio itself says it can't have run
-            if fresh or since - by_fio <= HELD_UP_S:
+            if fresh or since - by_fio <= DELAY_S:
                 since = by_fio
-            self._since[pair.index] = min(since, by_fio + MOST_HELD_UP_S)
+            self._since[pair.index] = min(since, by_fio + MAX_HELD_UP_S)
 
     def _waited_s(self, status: FioStatus, interval_s: float) -> float | None:
         """How much longer than one interval no document came before the first that has I/O;
@@ -301,7 +301,7 @@ def _impossible(job: JobStatus, growth: Growth, seconds: float | None) -> bool:
     most_s = job.in_flight * (seconds + (growth.max_ns or 0) / 1e9)
     # there clat alone is wrong
     known = (took for took in (growth.clat, growth.lat) if took is not None)
-    return any(took.mean_ns * took.count / 1e9 > GROSSLY * most_s for took in known)
+    return any(took.mean_ns * took.count / 1e9 > IMPOSSIBLE_FACTOR * most_s for took in known)
 
 
 def _job_interval(pair: RowPair, growth: Growth, seconds: float | None) -> JobInterval:

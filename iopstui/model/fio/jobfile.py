@@ -47,10 +47,10 @@ class Section:
 
 
 # the line that fio's parser of any version still takes as one
-_LONGEST = 2000
+_MAX_LENGTH = 2000
 _LONGEST_NAME = 120
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
-_ANOTHER = re.compile(r"[\s,]+(--set\s+)?[a-z][a-z0-9_]*\s*=")
+_SECOND_OPTION = re.compile(r"[\s,]+(--set\s+)?[a-z][a-z0-9_]*\s*=")
 # options whose value is any words, or a name of a file
 _IN_WORDS = frozenset({"description", "filename", "directory", "filename_format"})
 # what marks the end of a file that is only inspected (fio/inspect.py)
@@ -84,8 +84,10 @@ def canonical(text: str, environment: Mapping[str, str]) -> str:
     out: list[str] = []
     inside = False
     for number, line in enumerate(text.split("\n"), 1):
-        if len(line.encode("utf-8", "surrogateescape")) > _LONGEST:
-            raise AmbiguousLine(number, f"{line[:30]!r}...", f"it is longer than {_LONGEST} bytes")
+        if len(line.encode("utf-8", "surrogateescape")) > _MAX_LENGTH:
+            raise AmbiguousLine(
+                number, f"{line[:30]!r}...", f"it is longer than {_MAX_LENGTH} bytes"
+            )
         bare = line.strip(_BLANK)
         if not bare or bare[0] in "#;":
             out.append("".join(char for char in bare if char.isprintable()).rstrip(_BLANK))
@@ -155,8 +157,8 @@ def unsafe(value: str) -> str:
         return f"fio would replace {keyword} and calculate; write the number"
     if value != value.strip() or any(ord(char) < 32 or char == "\x7f" for char in value):
         return "fio would strip blanks or control characters"
-    if len(value.encode("utf-8", "surrogateescape")) > _LONGEST:
-        return f"it is longer than {_LONGEST} bytes"
+    if len(value.encode("utf-8", "surrogateescape")) > _MAX_LENGTH:
+        return f"it is longer than {_MAX_LENGTH} bytes"
     return ""
 
 
@@ -278,7 +280,7 @@ def checked_override(text: str) -> tuple[str, str]:
     value = value.strip()
     if not _NAME.fullmatch(name) or name.startswith("include"):
         raise UsageError(f"--set {text!r} is not a fio option.", "See: fio --cmdhelp=all")
-    two = _ANOTHER.search(value) if name not in _IN_WORDS else None
+    two = _SECOND_OPTION.search(value) if name not in _IN_WORDS else None
     if two is not None:
         # fio takes the first word as the value and says nothing about the rest
         raise UsageError(

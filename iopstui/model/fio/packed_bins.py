@@ -17,8 +17,8 @@ from iopstui.model.histogram import Bins
 
 FIELD = 64
 # a million rows of such counts still fit into a field, and its highest bit stays free
-MOST_COUNT = 1 << 40
-_BEYOND = (1 << FIELD) - MOST_COUNT
+MAX_COUNT = 1 << 40
+_BEYOND = (1 << FIELD) - MAX_COUNT
 _GUARD = 1 << (FIELD - 1)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from iopstui.model.fio.jobfile import Section
 
 Options = Mapping[str, str]
-OFF = ("0", "false", "no")
+OFF_VALUES = ("0", "false", "no")
 _BEGIN_A_GROUP = ("stonewall", "wait_for_previous", "new_group")
 
 
@@ -39,7 +39,7 @@ class Row:
 def flag(options: Options, name: str) -> bool:
     """A fio boolean option: present without a value means 1 (fio(1), "bool")."""
     value = options.get(name)
-    return value is not None and value.strip() not in OFF
+    return value is not None and value.strip() not in OFF_VALUES
 
 
 def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:

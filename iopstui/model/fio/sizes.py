@@ -11,14 +11,14 @@ _BS_POSITIONS = {"read": (0,), "write": (1,), "trim": (2,), "rw": (0, 1), "readw
            "trimwrite": (1, 2)}  # fmt: skip
 """Which of bs= count, by rw= without its "rand"."""
 # its I/Os are turns of a loop, and move no bytes
-_MOVES_NOTHING = "cpuio"
-_VARYING = {"bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned"}
+_ENGINE_WITHOUT_IO = "cpuio"
+_VARYING_SIZES = {"bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned"}
 
 
 def fixed_block_size(options: Mapping[str, str]) -> int | None:
     """The size in bytes of every I/O of a job, or ``None`` if sizes vary (fio(1), "bs") or an I/O
     moves no bytes. One that only reads doesn't have those of writes."""
-    if not _VARYING.isdisjoint(options) or options.get("ioengine") == _MOVES_NOTHING:
+    if not _VARYING_SIZES.isdisjoint(options) or options.get("ioengine") == _ENGINE_WITHOUT_IO:
         return None
     text = options.get("bs", options.get("blocksize", DEFAULT))
     does = options.get("rw", options.get("readwrite", "read"))

@@ -41,7 +41,7 @@ from iopstui.model.lesson.section import Section, known_names
 from iopstui.model.lesson.text import Template
 
 LONGEST_RUN_S = 600.0
-MOST_STEPS = 200
+MAX_STEPS = 200
 
 _COMMON = {"title", "text", "when", "needs", "why"}
 _KEYS: Mapping[str, set[str]] = {
@@ -71,8 +71,8 @@ def parse_lesson(text: str, name: str, path: str) -> Lesson:
     steps = tuple(_step(one, head) for one in sections if one.header not in ("lesson", "let"))
     if not steps:
         head.fail("the lesson has no pages", "Add at least [tell: start] with a text.")
-    if len(steps) > MOST_STEPS:
-        head.fail(f"{len(steps)} pages; a lesson has at most {MOST_STEPS}")
+    if len(steps) > MAX_STEPS:
+        head.fail(f"{len(steps)} pages; a lesson has at most {MAX_STEPS}")
     lesson = Lesson(
         name=name,
         path=path,

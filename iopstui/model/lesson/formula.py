@@ -36,8 +36,8 @@ _ORDER: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_MANY: Mapping[str, Callable[..., float]] = {"min": min, "max": max}
-FUNCTIONS = ("abs", "known", *_MANY)
+_VARIADIC: Mapping[str, Callable[..., float]] = {"min": min, "max": max}
+FUNCTIONS = ("abs", "known", *_VARIADIC)
 
 
 class FormulaError(ValueError):
@@ -135,7 +135,7 @@ def _arguments(node: ast.Call, text: str) -> list[ast.expr]:
         raise FormulaError(f"{text!r}: the functions are {', '.join(FUNCTIONS)}")
     if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
         raise FormulaError(f"{text!r}: {name} takes plain values")
-    if name in _MANY:
+    if name in _VARIADIC:
         if len(node.args) < 2:
             raise FormulaError(f"{text!r}: {name} takes two values or more")
     elif len(node.args) != 1:
@@ -253,4 +253,4 @@ def _call_function(node: ast.Call, lookup: Lookup) -> Value | None:
     present = [number for number in numbers if number is not None]
     if len(present) < len(numbers):
         return None
-    return abs(present[0]) if node.func.id == "abs" else _MANY[node.func.id](*present)
+    return abs(present[0]) if node.func.id == "abs" else _VARIADIC[node.func.id](*present)

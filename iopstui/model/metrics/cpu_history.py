@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-MOST_SAMPLES = 1200
-MOST_VALUES = 200_000
+MAX_SAMPLES = 1200
+MAX_VALUES = 200_000
 """Samples times CPUs: on a large machine fewer seconds are kept (1 MB)."""
 
 
@@ -49,7 +49,7 @@ class CpuHistory:
         # the same tuple for all samples of the same CPUs
         cpus = before if cpus == before else cpus
         self._samples.append(_Sample(t - seconds, t, cpus, array("f", known.values())))
-        most = min(MOST_SAMPLES, max(60, MOST_VALUES // len(known)))
+        most = min(MAX_SAMPLES, max(60, MAX_VALUES // len(known)))
         while len(self._samples) > most:
             self._samples.popleft()
 

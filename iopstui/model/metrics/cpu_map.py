@@ -16,7 +16,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import CpuLoad
 
 NO_IRQ_TIME = "this kernel does not account interrupt time: irq is always 0"
-NAMED = 3
+MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ def _grid_row(measure: GridMeasure, rows: Sequence[CpuRow]) -> GridRow:
     known = [(cpu, value) for cpu, value in values.items() if value is not None]
     largest = max((value for _, value in known), default=0.0)
     ranked = sorted(known, key=lambda item: (-item[1], item[0]))
-    busiest = tuple(item for item in ranked[:NAMED] if item[1] > 0)
+    busiest = tuple(item for item in ranked[:MAX_NAMED] if item[1] > 0)
     total = sum(value for _, value in known) if known else None
     words = _named(measure, busiest, total) if known else "not measured"
     return GridRow(measure, values, measure.scale or largest, total, busiest, words)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.metrics.nvme import DRIVES, FIGURES, NVME
 from iopstui.model.metrics.paths import ANY, DEVICE, SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.metrics.share import SOURCE as NFS
@@ -24,6 +25,7 @@ DISKSTATS = "/proc/diskstats"
 STAT = "/proc/stat"
 MOUNTSTATS = "/proc/self/mountstats"
 PROBE = "probe"
+SMART = "NVMe SMART"
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +352,12 @@ def _request_fields(base: tuple[str, ...], what: str, of: str) -> Iterator[Field
     )  # fmt: skip
 
 
+def _nvme_fields() -> Iterator[Field]:
+    for path, of in (((NVME,), "all drives"), ((NVME, DRIVES, ANY), "this drive")):
+        for one in FIGURES:
+            yield Field((*path, one.name), one.name, one.unit, SMART, f"{of}: {one.meaning}")
+
+
 def _job_fields() -> Iterator[Field]:
     for name, unit, meaning in (
         ("index", "", "number of the job, in the order fio started them"),
@@ -374,6 +382,7 @@ FIELDS: tuple[Field, ...] = (
     *_source_fields(),
     *_share_fields(),
     *_probe_fields(),
+    *_nvme_fields(),
     *_job_fields(),
 )
 BY_ID = {field.id: field for field in FIELDS}

@@ -12,6 +12,8 @@ from iopstui.model import histogram
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.nvme import BY_NAME as DRIVE_FIGURES
+from iopstui.model.metrics.nvme import NVME, WORST, together
 from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.probe import KINDS, LatencyStats, RequestStats
 from iopstui.model.metrics.share import SOURCE as NFS
@@ -89,6 +91,8 @@ def measurable(path: Sequence[str]) -> bool:
         return len(path) == 3 or path[-1] in _WAITS
     if path[:2] == ("kernel", NFS):
         return path[-1] in (_SHARE if len(path) == 3 else _OPERATION)
+    if len(path) == 2 and path[0] == NVME:
+        return path[1] in DRIVE_FIGURES
     if len(path) == 3 and path[:2] == ("kernel", TOTAL):
         return path[2] in _DISK
     if len(path) == 3 and path[0] == "fio":
@@ -132,6 +136,8 @@ class Meter:
 
     def add(self, frame: Frame) -> float | None:
         """Count one frame; its own value, ``None`` if it has none."""
+        if self.path[0] == NVME:
+            return self._add_drives(frame)
         idle = self.path[0] != "fio" and ends_idle(frame)
         if RAMP in frame.flags or (idle and self._weight):
             return None
@@ -158,6 +164,9 @@ class Meter:
 
     def follow(self, later: Meter) -> None:
         """Add the counts of another meter of the same figure over the following frames."""
+        if self.path[0] == NVME:
+            self._keep(later.value)
+            return
         # an idle end counts only where there is nothing else
         if not (later._idle and self._weight):
             self.join(later)
@@ -182,6 +191,18 @@ class Meter:
             found = histogram.percentiles(self._bins, (percent,)).get(percent)
             return found if found is None or self._max is None else min(found, self._max)
         return self._sum / self._weight if self._weight else None
+
+    def _add_drives(self, frame: Frame) -> float | None:
+        """A counter's growth since the run's beginning is in every reading: the last one counts."""
+        value = together(frame.nvme, self.path[1]) if frame.nvme else None
+        self._keep(value)
+        return value
+
+    def _keep(self, value: float | None) -> None:
+        if value is not None:
+            worst = WORST.get(self.path[1])
+            self._sum = worst((self._sum, value)) if worst and self._weight else value
+            self._weight = 1.0
 
     def _add_requests(self, frame: Frame) -> float | None:
         found = _requests(frame, self.path)

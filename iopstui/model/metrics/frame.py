@@ -23,7 +23,7 @@ from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.metrics.share import SOURCE, Share, share_rates
 from iopstui.model.metrics.share_waits import place_on_share
 from iopstui.model.metrics.waits import RequestTimes, Stack, Waits, place_waits
-from iopstui.model.samples import JobThread, KernelSample, RawSample
+from iopstui.model.samples import DriveReading, JobThread, KernelSample, RawSample
 
 RAMP = "RAMP"
 PARTIAL = "PARTIAL"
@@ -73,8 +73,9 @@ class Frame:
     them may take long. ``opened`` names the devices of ``disks`` that the jobs work on
     (model/block/target.py), whose sum is ``total``. ``more`` are the figures of model/sources.py,
     ``probe`` what the probe counted (``None`` where it is not on, or has printed nothing new).
-    ``waits`` says where the I/Os in flight are (model/metrics/waits.py). ``share`` has the figures
-    of the NFS mounts that the jobs work on (``None``: they work on none, or it was not measured).
+    ``waits`` says where the I/Os in flight are (model/metrics/waits.py). ``nvme`` has the drives'
+    own counters by controller, where they were read anew (model/metrics/nvme.py). ``share`` has the
+    figures of the NFS mounts that the jobs work on (``None``: none, or not measured).
     """
 
     seq: int
@@ -97,6 +98,7 @@ class Frame:
     more: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     probe: ProbeInterval | None = None
     waits: Waits | None = None
+    nvme: Mapping[str, DriveReading] = field(default_factory=dict)
     share: Share | None = None
 
     @property
@@ -175,6 +177,7 @@ class FrameBuilder:
             more=_more_figures(raw.kernel, previous, seconds),
             probe=probe,
             waits=self._waits(raw, seconds, disks, fio, jobs, probe, share),
+            nvme=raw.nvme,
             share=share,
         )
 

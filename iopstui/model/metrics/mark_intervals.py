@@ -18,7 +18,7 @@ from iopstui.model.metrics.frame import RAMP, Frame
 BEGIN = "from the beginning"
 RESTART_S = 5.0
 """A run that begins so soon behind a mark is what the mark tells of."""
-MOST_KEPT = 500
+MAX_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class MarkIntervals:
 
     def __init__(self, devices: Sequence[str] = ()) -> None:
         self._devices = tuple(devices)
-        self._over: deque[MarkInterval] = deque(maxlen=MOST_KEPT)
+        self._over: deque[MarkInterval] = deque(maxlen=MAX_KEPT)
         self._now = _OpenInterval(0.0, BEGIN)
         self.marked = False
         """Whether there was a mark at all."""

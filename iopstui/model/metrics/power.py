@@ -15,9 +15,9 @@ from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 POWER = 0.8
 """How often a difference is found that is said to be found (Cohen, Statistical Power Analysis for
 the Behavioral Sciences, 1988, his convention): four times of five."""
-MOST_REPEATS = 1000
+MAX_REPEATS = 1000
 _STEPS = 200
-_MOST_DEVIATIONS = 8.0
+_MAX_DEVIATIONS = 8.0
 """Standard deviations beyond which nothing is left of a normal distribution."""
 _NEGLIGIBLE = 1e-15
 _ROOT = math.sqrt(2)
@@ -57,7 +57,7 @@ def _of_few(freedom: int, limit: float, shift: float) -> float:
     below = _BELOW[freedom]
     # there the integrand has a corner
     ends = sorted(
-        {-_MOST_DEVIATIONS, min(max(-shift, -_MOST_DEVIATIONS), _MOST_DEVIATIONS), _MOST_DEVIATIONS}
+        {-_MAX_DEVIATIONS, min(max(-shift, -_MAX_DEVIATIONS), _MAX_DEVIATIONS), _MAX_DEVIATIONS}
     )
     total = 0.0
     for low, high in pairwise(ends):
@@ -131,10 +131,10 @@ def smallest(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> floa
 @lru_cache(maxsize=64)
 def repeats_for(difference: float, spread: float, alpha: float = 1 - CONFIDENCE) -> int | None:
     """Number of repeats that detect ``difference`` with probability ``POWER``; ``None``: more
-    than MOST_REPEATS."""
-    if power(difference, spread, MOST_REPEATS, alpha) < POWER:
+    than MAX_REPEATS."""
+    if power(difference, spread, MAX_REPEATS, alpha) < POWER:
         return None
-    low, high = 1, MOST_REPEATS
+    low, high = 1, MAX_REPEATS
     while high - low > 1:
         middle = (low + high) // 2
         if power(difference, spread, middle, alpha) < POWER:

@@ -18,7 +18,7 @@ READS, WRITES, DISCARDS = "read", "write", "discard"
 KINDS = (READS, WRITES, DISCARDS)
 SECTOR = 512
 # figures of more unmatched requests than this part are marked
-DOUBTFUL = 0.01
+DOUBTFUL_SHARE = 0.01
 # the kernel counts them of all disks together
 FEW_SKIPPED = 50
 # of fewer runs their mean says little
@@ -124,8 +124,10 @@ class ProbeInterval:
     def doubtful(self) -> bool:
         """Whether more than one in a hundred is missing from the figures."""
         done = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
-        skipped = self.skipped > max(FEW_SKIPPED, DOUBTFUL * done)
-        return (self.missed or 0.0) > 100 * DOUBTFUL or skipped or self.lost > 0 or self.full > 0
+        skipped = self.skipped > max(FEW_SKIPPED, DOUBTFUL_SHARE * done)
+        return (
+            (self.missed or 0.0) > 100 * DOUBTFUL_SHARE or skipped or self.lost > 0 or self.full > 0
+        )
 
     def together(self, names: Sequence[str], kinds: Iterable[str] = KINDS) -> RequestStats | None:
         """These disks and directions as one; ``None`` if one of the disks was not followed."""
@@ -149,7 +151,7 @@ PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
 # what counts: a ProbeSample's ``by``
 BPFTRACE, OWN = "bpftrace", "iopstui"
 # CPU time for each I/O in µs, measured (docs/costs.md)
-COSTS = {LATENCY: 0.9, WAY: 0.3, MATRIX: 0.2, PROCESSES: 0.4, SIZES: 0.3}
+COST_US = {LATENCY: 0.9, WAY: 0.3, MATRIX: 0.2, PROCESSES: 0.4, SIZES: 0.3}
 # of the latencies alone, counted by programs of its own
 OWN_COST = 0.3
 

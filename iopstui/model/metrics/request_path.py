@@ -10,7 +10,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame
 
 # how far the requests may be from fio's I/Os for their means to be of the same I/Os
-SAME_IOS = 0.05
+TOLERANCE = 0.05
 FEW_CPUS = 16
 
 Matrix = Mapping[int, Mapping[int, float]]
@@ -54,9 +54,9 @@ def request_way(frame: Frame) -> RequestPath | None:
 def _difference_text(requests: float | None, ios: float | None) -> str:
     if not requests or not ios:
         return "nothing to compare with"
-    if requests > ios * (1 + SAME_IOS):
+    if requests > ios * (1 + TOLERANCE):
         return "the disk has more requests than the job has I/Os: split ones, or another program's"
-    if requests < ios * (1 - SAME_IOS):
+    if requests < ios * (1 - TOLERANCE):
         return "the disk has fewer requests than the job has I/Os: merged ones, or a cache's"
     return ""
 

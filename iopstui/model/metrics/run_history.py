@@ -21,7 +21,7 @@ from iopstui.model.metrics.paths import TOTAL
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 SAME_AGAIN = "the same again"
-MOST_KEPT = 1000
+MAX_KEPT = 1000
 # as fio/job_text.py describes a job with one section: "randread 4k  QD 32 × 2 jobs"
 _TITLE = re.compile(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
 _SAID_BY_TITLE = frozenset(
@@ -172,7 +172,7 @@ class RunHistory:
     def __init__(self, devices: Sequence[str] = ()) -> None:
         self.base: int | None = None
         self._devices = tuple(devices)
-        self._rows: deque[RunRow] = deque(maxlen=MOST_KEPT)
+        self._rows: deque[RunRow] = deque(maxlen=MAX_KEPT)
         self._now: _CurrentRun | None = None
         # of the last run that measured something
         self._before: RunRow | None = None

@@ -15,7 +15,7 @@ import math
 
 MIXTURE = 4.0
 """Of those tried (1, 2, 4, 8) it has about the narrowest intervals after 4 to 20 runs."""
-LEAST = 6
+MIN_RUNS = 6
 """Runs before which nothing is said. Intervals are finite from 4 on; but what comes in a rhythm can
 meet one variant alone in 2 of the 2^n orders that chance chooses from: of 6 runs in 3 %."""
 
@@ -44,7 +44,7 @@ def anytime_p(t: float, runs: int) -> float:
 def runs_needed(spread: float, within: float, alpha: float, most: int) -> int | None:
     """How many differences of the standard deviation ``spread`` make an interval of at most
     +- ``within``; ``None``: more than ``most``."""
-    for runs in range(LEAST, most + 1):
+    for runs in range(MIN_RUNS, most + 1):
         if anytime_limit(runs, alpha) * spread <= within * math.sqrt(runs):
             return runs
     return None

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from iopstui.model.metrics.sequential import LEAST, anytime_limit, anytime_p
+from iopstui.model.metrics.sequential import MIN_RUNS, anytime_limit, anytime_p
 
 ROUNDS = 5
 ROUND_S = 60.0
@@ -185,7 +185,7 @@ def paired(
     count = len(first)
     if count != len(second):
         raise ValueError("pairs need two figures each")
-    if count < (LEAST if sequential else 2) or (
+    if count < (MIN_RUNS if sequential else 2) or (
         relative and any(value <= 0 for value in (*first, *second))
     ):
         return None

@@ -16,7 +16,7 @@ DEPTH_FACTOR = 2.0
 """A queue of twice what Little's law asks for: latencies vary."""
 SHALLOWEST, DEEPEST = 4, 1024
 DEEPEST_JOB = 128
-RATE_OF_A_JOB = 100_000
+MAX_IOPS_PER_JOB = 100_000
 """I/Os per second that one fio job is asked for, at most."""
 
 
@@ -100,7 +100,7 @@ def depth_for(check: Check, latency_ns: float | None, cpus: int) -> Depth:
     queue of a common job, 32."""
     wanted = 32.0 if latency_ns is None else DEPTH_FACTOR * check.aim * latency_ns / 1e9
     total = min(max(math.ceil(wanted), SHALLOWEST), DEEPEST)
-    jobs = max(math.ceil(total / DEEPEST_JOB), math.ceil(check.aim / RATE_OF_A_JOB), 1)
+    jobs = max(math.ceil(total / DEEPEST_JOB), math.ceil(check.aim / MAX_IOPS_PER_JOB), 1)
     if check.kind == THROUGHPUT:
         jobs = 1  # several would no longer be one sequence
         total = min(total, 256)

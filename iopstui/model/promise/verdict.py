@@ -13,9 +13,9 @@ from iopstui.model.volumes.promised import Limit
 
 PASS, FAIL, CANT_TELL = "PASS", "FAIL", "can't tell"
 BATCHES = 5
-FEWEST_SECONDS = 30.0
+MIN_SECONDS = 30.0
 """With less the interval is too narrow: neighbouring seconds are alike (docs/statistics.md)."""
-TOO_SHORT = f"a FAIL needs at least {FEWEST_SECONDS:g} measured seconds (--measure 30)"
+TOO_SHORT = f"a FAIL needs at least {MIN_SECONDS:g} measured seconds (--measure 30)"
 INCLUDES = "the interval includes what was promised"
 LENGTHS_S = (30, 60, 120, 300, 600, 1800, 3600)
 CPU_FULL = 0.8
@@ -26,9 +26,9 @@ CPU_LIMIT = "this machine's CPU"
 SHALLOW = "queue too shallow"
 OTHER_IO = "other I/O on the device"
 LIMIT_ABOVE = "a limit above the device"
-MOST_ABOVE = 0.5
+MAX_ABOVE = 0.5
 """Share of the I/Os in flight; if the device holds less than half of them, it need not be it."""
-MOST_OTHERS = 0.05
+MAX_OTHERS = 0.05
 """Share of the device's bytes; a file system's own are less."""
 _RULES = {
     "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
@@ -58,7 +58,7 @@ class Measured:
     machine_cpu: float | None = None
     rules: frozenset[str] = frozenset()
     single_ns: float | None = None
-    seconds: float = FEWEST_SECONDS
+    seconds: float = MIN_SECONDS
     others: float = 0.0
     above: float = 0.0
     cpus: int | None = None
@@ -160,7 +160,7 @@ def _not_met(row: Verdict, check: Check, found: Measured, required: float) -> Ve
         why = (f"what was promised takes {needed:,.0f} CPUs at what an I/O costs here, and fio may "
                f"use {found.cpus}")  # fmt: skip
         return replace(row, result=CANT_TELL, binding=CPU_LIMIT, why=why)
-    if round(found.seconds) < FEWEST_SECONDS:
+    if round(found.seconds) < MIN_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
     why = "the queue was full, and nothing on this machine was the limit"
     return replace(row, result=FAIL, binding="the volume", why=why)
@@ -172,12 +172,12 @@ def other_limit(check: Check, found: Measured) -> str:
     for rule, name in _RULES.items():
         if rule in found.rules:
             return name
-    if found.others > MOST_OTHERS:
+    if found.others > MAX_OTHERS:
         return OTHER_IO
     if full:
         return CPU_LIMIT
     # a full queue of the device's own is the device
-    if found.above > MOST_ABOVE and "tags" not in found.rules:
+    if found.above > MAX_ABOVE and "tags" not in found.rules:
         return LIMIT_ABOVE
     return SHALLOW if too_shallow(check, found) else ""
 
@@ -245,7 +245,7 @@ def _latency(check: Check, found: Measured, tolerance: float) -> Verdict:
         return row
     if mean <= limit or low is None or low <= limit:
         return replace(row, result=CANT_TELL, why=f"{INCLUDES}; measure longer")
-    if round(found.seconds) < FEWEST_SECONDS:
+    if round(found.seconds) < MIN_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
     return replace(row, result=FAIL, binding="latency of the volume")
 

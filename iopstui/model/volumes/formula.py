@@ -9,7 +9,7 @@ from itertools import pairwise
 
 UNITS = {"IOPS": 1.0, "MB/s": 1e6, "MiB/s": float(1 << 20), "I/Os": 1.0, "MiB": float(1 << 20)}
 """Factors to I/Os, bytes, and both per second."""
-OLD_AFTER = datetime.timedelta(days=730)
+OUTDATED_AFTER = datetime.timedelta(days=730)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Source:
 
     def outdated(self, today: datetime.date) -> bool:
         """Whether the text is so old that its figures may have changed."""
-        return today - datetime.date.fromisoformat(self.date) > OLD_AFTER
+        return today - datetime.date.fromisoformat(self.date) > OUTDATED_AFTER
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BEFORE_S = AFTER_S = 60.0
-MOST_BEFORE_S = 600.0
+MAX_BEFORE_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from iopstui.model.rates import DiskRates
 
 # a shorter one does not stand for a second, a longer one is more than one
 SHORT, LONG = 0.5, 1.5
-MOST_FINDINGS = 200
+MAX_FINDINGS = 200
 
 
 @dataclass
@@ -120,7 +120,7 @@ class WatchTotals:
         if said is not None:
             said.text, said.times = finding.text, said.times + 1
             said.until, said.holds = max(said.until, until), True
-        elif len(self.findings) < MOST_FINDINGS:
+        elif len(self.findings) < MAX_FINDINGS:
             self.findings[finding.rule] = FindingCount(finding.text, since, until)
 
     def ceased(self, rule: str, since: float, until: float) -> None:

@@ -18,7 +18,7 @@ from iopstui.model.metrics.paths import DEVICE
 EXAMPLES = "For example: --trigger 'r_await>20ms for 3s' --trigger 'util>=90% for 1m'"
 LONGEST_S = 3650 * 86400.0
 # frames are some milliseconds longer or shorter than the interval between them
-NEARLY = 0.98
+NEAR_MISS_SHARE = 0.98
 _FORM = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=|>|<)\s*(\S.*?)\s+for\s+(\S+)\s*")
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{0,3})?)(s|m|h|d)", re.ASCII)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -108,7 +108,7 @@ class TriggerWatch:
             self._held_s, self._fired = 0.0, False
             return None
         self._held_s += frame.seconds
-        if self._fired or self._held_s < NEARLY * trigger.seconds:
+        if self._fired or self._held_s < NEAR_MISS_SHARE * trigger.seconds:
             return None
         self._fired = True
         return TriggerFired(trigger, frame.t, self._held_s, value)

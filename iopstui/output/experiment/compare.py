@@ -11,7 +11,7 @@ from iopstui.events import PointFailed, PointFinished
 from iopstui.model.experiment.comparison import CpuShift, FigureComparison
 from iopstui.model.experiment.plan import Plan, letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.sensitivity import KNOWN_FROM, sensitivity_so_far
+from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.model.experiment.words import (
     CPUS_SHOWN,
     ComparisonResults,
@@ -58,9 +58,13 @@ class CompareOut(ExperimentSink[ComparisonResults]):
 
     def midway(self) -> str:
         """Differences the planned repeats can detect at the spread so far; shown once."""
-        if len(self.points) != KNOWN_FROM * len(self.plan.variants):
+        if len(self.points) != NOISE_KNOWN_FROM * len(self.plan.variants):
             return ""
-        return sensitivity_so_far(self.plan, self._runs()) if self.plan.repeats > KNOWN_FROM else ""
+        return (
+            sensitivity_so_far(self.plan, self._runs())
+            if self.plan.repeats > NOISE_KNOWN_FROM
+            else ""
+        )
 
     def table(self, out: TextIO) -> CompareTable:
         """A row a run, a row a figure."""

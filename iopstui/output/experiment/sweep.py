@@ -26,7 +26,7 @@ from iopstui.session.tick.outcomes import judged_event, outcome_text, value_text
 from iopstui.tables import Column, head_line, line, row_line, texts
 from iopstui.text import printable
 
-NAME_MOST = 14
+MAX_NAME = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +141,16 @@ def labels(plan: Plan) -> Iterator[Column]:
     yield Column("", "#", max(2, len(str(plan.points))),
                  of=lambda event: place[(event.job, tuple(event.settings))] + 1)  # fmt: skip
     if len(plan.jobs) > 1:
-        yield Column("job", "job", min(NAME_MOST, max(map(len, plan.jobs))), _name)
+        yield Column("job", "job", min(MAX_NAME, max(map(len, plan.jobs))), _name)
     for axis in plan.axes:
-        width = min(NAME_MOST, max(len(axis.name), *map(len, axis.values)))
+        width = min(MAX_NAME, max(len(axis.name), *map(len, axis.values)))
         yield Column("", _name(axis.name), width, _name, of=_setting(axis.name))
     if plan.repeats > 1:
         yield Column("repeat", "run", max(3, len(str(plan.repeats))), lambda n: str(n + 1))
 
 
 def _name(text: str) -> str:
-    return units.cut(printable(text), NAME_MOST)
+    return units.cut(printable(text), MAX_NAME)
 
 
 def _setting(name: str) -> Callable[[PointFinished | PointFailed], str]:

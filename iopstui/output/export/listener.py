@@ -25,7 +25,7 @@ from iopstui.output.export.exposition import (
 LOOPBACK = "127.0.0.1"
 PATH = "/metrics"
 REQUEST_TIMEOUT_S = 2.0
-LOCAL = ("127.0.0.1", "localhost")
+LOCAL_NAMES = ("127.0.0.1", "localhost")
 """What a request may call us: a name that somebody else's page has given the loopback address is
 none of these."""
 
@@ -110,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: bool) -> None:
         host = self.headers.get("Host", LOOPBACK).rpartition(":")
-        if (host[0] or host[2]) not in LOCAL:
+        if (host[0] or host[2]) not in LOCAL_NAMES:
             self._send(403, TEXT_TYPE, "served only on this machine\n", body)
         elif self.path.partition("?")[0] != PATH:
             self._send(404, TEXT_TYPE, f"the metrics are at {PATH}\n", body)

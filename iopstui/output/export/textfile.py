@@ -17,7 +17,7 @@ from iopstui.text import printable
 
 SUFFIX = ".prom"
 MODE = 0o644
-FIRST = "# HELP iopstui"
+FIRST_LINE = "# HELP iopstui"
 """What such a file begins with; any other is not ours to replace."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -67,7 +67,7 @@ class Textfile:
             ) from error
         try:
             # of a directory or a pipe nothing is read
-            ours = stat.S_ISREG(os.fstat(fd).st_mode) and _is_ours(os.read(fd, len(FIRST)))
+            ours = stat.S_ISREG(os.fstat(fd).st_mode) and _is_ours(os.read(fd, len(FIRST_LINE)))
         finally:
             os.close(fd)
         if not ours:
@@ -103,4 +103,4 @@ class Textfile:
 
 
 def _is_ours(begin: bytes) -> bool:
-    return begin in (b"", FIRST.encode())
+    return begin in (b"", FIRST_LINE.encode())

@@ -18,10 +18,10 @@ from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.output.columns import FIGURE, TIME, WHOLE, WORDS, Column
 from iopstui.text import printable
 
-RANKS = tuple(map(percentile_name, PERCENTILES))
-_OF_FIO = ("iops", "bw", "ios", "bytes", "clat.mean", "lat.mean", *RANKS, "max")
-_OF_KERNEL = ("r/s", "w/s", "rMB/s", "wMB/s", "r_await", "w_await", "aqu-sz")
-_OF_DEVICE = ("iops", "ios", "mean", *RANKS, "max")
+PERCENTILE_NAMES = tuple(map(percentile_name, PERCENTILES))
+_FIO_FIELDS = ("iops", "bw", "ios", "bytes", "clat.mean", "lat.mean", *PERCENTILE_NAMES, "max")
+_KERNEL_FIELDS = ("r/s", "w/s", "rMB/s", "wMB/s", "r_await", "w_await", "aqu-sz")
+_DEVICE_FIELDS = ("iops", "ios", "mean", *PERCENTILE_NAMES, "max")
 _FIO_PARTS = (READ, WRITE, TRIM, TOTAL)
 _DEVICE_PARTS = (READ, WRITE, TOTAL)
 
@@ -54,14 +54,14 @@ def head_cells(second: MergedSecond) -> list[object]:
 def figure_columns() -> Iterator[Column]:
     """Columns of the figures: fio's, the kernels' and the probes'."""
     for part in _FIO_PARTS:
-        for name in _OF_FIO:
-            kind = "clat." if name in RANKS or name == "max" else ""
+        for name in _FIO_FIELDS:
+            kind = "clat." if name in PERCENTILE_NAMES or name == "max" else ""
             yield like(f"fio.{part}.{name}", f"fio.{part}.{kind}{name}")
-    for name in _OF_KERNEL:
+    for name in _KERNEL_FIELDS:
         yield like(f"kernel.{name}", f"kernel.{TOTAL}.{name}")
     yield Column("device.hosts", WHOLE, source="probe", meaning="hosts with a running probe")
     for part in _DEVICE_PARTS:
-        for name in _OF_DEVICE:
+        for name in _DEVICE_FIELDS:
             yield like(f"device.{part}.{name}", f"{DEVICE}.{part}.{name}")
 
 
@@ -71,19 +71,19 @@ def figure_cells(sums: HostSums) -> list[object]:
     for name in _FIO_PARTS:
         row += _of_fio(sums.total if name == TOTAL else sums.fio.get(name))
     kernel = sums.kernel.as_object() or {}
-    row += [kernel.get(name) for name in _OF_KERNEL]
+    row += [kernel.get(name) for name in _KERNEL_FIELDS]
     device = sums.device.as_object() or {}
     row.append(device.get("hosts"))
     for name in _DEVICE_PARTS:
-        row += [device.get(name, {}).get(one) for one in _OF_DEVICE]
+        row += [device.get(name, {}).get(one) for one in _DEVICE_FIELDS]
     return row
 
 
 def _of_fio(part: DirectionSum | None) -> list[object]:
     if part is None:
-        return [None] * len(_OF_FIO)
+        return [None] * len(_FIO_FIELDS)
     _, main = part.main
     ranks = main.percentiles()
     means = [part.of(kind).mean_ns for kind in ("clat", "lat")]
-    return [part.iops, part.bw, part.ios, part.bytes, *means, *map(ranks.get, RANKS),
+    return [part.iops, part.bw, part.ios, part.bytes, *means, *map(ranks.get, PERCENTILE_NAMES),
             main.max_ns if main.packed else None]  # fmt: skip

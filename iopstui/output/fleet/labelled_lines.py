@@ -17,7 +17,7 @@ from iopstui.text import printable
 
 LONGEST_LABEL = 256
 """Bytes; longer text before a line's first brace is no label."""
-MOST_LABELS = 50_000
+MAX_LABELS = 50_000
 LONGEST_ROW = 16 << 20
 _BEGIN = b'{"event":'
 _TAG = re.compile(rb"\[(?:\d+,\d+\]<std(?:out|err)>:|[^\[\]\s]+@\d+,\d+\]<std(?:out|err)>: )")
@@ -68,7 +68,7 @@ class LabelledLines:
 
     def _learned(self, label: bytes) -> bytes:
         if label not in self._pending:
-            if len(self._pending) >= MOST_LABELS:
+            if len(self._pending) >= MAX_LABELS:
                 return b""
             self._pending[label] = b""
             self._lengths.add(len(label))

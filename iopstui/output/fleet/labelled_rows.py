@@ -14,7 +14,7 @@ from typing import BinaryIO
 from iopstui.errors import UsageError
 from iopstui.fleet.deduplication import Deduplicator
 from iopstui.fleet.hosts.json_objects import object_of
-from iopstui.fleet.hosts.orders import LATEST_MS
+from iopstui.fleet.hosts.orders import MAX_WALL_MS
 from iopstui.fleet.merging.sums import Object
 from iopstui.output.fleet.labelled_lines import LabelledLines
 from iopstui.output.jsonl import event_object, session_object
@@ -135,7 +135,7 @@ def several(
         at = 0.0
         for name, row in rows:
             wall = row.get("wall_ms")
-            if isinstance(wall, int | float) and at < wall < LATEST_MS:
+            if isinstance(wall, int | float) and at < wall < MAX_WALL_MS:
                 at = float(wall)
             yield at, index, (name, row)
 

@@ -14,7 +14,7 @@ from iopstui.model.experiment.scaling import Scaling, scaling
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.model.rates import MIB
 from iopstui.output.csv_out import CsvFile
-from iopstui.output.fleet.wording import SHOWN, WIDTH
+from iopstui.output.fleet.wording import SHOWN_PERCENTILES, WIDTH
 from iopstui.output.jsonl import dumps
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
@@ -23,7 +23,7 @@ LABEL = "fleet"
 COLUMNS = (
     Column("hosts", "hosts", 5), Column("iops", "IOPS", 6, number),
     Column("bw", "MiB/s", 6, lambda bw: number((bw or 0) / MIB)),
-    *(Column(name, name, 7, latency) for name in SHOWN),
+    *(Column(name, name, 7, latency) for name in SHOWN_PERCENTILES),
     Column("iops_host", "a host", 6, number), Column("iops_lowest", "lowest", 6, number),
     Column("iops_highest", "highest", 7, number),
     Column("linear", "linear", 7, lambda share: missing(share and 100 * share, "{:.3g} %")),
@@ -35,7 +35,7 @@ def figures(point: ScalePoint, first: ScalePoint) -> dict[str, float | int | Non
     each = point.each.values()
     return {
         "hosts": point.hosts, "iops": point.iops, "bw": point.bw,
-        **{name: point.percentiles().get(name) for name in SHOWN},
+        **{name: point.percentiles().get(name) for name in SHOWN_PERCENTILES},
         "iops_host": point.iops / point.hosts, "iops_lowest": min(each, default=None),
         "iops_highest": max(each, default=None), "linear": point.linear(first),
     }  # fmt: skip

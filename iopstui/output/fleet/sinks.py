@@ -13,7 +13,7 @@ from iopstui.model.samples import READ, WRITE
 from iopstui.output.csv_out import CsvFile, cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
-from iopstui.output.fleet.wording import SHOWN, ends, missing_hosts, whole_text
+from iopstui.output.fleet.wording import SHOWN_PERCENTILES, ends, missing_hosts, whole_text
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
@@ -133,7 +133,7 @@ class TotalTable:
 
 
 def _head(fio: bool) -> str:
-    names = ["read", "write", "MiB/s", *SHOWN] if fio else [
+    names = ["read", "write", "MiB/s", *SHOWN_PERCENTILES] if fio else [
         "r/s", "w/s", "MiB/s", "r_await", "w_await", "aqu-sz"
     ]  # fmt: skip
     widths = (6, 6, 7, 7, 7, 7)
@@ -152,7 +152,7 @@ def _fio_row(second: MergedSecond) -> str:
     cells = [f"{number(fio[name].iops) if name in fio else MISSING:>6}" for name in (READ, WRITE)]
     cells.append(f"{number(total.bw / MIB) if total else MISSING:>7}")
     ranks = total.main[1].percentiles() if total else {}
-    cells += [f"{latency(ranks.get(name)):>7}" for name in SHOWN]
+    cells += [f"{latency(ranks.get(name)):>7}" for name in SHOWN_PERCENTILES]
     slowest = second.sums.slowest
     name = f"  {cut(printable(slowest[1]), NAME_WIDTH)}" if slowest else ""
     return f"{_start(second)} {' '.join(cells)}{name}"

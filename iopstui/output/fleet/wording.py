@@ -17,18 +17,18 @@ from iopstui.output.summary import RAMP_WORDS
 from iopstui.text import printable
 
 WIDTH = 80
-MOST_NAMED = 6
-SHOWN = ("p50", "p99", "p99.9")
-_HEAD = " ".join((
+MAX_NAMED = 6
+SHOWN_PERCENTILES = ("p50", "p99", "p99.9")
+_HEADING = " ".join((
     f"{'all hosts':<10}",
-    *(f"{name:>9}" for name in ("IOPS", "MiB/s", "mean", *SHOWN, "max")),
+    *(f"{name:>9}" for name in ("IOPS", "MiB/s", "mean", *SHOWN_PERCENTILES, "max")),
 ))  # fmt: skip
 
 
 def first_names(names: Sequence[str]) -> str:
     """The first few of them."""
-    told = ", ".join(printable(cut(name, 40)) for name in names[:MOST_NAMED])
-    more = len(names) - MOST_NAMED
+    told = ", ".join(printable(cut(name, 40)) for name in names[:MAX_NAMED])
+    more = len(names) - MAX_NAMED
     return f"{told} and {more} more" if more > 0 else told
 
 
@@ -100,10 +100,10 @@ def whole_text(whole: HostSums, found: MergeCertificate) -> str:
     """A table the whole run of all hosts in at most 80 columns, and how they ended."""
     lines = []
     if whole.fio:
-        lines.append(_HEAD)
+        lines.append(_HEADING)
         lines += [whole_row(name, whole.fio[name]) for name in DIRECTIONS if name in whole.fio]
     elif whole.device.hosts:
-        lines.append(_HEAD)
+        lines.append(_HEADING)
     lines += _device_rows(whole, found)
     for words in ending(found):
         lines += textwrap.wrap(words, WIDTH)
@@ -121,7 +121,7 @@ def _row(
     name: str, iops: float, bw: float | None, mean: float | None, ranks: Mapping[str, int],
     highest: int | None,
 ) -> str:  # fmt: skip
-    values = [mean, *(ranks.get(rank) for rank in SHOWN), highest]
+    values = [mean, *(ranks.get(rank) for rank in SHOWN_PERCENTILES), highest]
     cells = [f"{latency(value):>9}" for value in values]
     moved = number(None if bw is None else bw / MIB)
     return f"{name:<10} {number(iops):>9} {moved:>9} {' '.join(cells)}"

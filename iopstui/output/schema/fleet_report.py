@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.fleet.merging.probe_sums import COUNTS
+from iopstui.fleet.merging.probe_sums import LOSS_COUNTS
 from iopstui.fleet.merging.sums import LATENCIES, WITH_BINS
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import TOTAL
@@ -20,7 +20,7 @@ from iopstui.output.schema.notation import (
     record,
 )
 
-RANKS = {
+PERCENTILE_SCHEMAS = {
     **dict.fromkeys(map(percentile_name, PERCENTILES), or_null(INTEGER)),
     "max": or_null(INTEGER),
 }
@@ -65,7 +65,7 @@ def _fio(strict: bool) -> Schema:
 def _direction_schema(with_bins: bool, strict: bool) -> Schema:
     keys: dict[str, Schema] = {"iops": NUMBER, "bw": NUMBER, "ios": INTEGER, "bytes": INTEGER}
     for kind in LATENCIES:
-        more = {**RANKS, **(BINS if with_bins else {})} if kind in WITH_BINS else {}
+        more = {**PERCENTILE_SCHEMAS, **(BINS if with_bins else {})} if kind in WITH_BINS else {}
         keys[kind] = record({"mean": NUMBER, "n": INTEGER, "sum_ns": INTEGER, **more}, strict)
     return record(keys, strict)
 
@@ -75,7 +75,7 @@ def _device(strict: bool) -> Schema:
     for kind in (*KINDS, TOTAL):
         more = BINS if kind != TOTAL else {}
         keys[kind] = record(
-            {"iops": NUMBER, "ios": INTEGER, "mean": NUMBER, **RANKS, **more}, strict
+            {"iops": NUMBER, "ios": INTEGER, "mean": NUMBER, **PERCENTILE_SCHEMAS, **more}, strict
         )
-    counts = dict.fromkeys(COUNTS, INTEGER)
+    counts = dict.fromkeys(LOSS_COUNTS, INTEGER)
     return record({**keys, **counts, "missed": NUMBER, "missed_ios": INTEGER}, strict)

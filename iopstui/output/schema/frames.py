@@ -11,7 +11,7 @@ from iopstui.output.schema.notation import Schema, array, keyed, or_null, record
 LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks")}
 """Whose ``*`` is a place in a list; any other is a key."""
 TEXTS = {"host", "utc", "name", "bins_of", "comm", "cgroup", "disk"}
-TRUTHS = {"pinned", "stalled"}
+BOOLEANS = {"pinned", "stalled"}
 NEVER_NULL = {"event", "host", "seq", "step", "t", "wall_ms", "utc"}
 """What is never null."""
 NEVER_NULL_CONTAINERS = {
@@ -66,6 +66,6 @@ def _leaf(field: Field) -> Schema:
     if field.path == ("event",):
         return {"const": "frame", "description": words}
     text = name in TEXTS or field.path[0] == "flags"
-    kind = "string" if text else "boolean" if name in TRUTHS else "number"
+    kind = "string" if text else "boolean" if name in BOOLEANS else "number"
     known = name in NEVER_NULL or field.path[-1] == ANY
     return {**({"type": kind} if known else or_null({"type": kind})), "description": words}

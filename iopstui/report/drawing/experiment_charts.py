@@ -9,7 +9,7 @@ from iopstui.events import PointFinished
 from iopstui.model.experiment.load_curve import LOADS, LoadCurve
 from iopstui.model.experiment.plan import letter
 from iopstui.report.drawing.svg import Scale, linear, logarithmic
-from iopstui.report.drawing.xy import MOST_CURVES, STYLES, XYCurve, places, scaled, xy_chart
+from iopstui.report.drawing.xy import MAX_CURVES, STYLES, XYCurve, places, scaled, xy_chart
 from iopstui.report.experiment import Experiment
 from iopstui.report.run import Run
 from iopstui.report.series import points
@@ -30,7 +30,7 @@ def _sweep_charts(one: Experiment) -> list[str]:
     if not curves:
         return []
     values = sorted(axis.values, key=int) if axis.name in LOADS else list(axis.values)
-    drawn = curves[:MOST_CURVES]
+    drawn = curves[:MAX_CURVES]
     more = f" (the first {len(drawn)} of {len(curves)} curves)" if len(curves) > len(drawn) else ""
     name = printable(axis.name)
     rates = [

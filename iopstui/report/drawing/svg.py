@@ -15,7 +15,7 @@ from iopstui.text import printable
 WIDTH, HEIGHT = 760, 250
 LEFT, RIGHT, TOP, BOTTOM = 62, 66, 40, 26
 SHADES = 6
-MOST_MARKS = 12
+MAX_MARKS = 12
 LABELLED = 0.1
 """The part of the highest stack that shows the names' places."""
 
@@ -270,7 +270,7 @@ def _ticks(times: Times) -> Iterator[float]:
 def _marks(marks: Sequence[tuple[float, str]], times: Times) -> list[str]:
     parts = []
     free = 0.0
-    for t, text in marks[:MOST_MARKS]:
+    for t, text in marks[:MAX_MARKS]:
         x = times.x(t)
         parts.append(f'<path class="mark" d="M{x:.1f} {TOP - 6}V{HEIGHT - BOTTOM}"/>')
         words = printable(text)

@@ -12,9 +12,9 @@ from iopstui.report.drawing.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, 
 from iopstui.text import printable
 
 STYLES = ("fio", "device", "p50", "p99", "p999", "sixth")
-MOST_CURVES = len(STYLES)
+MAX_CURVES = len(STYLES)
 LABEL_APART = 13
-NAME_MOST = 24
+MAX_NAME = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _legend(curves: Sequence[XYCurve]) -> list[str]:
     parts = []
     x = float(LEFT)
     for curve in curves:
-        words = cut(printable(curve.label), NAME_MOST)
+        words = cut(printable(curve.label), MAX_NAME)
         if x + 26 + 6.5 * len(words) > WIDTH:
             break
         parts.append(f'<path class="line {curve.style}" d="M{x:.1f} 27h20"/>')

@@ -10,7 +10,7 @@ from iopstui.report.drawing.svg import Curve, Times, chart, heat, linear, logari
 from iopstui.report.fleet.story import FleetHeat, FleetStory, SecondRow
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
 
-RANKS = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
+CHARTED_PERCENTILES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 Figures = Mapping[str, float | None]
 
 
@@ -50,7 +50,7 @@ def _of_fio(story: FleetStory, times: Times) -> Iterator[str]:
     rates = [one for one in both if _values([one])]
     yield chart("IOPS of all counted hosts", rates, linear(_values(rates)), units.number,
                 times)  # fmt: skip
-    ranks = _curves(story, RANKS, lambda row: row.latencies)
+    ranks = _curves(story, CHARTED_PERCENTILES, lambda row: row.latencies)
     if _values(ranks):
         yield chart("Latency of all I/Os of all hosts (logarithmic)", ranks,
                     logarithmic(_values(ranks)), units.latency, times)  # fmt: skip

@@ -22,7 +22,7 @@ from iopstui.report.page import html_of, markdown_of
 from iopstui.report.report_options import ReportOptions
 
 SCHEMA = 1
-MOST_HOSTS = 200
+MAX_HOSTS = 200
 
 
 def fleet_report(paths: Sequence[Path], kind: str, options: ReportOptions) -> str:
@@ -68,7 +68,7 @@ def _blocks(story: FleetStory, drawn: Sequence[str], most: int) -> Iterator[Bloc
 
 
 def _markdown(story: FleetStory) -> str:
-    return markdown_of(_blocks(story, (), MOST_HOSTS), story.file)
+    return markdown_of(_blocks(story, (), MAX_HOSTS), story.file)
 
 
 def _html(story: FleetStory) -> str:

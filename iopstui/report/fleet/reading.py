@@ -16,9 +16,9 @@ from iopstui.format import counted
 from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.text import printable
 
-LOOKED_AT = 400
+LINES_EXAMINED = 400
 LONG_SAMPLE_FACTOR = 1.5
-FARTHEST_MS = 1e15
+MAX_WALL_MS = 1e15
 Object = dict[str, Any]
 
 
@@ -61,7 +61,7 @@ class Reading:
         put where they belong by that."""
         offset: Any = row.get("offset_ms")
         host = self.merger.hosts.get(name)
-        known = type(offset) in (int, float) and abs(offset) < FARTHEST_MS
+        known = type(offset) in (int, float) and abs(offset) < MAX_WALL_MS
         if row.get("event") == "executed" and host is not None and known:
             host.offset_ms = float(offset)
 
@@ -120,7 +120,7 @@ def interval_of(path: Path) -> float:
             return float(interval)
         if row.get("event") == "frame" and _is_length(seconds):
             found.append(float(seconds))
-        if len(found) >= LOOKED_AT:
+        if len(found) >= LINES_EXAMINED:
             break
     middle = statistics.median(found) if found else 1.0
     return float(round(middle)) if middle > LONG_SAMPLE_FACTOR else 1.0

@@ -14,7 +14,7 @@ from iopstui.fleet.merging.sums import HostSums, MalformedRow
 from iopstui.text import printable
 
 Object = dict[str, Any]
-MOST_SAID = 20
+MAX_SAID = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Run:
         for _ in self.merger.finish():
             pass
         words = self.over.get("said")
-        said = words[:MOST_SAID] if isinstance(words, list) else []
+        said = words[:MAX_SAID] if isinstance(words, list) else []
         return RunRow(
             self.number, self.job, self.hosts, certified(self.merger).finished,
             self.merger.rated(), printable(str(self.over.get("how") or "not seen")),

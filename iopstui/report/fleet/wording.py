@@ -12,12 +12,21 @@ from iopstui.output.fleet.wording import ending, executed_text
 from iopstui.report.fleet.story import FleetStory
 from iopstui.report.redact import REDACTED
 
-RANKS = ("p50", "p99", "p99.9", "p99.99")
-WHOLE_HEAD = ("", "IOPS", "MiB/s", "mean", *RANKS, "max")
-HOST_HEAD = ("host", "ended", "IOPS", "MiB/s", *RANKS, "max", "seconds not counted", "fio's count")
+SHOWN = ("p50", "p99", "p99.9", "p99.99")
+WHOLE_HEAD = ("", "IOPS", "MiB/s", "mean", *SHOWN, "max")
+HOST_HEAD = (
+    "host",
+    "ended",
+    "IOPS",
+    "MiB/s",
+    *SHOWN,
+    "max",
+    "seconds not counted",
+    "fio's count",
+)
 SECOND_HEAD = ("UTC", "hosts", "read", "write", "MiB/s", "p50", "p99", "p99.9", "slowest")
 RUN_HEAD = ("run", "job", "hosts", "IOPS", "MiB/s", "p50", "p99", "p99.9", "ended")
-MOST_SECONDS = 120
+MAX_SECONDS = 120
 Row = tuple[str, ...]
 
 
@@ -65,7 +74,7 @@ def whole_rows(story: FleetStory) -> Iterator[Row]:
             ranks = main.percentiles()
             yield (
                 name, number(part.iops), number(part.bw / MIB), latency(main.mean_ns),
-                *(latency(ranks.get(rank)) for rank in RANKS), latency(main.max_ns or None),
+                *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns or None),
             )  # fmt: skip
     device = story.whole.device
     for kind, one in device.directions():
@@ -73,7 +82,7 @@ def whole_rows(story: FleetStory) -> Iterator[Row]:
         yield (
             f"device {kind} ({device.hosts} of {counted(story.certified.hosts, 'host')})",
             number(one.iops), MISSING, latency(own.mean_ns),
-            *(latency(own.percentiles.get(rank)) for rank in RANKS), latency(own.max_ns),
+            *(latency(own.percentiles.get(rank)) for rank in SHOWN), latency(own.max_ns),
         )  # fmt: skip
 
 
@@ -111,7 +120,7 @@ def host_rows(story: FleetStory) -> list[Row]:
         found.append((-ranks.get("p99", 0), (
             story.name(name), f"{ended}: {error}" if error and error != REDACTED else ended,
             number(total.iops if total else None), number(total.bw / MIB if total else None),
-            *(latency(ranks.get(rank)) for rank in RANKS), latency(main.max_ns if main else None),
+            *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns if main else None),
             str(story.absent.get(name, 0)), host.counted.verdict,
         )))  # fmt: skip
     return [row for _, row in sorted(found)]
@@ -119,7 +128,7 @@ def host_rows(story: FleetStory) -> list[Row]:
 
 def second_rows(story: FleetStory) -> list[Row]:
     """Totals by second; of many every n-th."""
-    each = max(1, -(-len(story.seconds) // MOST_SECONDS))
+    each = max(1, -(-len(story.seconds) // MAX_SECONDS))
     return [
         (
             (utc(row.wall_ms) or "")[11:19], f"{row.counted}/{row.expected}",
@@ -133,5 +142,5 @@ def second_rows(story: FleetStory) -> list[Row]:
 
 def which_seconds(story: FleetStory) -> str:
     """Which of them ``second_rows`` has."""
-    each = max(1, -(-len(story.seconds) // MOST_SECONDS))
+    each = max(1, -(-len(story.seconds) // MAX_SECONDS))
     return "every row" if each == 1 else f"every {each}th row; CSV and JSON have all"

@@ -24,7 +24,7 @@ from iopstui.session.tick.outcomes import judged_text
 from iopstui.text import printable
 
 Row = tuple[str, ...]
-MOST_BOUND = 32
+MAX_BOUND = 32
 
 RUN_HEAD: Row = ("run", "what", "", "I/Os", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max")
 PROBE_HEAD: Row = ("run", "", "requests", "mean", "p50", "p99", "p99.9", "max", "waited before")
@@ -193,6 +193,31 @@ def wait_table(story: Story) -> tuple[Row, list[Row]]:
     return head, rows
 
 
+DRIVES = "NVMe drives"
+DRIVES_NOTE = "The drives' own counters (SMART): the worst reading, and what each run added."
+DRIVE_HEAD = (
+    "run", "drive", "°C", "written", "read", "media errors", "throttled", "spare %", "used %",
+    "write amplification",
+)  # fmt: skip
+
+
+def drive_rows(story: Story) -> list[Row]:
+    """The NVMe drives' own figures, a row for each run and drive."""
+    rows = []
+    for run in story.runs:
+        for drive, of in run.drives.rows():
+            light, heavy = of["thermal_1"], of["thermal_2"]
+            throttled = None if light is None or heavy is None else light + heavy
+            rows.append((
+                str(run.step), printable(drive), units.missing(of["temperature"], "{:.0f}"),
+                *(units.size(of[name]) for name in ("bytes_written", "bytes_read")),
+                *(units.missing(one, "{:.0f}") for one in (of["media_errors"], throttled,
+                                                           of["spare"], of["used"])),
+                units.missing(of["write_amplification"], "{:.2f}"),
+            ))  # fmt: skip
+    return rows
+
+
 def probe_rows(run: Run) -> Iterator[Row]:
     """The probe's counts for a run, by direction: device times and waiting times."""
     for kind, device, waiting in run.probed.parts():
@@ -317,9 +342,7 @@ def bound(run: Run) -> str:
     binding = run.asked.binding if run.asked else None
     if binding is None:
         return ""
-    pairs = [
-        f"job {job} on CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:MOST_BOUND]
-    ]
+    pairs = [f"job {job} on CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:MAX_BOUND]]
     more = f" ... {len(binding.rows)} jobs" if len(binding.rows) > len(pairs) else ""
     notes = "".join(f"; {note}" for note in binding.notes)
     return printable(f"Bound to hardware queues: {', '.join(pairs)}{more}{notes}.")

@@ -410,7 +410,7 @@ class FioRun:
         return f"fio ended with exit code {code}" + (f": {because}" if because else "")
 
     def _reason_from_log(self) -> str:
-        log = [line for line in self.log if not _CHATTER.search(line)]
+        log = [line for line in self.log if not _IGNORED_MESSAGES.search(line)]
         if any(map(_TOO_SHORT.search, log)):
             return (
                 "a file of the job is shorter than its size=, and iopstui never extends or "
@@ -469,7 +469,7 @@ def _cut_short(number: int) -> str:
 
 _SIGNALLED = re.compile(r"terminating on signal (\d{1,3})")
 _TOO_SHORT = re.compile(r"refusing extend of file|func=unlink, error=(Perm|Operation|Read-only)")
-_CHATTER = re.compile(
+_IGNORED_MESSAGES = re.compile(
     r"terminating on signal|both iodepth >= 1 and synchronous|tausworthe"
     r"|multiple writers may overwrite"
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from iopstui.linux.machine.conditions import ConditionsFiles
     from iopstui.linux.process.process_io import ProcessIo
 
-MOST_PROCESSES = 30
+MAX_PROCESSES = 30
 
 
 class ConditionsReader:
@@ -97,4 +97,4 @@ class ConditionsReader:
             ProcessLoad(one.pid, one.comm, one.read_s, one.write_s)
             for one in rates
             if one.pid not in mine
-        )[:MOST_PROCESSES]
+        )[:MAX_PROCESSES]

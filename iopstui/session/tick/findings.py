@@ -38,11 +38,12 @@ from iopstui.model.findings.tunable_effect import (
     tunable_effect,
 )
 from iopstui.model.metrics.frame import FINAL, Frame
+from iopstui.model.samples import DriveReading
 
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-KEEP = 30
+KEPT_FRAMES = 30
 REPEAT_S = 30.0
 # what a run leaves behind (its write-back, its file's removal) is not background I/O
 SETTLE_FRAMES = 5
@@ -69,7 +70,7 @@ class FindingTracker:
     ) -> None:
         self._unseen, self._links, self._volume = tuple(unseen), tuple(links), volume
         self.asks_for_processes = False
-        self._frames: deque[Frame] = deque(maxlen=KEEP)
+        self._frames: deque[Frame] = deque(maxlen=KEPT_FRAMES)
         self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
         self._skip = 0
         self._quiet: tuple[Frame, ...] = ()
@@ -86,6 +87,7 @@ class FindingTracker:
         self._change: TunableChange | None = None
         self._since = -inf
         self._tree: tuple[BlockDevice, ...] = ()
+        self._drives: dict[str, DriveReading] = {}
 
     def lay_out(self) -> None:
         """Files are laid out: what the run itself writes before it begins is not background I/O."""
@@ -110,6 +112,7 @@ class FindingTracker:
         self._before.clear()
         self._frames.clear()
         self._idle.clear()
+        self._drives = {}
         if self._now.processes is not None:
             self._now = replace(self._now, processes=None)
         self._then = self._now
@@ -144,6 +147,7 @@ class FindingTracker:
         """Findings of this frame that were not reported yet. ``devices`` are those that the jobs
         work on, ``tree`` these and all below them."""
         self._tree = tuple(tree or devices)
+        self._drives.update(frame.nvme)
         if not frame.step:
             yield from self._between_runs(frame, devices)
             return
@@ -216,7 +220,8 @@ class FindingTracker:
         seen = set(looked_at[-1].cpus) if looked_at else set()
         return Evidence(looked_at, devices=tuple(devices), online=tuple(sorted(seen & allowed())),
                         now=self._now, then=self._then, tree=self._tree,
-                        links=self._links, volume=self._volume)  # fmt: skip
+                        links=self._links, volume=self._volume,
+                        drives=dict(self._drives))  # fmt: skip
 
     def _in_a_run(self, devices: Sequence[BlockDevice]) -> Evidence:
         return replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -13,10 +13,18 @@ from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.samples import FioStatus, JobThread, KernelSample, ProbeSample, RawSample
+from iopstui.model.samples import (
+    DriveReading,
+    FioStatus,
+    JobThread,
+    KernelSample,
+    ProbeSample,
+    RawSample,
+)
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.tick.conditions import ConditionsReader
 from iopstui.session.tick.context import Context
+from iopstui.session.tick.drives import DriveReader
 from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tick.own_cost import GuardTime, OwnCost
 from iopstui.session.tick.pinning import Pinning
@@ -25,11 +33,11 @@ from iopstui.session.tick.probe import SessionProbe
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
 
-LATE_AFTER = 1.5
+LATE_FACTOR = 1.5
 FIRST_S = 0.2
 # how often the device's health and limits are read, during a run and between runs
-LOOK_S = 2.0
-LOOK_IDLE_S = 10.0
+CHECK_EVERY_S = 2.0
+IDLE_CHECK_EVERY_S = 10.0
 
 
 @dataclass(slots=True)
@@ -74,6 +82,7 @@ class Sampling:
         self._pinning = (0, Pinning())
         self._seq = 0
         self._conditions = ConditionsReader(context.roots)
+        self._drives = DriveReader(context.roots)
         self._look_at = 0.0
         self._quiet: dict[str, tuple[int, int]] | None = None
         self.probe = SessionProbe(context, interval_s)
@@ -88,6 +97,7 @@ class Sampling:
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""
         self._conditions.close()
+        self._drives.close()
         self.probe.close()
         sampler = self.__dict__.get("_sampler")
         if sampler is not None:
@@ -119,7 +129,7 @@ class Sampling:
 
     def wait_for_document(self, since_ns: int) -> None:
         """The next tick is fio's; the clock's only if that one is late."""
-        self.deadline_ns = since_ns + int(LATE_AFTER * self.interval_s * 1e9)
+        self.deadline_ns = since_ns + int(LATE_FACTOR * self.interval_s * 1e9)
 
     def read(self, status: FioStatus | None, kernel: bool) -> Reading:
         """Read the counters of this moment, the kernel's first: closest to fio's."""
@@ -148,6 +158,7 @@ class Sampling:
             jobs=reading.jobs,
             own_busy_s=context.clock.own_busy_s() + self._guards.total(guard_s),
             probe=reading.probe,
+            nvme=self._read_drives(final and measuring),
         )
         if self._seq == 0:
             context.count_from(reading.arrived_ns)
@@ -164,6 +175,14 @@ class Sampling:
             context.warn(warning)
         self._look_around(frame, measuring)
         self._conclude(frame)
+
+    def _read_drives(self, last: bool) -> Mapping[str, DriveReading]:
+        """What was read of the drives beside the samples; at a run's end that is waited for."""
+        context = self._context
+        if last:
+            return self._drives.last(context.devices, context.target.tree)
+        self._drives.look(context.now(), context.devices, context.target.tree)
+        return self._drives.take()
 
     def _conclude(self, frame: Frame) -> None:
         """Emit the findings that began or ended with this frame."""
@@ -187,7 +206,7 @@ class Sampling:
             self.findings.surroundings(found)
         processes = measuring and self.findings.asks_for_processes
         if frame.t >= self._look_at or processes:
-            self._look_at = frame.t + (LOOK_S if measuring else LOOK_IDLE_S)
+            self._look_at = frame.t + (CHECK_EVERY_S if measuring else IDLE_CHECK_EVERY_S)
             cpus = sorted({job.cpu for job in frame.jobs})
             own = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
             tree = self._context.target.tree
@@ -204,8 +223,12 @@ class Sampling:
         self._sampler.follow_interrupts(SECONDS_COMPARED + 2)
 
     def await_first_io(self) -> None:
-        """From now on ``device_moved`` tells whether the device does anything."""
+        """From now on ``device_moved`` tells whether the device does anything, and the drives'
+        counters are compared with those of now."""
+        context = self._context
         self._quiet = None
+        self._drives.begin()
+        self._drives.look(context.now(), context.devices, context.target.tree)
 
     def device_moved(self) -> bool:
         """Whether one of the target's devices has completed an I/O since the last look."""

@@ -28,7 +28,7 @@ from iopstui.ui.core.terminal_input import TerminalInput
 
 INPUT_POLL_S = 0.1
 ANSWER_WITHIN_S = 10.0
-ASK = "\x1b[?2026$p"
+SYNC_QUERY = "\x1b[?2026$p"
 """DECRQM of synchronized output: every terminal that answers it does so in order, after all that
 was written before."""
 
@@ -76,7 +76,7 @@ class PatientDriver(LinuxDriver):
         """A paint has been written: ask the terminal to say when it has shown it."""
         if self._answers and not self._is_waiting_for_answer():
             self._asked = time.monotonic()
-            self.write(ASK)
+            self.write(SYNC_QUERY)
 
     def write(self, data: str) -> None:
         """To the terminal, sooner or later."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 PANELS = ("iops", "latency", "numbers", "cpus", "runs", "completions")
 """As the keys 1 to 6 choose them."""
-SECONDS = (1, 2, 5, 10, 30, 60, 300, 900)
+DOT_SECONDS = (1, 2, 5, 10, 30, 60, 300, 900)
 """Those that a column of a chart can show."""
 ZOOMED, HEAT_MAP, PERCENTILES = "zoomed", "heat-map", "percentiles"
 
@@ -21,7 +21,7 @@ class KeptLayout:
     zoomed: bool = False
     heat_map: bool = False
     percentiles: bool = False
-    seconds: int = SECONDS[0]
+    seconds: int = DOT_SECONDS[0]
 
     def __str__(self) -> str:
         words = (
@@ -29,7 +29,7 @@ class KeptLayout:
             ZOOMED if self.zoomed else "",
             HEAT_MAP if self.heat_map else "",
             PERCENTILES if self.percentiles else "",
-            f"{self.seconds}s" if self.seconds != SECONDS[0] else "",
+            f"{self.seconds}s" if self.seconds != DOT_SECONDS[0] else "",
         )
         return " ".join(word for word in words if word)
 
@@ -37,7 +37,7 @@ class KeptLayout:
 def parse_layout(text: str) -> KeptLayout:
     """The layout of such words, in any order. Raises ValueError for another word."""
     words = text.split()
-    lengths = {f"{seconds}s": seconds for seconds in SECONDS}
+    lengths = {f"{seconds}s": seconds for seconds in DOT_SECONDS}
     known = (*PANELS, ZOOMED, HEAT_MAP, PERCENTILES, *lengths)
     wrong = next((word for word in words if word not in known), None)
     if wrong is not None:
@@ -47,5 +47,5 @@ def parse_layout(text: str) -> KeptLayout:
         ZOOMED in words,
         HEAT_MAP in words,
         PERCENTILES in words,
-        next((lengths[word] for word in words if word in lengths), SECONDS[0]),
+        next((lengths[word] for word in words if word in lengths), DOT_SECONDS[0]),
     )

@@ -26,7 +26,7 @@ from iopstui.ui.core.terminal_input import KeyParser, MetaKey
 
 KEY_TIMEOUT_S = 2.0
 """For a key that is not dealt with, whatever the reason: what follows is not held back longer."""
-GONE_WITHIN_S = 0.25
+REMOVAL_TIMEOUT_S = 0.25
 """For a widget that was removed while it was asked."""
 INTERRUPT = "ctrl+c"
 ALT_KEYS = {"b": "ctrl+left", "f": "ctrl+right"}
@@ -134,7 +134,7 @@ async def _has_dealt(node: MessagePump) -> None:
     done = asyncio.Event()
     if node.call_later(done.set):
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(done.wait(), GONE_WITHIN_S)
+            await asyncio.wait_for(done.wait(), REMOVAL_TIMEOUT_S)
 
 
 def _key(character: str) -> events.Event:

@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 Hint = tuple[str, str, str]
 """A key, what it does, and the action of a click on it ("": none)."""
 
-CLOSE: Hint = ("Esc", "Close", "screen.leave")
+CLOSE_HINT: Hint = ("Esc", "Close", "screen.leave")
 HEADER_ROWS = 3
 """Rows of the dashboard that stay in sight above a dialog: its title and the job."""
 ROOMY_HEIGHT = 30
@@ -81,7 +81,7 @@ class Modal(ModalScreen[Result]):
         self,
         title: str,
         charset: Charset,
-        hints: Sequence[Hint] = (CLOSE,),
+        hints: Sequence[Hint] = (CLOSE_HINT,),
         opened_by: Key | None = None,
     ) -> None:
         super().__init__()

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 
 CHUNK_BYTES = 4096
-SMALL_PIECE = 256
-MOST_WAITING = 1 << 20
-LAST_WORDS_S = 1.0
+MIN_WRITE_BYTES = 256
+MAX_WAITING = 1 << 20
+LAST_WRITE_TIMEOUT_S = 1.0
 ROOM_POLL_S = 0.1
 CANCEL = b"\x18"
 
@@ -22,7 +22,7 @@ CANCEL = b"\x18"
 class Output:
     """Writes to a terminal in a thread of its own. It stands in for Textual's WriterThread.
 
-    ``waiting`` is how many bytes the terminal has not taken yet. Beyond ``MOST_WAITING`` they
+    ``waiting`` is how many bytes the terminal has not taken yet. Beyond ``MAX_WAITING`` they
     are dropped and ``lost`` is set: then all must be painted anew. ``taken`` is called, in the
     thread, whenever nothing waits any more.
     """
@@ -47,7 +47,7 @@ class Output:
         """Queue ``data`` for the terminal; never waits."""
         data = text.encode(self._encoding, "replace")
         with self._changed:
-            if self.waiting + len(data) > MOST_WAITING:
+            if self.waiting + len(data) > MAX_WAITING:
                 self.lost = True
                 return
             self.waiting += len(data)
@@ -70,11 +70,11 @@ class Output:
         with self._changed:
             self._closing = True
             self._changed.notify()
-        self._thread.join(LAST_WORDS_S)
+        self._thread.join(LAST_WRITE_TIMEOUT_S)
         if self._thread.is_alive():
             with contextlib.suppress(termios.error, OSError):
                 termios.tcflush(self._fd, termios.TCOFLUSH)
-            self._thread.join(LAST_WORDS_S)
+            self._thread.join(LAST_WRITE_TIMEOUT_S)
         if not self._thread.is_alive():
             os.close(self._fd)
 
@@ -125,4 +125,4 @@ def own_descriptor(fd: int) -> tuple[int, int]:
     with contextlib.suppress(OSError):
         flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
         return os.open(os.ttyname(fd), flags), CHUNK_BYTES
-    return os.dup(fd), SMALL_PIECE
+    return os.dup(fd), MIN_WRITE_BYTES

@@ -45,7 +45,7 @@ class Pace:
         self._last = now - 0.05 * self.refresh_s
 
 
-OLD_S = 1.0
+OLD_DATA_S = 1.0
 """Older figures are told to be old."""
 
 
@@ -63,7 +63,7 @@ class OwnCost:
         if self.cpu is None:
             return ""
         parts = [f"iopstui {self.cpu:4.1f} % CPU"]
-        if self.age_s is not None and self.age_s > OLD_S and width >= WIDE_COLUMNS:
+        if self.age_s is not None and self.age_s > OLD_DATA_S and width >= WIDE_COLUMNS:
             parts.append(f"data {self.age_s:.0f} s old")
         if self.dropped:
             parts.append(f"{counted(self.dropped, 'paint')} dropped")

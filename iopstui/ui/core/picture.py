@@ -14,7 +14,7 @@ from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME, Termin
 from textual.app import App
 from textual.color import Color
 
-MOST_PICTURES = 99
+MAX_PICTURES = 99
 _FONTS = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
@@ -43,7 +43,7 @@ def pictures(app: App[Any]) -> dict[str, str]:
 def save(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
     """Write ``files`` as ``name`` with their suffixes, or as ``name``-2 ... where one of them is
     there already. All of them or none; OSError. No link is followed."""
-    for number in range(1, MOST_PICTURES + 1):
+    for number in range(1, MAX_PICTURES + 1):
         stem = name if number == 1 else f"{name}-{number}"
         paths = [directory / f"{stem}{suffix}" for suffix in files]
         made: list[Path] = []
@@ -56,7 +56,7 @@ def save(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
         except OSError:
             _remove(made)
             raise
-    raise FileExistsError(f"{name} to {name}-{MOST_PICTURES} exist already")
+    raise FileExistsError(f"{name} to {name}-{MAX_PICTURES} exist already")
 
 
 def _write(path: Path, text: str, made: list[Path]) -> None:

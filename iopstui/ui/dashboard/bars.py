@@ -38,7 +38,7 @@ from iopstui.ui.draw.style import (
 from iopstui.ui.state.live import LiveState
 
 BAR, SHORT_BAR = 20, 10
-MOST_ROUNDED_S = 2
+MAX_ROUNDED_S = 2
 LEVELS = {
     "error": ERROR, "warning": WARNING, "mark": MARK, "info": None, PASS: FINDING, FAIL: ERROR,
 }  # fmt: skip
@@ -235,7 +235,7 @@ def _elapsed_s(state: LiveState, told: int) -> int:
     if state.step is None or state.fio is None:
         return told
     own = int(state.fio.t - state.step.t + 0.5)
-    return own if abs(own - told) <= MOST_ROUNDED_S else told
+    return own if abs(own - told) <= MAX_ROUNDED_S else told
 
 
 def _share_text(share: Share | None) -> str:

@@ -21,7 +21,7 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Chars
 from iopstui.ui.state.findings import FoundEntry
 from iopstui.ui.state.live import LiveState
 
-NEWS_S = 5.0
+NEW_FINDING_S = 5.0
 SIGNS: dict[str, Piece] = {
     INFO: ("●", KEY), headlines.WARNING: ("▲", WARNING), CRITICAL: ("■", ERROR),
 }  # fmt: skip
@@ -145,7 +145,7 @@ def _age_text(entry: FoundEntry, state: LiveState) -> str:
     if until is None or (run is not None and entry.t <= run.t):
         return ""
     ago = state.t - until
-    return f", {f.clock(ago)} ago" if ago >= NEWS_S else ""
+    return f", {f.clock(ago)} ago" if ago >= NEW_FINDING_S else ""
 
 
 def _has_verdicts(state: LiveState) -> bool:

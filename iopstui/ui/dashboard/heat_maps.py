@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from iopstui.ui.draw.chart import ChartSpec, TimeWindow
 from iopstui.ui.draw.heat import HeatMap
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
 FIO, DEVICE, BOTH = "fio", "device", "both"
-BOTH_HIGH = 16
+BOTH_MAPS_ROWS = 16
 """Rows that two of them take at least."""
 
 
@@ -41,7 +41,7 @@ class HeatMaps:
             return (FIO,)
         if state.latencies.end is None:
             return (DEVICE,)
-        return (FIO, DEVICE, BOTH) if height >= BOTH_HIGH else (FIO, DEVICE)
+        return (FIO, DEVICE, BOTH) if height >= BOTH_MAPS_ROWS else (FIO, DEVICE)
 
     def now(self, state: LiveState, height: int) -> str:
         """The one that was chosen, or where it can't be shown another."""
@@ -59,9 +59,9 @@ class HeatMaps:
         """Take this region for those of them; tiles that a canvas must show."""
         self.placed = which if box.height else ""
         above = (box.height + 1) // 2 if which == BOTH else box.height
-        first = replace(box, height=above) if which in (FIO, BOTH) else HIDDEN
+        first = replace(box, height=above) if which in (FIO, BOTH) else NO_BOX
         below = replace(box, y=box.y + above, height=box.height - above)
-        second = {BOTH: below, DEVICE: box}.get(which, HIDDEN)
+        second = {BOTH: below, DEVICE: box}.get(which, NO_BOX)
         self.fio.title_words = "fio latency" if which == BOTH else "latency"
         self.fio.least = self.device.least = None
         return [*self.fio.place(first, framed), *self.device.place(second, framed)]

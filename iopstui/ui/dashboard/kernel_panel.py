@@ -20,7 +20,7 @@ from iopstui.ui.state.live import LiveState
 
 LABEL, LONGEST = 7, 14
 BAR = 10
-SUM = "sum of {}"
+SUM_OF = "sum of {}"
 
 
 def _util_style(util: float | None) -> Style | None:
@@ -111,7 +111,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     if frame is None or frame.seconds is None:
         return [message(width, charset, "first sample; rates need two")]
     several, layers = len(target.on) > 1, target.layers
-    labels = [_label(layer) for layer in layers] + [SUM.format(len(target.on))] * several
+    labels = [_label(layer) for layer in layers] + [SUM_OF.format(len(target.on))] * several
     table = _shape(min(LONGEST, max(LABEL, *map(cells, labels))), width, charset)
     found = [table.header("device")]
     notes: list[Row] = []
@@ -150,7 +150,7 @@ def _sum_row(
 ) -> Row:
     disk = frame.together(target.opened) if target.opened else None
     if disk is not None:
-        return table.row(SUM.format(len(target.on)), disk)
+        return table.row(SUM_OF.format(len(target.on)), disk)
     if target.nested is not None:
         top, below = map(printable, target.nested)
         why = f"{top} is on top of {below}: both count the same I/O"

@@ -9,14 +9,14 @@ from iopstui.model.metrics.history import History
 from iopstui.model.rates import DiskRates
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece
 from iopstui.ui.draw.style import BOLD, DEVICE, P50, P99, Charset
 from iopstui.ui.state.live import QUEUE, READ_MIB, WRITE_MIB
 
 HEIGHT = 12
-BESIDE_FROM = 110
+SIDE_BY_SIDE_FROM = 110
 """From so many columns on they stand beside each other, else one below the other."""
 
 
@@ -38,7 +38,7 @@ class MoreCharts:
 
     def place(self, box: Box, framed: bool = False) -> list[Lines]:
         """Take this region; tiles that a canvas must show."""
-        boxes = _split_box(box) if box.height else (HIDDEN, HIDDEN)
+        boxes = _split_box(box) if box.height else (NO_BOX, NO_BOX)
         pairs = zip(self.charts, boxes, strict=True)
         return [new for one, at in pairs for new in one.place(at, framed)]
 
@@ -64,7 +64,7 @@ class MoreCharts:
 
 
 def _split_box(box: Box) -> tuple[Box, Box]:
-    if box.width < BESIDE_FROM:
+    if box.width < SIDE_BY_SIDE_FROM:
         above = (box.height + 1) // 2
         below = Box(box.x, box.y + above, box.width, box.height - above)
         return Box(box.x, box.y, box.width, above), below

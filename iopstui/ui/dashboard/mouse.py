@@ -8,7 +8,7 @@ from iopstui.ui.core.key import KeyHint
 from iopstui.ui.draw.chart import Chart
 from iopstui.ui.draw.layout import Box
 
-LEAST_DRAG = 3
+MIN_DRAG = 3
 """Columns of a chart that are a span of time; less is a click."""
 SCROLL_ROWS = 3
 

@@ -9,13 +9,13 @@ from iopstui.model.metrics.history import MAX, History
 from iopstui.model.metrics.run_history import RUNS, RunRow
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.style import DEVICE, DIM, FIO, Charset
 from iopstui.ui.state.live import FIO_IOPS, LiveState
 
-MOST_SECONDS = 1800
-OF = {"iops": (FIO_IOPS, "mean"), "p99": ("p99", MAX)}
+MAX_SECONDS = 1800
+COMPARED_FIGURES = {"iops": (FIO_IOPS, "mean"), "p99": ("p99", MAX)}
 """What is compared, and how several samples of one dot are made one."""
 
 
@@ -27,8 +27,8 @@ def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
         # where there is no braille, the characters part them
         second = charset.line if charset.line == "braille" else charset.points[0]
         return (
-            Curve(f"{of} 1", "", charts.POINTS, second, DEVICE, point, OF[of][1]),
-            Curve(f"{of} 0", "", charts.LINE, charset.line, FIO, line, OF[of][1]),
+            Curve(f"{of} 1", "", charts.POINTS, second, DEVICE, point, COMPARED_FIGURES[of][1]),
+            Curve(f"{of} 0", "", charts.LINE, charset.line, FIO, line, COMPARED_FIGURES[of][1]),
         )
 
     return (
@@ -45,7 +45,7 @@ class Overlay:
         self.steps: tuple[int, ...] = ()
         self.charts = [Chart(spec, charset) for spec in _specs(charset)]
         self._charset = charset
-        self._history = History([f"{of} {at}" for of in OF for at in (0, 1)])
+        self._history = History([f"{of} {at}" for of in COMPARED_FIGURES for at in (0, 1)])
         self._made: object = None
         self._window = TimeWindow()
 
@@ -61,7 +61,7 @@ class Overlay:
 
     def place(self, iops: Box, latency: Box, framed: bool = False) -> list[Lines]:
         """Take these places if it is on; tiles that a canvas must show."""
-        boxes = (iops, latency) if self.on else (HIDDEN, HIDDEN)
+        boxes = (iops, latency) if self.on else (NO_BOX, NO_BOX)
         pairs = zip(self.charts, boxes, strict=True)
         return [new for one, box in pairs for new in one.place(box, framed)]
 
@@ -90,12 +90,12 @@ class Overlay:
 
 def overlaid(history: History, rows: Sequence[RunRow]) -> History:
     """The samples of two runs, each by the seconds since its own beginning, one a second."""
-    names = [f"{of} {at}" for of in OF for at in range(len(rows))]
+    names = [f"{of} {at}" for of in COMPARED_FIGURES for at in range(len(rows))]
     found = History(names)
-    lengths = [min(MOST_SECONDS, round((row.end or 0.0) - (row.begin or 0.0))) for row in rows]
+    lengths = [min(MAX_SECONDS, round((row.end or 0.0) - (row.begin or 0.0))) for row in rows]
     columns = {
         f"{of} {at}": history.window(series, row.begin or 0.0, 1.0, length, how)
-        for of, (series, how) in OF.items()
+        for of, (series, how) in COMPARED_FIGURES.items()
         for at, (row, length) in enumerate(zip(rows, lengths, strict=True))
     }
     for second in range(max(lengths, default=0)):

@@ -26,13 +26,13 @@ from iopstui.ui.draw.rows import Column, Line, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
-OFF = (
+PROBE_OFF = (
     "Kernel probe: off. Press P to measure the device latency of each request, with or without a "
     "job (needs root; costs about 0.3 µs per I/O, or 1 µs with bpftrace)."
 )
 NOT_RECORDED = "The kernel probe was off at this time."
-BEGINS = "The probe is starting (a few seconds with bpftrace)."
-MOST_TASKS = 12
+PROBE_STARTING = "The probe is starting (a few seconds with bpftrace)."
+MAX_TASKS = 12
 
 LATENCIES: tuple[Column[tuple[float | None, LatencyStats]], ...] = (
     Column("IOPS", 8, lambda r: f.number(r[0])),
@@ -73,9 +73,9 @@ def rows(
     if parts is None and frame is None:
         return wrap(width, charset, NOT_RECORDED, None)
     if parts is not None and not parts:
-        return wrap(width, charset, OFF, None)
+        return wrap(width, charset, PROBE_OFF, None)
     if frame is None or frame.probe is None:
-        return wrap(width, charset, BEGINS, None)
+        return wrap(width, charset, PROBE_STARTING, None)
     probe = frame.probe
     found = [*_path_rows(frame, probe, width, charset), *_latencies(probe, width, charset)]
     if MATRIX in probe.parts:
@@ -218,9 +218,9 @@ def task_rows(
     table = Table(TASKS, 18, width, charset)
     found = [title, table.header("process", order)]
     tasks = sorted(probe.tasks, key=TASK_ORDERS[order]) if order else probe.tasks
-    for task in tasks[:MOST_TASKS]:
+    for task in tasks[:MAX_TASKS]:
         found.append(table.row(process_label(state, task.comm, task.pid, 17), task))
-    more = len(probe.tasks) - MOST_TASKS
+    more = len(probe.tasks) - MAX_TASKS
     if more > 0:
         found.append(message(width, charset, f"and {more} more"))
     words = (

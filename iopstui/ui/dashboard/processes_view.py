@@ -14,9 +14,9 @@ from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
-MOST_ROWS = 30
-MOST_GROUPS = 10
-FIRST = "first sample; rates need two"
+MAX_ROWS = 30
+MAX_GROUPS = 10
+FIRST_SAMPLE = "first sample; rates need two"
 COLUMNS: tuple[Column[ProcessRates], ...] = (
     Column("pid", 9, lambda p: str(p.pid)),
     Column("read MiB/s", 13, lambda p: f.mib(p.read_s), style=DEVICE),
@@ -80,7 +80,7 @@ def rows(
     order = order if order in ORDERS else ""
     found.append(_title("processes, all disks together", width, charset, frozen, order))
     if rates is None:
-        return [*found, message(width, charset, FIRST)]
+        return [*found, message(width, charset, FIRST_SAMPLE)]
     return [
         *found,
         *_table(state, rates, width, charset, order),
@@ -103,15 +103,15 @@ def _by_group(groups: CgroupIo | None, width: int, charset: Charset, frozen: boo
     rates = groups.rates()
     found = [_title(f"cgroups, on {', '.join(groups.disks)} only", width, charset, frozen)]
     if rates is None:
-        return [*found, message(width, charset, FIRST), message(width, charset, "")]
+        return [*found, message(width, charset, FIRST_SAMPLE), message(width, charset, "")]
     table = Table(GROUPS, 24, width, charset)
     if rates:
         found.append(table.header("cgroup"))
     else:
         found.append(message(width, charset, "no cgroup read or wrote in this second"))
-    found += [table.row(_end(one.name, 23), one) for one in rates[:MOST_GROUPS]]
-    if len(rates) > MOST_GROUPS:
-        found.append(message(width, charset, f"and {len(rates) - MOST_GROUPS} more"))
+    found += [table.row(_end(one.name, 23), one) for one in rates[:MAX_GROUPS]]
+    if len(rates) > MAX_GROUPS:
+        found.append(message(width, charset, f"and {len(rates) - MAX_GROUPS} more"))
     return [*found, *wrap(width, charset, BY_GROUP), message(width, charset, "")]
 
 
@@ -139,10 +139,10 @@ def _table(
         return [message(width, charset, "no process read or wrote in this second")]
     table = Table(COLUMNS, 24, width, charset)
     found = [table.header("process", order)]
-    for one in (sorted(rates, key=ORDERS[order]) if order else rates)[:MOST_ROWS]:
+    for one in (sorted(rates, key=ORDERS[order]) if order else rates)[:MAX_ROWS]:
         found.append(table.row(process_label(state, one.comm, one.pid, 23), one))
-    if len(rates) > MOST_ROWS:
-        found.append(message(width, charset, f"and {len(rates) - MOST_ROWS} more"))
+    if len(rates) > MAX_ROWS:
+        found.append(message(width, charset, f"and {len(rates) - MAX_ROWS} more"))
     return found
 
 

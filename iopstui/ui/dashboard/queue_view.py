@@ -16,7 +16,7 @@ from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 from iopstui.ui.state.live import LiveState
 
 LABEL = 5
-JOBS_WIDTH, MOST_JOBS = 15, 5
+JOBS_WIDTH, MAX_JOBS = 15, 5
 
 
 def _cpus(cpus: Sequence[int], width: int) -> str:
@@ -37,7 +37,7 @@ def _jobs(row: QueueRow) -> str:
     if not row.jobs:
         return f.MISSING
     jobs = len(row.jobs)
-    most = [f"#{job}{PINNED if job in row.pinned else ''}" for job in row.jobs[:MOST_JOBS]]
+    most = [f"#{job}{PINNED if job in row.pinned else ''}" for job in row.jobs[:MAX_JOBS]]
     for count in range(len(most), 0, -1):
         more = f" +{jobs - count}" if count < jobs else ""
         shown = " ".join(most[:count]) + more

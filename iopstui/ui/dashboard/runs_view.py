@@ -18,8 +18,8 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, KEY, MARK, SELECTED, Ch
 from iopstui.ui.state.live import LiveState
 
 HEIGHT = 8
-LEAST_WHAT, MOST_WHAT = 27, 66
-_WORDS = {RUNS: "runs now"}
+MIN_WHAT, MAX_WHAT = 27, 66
+_STATE_WORDS = {RUNS: "runs now"}
 
 
 def _columns(base: int | None) -> tuple[Column[RunRow], ...]:
@@ -38,7 +38,7 @@ def _columns(base: int | None) -> tuple[Column[RunRow], ...]:
         Column("aqu-sz", 7, lambda r: f.number(r.aqu_sz), drop=3),
         Column("util%", 6, lambda r: f.percent(r.util), drop=4),
         Column("s", 5, seconds, drop=2),
-        Column("ended", 9, lambda r: _WORDS.get(r.ended, r.ended), drop=6),
+        Column("ended", 9, lambda r: _STATE_WORDS.get(r.ended, r.ended), drop=6),
     )
 
 
@@ -47,7 +47,7 @@ def _table(base: int | None, width: int, charset: Charset) -> Table[RunRow]:
     """Its columns depend on the width alone."""
     columns = _columns(base)
     spare = width - sum(column.width for column in columns)
-    return Table(columns, min(MOST_WHAT, max(LEAST_WHAT, spare)), width, charset)
+    return Table(columns, min(MAX_WHAT, max(MIN_WHAT, spare)), width, charset)
 
 
 def _row(row: RunRow, base: int | None, table: Table[RunRow]) -> Row:

@@ -15,7 +15,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
-from iopstui.ui.core.kept_layout import PANELS, SECONDS, KeptLayout
+from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
 from iopstui.ui.core.pace import OwnCost
@@ -27,20 +27,20 @@ from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.draw import charts, layout
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
-from iopstui.ui.draw.layout import HIDDEN, TABS, Box
+from iopstui.ui.draw.layout import NO_BOX, TABS, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.state.second_history import HistoryEntry
 
-LEAST_DOT_S = 0.05
-POINTS_S = 10.0
+MIN_DOT_S = 0.05
+TOOLTIP_S = 10.0
 """So long the values under the mouse are shown after it has rested: it may just have been left
 there."""
 JOB_WIDTH = 90
 """Columns of the job where it stands in one line with the device."""
-ZOOMS = tuple(float(seconds) for seconds in SECONDS)
+ZOOMS = tuple(float(seconds) for seconds in DOT_SECONDS)
 """Seconds per column of the charts."""
 
 
@@ -206,14 +206,14 @@ class Dashboard(CanvasScreen):
         """Layout to keep for the next start; ``lay_out`` restores it."""
         return KeptLayout(
             PANELS[self.tab], self.alone, self.heat_shown, self.percentiles_shown,
-            SECONDS[self._zoom],
+            DOT_SECONDS[self._zoom],
         )  # fmt: skip
 
     def lay_out(self, kept: KeptLayout) -> None:
         """Begin as an earlier one was left. Before it is shown."""
         self.tab, self.alone = PANELS.index(kept.panel), kept.zoomed
         self.heat_shown, self.percentiles_shown = kept.heat_map, kept.percentiles
-        self._zoom = SECONDS.index(kept.seconds)
+        self._zoom = DOT_SECONDS.index(kept.seconds)
         self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
 
     @property
@@ -297,23 +297,23 @@ class Dashboard(CanvasScreen):
         if layout.too_small(width, height):
             self._place_nothing(width, height)
             return
-        self.small.place(HIDDEN)
+        self.small.place(NO_BOX)
         self._cells_placed = self.cells()
         plan = self._plan = self.planned(width, height, len(self._strip(width, height, False)))
         for name, panel in self.panels.items():
             panel.place(plan.box(name))
         self._latency_of = self._wanted_latency()
-        iops, latency = (plan.iops, plan.latency) if not self.overlay.on else (HIDDEN, HIDDEN)
+        iops, latency = (plan.iops, plan.latency) if not self.overlay.on else (NO_BOX, NO_BOX)
         framed = plan.framed
         new = [
             *self.overlay.place(plan.iops, plan.latency, framed),
             *self.more.place(plan.box(layout.CHARTS), framed),
             *self.charts[0].place(iops, framed),
-            *self.heats.place(latency if self.heat_shown else HIDDEN, self._heat(), framed),
+            *self.heats.place(latency if self.heat_shown else NO_BOX, self._heat(), framed),
         ]
         for name, chart in self._latencies.items():
             here = name == self._latency_of and not self.heat_shown
-            new += chart.place(latency if here else HIDDEN, framed)
+            new += chart.place(latency if here else NO_BOX, framed)
         self._show_focus()
         self.canvas.add(new)
         self.paint(even_if_frozen=True)
@@ -345,9 +345,9 @@ class Dashboard(CanvasScreen):
     def _place_nothing(self, width: int, height: int) -> None:
         self._plan = None
         for panel in self.panels.values():
-            panel.place(HIDDEN)
+            panel.place(NO_BOX)
         for chart in self.charts:
-            chart.place(HIDDEN)
+            chart.place(NO_BOX)
         self.small.place(Box(0, 0, width, height))
         self.small.show(pad(self._small_words(width), height, width))
 
@@ -621,7 +621,7 @@ class Dashboard(CanvasScreen):
             self._rests.stop()
             self._rests = None
         if t is not None:
-            self._rests = self.set_timer(POINTS_S, lambda: self._point_at(None))
+            self._rests = self.set_timer(TOOLTIP_S, lambda: self._point_at(None))
         before, self._pointed_at = self._pointed_at, t
         if t != before and self._plan is not None and self.is_current:
             self._paint_charts()
@@ -652,7 +652,7 @@ class Dashboard(CanvasScreen):
         chart, x = drag
         plot = chart.axis.box
         columns = sorted((x, min(max(event.screen_x, plot.x + AXIS_WIDTH), self.size.width)))
-        if columns[1] - columns[0] < mouse.LEAST_DRAG:
+        if columns[1] - columns[0] < mouse.MIN_DRAG:
             return
         self._dragged = True
         column_s = self.window.dot_s * self.charset.dots
@@ -729,7 +729,7 @@ class Dashboard(CanvasScreen):
         if dots and last > first:
             self.span = (max(0.0, first), last)
             self.window.start = self.span[0]
-            self.window.dot_s = max(LEAST_DOT_S, (last - self.span[0]) / dots)
+            self.window.dot_s = max(MIN_DOT_S, (last - self.span[0]) / dots)
             self.post_message(ViewChanged())
             self.paint(even_if_frozen=True)
 

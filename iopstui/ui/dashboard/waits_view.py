@@ -28,14 +28,14 @@ from iopstui.ui.state.live import LiveState
 
 BARS = ((110, 30), (90, 20), (70, 12))
 """From this width on, the bar has this many cells; the width alone decides, so nothing jumps."""
-LEAST_SHARE = 0.02
+MIN_SHARE = 0.02
 """A part with less than this share of the I/Os is a dot in its curve."""
 LAYERS = (P50, MARK, P999)
-SECONDS = 60
+MEAN_SECONDS = 60
 NAME, NUMBER = 22, 8
 TOTAL = "total"
 NO_IO = "No I/O in flight was measured in this second."
-ABOUT = (
+EXPLANATION = (
     "I/Os in flight = IOPS × mean latency (Little's law). Each row is a place where they wait, "
     "from the program down to the device; the rows add up to the total."
 )
@@ -127,10 +127,10 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
     ``history`` has the frames until the shown second, the oldest first.
     """
     waits = state.frame.waits if state.frame is not None else None
-    found = wrap(width, charset, ABOUT, DIM)
+    found = wrap(width, charset, EXPLANATION, DIM)
     if waits is None or not waits.ios:
         return [*found, message(width, charset, ""), message(width, charset, NO_IO)]
-    newest = history[-SECONDS:]
+    newest = history[-MEAN_SECONDS:]
     bar = line(waits, width, charset)
     found += [message(width, charset, ""), *([bar] if bar else []), message(width, charset, "")]
     found.append(_head(width, charset, len(newest)))
@@ -193,7 +193,7 @@ def _curve(past: Sequence[float | None], most: float, charset: Charset) -> str:
     for value in past:
         if value is None:
             found += " "
-        elif value < most * LEAST_SHARE or not most:
+        elif value < most * MIN_SHARE or not most:
             found += charset.text("·")
         else:
             found += steps[min(len(steps) - 1, int(value / most * len(steps)))]

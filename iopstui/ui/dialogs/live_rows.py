@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.canvas import Canvas
 from iopstui.ui.draw.layout import Box
@@ -19,8 +19,8 @@ from iopstui.ui.draw.style import Charset
 
 Build = Callable[[int], "Sequence[Row]"]
 SORT: Hint = ("< >", "Sort", "screen.sort(1)")
-HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), FILTER, CLOSE)
-WHEEL_ROWS, LEAST_ROWS = 3, 3
+HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), FILTER, CLOSE_HINT)
+WHEEL_ROWS, MIN_ROWS = 3, 3
 
 
 class LiveRows(TypeToFilter, Modal[None]):
@@ -91,7 +91,7 @@ class LiveRows(TypeToFilter, Modal[None]):
 
     def _grow(self) -> None:
         """As high as its rows need; never lower than it was, so that nothing jumps."""
-        wanted = min(self.room, max(LEAST_ROWS, self._rows))
+        wanted = min(self.room, max(MIN_ROWS, self._rows))
         if wanted > self._wanted or wanted > self.room:
             self._wanted = wanted
             self.canvas.styles.height = wanted

@@ -19,7 +19,7 @@ HINTS: tuple[Hint, ...] = (
     ("↑ ↓", "Earlier options", ""), ("Esc", "Cancel", "screen.leave"),
 )  # fmt: skip
 CHECKING = "checking with fio ..."
-MOST_SHOWN = 12
+MAX_SHOWN = 12
 
 
 class OptionPrompt(Prompt):
@@ -89,8 +89,8 @@ class OptionPrompt(Prompt):
         if len(fitting) == 1:
             self.say(f"{fitting[0]}: {names[fitting[0]]}", quiet=True)
         elif fitting:
-            more = f" and {len(fitting) - MOST_SHOWN} more" if len(fitting) > MOST_SHOWN else ""
-            self.say(", ".join(fitting[:MOST_SHOWN]) + more, quiet=True)
+            more = f" and {len(fitting) - MAX_SHOWN} more" if len(fitting) > MAX_SHOWN else ""
+            self.say(", ".join(fitting[:MAX_SHOWN]) + more, quiet=True)
         elif not changed and "=" not in text:
             self.say(f"no fio option begins with {text}")
 

@@ -49,10 +49,10 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
     ("x", "Check this machine", CHECK),
 )  # fmt: skip
 ACT_BINDINGS = [Binding(key, f"act({act!r})", does) for key, does, act in ACTIONS if act != WATCH]
-ON_A_DISK = frozenset({WATCH, RUN, SWEEP, COMPARE})
-EVERYTHING = frozenset(act for _, _, act in ACTIONS)
+DISK_ACTIONS = frozenset({WATCH, RUN, SWEEP, COMPARE})
+ALL_ACTIONS = frozenset(act for _, _, act in ACTIONS)
 FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only) · l: lessons"
-FOOT = (
+FOOTER_HINTS = (
     ("Enter", "Watch", "screen.act('watch')"), ("r", "Run", "screen.act('run')"),
     ("space", "Mark", "screen.mark"), ("p", "Partitions", "screen.partitions"), FILTER,
     ("?", "Help", "app.do('help', 0)"), ("q", "Quit", "screen.leave"),
@@ -101,7 +101,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         reason: str = "",
         watch: MakeWatch | None = None,
         loads: Loads | None = None,
-        offered: frozenset[str] = EVERYTHING,
+        offered: frozenset[str] = ALL_ACTIONS,
         first_run: bool = False,
         recent: Recent | None = None,
     ) -> None:
@@ -127,7 +127,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self._reason = reason
         self._first_run = first_run
         self._said = ""
-        self._keys = Keys(FOOT, charset)
+        self._keys = Keys(FOOTER_HINTS, charset)
 
     # -- what is on it
 
@@ -139,7 +139,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             yield Static(Text(self._charset.text(machine()), style=DIM), id="picker-machine")
         yield Static(id="picker-words")
         with Vertical(id="home-disks", classes=box):
-            yield DataTable(id="home-table", cursor_type="row", cell_padding=rows.GAP)
+            yield DataTable(id="home-table", cursor_type="row", cell_padding=rows.CELL_PADDING)
         yield Static(id="home-line")
         if self._recent is not None:
             yield RecentRecordings(self._charset)
@@ -382,7 +382,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         width = self._widths.get("LAST 60 s", 0)
         if width:
             bars = rows.BARS if self._charset.name == "utf8" else rows.PLAIN_BARS
-            line = activity.sparkline(min(width, rows.SECONDS), bars)
+            line = activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
             found["LAST 60 s"] = Text(line, style=load_style(activity.mean))
         return found
 
@@ -416,7 +416,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def narrow(self) -> None:
         """Show the disks that have all of the words."""
-        self._keys.show(FOOT, self.filtering)
+        self._keys.show(FOOTER_HINTS, self.filtering)
         self._show()
         if not self._table().row_count:
             self._words(NO_MATCH)
@@ -521,9 +521,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             return
         here = self._key()
         paths = tuple(self._marked) or ((here,) if here else ())
-        if name in ON_A_DISK and not paths:
+        if name in DISK_ACTIONS and not paths:
             return
-        self.dismiss(HomeChoice(paths if name in ON_A_DISK else (), name))
+        self.dismiss(HomeChoice(paths if name in DISK_ACTIONS else (), name))
 
     def action_leave(self) -> None:
         """Leave without choosing."""

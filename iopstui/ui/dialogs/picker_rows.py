@@ -11,8 +11,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.rates import DiskRates
 
 HEAD = "iopstui"
-MOST_CARRIED = 4
-SECONDS = 60
+MAX_CARRIED = 4
+MEAN_SECONDS = 60
 """How far back the column of the last minute goes."""
 BARS, PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 Cells = tuple[str, ...]
@@ -35,25 +35,25 @@ COLUMNS = (
     Column("MOUNTED", 8, grows=16), Column("READ/s", 7, True), Column("WRITE/s", 7, True),
     Column("MiB/s", 6, True), Column("UTIL", 5, True), Column("LAST 60 s", 9, grows=21),
 )  # fmt: skip
-LAST = "LAST 60 s"
+LAST_TITLE = "LAST 60 s"
 LIVE = ("READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s")
 LONG_TEXT = 48
 """Columns of a long model or mount point."""
-GAP = 1
+CELL_PADDING = 1
 """Blanks on each side of a cell."""
 
 
 def widths(total: int) -> dict[str, int]:
     """The columns that a table of ``total`` cells has room for, with their widths."""
     shown = [column for column in COLUMNS if total + 4 >= column.least]
-    spare = max(0, total - sum(column.width + 2 * GAP for column in shown))
+    spare = max(0, total - sum(column.width + 2 * CELL_PADDING for column in shown))
     found = {}
     for column in sorted(shown, key=lambda one: one.grows, reverse=True):
         more = min(column.grows, spare)
         spare -= more
         found[column.title] = column.width + more
     # then a minute has a column for each second, and long names their room
-    for title, most in ((LAST, SECONDS), ("MODEL", LONG_TEXT), ("MOUNTED", LONG_TEXT)):
+    for title, most in ((LAST_TITLE, MEAN_SECONDS), ("MODEL", LONG_TEXT), ("MOUNTED", LONG_TEXT)):
         more = max(0, min(spare, most - found.get(title, most)))
         spare -= more
         if more:
@@ -65,7 +65,7 @@ class Activity:
     """Activity of one disk in the last minute."""
 
     def __init__(self) -> None:
-        self._utils: deque[float] = deque(maxlen=SECONDS)
+        self._utils: deque[float] = deque(maxlen=MEAN_SECONDS)
         self.rates: DiskRates | None = None
 
     def add(self, rates: DiskRates | None) -> None:
@@ -80,9 +80,13 @@ class Activity:
 
     def sparkline(self, width: int, bars: str = BARS) -> str:
         """Percent busy over the last minute, the newest at the right; the worst of each part."""
-        known = [0.0] * (SECONDS - len(self._utils)) + list(self._utils)
+        known = [0.0] * (MEAN_SECONDS - len(self._utils)) + list(self._utils)
         parts = [
-            known[n * SECONDS // width : max(n * SECONDS // width + 1, (n + 1) * SECONDS // width)]
+            known[
+                n * MEAN_SECONDS // width : max(
+                    n * MEAN_SECONDS // width + 1, (n + 1) * MEAN_SECONDS // width
+                )
+            ]
             for n in range(width)
         ]
         top = len(bars) - 1
@@ -210,8 +214,8 @@ def carries(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     found = list(dict.fromkeys(_uses_above(device, devices, frozenset())))
     if device.mounts or device.swap or not found:
         return use(device)
-    more = ", ..." if len(found) > MOST_CARRIED else ""
-    return f"carries {', '.join(found[:MOST_CARRIED])}{more}"
+    more = ", ..." if len(found) > MAX_CARRIED else ""
+    return f"carries {', '.join(found[:MAX_CARRIED])}{more}"
 
 
 def _uses_above(

@@ -18,7 +18,7 @@ from iopstui.ui.draw.style import Charset
 
 COLUMNS = (("RECORDING", 0), ("TARGET", 16), ("BEGAN", 12), ("SIZE", 9))
 """Title and width; the first has what is left over."""
-LEAST_NAME, GAP, EDGE, SHOWN, HIGH = 20, 1, 3, 4, 45
+MIN_NAME, GAP, EDGE, SHOWN, HIGH = 20, 1, 3, 4, 45
 DAY_S = 86400.0
 
 
@@ -55,7 +55,7 @@ class RecentRecordings(Vertical):
         others = sum(one for _, one in COLUMNS) + 2 * GAP * len(COLUMNS)
         for title, wide in COLUMNS:
             heading = Text(title, justify="right" if title == "SIZE" else "left")
-            table.add_column(heading, width=wide or max(LEAST_NAME, width - others))
+            table.add_column(heading, width=wide or max(MIN_NAME, width - others))
         for one in found:
             table.add_row(*self._cells(one), key=str(one.path))
 

@@ -13,19 +13,19 @@ from iopstui.format import change, latency, mib, number, percent
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
 from iopstui.session.run_rows import seconds
 from iopstui.ui.core import pages
-from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
 HINTS: tuple[Hint, ...] = (
-    ("Enter", "Select two runs to overlay", "screen.choose"), FILTER, CLOSE,
+    ("Enter", "Select two runs to overlay", "screen.choose"), FILTER, CLOSE_HINT,
 )  # fmt: skip
 TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p50", "p99", "aqu-sz", "UTIL %",
           "s", "ENDED")  # fmt: skip
-LEFT = frozenset({"", "CHANGE", "ENDED"})
-MOST_CHANGE = 60
+LEFT_ALIGNED = frozenset({"", "CHANGE", "ENDED"})
+MAX_CHANGE = 60
 VALUES: dict[str, Callable[[RunRow], float | None]] = {
     "#": lambda row: row.step, "IOPS": lambda row: row.iops, "BEFORE": lambda row: row.to_before,
     "BASE": lambda row: row.to_base, "MiB/s": lambda row: row.bw, "p50": lambda row: row.p50_ns,
@@ -64,7 +64,7 @@ class RunsList(TypeToFilter, Modal[None]):
         """The table has the keys."""
         table = self._table()
         for title in TITLES:
-            justify = "left" if title in LEFT else "right"
+            justify = "left" if title in LEFT_ALIGNED else "right"
             table.add_column(Text(title, justify=justify), key=title)  # type: ignore[arg-type]
         table.focus()
         self._ready = True
@@ -130,14 +130,14 @@ class RunsList(TypeToFilter, Modal[None]):
         to_base = "" if base is None else "base" if row.step == base else change(row.to_base)
         values = (
             "●" if row.step in self._overlay.steps else " ", str(row.step),
-            row.what[:MOST_CHANGE], number(row.iops), change(row.to_before), to_base,
+            row.what[:MAX_CHANGE], number(row.iops), change(row.to_before), to_base,
             mib(row.bw), latency(row.p50_ns, ""), latency(row.p99_ns, ""), number(row.aqu_sz),
             percent(row.util), seconds(row), ended,
         )  # fmt: skip
         whole = "bold" if row.step == base else "italic" if row.ended == FAILED else ""
         return [
             Text(self.clean(value), style=whole,
-                 justify="left" if title in LEFT else "right")
+                 justify="left" if title in LEFT_ALIGNED else "right")
             for title, value in zip(TITLES, values, strict=True)
         ]  # fmt: skip
 

@@ -19,7 +19,7 @@ from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
@@ -27,10 +27,10 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, WARNING, Charset
 from iopstui.ui.state.live import LiveState, gone_words
 
 HINTS: tuple[Hint, ...] = (
-    ("Enter", "Change", "screen.change"), ("z", "Undo", "screen.undo"), FILTER, CLOSE,
+    ("Enter", "Change", "screen.change"), ("z", "Undo", "screen.undo"), FILTER, CLOSE_HINT,
 )  # fmt: skip
 RESTORED = "restored at the end"
-FIXED = "none can be changed here"
+NOTHING_TO_CHANGE = "none can be changed here"
 UNEQUAL = "the disks had different values, so z cannot restore them; they are restored at the end"
 NO_TUNABLES = "No device with a request queue here, so there are no tunables."
 
@@ -108,8 +108,8 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _say_keys(self) -> None:
         fixed = self._shown and all(knob.refused for knob in self._shown)
-        self.head(self.heading, FIXED if fixed else RESTORED)
-        self.keys.show((FILTER, CLOSE) if fixed else HINTS, self.filtering)
+        self.head(self.heading, NOTHING_TO_CHANGE if fixed else RESTORED)
+        self.keys.show((FILTER, CLOSE_HINT) if fixed else HINTS, self.filtering)
 
     def _fill(self, knobs: list[TunableState], was: list[str | None]) -> None:
         chooser = self.query_one(OptionList)

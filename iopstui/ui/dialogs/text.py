@@ -14,7 +14,7 @@ from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Modal
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Modal
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
@@ -33,7 +33,7 @@ class TextScreen(Modal[None]):
     def __init__(
         self, title: str, text: Text | Group, charset: Charset, opened_by: Key | None = None
     ) -> None:
-        super().__init__(title, charset, (("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE), opened_by)
+        super().__init__(title, charset, (("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE_HINT), opened_by)
         self._text = text
 
     def content(self) -> ComposeResult:

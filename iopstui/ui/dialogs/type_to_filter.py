@@ -9,7 +9,7 @@ from __future__ import annotations
 from textual import events
 from textual.screen import Screen
 
-MOST_LETTERS = 40
+MAX_LETTERS = 40
 FILTER = ("/", "Filter", "")
 """The key, for the line of keys."""
 
@@ -45,7 +45,7 @@ class TypeToFilter:
             self._narrow_to(self.words[:-1], len(self.words) > 1)
         elif event.is_printable and event.character and self._is_text(event.key, event.character):
             begins = not self._typing and event.character == "/"
-            self._narrow_to((self.words + ("" if begins else event.character))[:MOST_LETTERS], True)
+            self._narrow_to((self.words + ("" if begins else event.character))[:MAX_LETTERS], True)
         else:
             return
         event.stop()

@@ -12,7 +12,7 @@ from iopstui.format import clock, latency, number
 from iopstui.model.metrics.history import History
 from iopstui.ui.draw import charts, frame
 from iopstui.ui.draw.flags import flags
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Piece, Row, rule
 from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
@@ -108,7 +108,7 @@ class Chart:
         self.number = ""
         """In a box: the key of its panel."""
         self.tiles: list[Lines] = []
-        self._box = HIDDEN
+        self._box = NO_BOX
         self._columns = self._rows = 0
         self._flag_rows = 1
         self._scale: charts.Scale | None = None
@@ -143,19 +143,19 @@ class Chart:
         self._rows = 0 if hidden else box.height - 2 - self._flag_rows
         x, y = box.x + edge + AXIS_WIDTH, box.y + 1 + self._flag_rows
         columns, rows = self._columns, self._rows
-        self.title.place(HIDDEN if hidden else Box(box.x, box.y, box.width, y - box.y))
-        self.axis.place(HIDDEN if hidden else Box(box.x + edge, y, AXIS_WIDTH, rows))
+        self.title.place(NO_BOX if hidden else Box(box.x, box.y, box.width, y - box.y))
+        self.axis.place(NO_BOX if hidden else Box(box.x + edge, y, AXIS_WIDTH, rows))
         for side, at in zip(self.sides, (box.x, box.x + box.width - 1), strict=True):
-            side.place(Box(at, y, 1, rows) if framed and not hidden else HIDDEN)
-        self.labels.place(HIDDEN if hidden else Box(x + columns, y, self.spec.right, rows))
-        self.time.place(HIDDEN if hidden else Box(box.x, y + rows, box.width, 1))
+            side.place(Box(at, y, 1, rows) if framed and not hidden else NO_BOX)
+        self.labels.place(NO_BOX if hidden else Box(x + columns, y, self.spec.right, rows))
+        self.time.place(NO_BOX if hidden else Box(box.x, y + rows, box.width, 1))
         missing = -(-columns // charts.TILE_COLUMNS) - len(self.tiles)
         new = [Lines() for _ in range(missing)]
         self.tiles += new
         for index, tile in enumerate(self.tiles):
             first = index * charts.TILE_COLUMNS
             width = max(0, min(charts.TILE_COLUMNS, columns - first))
-            tile.place(Box(x + first, y, width, rows) if width and not hidden else HIDDEN)
+            tile.place(Box(x + first, y, width, rows) if width and not hidden else NO_BOX)
         self._painted.clear()
         self._scale = self._looks = self._edges_of = None
         self._window_start = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 MIN_WIDTH, MIN_HEIGHT = 60, 15
 FULL_WIDTH, FULL_HEIGHT = 118, 32
-SIDE_BY_SIDE = 160
+SIDE_BY_SIDE_FROM = 160
 THREE_WIDE, THREE_HIGH = 200, 14
 """From so many columns on, and charts of so many rows, further charts stand beside the first two
 where there are no rows for them below."""
@@ -35,7 +35,7 @@ class Box:
     height: int
 
 
-HIDDEN = Box(0, 0, 0, 0)
+NO_BOX = Box(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class LayoutPlan:
     tabbed: bool
     framed: bool = False
     """Panels are boxes."""
-    strip: Box = HIDDEN
+    strip: Box = NO_BOX
     more: Mapping[str, Box] = field(default_factory=dict)
 
     def box(self, name: str) -> Box:
-        """Box of this panel; ``HIDDEN`` if it is not shown."""
-        return self.more[name] if name in self.more else getattr(self, name, HIDDEN)
+        """Box of this panel; ``NO_BOX`` if it is not shown."""
+        return self.more[name] if name in self.more else getattr(self, name, NO_BOX)
 
 
 def too_small(width: int, height: int) -> bool:
@@ -98,7 +98,7 @@ def _ends(width: int, height: int, finding: int) -> tuple[Box, Box]:
     """The message and the finding. Without a box the finding is below: a long message goes on in
     its rows."""
     if not finding:
-        return Box(0, height - 2, width, 1), HIDDEN
+        return Box(0, height - 2, width, 1), NO_BOX
     if finding >= FINDING_BOX:
         return Box(0, height - 2, width, 1), Box(0, height - 2 - finding, width, finding)
     return (
@@ -129,26 +129,26 @@ def _with_more(
         found = plan(width, height, disks, cpus, tab, alone=alone)
         pane = Box(0, found.tabs.y + 1, width, _bottom(found) - found.tabs.y - 1)
         own = tab - len(TABS)
-        boxes = {name: pane if at == own else HIDDEN for at, name in enumerate(more)}
+        boxes = {name: pane if at == own else NO_BOX for at, name in enumerate(more)}
         return replace(found, more=boxes)
     boxes, used = {}, 0
     for name, wanted in more.items():
         fits = height - used - wanted >= FULL_HEIGHT
-        boxes[name] = Box(0, used, width, wanted) if fits else HIDDEN
+        boxes[name] = Box(0, used, width, wanted) if fits else NO_BOX
         used += wanted if fits else 0
-    beside = width >= SIDE_BY_SIDE and boxes.get(RUNS, HIDDEN).height > 0
+    beside = width >= SIDE_BY_SIDE_FROM and boxes.get(RUNS, NO_BOX).height > 0
     finding = 0 if beside else _finding_rows(height - used)
     found = _full_plan(width, height - used, disks, cpus, finding)
     at = _bottom(found)
     placed = {
-        name: _box_moved_down(box, at) if box.height else HIDDEN for name, box in boxes.items()
+        name: _box_moved_down(box, at) if box.height else NO_BOX for name, box in boxes.items()
     }
     if beside:
         half = width * 9 // 20
         runs = placed[RUNS]
         placed[RUNS] = replace(runs, width=half)
         found = replace(found, finding=replace(runs, x=half, width=width - half))
-    if boxes.get(CHARTS) == HIDDEN and width >= THREE_WIDE and found.iops.height >= THREE_HIGH:
+    if boxes.get(CHARTS) == NO_BOX and width >= THREE_WIDE and found.iops.height >= THREE_HIGH:
         iops, latency, placed[CHARTS] = _three_columns(found.iops, width)
         found = replace(found, iops=iops, latency=latency)
     return replace(_plan_moved_down(found, used), more=placed)
@@ -195,11 +195,11 @@ def _tabbed(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
         header=Box(0, 0, width, 2),
         summary=Box(0, 2, width, 1),
         tabs=Box(0, 3, width, 1),
-        iops=pane if tab == 0 else HIDDEN,
-        latency=pane if tab == 1 else HIDDEN,
-        fio=Box(0, top, width, fio_height) if tab == 2 else HIDDEN,
-        kernel=Box(0, top + fio_height, width, pane.height - fio_height) if tab == 2 else HIDDEN,
-        cpus=pane if tab == 3 else HIDDEN,
+        iops=pane if tab == 0 else NO_BOX,
+        latency=pane if tab == 1 else NO_BOX,
+        fio=Box(0, top, width, fio_height) if tab == 2 else NO_BOX,
+        kernel=Box(0, top + fio_height, width, pane.height - fio_height) if tab == 2 else NO_BOX,
+        cpus=pane if tab == 3 else NO_BOX,
         message=_ends(width, height, finding)[0],
         finding=_ends(width, height, finding)[1],
         footer=Box(0, height - 1, width, 1),
@@ -210,7 +210,7 @@ def _tabbed(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
 
 def _full_plan(width: int, height: int, disks: int, cpus: int, finding: int) -> LayoutPlan:
     left = width // 2
-    beside = width >= SIDE_BY_SIDE
+    beside = width >= SIDE_BY_SIDE_FROM
     head = 1 if beside else 2
     fio_height = 7
     # on a higher screen more of many devices, but half of what it is higher is the charts'
@@ -226,8 +226,8 @@ def _full_plan(width: int, height: int, disks: int, cpus: int, finding: int) -> 
     top = head + charts
     return LayoutPlan(
         header=Box(0, 0, width, head),
-        summary=HIDDEN,
-        tabs=HIDDEN,
+        summary=NO_BOX,
+        tabs=NO_BOX,
         iops=Box(0, head, left, charts),
         latency=Box(left, head, width - left, charts),
         fio=Box(0, top, left if beside else width, tables if beside else fio_height),

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from textual.geometry import Region
 
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.rows import Piece, Row, cells, part
 
 
@@ -29,7 +29,7 @@ class Lines:
         self.id = id
         self._rows: list[Row] = []
         self._placed = False
-        self.box = HIDDEN
+        self.box = NO_BOX
         """Its place."""
         self.shown = False
         """While it has no place on the screen it must not be painted."""

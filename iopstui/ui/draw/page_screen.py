@@ -14,7 +14,7 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad
 from iopstui.ui.draw.style import DIM, Charset
 
-WHEEL = 3
+WHEEL_ROWS = 3
 """Rows that one step of the wheel scrolls."""
 
 
@@ -83,11 +83,11 @@ class PageScreen(CanvasScreen):
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel scrolls."""
-        self.action_scroll(WHEEL)
+        self.action_scroll(WHEEL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """The wheel scrolls."""
-        self.action_scroll(-WHEEL)
+        self.action_scroll(-WHEEL_ROWS)
 
     def action_scroll(self, by: int) -> None:
         """Scroll by one row, or to the beginning or the end."""

@@ -18,7 +18,7 @@ DOTS_OF_BRAILLE = 2, 4
 EDGE = 1e-4
 """How far values are kept off the edges, so that each is in a row of the picture."""
 
-_BLANK = 0x2800
+_EMPTY_BRAILLE = 0x2800
 # of Unicode's dots, the bits of the left column from the bottom up; those of the right one
 _LEFT, _RIGHT = (0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08)
 
@@ -28,7 +28,7 @@ def _table(bits: Sequence[int]) -> tuple[int, ...]:
 
 
 _OF_LEFT, _OF_RIGHT = _table(_LEFT), _table(_RIGHT)
-_CHARACTERS = " " + "".join(chr(_BLANK + cell) for cell in range(1, 256))
+_CHARACTERS = " " + "".join(chr(_EMPTY_BRAILLE + cell) for cell in range(1, 256))
 
 
 def draw(

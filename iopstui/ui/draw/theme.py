@@ -72,7 +72,7 @@ def _designed(name: str, dark: bool, colours: Mapping[str, str], roles: Mapping[
     )  # fmt: skip
 
 
-DESIGNED: dict[str, Theme] = {
+OWN_THEMES: dict[str, Theme] = {
     DARK: _designed(
         DARK, True,
         {"background": "#10141b", "surface": "#171d26", "panel": "#1f2733",
@@ -155,7 +155,7 @@ def _sixteen(name: str, base: str) -> Theme:
     )  # fmt: skip
 
 
-SIXTEEN: dict[str, Theme] = {
+TERMINAL_THEMES: dict[str, Theme] = {
     TERMINAL: _sixteen(TERMINAL, "ansi-dark"),
     LIGHT: _sixteen(f"{LIGHT}-16", "ansi-light"),
     COLOURBLIND: _sixteen(f"{COLOURBLIND}-16", "ansi-dark"),
@@ -207,7 +207,7 @@ class Colours(LineFilter):
             other = self._of(style)
             if other.underline and " " in text:
                 blanks = other + Style(underline=False)
-                parts = (part for part in _WORDS.split(text) if part)
+                parts = (part for part in _BLANKS.split(text) if part)
                 found += [Segment(one, blanks if one.isspace() else other) for one in parts]
             else:
                 found.append(Segment(text, other, control))
@@ -231,7 +231,7 @@ def _role_of(style: Style) -> str:
     return "muted" if style.dim and (color is None or color.is_default) else ""
 
 
-_WORDS = re.compile("( +)")
+_BLANKS = re.compile("( +)")
 
 
 def _readable(colour: Color, background: Color, foreground: Color) -> Color:
@@ -299,7 +299,7 @@ def _palette(app: App[int]) -> Mapping[str, Style]:
 def prepare(app: App[int], name: str) -> None:
     """Have ``app``, which is not running yet, begin with a theme. Changed later, all style sheets
     would be read a second time before the first frame."""
-    for theme in (*DESIGNED.values(), SIXTEEN[TERMINAL]):
+    for theme in (*OWN_THEMES.values(), TERMINAL_THEMES[TERMINAL]):
         app.register_theme(theme)
     app.set_reactive(type(app).theme, _registered(app, name))
     theme = app.current_theme
@@ -318,7 +318,7 @@ def change(app: App[int], name: str) -> None:
 
 def plain_name(name: str) -> str:
     """Name on the command line of a theme made for sixteen colours."""
-    return next((known for known, theme in SIXTEEN.items() if theme.name == name), name)
+    return next((known for known, theme in TERMINAL_THEMES.items() if theme.name == name), name)
 
 
 def names_for(app: App[int]) -> tuple[str, ...]:
@@ -344,9 +344,9 @@ def _registered(app: App[int], name: str) -> str:
     """The name of the theme that can be shown for ``name`` here; AUTO where there is none."""
     few = app.no_color or few_colours(app)
     if few:
-        theme = SIXTEEN.get(name, SIXTEEN[TERMINAL])
+        theme = TERMINAL_THEMES.get(name, TERMINAL_THEMES[TERMINAL])
         if app.no_color:
-            theme = SIXTEEN[TERMINAL]
+            theme = TERMINAL_THEMES[TERMINAL]
         app.register_theme(theme)
         return theme.name
     return name if name in app.available_themes else DARK

@@ -17,7 +17,7 @@ from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
 AXIS_WIDTH = 8
-LEAST_WIDTH, LEAST_HEIGHT = 24, 7
+MIN_WIDTH, MIN_HEIGHT = 24, 7
 TITLE_ROWS = 2
 """Rows above the plot: the title and the names."""
 MOUSE_REACH = 6
@@ -102,7 +102,7 @@ class XYChart:
 def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point | None:
     """The point of a line with points that is nearest to a cell of the chart, if it is near."""
     columns, rows = _plot_size(width, height)
-    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+    if width < MIN_WIDTH or height < MIN_HEIGHT:
         return None
     found: list[tuple[int, Point]] = []
     for point in (point for line in spec.lines if line.char for point in line.points):
@@ -123,7 +123,7 @@ def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[
     """The chart; only its title where there is no room for more."""
     title = rule(width, charset, (spec.title, BOLD), right=((spec.note, DIM),) if spec.note else ())
     columns, rows = _plot_size(width, height)
-    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+    if width < MIN_WIDTH or height < MIN_HEIGHT:
         return pad([title], height, width)
     names = (
         Line(width, charset)

@@ -22,7 +22,7 @@ from textual.widgets import Button, Input, RadioSet, Static
 from iopstui.errors import IopstuiError
 from iopstui.experiment.background import PreparedExperiment
 from iopstui.experiment.setup import length_text
-from iopstui.model.experiment.plan import ASK_FROM, Plan
+from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
 from iopstui.ui.core.buttons import Radio, push_button
 from iopstui.ui.core.modal import Hint, Modal
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, WARNING, Charset
@@ -37,7 +37,7 @@ from iopstui.ui.experiment.plan import (
 )
 from iopstui.ui.state.experiment import SWEEP
 
-LOOK_WAITS_S = 0.4
+PREVIEW_DELAY_S = 0.4
 HINTS: tuple[Hint, ...] = (
     ("Enter", "Start", "screen.start"), ("Tab", "Next field", "app.focus_next"),
     ("Esc", "Cancel", "screen.leave"),
@@ -210,7 +210,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         if self._timer is not None:
             self._timer.stop()
         if self._read():
-            self._timer = self.set_timer(LOOK_WAITS_S, self._examine)
+            self._timer = self.set_timer(PREVIEW_DELAY_S, self._examine)
 
     def _read(self) -> bool:
         """Parse the fields; False if they don't make a plan."""
@@ -262,7 +262,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         ready, plan = self._ready, self._plan
         if ready is None or plan is None:
             return
-        if plan.points >= ASK_FROM and plan is not self._meant:
+        if plan.points >= CONFIRM_FROM_POINTS and plan is not self._meant:
             self._meant, self._begin = plan, False
             self._plan_lines([f"{length_text(plan)}. Enter again to confirm."], warn=True)
             return

@@ -15,7 +15,7 @@ from iopstui.model.experiment.plan import (
     parse_variant,
 )
 from iopstui.model.fio.jobfile import checked_override, names_of
-from iopstui.model.metrics.sequential import LEAST
+from iopstui.model.metrics.sequential import MIN_RUNS
 from iopstui.ui.state.experiment import SWEEP
 
 AXES = ("axis", "axis2")
@@ -24,9 +24,9 @@ DEFAULT_AXIS = "iodepth=1,2,4..64"
 SETTLE, MEASURE, REPEATS = "2", "8", "5"
 SEQUENTIAL, RANDOM = "sequential", "random"
 _SEED = re.compile(r"[0-9]{0,9}")
-ROUNDS = (1, 1000)
-SECONDS = {"settle": (0, 3600), "measure": (1, 86400)}
-MOST_REPEATS = 30
+REPEATS_RANGE = (1, 1000)
+SECONDS_RANGES = {"settle": (0, 3600), "measure": (1, 86400)}
+MAX_REPEATS = 30
 """Of a comparison that ends by itself, if nothing else is said."""
 
 
@@ -36,14 +36,14 @@ def plan_of(kind: str, typed: Mapping[str, str]) -> Plan:
     if not job:
         raise UsageError("There is no job.", "`iopstui jobs` lists the shipped ones.")
     options = options_of(typed["options"])
-    settle = _number("settle", typed["settle"], *SECONDS["settle"])
-    measure = _number("measure", typed["measure"], *SECONDS["measure"])
+    settle = _number("settle", typed["settle"], *SECONDS_RANGES["settle"])
+    measure = _number("measure", typed["measure"], *SECONDS_RANGES["measure"])
     if kind == SWEEP:
         axes = tuple(parse_axis(typed[name]) for name in AXES if typed[name].strip())
         check_axes(axes, options)
         if not axes:
             raise UsageError("A sweep needs something to vary.", f"For example: {DEFAULT_AXIS}")
-        rounds = _parse_count("repeats", typed["rounds"], *ROUNDS)
+        rounds = _parse_count("repeats", typed["rounds"], *REPEATS_RANGE)
         shuffle, seed = _order(typed["order"])
         return Plan((job,), options, axes, repeats=rounds, settle=settle, measure=measure,
                     seed=seed, shuffle=shuffle)  # fmt: skip
@@ -65,9 +65,9 @@ def check_field(name: str, text: str) -> None:
     elif name in VARIANTS and text.strip():
         parse_variant(text)
     elif name in ("settle", "measure"):
-        _number(name, text, *SECONDS[name])
+        _number(name, text, *SECONDS_RANGES[name])
     elif name == "rounds":
-        _parse_count("repeats", text, *ROUNDS)
+        _parse_count("repeats", text, *REPEATS_RANGE)
     elif name == "repeats":
         _repeats(text)
 
@@ -96,7 +96,7 @@ def _repeats(text: str) -> tuple[int, float | None]:
     if not 0 < within <= 1:
         raise UsageError(f"repeats: {first!r} is not a percentage above 0 and at most 100.",
                          "For example: ±2%, or ±2% 12 for 12 repeats at most")  # fmt: skip
-    return _parse_count("repeats", most or str(MOST_REPEATS), LEAST, 1000), within
+    return _parse_count("repeats", most or str(MAX_REPEATS), MIN_RUNS, 1000), within
 
 
 def options_of(text: str) -> dict[str, str]:

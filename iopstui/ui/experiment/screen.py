@@ -15,7 +15,7 @@ from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.dashboard import bars, mouse
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
@@ -27,7 +27,7 @@ from iopstui.ui.state.live import LiveState
 
 ALL = "all"
 TOP = 3
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 TABLES, TEXTS = ("points", "runs"), ("figures", "words")
 NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", "footer")
 
@@ -117,9 +117,9 @@ class ExperimentScreen(CanvasScreen):
         """Gives every panel its place for this size and pane, and paints it."""
         width, height = self.app.size
         tiny = layout.too_small(width, height)
-        self.small.place(Box(0, 0, width, height) if tiny else HIDDEN)
+        self.small.place(Box(0, 0, width, height) if tiny else NO_BOX)
         body = Box(0, TOP, width, height - TOP - 2)
-        places = {name: HIDDEN for name in NAMES}
+        places = {name: NO_BOX for name in NAMES}
         if not tiny:
             places |= {
                 "header": Box(0, 0, width, 2),
@@ -130,7 +130,7 @@ class ExperimentScreen(CanvasScreen):
             pane = self.shown_pane
             boxes = self._view.places(self.state, body) if pane == ALL else {pane: body}
             for number, name in enumerate(self._view.PANES, 1):
-                places[f"pane{number}"] = boxes.get(name, HIDDEN)
+                places[f"pane{number}"] = boxes.get(name, NO_BOX)
         self._places = places
         for name, panel in self.panels.items():
             panel.place(places[name])
@@ -142,7 +142,7 @@ class ExperimentScreen(CanvasScreen):
 
     def paint(self) -> None:
         """Shows the newest state."""
-        width = self._places.get("header", HIDDEN).width
+        width = self._places.get("header", NO_BOX).width
         if not width:
             return
         if not self._follow():
@@ -258,11 +258,11 @@ class ExperimentScreen(CanvasScreen):
         pane = self.shown_pane
         if pane == ALL:
             pane = next(name for name in panes if name in TABLES)
-        return pane, self._places.get(f"pane{panes.index(pane) + 1}", HIDDEN)
+        return pane, self._places.get(f"pane{panes.index(pane) + 1}", NO_BOX)
 
     def _length(self, pane: str, width: int) -> int:
         """How many rows the pane would have with room for all of them."""
-        rows = self._view.rows(pane, self.state, width, MOST_ROWS, 0)
+        rows = self._view.rows(pane, self.state, width, MAX_ROWS, 0)
         blank = ((" " * width, None),)
         return next((n for n in range(len(rows) - 1, 0, -1) if rows[n] != blank), 0)
 
@@ -289,7 +289,7 @@ class ExperimentScreen(CanvasScreen):
     def _pane_at(self, x: int, y: int) -> tuple[str, int, int] | None:
         """The pane there, and the column and row in it."""
         for number, name in enumerate(self._view.PANES, 1):
-            box = self._places.get(f"pane{number}", HIDDEN)
+            box = self._places.get(f"pane{number}", NO_BOX)
             if mouse.inside(box, x, y):
                 inner = self._inner(box)
                 return name, x - inner.x, y - inner.y
@@ -298,7 +298,7 @@ class ExperimentScreen(CanvasScreen):
     def on_click(self, event: events.Click) -> None:
         """Do a key of the footer, open a tab, or give a pane the whole screen (twice)."""
         x, y, width = event.screen_x, event.screen_y, self.app.size.width
-        if event.button != 1 or not self._places.get("header", HIDDEN).width:
+        if event.button != 1 or not self._places.get("header", NO_BOX).width:
             return
         if mouse.inside(self._places["footer"], x, y):
             key = mouse.footer_key_at(self._hints(), width, x)

@@ -20,8 +20,8 @@ from iopstui.ui.draw.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis,
 from iopstui.ui.experiment.rows import FIGURES, STYLES, place_note, point, title, window, words_pane
 from iopstui.ui.state.experiment import ExperimentState
 
-MOST_DRAWN = 9
-NAME_MOST = 12
+MAX_DRAWN = 9
+MAX_NAME = 12
 MEAN, TAIL = "o", "^"
 LETTERS = "abcdefghi"
 PointCurve = LoadCurve[PointFinished]
@@ -33,7 +33,7 @@ COLUMNS: tuple[Column[PointFinished], ...] = (
     Column("N=X*R", 7, lambda e: f.number(e.little.seen), drop=1),
     Column("of", 6, lambda e: _asked(e), drop=1),
 )  # fmt: skip
-WITHIN = Column("95 %", 14, point(lambda p: within_text(p.iops_within, f.number)), drop=0)
+INTERVAL_COLUMN = Column("95 %", 14, point(lambda p: within_text(p.iops_within, f.number)), drop=0)
 
 
 def _asked(event: PointFinished) -> str:
@@ -97,11 +97,11 @@ def table(
     """A row a point; the running one is marked, those to come are dim."""
     plan, steps = state.plan, state.rows
     measured, failed = state.measured(), {state.place(one) for one in state.failed.values()}
-    widths = [min(NAME_MOST, max(len(name), *map(len, values))) for name, values in _axes(plan)]
+    widths = [min(MAX_NAME, max(len(name), *map(len, values))) for name, values in _axes(plan)]
     number = max(2, len(str(len(steps))))
     label = 2 + number + sum(one + 1 for one in widths)
     # their IOPS are then means
-    columns = (COLUMNS[0], WITHIN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
+    columns = (COLUMNS[0], INTERVAL_COLUMN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
     made: Table[PointFinished] = Table(columns, label, width, charset)
     names = [fit(name, one).rjust(one) for (name, _), one in zip(_axes(plan), widths, strict=True)]
     head = made.header(" ".join(["  " + "#".rjust(number), *names]))
@@ -168,7 +168,7 @@ def drawn(state: ExperimentState) -> list[DrawnCurve]:
         return [DrawnCurve(curves[0], MEAN, TAIL, FIO, "")]
     return [
         DrawnCurve(curve, LETTERS[n], LETTERS[n].upper(), STYLES[n % len(STYLES)], _name(curve))
-        for n, curve in enumerate(curves[:MOST_DRAWN])
+        for n, curve in enumerate(curves[:MAX_DRAWN])
     ]
 
 
@@ -257,7 +257,7 @@ def _title_note(state: ExperimentState) -> str:
     count = len(state.curves())
     if not state.points:
         return "no point yet"
-    return f"{MOST_DRAWN} of {count} lines" if count > MOST_DRAWN else ""
+    return f"{MAX_DRAWN} of {count} lines" if count > MAX_DRAWN else ""
 
 
 def _knee(state: ExperimentState, one: DrawnCurve, at: list[tuple[float, float]]) -> Iterator[Flag]:

@@ -33,7 +33,7 @@ from iopstui.fleet.hosts.host_tunables import (
     HostTunables,
     together,
 )
-from iopstui.fleet.merging.combined_frame import ALL, frame_of_second
+from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
@@ -118,7 +118,7 @@ class FleetController:
     def __init__(self, runs: FleetRuns, title: str, job: str | None) -> None:
         self.runs = runs
         self.title = title
-        self.target = Target(DEVICE, title, ALL, (ALL,))
+        self.target = Target(DEVICE, title, ALL_DEVICES, (ALL_DEVICES,))
         self.devices: Mapping[str, BlockDevice] = {}
         self.told: deque[Told] = deque()
         self.bind = False

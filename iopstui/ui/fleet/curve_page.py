@@ -16,7 +16,7 @@ from iopstui.ui.core.messages import KeyClicked
 from iopstui.ui.dashboard import bars, mouse
 from iopstui.ui.draw import frame, layout
 from iopstui.ui.draw.canvas import CanvasScreen
-from iopstui.ui.draw.layout import HIDDEN, Box
+from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
@@ -96,8 +96,8 @@ class CurvePage(CanvasScreen):
         }
         tiny = layout.too_small(width, height)
         for name, panel in self.panels.items():
-            panel.place(HIDDEN if tiny else places[name])
-        self.small.place(Box(0, 0, width, height) if tiny else HIDDEN)
+            panel.place(NO_BOX if tiny else places[name])
+        self.small.place(Box(0, 0, width, height) if tiny else NO_BOX)
         if tiny:
             least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
             said = f"This terminal is too small (at least {least}). The sweep continues."

@@ -21,7 +21,7 @@ MEASURED = "o"
 SAMPLES = 60
 """Places of the law's line."""
 LABEL = 9
-LEAST_CHART = 7
+MIN_CHART = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class CurveView:
     def heights(self, width: int, height: int) -> tuple[int, int, int]:
         """Heights of the chart, the table and the words."""
         words = min(len(self._sentences(width)) + 1, max(3, height // 3))
-        table = min(len(self.curve.counts) + 2, max(4, height - words - LEAST_CHART))
+        table = min(len(self.curve.counts) + 2, max(4, height - words - MIN_CHART))
         return max(0, height - words - table), table, words
 
     # -- the words

@@ -34,7 +34,7 @@ from iopstui.ui.state.live import LiveState
 
 TITLES = ("IOPS", "latency", "numbers", "hosts")
 HOSTS_TAB = TITLES.index("hosts")
-LEAST_CHARTS = 9
+MIN_CHARTS = 9
 WORDS_OF_STATES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (OUT, WARNING),
                    (LATE, WARNING), (PARTLY, WARNING))  # fmt: skip
 KERNEL: tuple[Column[DiskRates], ...] = (
@@ -103,7 +103,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         if self.cells() > FEW_HOSTS:
             wanted = max(wanted, height)
         both = found.iops.height + found.cpus.height
-        least = max(LEAST_CHARTS, both * 2 // 5)
+        least = max(MIN_CHARTS, both * 2 // 5)
         rows = max(5, min(wanted, both - least))
         return _rows_given_to_hosts(found, rows - found.cpus.height)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from iopstui.events import Event, FindingReported, FrameReady
 from iopstui.fleet.fleet_events import HostRow, Told
-from iopstui.fleet.fleet_state import ABSENT, AWAIT, IOPS, KEPT_SECONDS, WAIT, HostState
+from iopstui.fleet.fleet_state import ABSENT_STATES, AWAIT, IOPS, KEPT_SECONDS, WAIT, HostState
 from iopstui.fleet.merging.frames import event_of, target_of
 from iopstui.fleet.merging.sums import Object
 from iopstui.model.block.device import BlockDevice
@@ -180,7 +180,7 @@ class HostDashboard(Dashboard):
         """The host's name, and what it works on."""
         target = self.controller.target
         line = Line(width, self.charset).add(f" {printable(self._host)}  ", BOLD)
-        if self._line.state in ABSENT:
+        if self._line.state in ABSENT_STATES:
             why = f": {printable(self._line.error)}" if self._line.error else ""
             line.add(f"{self._line.state}{why}  ", ERROR)
         line.add(target.path)

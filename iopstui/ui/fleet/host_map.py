@@ -18,8 +18,8 @@ from iopstui.ui.draw.style import BOLD, DIM, Charset
 TIMES = (1.1, 1.5, 2.0, 4.0)
 """A cell is a shade darker from each of these on: so many times the middle (for IOPS: a part)."""
 LEGEND = ("<1.1", "1.1", "1.5", "2", "4×")
-MOST_LABEL = 26
-MARKS_APART = 20
+MAX_LABEL = 26
+MARK_SPACING = 20
 UNKNOWN = -1
 LEGENDS = {IOPS: "median / IOPS", UTIL: "util / median"}
 
@@ -60,7 +60,7 @@ class HostMap:
         room = max(1, height - 1)
         if (id(lines), room) != self._named[0]:
             longest = max(map(len, self._names(lines, room)), default=0)
-            self._named = ((id(lines), room), min(MOST_LABEL, max(12, 1 + longest)))
+            self._named = ((id(lines), room), min(MAX_LABEL, max(12, 1 + longest)))
         label = self._named[1]
         columns = max(1, width - label)
         key = (id(lines), len(lines), measure, columns, room)
@@ -111,7 +111,7 @@ class HostMap:
         line = Line(width, self._charset)
         second = scene.second
         interval_ms = 1000 * (second.interval_s if second is not None else 1.0)
-        for column in range(0, width - label - 8, MARKS_APART):
+        for column in range(0, width - label - 8, MARK_SPACING):
             text = (utc((self._start + column) * interval_ms) or "")[11:19]
             line.to(label + column).add(text, DIM)
         return line.done()

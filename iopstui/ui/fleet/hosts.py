@@ -8,7 +8,7 @@ from heapq import nsmallest
 from iopstui import format as f
 from iopstui.errors import UsageError
 from iopstui.fleet.fleet_state import (
-    ABSENT,
+    ABSENT_STATES,
     AWAIT,
     BW,
     CONNECTS,
@@ -46,9 +46,9 @@ TITLES = {
     "state": STATE,
 }  # fmt: skip
 """The order that a column's title stands for."""
-LEAST_NAME, MOST_NAME = 8, 30
+MIN_NAME, MAX_NAME = 8, 30
 MINUTE = 60
-LEAST_LINE = 12
+MIN_LINE = 12
 LIST_WIDTH = 62
 ORDER_KEPT_S = 5
 """Seconds for which an order by figures is kept."""
@@ -236,7 +236,7 @@ class HostsView:
         head = Line(width, self._charset).extend(
             _first_cells(table.header("host", strong), table.used)
         )
-        if spare >= LEAST_LINE:
+        if spare >= MIN_LINE:
             second_s = scene.second.interval_s if scene.second is not None else 1.0
             span = "minute" if second_s == 1 else f"{MINUTE} samples"
             head.add(f"  last {span}, IOPS", DIM)
@@ -261,16 +261,16 @@ class HostsView:
         row = Line(width, self._charset)
         style = SELECTED if here else BOLD
         row.extend(_first_cells(table.row(printable(one.name), one, label_style=style), table.used))
-        if one.state in ABSENT and one.error:
+        if one.state in ABSENT_STATES and one.error:
             return row.add(f"  {one.error}", STYLES[one.state]).done()
-        if spare >= LEAST_LINE:
+        if spare >= MIN_LINE:
             cells = min(MINUTE, spare - 2)
             row.add("  ").add(small_line(one, *seconds, cells, top, self._charset), FIO)
         return row.done()
 
     def _table(self, scene: FleetState, second: int, width: int, line: bool) -> Table[HostState]:
         names = max((len(name) for name in scene.hosts), default=0)
-        label = max(LEAST_NAME, min(MOST_NAME, names + 1))
+        label = max(MIN_NAME, min(MAX_NAME, names + 1))
         # between two runs nothing moves: the column of p99 stays, and is empty
         fio = not scene.watching or scene.between
 
@@ -382,8 +382,8 @@ def _severity(one: HostState) -> int:
 
 def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostState]:
     """Hosts that are missing, then the slowest, then the oddest; each once."""
-    gone = [one for one in lines if one.state in ABSENT][: 2 * each]
-    here = [one for one in lines if one.state not in ABSENT]
+    gone = [one for one in lines if one.state in ABSENT_STATES][: 2 * each]
+    here = [one for one in lines if one.state not in ABSENT_STATES]
     found = {one.name: one for one in gone}
     for one in nsmallest(each, here, key=order_key(WAIT, second)):
         found[one.name] = one

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from iopstui.ui.fleet.controller import FleetRuns
     from iopstui.ui.fleet.dashboard import FleetDashboard
 
-ALL = {IDLE: 25, RUNNING: 25, REPLAY: 25}
+ORDER = {IDLE: 25, RUNNING: 25, REPLAY: 25}
 ONE_HOST = "one host is shown; Esc returns to all hosts, where keys act on all"
-WATCHED = "no job in this session; iopstui fleet HOSTS --job JOB runs one"
+NO_JOB_HERE = "no job in this session; iopstui fleet HOSTS --job JOB runs one"
 NO_HOSTS = "no host is connected, so tunables cannot be read or changed"
 NO_ANSWER = "No host has reported its tunables yet."
 ABOUT_JOBS = frozenset({
@@ -58,7 +58,7 @@ class FleetKeys(Part):
             self.port.say("info", ONE_HOST)
             return True
         if action.id in ABOUT_JOBS and self._watching():
-            self.port.say("info", WATCHED)
+            self.port.say("info", NO_JOB_HERE)
             return True
         return False
 
@@ -150,7 +150,7 @@ class FleetKeys(Part):
         Action(
             "open_host", (Key("enter", "enter"),), open, title="Open the host under the cursor",
             help="the selected host, with its CPUs, devices and findings", place=20,
-            footer=(Footer("open host", ALL, when=lambda keys: not keys.on_host, key="Enter"),),
+            footer=(Footer("open host", ORDER, when=lambda keys: not keys.on_host, key="Enter"),),
         ),
         Action(
             "close_host", (Key("escape", "escape"),), back,

@@ -18,7 +18,7 @@ from iopstui.ui.core.key import HELP
 from iopstui.ui.core.modal import Hint, Modal
 from iopstui.ui.draw.style import BOLD, DIM, WARNING, Charset
 
-MOST_LINES = 5
+MAX_LINES = 5
 RESTORED = (
     "Each host applies its own checks, and restores its present value when its session ends, "
     "however it ends. Later runs set it again."
@@ -97,8 +97,8 @@ def nobody(turn: HostTunableChange) -> str:
 
 def some_of(hosts: Sequence[str]) -> str:
     """ "3 hosts: node1, node2, node3", of many the first."""
-    more = f" and {len(hosts) - MOST_LINES} more" if len(hosts) > MOST_LINES else ""
-    return f"{counted(len(hosts), 'host')}: {', '.join(hosts[:MOST_LINES])}{more}"
+    more = f" and {len(hosts) - MAX_LINES} more" if len(hosts) > MAX_LINES else ""
+    return f"{counted(len(hosts), 'host')}: {', '.join(hosts[:MAX_LINES])}{more}"
 
 
 def some_reasons(found: Sequence[tuple[str, str]]) -> str:

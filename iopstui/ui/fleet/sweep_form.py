@@ -14,7 +14,7 @@ from textual.widgets import Button, Input, Static
 from iopstui.errors import IopstuiError, UsageError
 from iopstui.fleet.scaling_curve import counts_of, usual_counts
 from iopstui.format import counted, duration
-from iopstui.model.experiment.scaling import LEAST_POINTS
+from iopstui.model.experiment.scaling import MIN_POINTS
 from iopstui.text import printable
 from iopstui.ui.core.buttons import push_button
 from iopstui.ui.core.modal import Hint, Modal
@@ -24,8 +24,8 @@ HINTS: tuple[Hint, ...] = (
     ("Enter", "Start", "screen.start"), ("Tab", "Next field", "app.focus_next"),
     ("Esc", "Cancel", "screen.leave"),
 )  # fmt: skip
-MOST_SECONDS = 7 * 86400
-FEW_POINTS = f"From {LEAST_POINTS} points on, the scaling law is fitted and a knee searched."
+MAX_SECONDS = 7 * 86400
+FEW_POINTS = f"From {MIN_POINTS} points on, the scaling law is fitted and a knee searched."
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,10 @@ class SweepForm(Modal["HostSweepChoice | None"]):
         if self._runtime is None:
             return None
         typed = self.query_one("#form-seconds", Input).value.strip().removesuffix("s").strip()
-        digits = typed.isascii() and typed.isdecimal() and len(typed) <= len(str(MOST_SECONDS))
-        if not digits or not 1 <= int(typed) <= MOST_SECONDS:
+        digits = typed.isascii() and typed.isdecimal() and len(typed) <= len(str(MAX_SECONDS))
+        if not digits or not 1 <= int(typed) <= MAX_SECONDS:
             raise UsageError(
-                f"seconds: {typed!r} is not a whole number from 1 to {MOST_SECONDS}.", "Such as: 60"
+                f"seconds: {typed!r} is not a whole number from 1 to {MAX_SECONDS}.", "Such as: 60"
             )
         return int(typed)
 
@@ -133,7 +133,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
         names = self._hosts[:most]
         who = ", ".join(names[:4]) + (f" ... {names[-1]}" if most > 4 else "")
         text = Text(self._clean(f"{said}\nHosts in this order: {who}\n"))
-        if len(set(counts)) < LEAST_POINTS:
+        if len(set(counts)) < MIN_POINTS:
             text.append(f"{FEW_POINTS}\n", style=WARNING)
         if self._stops:
             text.append("The current run is stopped first.\n", style=WARNING)

@@ -18,13 +18,16 @@ from iopstui.lesson.offers import LessonOffer
 from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable
 from iopstui.ui.core import pages
-from iopstui.ui.core.modal import CLOSE, LIST_KEYS, Hint, Modal
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.rows import fit
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 
-BEGIN: Hint = ("Enter", "Start", "screen.take")
-GO_ON: tuple[Hint, ...] = (("Enter", "Continue", "screen.take"), ("n", "Start over", "screen.anew"))
+START_HINT: Hint = ("Enter", "Start", "screen.take")
+CONTINUE_HINTS: tuple[Hint, ...] = (
+    ("Enter", "Continue", "screen.take"),
+    ("n", "Start over", "screen.anew"),
+)
 READ: Hint = ("PgUp PgDn", "Scroll", "")
 NOTE, TITLE = 6, 76
 
@@ -63,7 +66,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         charset: Charset,
     ) -> None:
         title = f"Lessons on {printable(where)}"
-        super().__init__(title, charset, (BEGIN, READ, FILTER, CLOSE), pages.LESSONS)
+        super().__init__(title, charset, (START_HINT, READ, FILTER, CLOSE_HINT), pages.LESSONS)
         self._all = self._offers = list(offers)
         self._left = left
         self._played = dict(played)
@@ -132,15 +135,15 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
 
     def _explain(self) -> None:
         offer = self._highlighted_offer()
-        hints: tuple[Hint, ...] = (BEGIN,)
+        hints: tuple[Hint, ...] = (START_HINT,)
         none = "No lesson has all of these words." if self._all else "There are no lessons."
         text = Text(none, style=DIM)
         if offer is not None:
             text = self._explanation(offer)
             if self._left is not None and offer.lesson.name == self._left[0]:
-                hints = GO_ON
+                hints = CONTINUE_HINTS
         self.query_one("#lessons-text", Static).update(text)
-        self.keys.show((*hints, READ, FILTER, CLOSE), self.filtering)
+        self.keys.show((*hints, READ, FILTER, CLOSE_HINT), self.filtering)
         self.query_one("#lessons-scroll", VerticalScroll).scroll_home(animate=False)
 
     def _explanation(self, offer: LessonOffer) -> Text:

@@ -29,9 +29,9 @@ from iopstui.ui.lesson.state import END, Playing
 from iopstui.ui.state.live import LiveState
 
 LESSON_RUNNING = "a lesson is running: Esc leaves it"
-BESIDE_FROM = 120
+SIDE_BY_SIDE_FROM = 120
 """Columns from which on the charts stand beside the text."""
-WHEEL = 3
+WHEEL_ROWS = 3
 
 
 def _parser() -> MarkdownIt:
@@ -116,7 +116,7 @@ class LessonPage(Screen[None]):
         self._fit()
 
     def _fit(self) -> None:
-        self._charts.display = self.app.size.width >= BESIDE_FROM
+        self._charts.display = self.app.size.width >= SIDE_BY_SIDE_FROM
         self._later_foot()
 
     def paint(self) -> None:
@@ -296,11 +296,11 @@ class LessonPage(Screen[None]):
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel scrolls."""
-        self.action_scroll(WHEEL)
+        self.action_scroll(WHEEL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """The wheel scrolls."""
-        self.action_scroll(-WHEEL)
+        self.action_scroll(-WHEEL_ROWS)
 
     def action_leave(self) -> None:
         """Leave the lesson."""

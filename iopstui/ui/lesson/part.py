@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from iopstui.ui.lesson.state import Playing
     from iopstui.ui.state.live import RunShown
 
-BESIDE_A_PAGE = {"log", "quit"}
+ACTIONS_ON_PAGE = {"log", "quit"}
 """What the palette offers while a page is read; during a run that is all that disturbs nothing."""
 
 
@@ -385,7 +385,7 @@ class LessonKeys(Part):
         """Actions offered in the palette while a lesson is played."""
         if self.playing is None or any(action is own for own in self.ACTIONS):
             return True
-        return action.id in BESIDE_A_PAGE or (self.playing.watching and action.quiet)
+        return action.id in ACTIONS_ON_PAGE or (self.playing.watching and action.quiet)
 
     ACTIONS = (
         Action(

@@ -23,7 +23,7 @@ PANES = {
     "cpus": ("CPUs, this second", 3), "queues": ("queue map (key o)", None),
     "findings": ("finding", None),
 }  # fmt: skip
-STRIP_MOST = 4
+MAX_STRIP_ROWS = 4
 """Rows of the strip that leave a terminal of 36 rows all its panes."""
 
 Styled = tuple[str, "Style | None"]
@@ -92,7 +92,7 @@ def strip_rows(
     run = playing.measured
     if run is None:
         return []
-    most = STRIP_MOST if height >= 16 else 2
+    most = MAX_STRIP_ROWS if height >= 16 else 2
     looks, others = (_look_rows(playing, way, width, most - 1) for way in (tabbed, not tabbed))
     after = _result_rows(playing, width)
     body = looks if playing.run.running else after

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments, RunningExperiment
     from iopstui.ui.experiment.form import ExperimentChoice, Field
 
-WAITS_S = 5.0
-NONE_HERE = "this session cannot run experiments"
+START_TIMEOUT_S = 5.0
+NO_EXPERIMENTS_HERE = "this session cannot run experiments"
 
 
 class ExperimentKeys(Part):
@@ -46,7 +46,7 @@ class ExperimentKeys(Part):
         background: MakeBackground | None,
         tell: Callable[[Event], None],
         hints: Callable[[], Sequence[KeyHint]],
-        none_here: str = NONE_HERE,
+        none_here: str = NO_EXPERIMENTS_HERE,
     ) -> None:
         super().__init__(port)
         self.background = background
@@ -244,7 +244,7 @@ class ExperimentKeys(Part):
     def wait(self) -> None:
         """Waits, after the session was closed, until its files are removed."""
         if self.under is not None:
-            self.under.wait(WAITS_S)
+            self.under.wait(START_TIMEOUT_S)
 
     ACTIONS = (
         Action(

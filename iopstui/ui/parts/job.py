@@ -19,7 +19,7 @@ from iopstui.ui.port import Port
 KNOB_WAITS_S = 0.6
 DEFAULT_JOB = "mixed-4k"
 READING_JOB = "randread-4k"
-BOTH = frozenset({EXPERIMENT, LESSON})
+BUSY = frozenset({EXPERIMENT, LESSON})
 
 
 class JobKeys(Part):
@@ -225,26 +225,26 @@ class JobKeys(Part):
             "choose_job", (Key("j", "j"),), choose_job, title="Choose a job",
             help="choose another job, with a description of each", place=20,
             footer=(Footer("choose a job", {IDLE: 20}), Footer("job", {RUNNING: 180})),
-            disturbs=BOTH, measures=True,
+            disturbs=BUSY, measures=True,
         ),
         Action(
             "iodepth",
             (Key("left_square_bracket", "[", False, "iodepth: halve"),
              Key("right_square_bracket", "]", True, "iodepth: double")), iodepth,
             help="iodepth: half, double. A running job is restarted with it", place=30,
-            footer=(Footer("iodepth", {IDLE: 70, RUNNING: 70}),), disturbs=BOTH, measures=True,
+            footer=(Footer("iodepth", {IDLE: 70, RUNNING: 70}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "numjobs",
             (Key("left_curly_bracket", "{", False, "numjobs: halve"),
              Key("right_curly_bracket", "}", True, "numjobs: double")), numjobs,
             help="numjobs: half, double. A running job is restarted with it", place=40,
-            footer=(Footer("numjobs", {IDLE: 80, RUNNING: 80}),), disturbs=BOTH, measures=True,
+            footer=(Footer("numjobs", {IDLE: 80, RUNNING: 80}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "block_size", (Key("b", "b"),), block_size, title="Block size",
             help="block size: choose one; a running job is restarted with it", place=50,
-            footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BOTH, measures=True,
+            footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "decide", (Key("t", "t"),), decide, title="Test an uncertain finding",
@@ -254,6 +254,6 @@ class JobKeys(Part):
                 Footer("test it", {IDLE: 15, RUNNING: 15},
                        when=lambda jobs: jobs._undecided() is not None),
             ),
-            disturbs=BOTH, measures=True,
+            disturbs=BUSY, measures=True,
         ),
     )  # fmt: skip

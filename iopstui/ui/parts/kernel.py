@@ -22,7 +22,7 @@ AFFINITY_MEANS = (
     "1: a request completes on a CPU that shares a cache with the one that issued it.",
     "2: a request completes on the CPU that issued it.",
 )
-BOTH = frozenset({EXPERIMENT, LESSON})
+BUSY = frozenset({EXPERIMENT, LESSON})
 PROBES = {
     "off": (),
     "Device latency": (LATENCY,),
@@ -212,18 +212,18 @@ class KernelKeys(Part):
             note="0, 1, 2; where completions run",
             help="rq_affinity: 0, 1, 2; where completions run. Asks the first time; restored at the"
             " end",
-            place=150, footer=(Footer("rq_affinity", {IDLE: 100, RUNNING: 100}),), disturbs=BOTH,
+            place=150, footer=(Footer("rq_affinity", {IDLE: 100, RUNNING: 100}),), disturbs=BUSY,
         ),
         Action(
             "scheduler", (Key("s", "s"),), scheduler, title="Scheduler",
             note="the disk's I/O scheduler", help="the disk's I/O scheduler: choose one",
-            place=160, disturbs=BOTH,
+            place=160, disturbs=BUSY,
         ),
         Action(
             "probe", (Key("P", "P"),), probe, title="Probe: count inside the kernel",
             note="device percentiles; needs root",
             help="probe: measure each request inside the kernel (needs "
-                 "root). Results are on the charts and on page i", place=165, disturbs=BOTH,
+                 "root). Results are on the charts and on page i", place=165, disturbs=BUSY,
         ),
         Action(
             "settings", (pages.SETTINGS,), settings, title="Tunables of the disks",
@@ -239,7 +239,7 @@ class KernelKeys(Part):
             help="any option of the fio job, such as rwmixread=70, ioengine=io_uring "
                  "or rate_iops=1000; an empty value resets it. A running job is "
                  "restarted", place=180,
-            footer=(Footer("option", {IDLE: 150, RUNNING: 150}),), disturbs=BOTH, measures=True,
+            footer=(Footer("option", {IDLE: 150, RUNNING: 150}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "bind_queues", (Key("B", "B"),), bind_queues,
@@ -247,7 +247,7 @@ class KernelKeys(Part):
             else "Jobs: bind to hardware queues",
             note="every fio job on a CPU of another hardware queue",
             help="bind each fio job to a CPU of a different hardware queue, or not", place=190,
-            disturbs=BOTH, measures=True,
+            disturbs=BUSY, measures=True,
         ),
     )  # fmt: skip
 

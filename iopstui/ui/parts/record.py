@@ -17,9 +17,9 @@ from iopstui.text import printable
 from iopstui.ui.actions import (
     BOTH_SCREENS,
     EXPERIMENT,
+    FIRST_VIEWING_KEY,
     IDLE,
     LESSON,
-    LOOKING_KEYS_FROM,
     OVER_EXPERIMENT,
     REPLAY,
     RUNNING,
@@ -129,7 +129,7 @@ class RecordKeys(Part):
             footer=(
                 # in front while it records, so that it is never forgotten
                 Footer("● end recording",
-                       {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: LOOKING_KEYS_FROM},
+                       {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: FIRST_VIEWING_KEY},
                        when=lambda record: record.recording),
                 Footer("record", {IDLE: 900, RUNNING: 900},
                        when=lambda record: not record.recording),

@@ -12,7 +12,7 @@ from iopstui.ui.port import Port
 HELP = "Keys of a replay (iopstui replay FILE)"
 SEEK_S = 10.0
 RECORDED = "this is a recording; it cannot run jobs or change anything"
-REPLACED = frozenset({"freeze", "walk", "stride", "ends"})
+REPLACED_ACTIONS = frozenset({"freeze", "walk", "stride", "ends"})
 """Actions of the live screen that others stand in for here."""
 
 

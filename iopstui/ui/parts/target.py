@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from iopstui.ui.dialogs.picker import HomeChoice
 
 DEMO_NAME = "demo"
-MOST_RECENT = 8
-OTHER = "Another file ..."
+MAX_RECENT = 8
+OTHER_FILE = "Another file ..."
 
 
 class TargetKeys(Part):
@@ -107,16 +107,16 @@ class TargetKeys(Part):
         from iopstui.recording.recent import recent_paths
         from iopstui.ui.dialogs.choice import Choice
 
-        recent = recent_paths(Path.cwd(), MOST_RECENT)
+        recent = recent_paths(Path.cwd(), MAX_RECENT)
         if not recent:
             self._ask_for_recording()
             return
-        values = [printable(path.name) for path in recent] + [OTHER]
+        values = [printable(path.name) for path in recent] + [OTHER_FILE]
 
         def chosen(value: str | None) -> None:
             if value is None:
                 self._open_picker()
-            elif value == OTHER:
+            elif value == OTHER_FILE:
                 self._ask_for_recording()
             else:
                 self._played(str(recent[values.index(value)]))

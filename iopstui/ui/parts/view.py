@@ -156,7 +156,7 @@ class ViewKeys(Part):
     def inside(self) -> None:
         """Open what the probe shows."""
         if self.port.dashboard is not None:
-            self._list("Inside the kernel", self._probe_rows, pages.INSIDE)
+            self._list("Inside the kernel", self._probe_rows, pages.PROBE_KEY)
 
     def _probe_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard import probe_view
@@ -172,7 +172,7 @@ class ViewKeys(Part):
     def waits(self) -> None:
         """Open the page on where the I/Os in flight are."""
         if self.port.dashboard is not None:
-            self._list("Where the I/Os wait", self._wait_rows, pages.WAITS)
+            self._list("Where the I/Os wait", self._wait_rows, pages.WAITS_KEY)
 
     def _wait_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard import waits_view
@@ -309,13 +309,13 @@ class ViewKeys(Part):
             help="compare all runs with the newest finished run as base; again: none", place=203,
         ),
         Action(
-            "inside", (pages.INSIDE,), inside, title="Inside the kernel",
+            "inside", (pages.PROBE_KEY,), inside, title="Inside the kernel",
             note="request path, submitting and completing CPUs; needs the probe (P)",
             help="what the probe (P) measures: request path, device percentiles, "
                  "submitting and completing CPUs, processes", place=205,
         ),
         Action(
-            "waits", (pages.WAITS,), waits, title="Where the I/Os wait",
+            "waits", (pages.WAITS_KEY,), waits, title="Where the I/Os wait",
             note="for a CPU, above the block layer, in which device",
             help="where the I/Os in flight are: waiting for a CPU, above the block layer, in each"
             " device of the stack; now, on average and over the last minute", place=198,

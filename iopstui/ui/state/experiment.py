@@ -31,7 +31,7 @@ from iopstui.model.experiment.load_curve import (
 from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand, letter
 from iopstui.model.experiment.point import Point, Settling
 from iopstui.model.experiment.repeated import Key, in_order, key_of, places
-from iopstui.model.experiment.sensitivity import KNOWN_FROM, sensitivity_so_far
+from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.model.experiment.words import ComparisonResults, method_text
 from iopstui.text import printable
 
@@ -222,7 +222,7 @@ class ExperimentState:
         results = self.results()
         done = results.complete if results is not None else 0
         more = []
-        if results is not None and done >= KNOWN_FROM:
+        if results is not None and done >= NOISE_KNOWN_FROM:
             more = list(filter(None, [sensitivity_so_far(self.plan, results.runs)]))
         words = f"{done} of {self.plan.repeats} repeats are complete; the result follows at the end"
         return [words, *more]

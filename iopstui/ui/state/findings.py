@@ -9,8 +9,8 @@ from iopstui.events import FindingEnded, FindingReported
 from iopstui.model.findings.evidence import Finding, ceased_words
 
 NOT_REPEATED = ("moved",)
-MOST_KEPT = 60
-KEPT_S = 40.0
+MAX_KEPT = 60
+SHOWN_FOR_S = 40.0
 """A rule that goes on says so again every 30 s (session/tick/findings.py)."""
 
 
@@ -47,7 +47,7 @@ class ShownFindings:
                 del self.entries[index]
                 break
         self.entries.append(FoundEntry(event.t, first, step, event.finding))
-        del self.entries[:-MOST_KEPT]
+        del self.entries[:-MAX_KEPT]
 
     def ceased(self, event: FindingEnded) -> bool:
         """The newest of this rule is over, and shown as that for a while; False: there is none."""
@@ -65,7 +65,7 @@ class ShownFindings:
         held = [
             entry
             for entry in self.entries
-            if entry.step == step and _now_for(entry, t, finished) - entry.t <= KEPT_S
+            if entry.step == step and _now_for(entry, t, finished) - entry.t <= SHOWN_FOR_S
         ]
         return sorted(held, key=lambda entry: (bool(entry.ceased), -entry.t))
 

@@ -59,8 +59,8 @@ SERIES = (
     FIO_IOPS, DEVICE_IOPS, *LATENCIES, *DEVICE_LATENCIES, *AWAITS, QUEUE, READ_MIB, WRITE_MIB,
 )  # fmt: skip
 MIB = 1 << 20
-MARKS_APART_S = 5.0
-FRESH_S = 0.5
+MIN_MARK_SPACING_S = 5.0
+RECENT_S = 0.5
 PROBED_STAYS_S = 10.0
 NEXT_KEYS = "r runs it again, [ ] iodepth, v all runs"
 
@@ -410,10 +410,12 @@ class LiveState:
         if event.phase == RUN and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
         # a changed option has left its own mark, and that says more
-        elif event.phase == RUN and not any(self.history.marks(event.t - MARKS_APART_S, event.t)):
+        elif event.phase == RUN and not any(
+            self.history.marks(event.t - MIN_MARK_SPACING_S, event.t)
+        ):
             self.history.mark(event.t, printable(event.job))
         # what was said of this very start (bound to queues ...) is no old news
-        fresh = self._noticed >= event.t - FRESH_S
+        fresh = self._noticed >= event.t - RECENT_S
         # what came of the run before stays true
         ending = self.log.notice is not None and self.log.notice.ending
         if new_run and not ending and not fresh:

@@ -16,8 +16,8 @@ from made_seconds import frame, run
 
 from iopstui.errors import UsageError
 from iopstui.model.experiment.baseline import (
-    FEWEST,
-    MOST_BATCHES,
+    MAX_BATCHES,
+    MIN_INTERVALS,
     BaselineFigure,
     BatchMeans,
     Spread,
@@ -30,7 +30,7 @@ from iopstui.model.experiment.expectation import ExpectationChecker, Outcome, pa
 from iopstui.model.histogram import bucket_bounds, bucket_key
 from iopstui.session.tick.outcomes import judged_event, judged_text
 
-FIGURES = st.lists(st.floats(50, 150), min_size=FEWEST, max_size=30)
+FIGURES = st.lists(st.floats(50, 150), min_size=MIN_INTERVALS, max_size=30)
 
 
 @given(FIGURES, st.floats(0.1, 10))
@@ -114,11 +114,11 @@ def test_the_interval_reaches_to_the_edges_of_its_buckets() -> None:
 @pytest.mark.parametrize(
     ("path", "count", "why"),
     [
-        (("fio", "total", "iops"), FEWEST - 1, "only 19 intervals"),
-        (("fio", "total", "iops"), FEWEST, ""),
-        (("fio", "total", "clat", "p99"), FEWEST, ""),
-        (("fio", "total", "clat", "p99.99"), FEWEST, "too few I/Os are this slow"),
-        (("fio", "total", "clat", "max"), FEWEST, "the maximum is a single I/O"),
+        (("fio", "total", "iops"), MIN_INTERVALS - 1, "only 19 intervals"),
+        (("fio", "total", "iops"), MIN_INTERVALS, ""),
+        (("fio", "total", "clat", "p99"), MIN_INTERVALS, ""),
+        (("fio", "total", "clat", "p99.99"), MIN_INTERVALS, "too few I/Os are this slow"),
+        (("fio", "total", "clat", "max"), MIN_INTERVALS, "the maximum is a single I/O"),
     ],
 )
 def test_why_there_is_no_interval(path: tuple[str, ...], count: int, why: str) -> None:
@@ -176,12 +176,12 @@ def test_batches_stay_few_and_lose_nothing(count: int) -> None:
     for number in range(count):
         batches.add(held[number % len(held)])
     known = batches.spread
-    if count < FEWEST:
+    if count < MIN_INTERVALS:
         assert known is None
         return
     assert (
-        known is not None and MOST_BATCHES / 2 - 1 <= known.freedom + 1 <= MOST_BATCHES
-    ) or count < MOST_BATCHES
+        known is not None and MAX_BATCHES / 2 - 1 <= known.freedom + 1 <= MAX_BATCHES
+    ) or count < MAX_BATCHES
     one = BatchMeans(("fio", "total", "iops"))
     for each in held:
         one.add(each)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from iopstui.model import histogram
 from iopstui.model.fio import intervals
-from iopstui.model.fio.packed_bins import MOST_COUNT, PackedBins
+from iopstui.model.fio.packed_bins import MAX_COUNT, PackedBins
 from iopstui.model.histogram_columns import HistogramColumns
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import DirectionStatus, FioStatus
 
 KEYS = st.sampled_from([0, 1, 127, 129, 17792, 20864, 1 << 40])
-BINS = st.dictionaries(KEYS, st.integers(1, MOST_COUNT - 1), max_size=7)
+BINS = st.dictionaries(KEYS, st.integers(1, MAX_COUNT - 1), max_size=7)
 
 
 @given(st.lists(st.lists(BINS, min_size=3, max_size=3), min_size=1, max_size=6))
@@ -42,7 +42,7 @@ def test_rows_are_subtracted_and_added_up_as_one_by_one(
         before = rows
 
 
-@pytest.mark.parametrize("count", [-1, MOST_COUNT, 1 << 64, 1.5])
+@pytest.mark.parametrize("count", [-1, MAX_COUNT, 1 << 64, 1.5])
 def test_what_is_no_count_of_fio_s_is_left_to_others(count: float) -> None:
     packed, odd = PackedBins(), {5: count}
     packed.widen([odd])  # type: ignore[list-item]

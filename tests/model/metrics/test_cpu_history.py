@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.model.metrics.cpu_history import MOST_SAMPLES, MOST_VALUES, CpuHistory
+from iopstui.model.metrics.cpu_history import MAX_SAMPLES, MAX_VALUES, CpuHistory
 
 
 def told(*seconds: dict[int, float | None]) -> CpuHistory:
@@ -29,7 +29,7 @@ def test_what_is_not_counted_or_not_later_is_left_out() -> None:
 @pytest.mark.parametrize("cpus", [2, 400])
 def test_it_never_grows_beyond_its_bound(cpus: int) -> None:
     history = CpuHistory()
-    most = min(MOST_SAMPLES, MOST_VALUES // cpus)
+    most = min(MAX_SAMPLES, MAX_VALUES // cpus)
     for t in range(1, most + 50):
         history.add(float(t), 1.0, dict.fromkeys(range(cpus), 1.0))
     found = history.columns(0.0, 1.0, most + 50)

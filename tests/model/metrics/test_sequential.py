@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lazy_scipy import integrate, stats
 
 from iopstui.model.metrics.sequential import (
-    LEAST,
+    MIN_RUNS,
     MIXTURE,
     anytime_limit,
     anytime_p,
@@ -33,7 +33,7 @@ def test_it_is_the_ratio_of_the_two_likelihoods_of_t(t: float, runs: int) -> Non
     assert anytime_p(t, runs) == pytest.approx(min(1.0, 1 / ratio), rel=1e-3)
 
 
-@given(st.integers(LEAST, 400), st.sampled_from([0.05, 0.2]))
+@given(st.integers(MIN_RUNS, 400), st.sampled_from([0.05, 0.2]))
 def test_the_interval_ends_where_the_probability_does(runs: int, alpha: float) -> None:
     limit = anytime_limit(runs, alpha)
     assert anytime_p(limit, runs) == pytest.approx(alpha)
@@ -63,7 +63,7 @@ def test_looked_at_after_every_repeat_it_is_as_seldom_wrong_as_it_says() -> None
     for _ in range(1000):
         first = [rng.lognormvariate(0, 0.03) for _ in range(20)]
         second = [rng.lognormvariate(0, 0.03) for _ in range(20)]
-        looks = [(first[:n], second[:n]) for n in range(LEAST, 21)]
+        looks = [(first[:n], second[:n]) for n in range(MIN_RUNS, 21)]
         found = [one for pair in looks if (one := paired(*pair, sequential=True))]
         false += any(one.p < 0.05 for one in found)
         outside += any(not one.low <= 0 <= one.high for one in found)

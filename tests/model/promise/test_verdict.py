@@ -17,7 +17,7 @@ from iopstui.model.promise.checks import LATENCY, Check, Depth, checks
 from iopstui.model.promise.verdict import (
     CANT_TELL,
     FAIL,
-    FEWEST_SECONDS,
+    MIN_SECONDS,
     PASS,
     Measured,
     interval,
@@ -192,12 +192,12 @@ def test_a_shallow_queue_is_seen() -> None:
 def test_steady_volumes_seldom_fail_though_neighbouring_seconds_are_alike(
     alike: float, most: float
 ) -> None:
-    # nominal: 2.5 % of the intervals are below; FEWEST_SECONDS and BATCHES are chosen for this
+    # nominal: 2.5 % of the intervals are below; MIN_SECONDS and BATCHES are chosen for this
     rng, runs = random.Random(7), 3000
     below = 0
     for _ in range(runs):
         now, rates = rng.gauss(0, 1), []
-        for _ in range(round(FEWEST_SECONDS)):
+        for _ in range(round(MIN_SECONDS)):
             rates.append(5000 + 500 * now)
             now = alike * now + (1 - alike * alike) ** 0.5 * rng.gauss(0, 1)
         below += interval(rates)[2] < 5000

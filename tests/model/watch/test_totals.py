@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from watch_frames import frame, rates, watched
 
 from iopstui.model.findings.evidence import Finding
-from iopstui.model.watch.totals import MOST_FINDINGS, WatchTotals
+from iopstui.model.watch.totals import MAX_FINDINGS, WatchTotals
 
 counts = st.tuples(st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 50))
 
@@ -77,6 +77,6 @@ def test_a_finding_said_again_is_one_with_all_its_seconds() -> None:
 
 def test_nothing_grows_without_end() -> None:
     totals = WatchTotals(["vda"], 1.0)
-    for n in range(2 * MOST_FINDINGS):
+    for n in range(2 * MAX_FINDINGS):
         totals.found(float(n), Finding(f"rule {n}", ""))
-    assert len(totals.findings) == MOST_FINDINGS
+    assert len(totals.findings) == MAX_FINDINGS

@@ -1,0 +1,1 @@
+"""What an NVMe drive says of itself: log pages, Identify and features, read only."""

@@ -1,0 +1,125 @@
+"""Which controllers are below a target, and the health counters of each."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.linux.devices.health import paths_of
+from iopstui.linux.nvme import admin, pages
+from iopstui.linux.nvme.admin import DriveUnreadable
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_count, read_text
+from iopstui.model.block.device import BlockDevice
+
+_CONTROLLER = re.compile(r"nvme[0-9]{1,9}")
+LIVE = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class _Abilities:
+    """What a controller offers beyond what each has."""
+
+    ocp: bool
+    group: int
+    capacity: int | None
+
+
+def controllers_of(roots: Roots, device: BlockDevice) -> tuple[str, ...]:
+    """The controllers of an NVMe namespace ("nvme0"): several if it has several paths."""
+    if device.kind != "nvme":
+        return ()
+    found = (_controller(roots, name) for name in paths_of(device) or (device.name,))
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def drives_of(
+    roots: Roots, devices: Mapping[str, BlockDevice], names: Sequence[str]
+) -> dict[str, int]:
+    """The drives under these devices: for each the name of its first controller that is live, with
+    the number of a namespace on it. The controllers of one drive have its counters in common."""
+    found: dict[str, int] = {}
+    for name in names:
+        device = devices.get(name)
+        device = devices.get(device.disk or "", device) if device else None
+        if device is None or device.hidden:
+            continue
+        for controller in controllers_of(roots, device):
+            if state_of(roots, controller) == LIVE:
+                number = read_count(f"{roots.sys}/class/block/{device.name}/nsid")
+                found.setdefault(controller, number or 1)
+                break
+    return found
+
+
+def state_of(roots: Roots, controller: str) -> str | None:
+    """ "live", "connecting" ...; ``None`` if nothing says so."""
+    return read_text(f"{roots.sys}/class/nvme/{controller}/state")
+
+
+def _controller(roots: Roots, disk: str) -> str | None:
+    name = os.path.basename(os.path.realpath(roots.sys / "class/block" / disk / "device"))
+    return name if _CONTROLLER.fullmatch(name) else None
+
+
+class DriveHealth:
+    """Reads health counters repeatedly; each drive's abilities once. Not thread-safe."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        self._abilities: dict[str, _Abilities] = {}
+
+    def read(self, controller: str, namespace: int = 1) -> dict[str, int]:
+        """The counters of SMART, of OCP's page and of the endurance group where the drive has them
+        (linux/nvme/pages.py), and its ``capacity`` in bytes where it says that. Raises
+        DriveUnreadable. Lasts as long as the drive takes to answer."""
+        if state_of(self._roots, controller) != LIVE:
+            raise DriveUnreadable(f"{controller} is not live, so it is not asked for its figures.")
+        with admin.opened(Path(self._roots.dev) / controller) as fd:
+            found = pages.parse_smart(admin.log_page(fd, admin.SMART, pages.PAGE))
+            able = self._abilities.get(controller)
+            if able is None:
+                able = self._abilities[controller] = _abilities(fd, namespace)
+            if able.ocp:
+                found |= _or_nothing(
+                    lambda: pages.parse_ocp(admin.log_page(fd, admin.OCP_SMART, pages.PAGE))
+                )
+            if able.group:
+                group = able.group
+                found |= _or_nothing(lambda: pages.parse_endurance(
+                    admin.log_page(fd, admin.ENDURANCE, pages.PAGE, specific=group)
+                ))  # fmt: skip
+        return found if able.capacity is None else {**found, "capacity": able.capacity}
+
+
+def supports(fd: int, controller: pages.Controller, page: int) -> bool:
+    """Whether the drive lists this log page. One that lists none is not asked: a page that it does
+    not know would be one more error in its log."""
+    if not controller.lists_pages:
+        return False
+    try:
+        return page in pages.parse_supported(admin.log_page(fd, admin.SUPPORTED_PAGES, 1024))
+    except DriveUnreadable:
+        return False
+
+
+def _abilities(fd: int, namespace: int) -> _Abilities:
+    try:
+        controller = pages.parse_controller(admin.identify(fd, admin.CONTROLLER))
+        group = 0
+        if controller.endurance_groups:
+            group = pages.parse_namespace(admin.identify(fd, admin.NAMESPACE, namespace)).group
+    except DriveUnreadable:
+        return _Abilities(False, 0, None)
+    ocp = supports(fd, controller, admin.OCP_SMART)
+    return _Abilities(ocp, group, controller.capacity)
+
+
+def _or_nothing(read: Callable[[], dict[str, int]]) -> dict[str, int]:
+    with suppress(DriveUnreadable):
+        return read()
+    return {}

@@ -1,0 +1,119 @@
+"""Rules on what an NVMe drive says of itself (SMART): throttling, wear, media errors, and what it
+writes for each byte that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iopstui import format as units
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.metrics.nvme import UNIT_BYTES, amplification, grown, media_written
+from iopstui.model.samples import DriveReading
+
+MUCH_AMPLIFICATION = 3.0
+DAY_S = 86_400
+_KELVIN = 273
+# bits of the critical warning (Base Specification 2.0, figure 207); temperature is another finding
+_WARNINGS = (
+    (0, "its spare blocks are below the threshold"),
+    (2, "its reliability is degraded"),
+    (3, "it is read-only"),
+    (4, "its backup of volatile memory has failed"),
+)
+
+
+def throttling(evidence: Evidence) -> Finding | None:
+    """A drive that slowed itself down, or was too hot, since the run began."""
+    for name, reading in evidence.drives.items():
+        parts = [*_throttled(reading)]
+        if not parts:
+            continue
+        kelvin = reading.counts.get("kelvin")
+        now = "" if kelvin is None else f"; it is at {kelvin - _KELVIN} °C now"
+        return Finding(
+            "thermal",
+            f"{name} {' and '.join(parts)} since the run began (SMART){now}: figures before and "
+            "after are those of two different drives",
+            "improve its cooling, then run again and compare",
+        )
+    return None
+
+
+def _throttled(reading: DriveReading) -> Iterator[str]:
+    for level, how in ((1, "lightly"), (2, "heavily")):
+        times, seconds = grown(reading, f"thermal_{level}"), grown(reading, f"thermal_{level}_s")
+        if times or seconds:
+            yield f"throttled itself {how} ({times or 0} times, {seconds or 0} s)"
+    for kind in ("warning", "critical"):
+        minutes = grown(reading, f"{kind}_min")
+        if minutes:
+            yield f"was above its {kind} temperature for {minutes} min"
+
+
+def media_errors(evidence: Evidence) -> Finding | None:
+    """Data that a drive could not read, or read back wrong, since the run began."""
+    for name, reading in evidence.drives.items():
+        more = grown(reading, "media_errors")
+        if more:
+            return Finding(
+                "media-errors",
+                f"{name} counted {units.counted(more, 'media error')} since the run began, "
+                f"{reading.counts['media_errors']:,} in its life (SMART): data could not be read, "
+                "or was wrong",
+                f"see its error log (iopstui devices {name}n1), and replace it if that goes on",
+            )
+    return None
+
+
+def worn(evidence: Evidence) -> Finding | None:
+    """A drive that warns of its own failure, or has used up its rated endurance."""
+    for name, reading in evidence.drives.items():
+        parts = [*_worn(reading)]
+        if parts:
+            return Finding(
+                "wear",
+                f"{name}: {' and '.join(parts)} (SMART): its performance may not be that of a "
+                "healthy drive",
+                "save its data and replace it before measuring again",
+            )
+    return None
+
+
+def _worn(reading: DriveReading) -> Iterator[str]:
+    counts = reading.counts
+    warning = counts.get("critical_warning", 0)
+    yield from (words for bit, words in _WARNINGS if warning & 1 << bit)
+    spare, least = counts.get("spare"), counts.get("spare_threshold")
+    if spare is not None and least is not None and spare < least and not warning & 1:
+        yield f"{spare} % of its spare blocks are left, its threshold is {least} %"
+    if counts.get("used", 0) >= 100:
+        yield f"{counts['used']} % of its rated endurance are used"
+
+
+def write_amplification(evidence: Evidence) -> Finding | None:
+    """A drive that writes much more than the hosts do."""
+    for name, reading in evidence.drives.items():
+        factor = amplification(reading)
+        if factor is None or factor < MUCH_AMPLIFICATION:
+            continue
+        host = grown(reading, "units_written", UNIT_BYTES)
+        return Finding(
+            "amplification",
+            f"{name} wrote {units.size(media_written(reading))} to its media for "
+            f"{units.size(host)} from the hosts: write amplification {factor:.1f}"
+            f"{_writes_per_day(evidence, reading)}",
+            "larger or sequential writes, TRIM, or more unused space lower it",
+        )
+    return None
+
+
+def _writes_per_day(evidence: Evidence, reading: DriveReading) -> str:
+    """What that means for the drive's endurance; "" where its rate or size is not known."""
+    rates = [frame.total.w_bytes_s for frame in e.window(evidence) if frame.total is not None]
+    known = [rate for rate in rates if rate is not None]
+    capacity = reading.counts.get("capacity")
+    if not known or not capacity or len(evidence.drives) > 1:
+        return ""
+    per_day = sum(known) / len(known) * DAY_S / capacity
+    return f"; at this rate hosts write the drive {per_day:.1f} times a day"

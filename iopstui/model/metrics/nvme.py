@@ -1,0 +1,175 @@
+"""Figures of NVMe drives' own counters: what they are now, and what a run added to them.
+
+A reading (``DriveReading``) has the drive's counters and those at the run's beginning, so a figure
+needs one reading alone. Counters of several drives are added up; of their temperature, wear and
+spare the worst is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.model.rates import delta
+from iopstui.model.samples import DriveReading
+
+NVME = "nvme"
+"""First word of these figures' paths."""
+DRIVES = "drives"
+UNIT_BYTES = 512_000
+"""A data unit of the SMART page: 1000 blocks of 512 bytes."""
+_KELVIN = 273
+ENOUGH_WRITTEN = 1 << 30
+"""Bytes that a run must write before its write amplification means anything: what a drive does for
+itself in the background would count for more than the run."""
+
+Readings = Mapping[str, DriveReading]
+Figures = Mapping[str, "float | None"]
+_Of = Callable[[DriveReading], "float | None"]
+_Join = Callable[[Sequence[float]], float]
+
+
+@dataclass(frozen=True, slots=True)
+class DriveFigure:
+    """One figure: ``of`` reads it from one drive, ``join`` makes one of those of several."""
+
+    name: str
+    unit: str
+    meaning: str
+    of: _Of
+    join: _Join = sum
+
+
+def grown(reading: DriveReading, name: str, factor: int = 1) -> int | None:
+    """What a counter has more than at the run's beginning; ``None`` where it is not known, or went
+    backwards (another drive, or a reset counter)."""
+    if name not in reading.counts or name not in reading.began:
+        return None
+    more = delta(reading.counts[name], reading.began[name])
+    return None if more is None else int(more) * factor
+
+
+def _grown(name: str, factor: int = 1) -> _Of:
+    return lambda reading: grown(reading, name, factor)
+
+
+def _now(name: str, offset: int = 0) -> _Of:
+    def read(reading: DriveReading) -> float | None:
+        value = reading.counts.get(name)
+        return None if value is None else value + offset
+
+    return read
+
+
+def media_written(reading: DriveReading) -> int | None:
+    """Bytes that the drive wrote to its media in the run: of OCP's page, else of the endurance
+    group (in steps of 10^9 bytes)."""
+    found = grown(reading, "media_bytes_written")
+    return grown(reading, "group_media_gb_written", 10**9) if found is None else found
+
+
+def amplification(reading: DriveReading) -> float | None:
+    """Bytes written to the media for each byte that the host wrote in the run; ``None`` before
+    ``ENOUGH_WRITTEN``."""
+    host, media = grown(reading, "units_written", UNIT_BYTES), media_written(reading)
+    if host is None or media is None or host < ENOUGH_WRITTEN:
+        return None
+    return media / host
+
+
+FIGURES: tuple[DriveFigure, ...] = (
+    DriveFigure("temperature", "degC", "composite temperature", _now("kelvin", -_KELVIN), max),
+    DriveFigure("spare", "%", "spare blocks that are left", _now("spare"), min),
+    DriveFigure("used", "%", "rated endurance used so far; may exceed 100", _now("used"), max),
+    DriveFigure("critical_warning", "", "bits of the critical warning; 0: none",
+                _now("critical_warning"), max),
+    DriveFigure("media_errors", "", "media and data integrity errors in the run",
+                _grown("media_errors")),
+    DriveFigure("error_entries", "", "new entries of the error log in the run",
+                _grown("error_entries")),
+    DriveFigure("bytes_read", "B", "read by hosts in the run, in steps of 512,000 bytes",
+                _grown("units_read", UNIT_BYTES)),
+    DriveFigure("bytes_written", "B", "written by hosts in the run, in steps of 512,000 bytes",
+                _grown("units_written", UNIT_BYTES)),
+    DriveFigure("read_commands", "", "read commands in the run", _grown("read_commands")),
+    DriveFigure("write_commands", "", "write commands in the run", _grown("write_commands")),
+    DriveFigure("busy_min", "min", "time in the run with commands under way, in whole minutes",
+                _grown("busy_min")),
+    DriveFigure("thermal_1", "", "times in the run that the drive began to throttle lightly "
+                                 "(thermal management temperature 1)",
+                _grown("thermal_1")),
+    DriveFigure("thermal_2", "", "times in the run that the drive began to throttle heavily "
+                                 "(thermal management temperature 2)",
+                _grown("thermal_2")),
+    DriveFigure("thermal_1_s", "s", "time in the run throttled lightly", _grown("thermal_1_s")),
+    DriveFigure("thermal_2_s", "s", "time in the run throttled heavily", _grown("thermal_2_s")),
+    DriveFigure("warning_min", "min", "time in the run above the warning temperature",
+                _grown("warning_min")),
+    DriveFigure("critical_min", "min", "time in the run above the critical temperature",
+                _grown("critical_min")),
+    DriveFigure("media_bytes_written", "B", "written to the media in the run (OCP page or "
+                                            "endurance group)",
+                media_written),
+    DriveFigure("write_amplification", "", "bytes written to the media for each byte that the "
+                                           "hosts wrote in the run; null below 1 GiB",
+                amplification, max),
+)  # fmt: skip
+BY_NAME = {figure.name: figure for figure in FIGURES}
+# of a whole run the worst reading counts, not the last
+WORST: Mapping[str, _Join] = {
+    name: BY_NAME[name].join for name in ("temperature", "spare", "used", "critical_warning")
+}
+
+
+def drive_figures(reading: DriveReading) -> dict[str, float | None]:
+    """All figures of one drive, by name."""
+    return {figure.name: figure.of(reading) for figure in FIGURES}
+
+
+def together(readings: Readings, name: str) -> float | None:
+    """A figure of all drives; ``None`` if one of them does not have it."""
+    values = [BY_NAME[name].of(reading) for reading in readings.values()]
+    known = [value for value in values if value is not None]
+    return BY_NAME[name].join(known) if known and len(known) == len(values) else None
+
+
+def figures_of(readings: Readings) -> dict[str, object] | None:
+    """The figures of all drives together, and of each by name; ``None`` without a reading."""
+    if not readings:
+        return None
+    return {
+        **{figure.name: together(readings, figure.name) for figure in FIGURES},
+        DRIVES: {name: drive_figures(reading) for name, reading in readings.items()},
+    }
+
+
+class RunDrives:
+    """The drives' figures over a run: the last reading, and the worst of what is no counter."""
+
+    def __init__(self) -> None:
+        self.readings: dict[str, DriveReading] = {}
+        self._worst: dict[tuple[str, str], float] = {}
+
+    def add(self, readings: Readings) -> None:
+        """Count the readings of a frame."""
+        self.readings.update(readings)
+        for drive, reading in readings.items():
+            for name in WORST:
+                self._keep(drive, name, BY_NAME[name].of(reading))
+
+    def join(self, later: RunDrives) -> None:
+        """Count the readings that follow."""
+        self.readings.update(later.readings)
+        for (drive, name), value in later._worst.items():
+            self._keep(drive, name, value)
+
+    def _keep(self, drive: str, name: str, value: float | None) -> None:
+        if value is not None:
+            before = self._worst.get((drive, name), value)
+            self._worst[drive, name] = WORST[name]((before, value))
+
+    def rows(self) -> Iterator[tuple[str, dict[str, float | None]]]:
+        """Each drive with its figures."""
+        for drive, reading in self.readings.items():
+            worst = {name: self._worst.get((drive, name)) for name in WORST}
+            yield drive, {**drive_figures(reading), **worst}

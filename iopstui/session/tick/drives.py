@@ -1,0 +1,108 @@
+"""Read NVMe drives' own counters in the background; a hung drive must not stop the session."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.samples import DriveReading
+
+if TYPE_CHECKING:
+    from iopstui.linux.nvme.health import DriveHealth
+
+EVERY_S = 10.0
+LAST_WITHIN_S = 1.0
+"""How long the end of a run waits for its last reading. Most drives answer within a millisecond."""
+
+
+class DriveReader:
+    """Reads the drives below a target every ``EVERY_S`` seconds, at the beginning of a run and at
+    its end. For one thread, which never blocks but in ``last``. Nothing is read, and no thread
+    started, without an NVMe drive in the target's tree."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        self._health: DriveHealth | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._new: dict[str, DriveReading] = {}
+        self._began: dict[str, Mapping[str, int]] = {}
+        self._run = 0
+        self._next = 0.0
+        self._closed = False
+
+    def begin(self) -> None:
+        """A run begins: what is read from now on is compared with the next reading."""
+        with self._lock:
+            self._run += 1
+            self._new, self._began = {}, {}
+        self._next = 0.0
+
+    def look(self, t: float, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> None:
+        """Begin a reading if one is due at ``t`` (seconds of the session)."""
+        if t >= self._next and self._start(devices, tree):
+            self._next = t + EVERY_S
+
+    def take(self) -> dict[str, DriveReading]:
+        """What was read since this was asked last."""
+        with self._lock:
+            found, self._new = self._new, {}
+        return found
+
+    def last(
+        self, devices: Mapping[str, BlockDevice], tree: Sequence[str]
+    ) -> dict[str, DriveReading]:
+        """Read once more and wait for that, but not for a drive that hangs."""
+        if self._thread is not None:
+            self._thread.join(LAST_WITHIN_S)
+        if self._start(devices, tree) and self._thread is not None:
+            self._thread.join(LAST_WITHIN_S)
+        return self.take()
+
+    def close(self) -> None:
+        """Begin no further reading. One that is under way is not waited for."""
+        self._closed = True
+
+    def _start(self, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> bool:
+        """Whether a reading was started, or nothing can be read."""
+        if self._closed or not any(_is_nvme(devices, name) for name in tree):
+            return True
+        if self._thread is not None and self._thread.is_alive():
+            return False
+        self._thread = threading.Thread(
+            target=self._work, args=(self._run, dict(devices), tuple(tree)), name="drives",
+            daemon=True,
+        )  # fmt: skip
+        with contextlib.suppress(RuntimeError):  # no more threads are allowed: perhaps next time
+            self._thread.start()
+            return True
+        self._thread = None
+        return False
+
+    def _work(self, run: int, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> None:
+        # loaded by the first reading, which nobody waits for
+        from iopstui.linux.nvme.admin import DriveUnreadable
+        from iopstui.linux.nvme.health import DriveHealth, drives_of
+
+        if self._health is None:
+            self._health = DriveHealth(self._roots)
+        for controller, namespace in drives_of(self._roots, devices, tree).items():
+            with contextlib.suppress(DriveUnreadable, OSError):
+                counts = self._health.read(controller, namespace)
+                self._keep(run, controller, counts)
+
+    def _keep(self, run: int, controller: str, counts: Mapping[str, int]) -> None:
+        with self._lock:
+            # a reading that began before the run did says nothing about it
+            if run == self._run:
+                began = self._began.setdefault(controller, counts)
+                self._new[controller] = DriveReading(counts, began)
+
+
+def _is_nvme(devices: Mapping[str, BlockDevice], name: str) -> bool:
+    device = devices.get(name)
+    return device is not None and device.kind == "nvme"

@@ -1,0 +1,122 @@
+"""Figures of drives' own counters: deltas of a run, of several drives, and of a whole run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from evidence_frames import fio, frame
+
+from iopstui.model.experiment.expectation import ExpectationChecker, parse_expectation
+from iopstui.model.metrics.figures import Meter
+from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, Frame
+from iopstui.model.metrics.nvme import (
+    FIGURES,
+    UNIT_BYTES,
+    RunDrives,
+    drive_figures,
+    figures_of,
+    together,
+)
+from iopstui.model.samples import DriveReading
+
+BEGAN = {"kelvin": 300, "media_errors": 5, "units_written": 1000, "used": 3, "spare": 100,
+         "media_bytes_written": 0}  # fmt: skip
+
+
+def reading(**now: int) -> DriveReading:
+    return DriveReading({**BEGAN, **now}, BEGAN)
+
+
+def second(t: float, *, flags: frozenset[str] = frozenset(), **now: int) -> Frame:
+    return replace(frame(t, interval=fio(100)), nvme={"nvme0": reading(**now)}, flags=flags)
+
+
+def test_counters_are_what_the_run_added() -> None:
+    found = drive_figures(reading(kelvin=310, media_errors=7, units_written=1004))
+    assert found["temperature"] == 37 and found["media_errors"] == 2
+    assert found["bytes_written"] == 4 * UNIT_BYTES
+    assert found["thermal_1"] is None, "what the drive does not say is missing, not 0"
+
+
+def test_a_counter_that_goes_backwards_is_a_gap() -> None:
+    assert drive_figures(reading(media_errors=4))["media_errors"] is None
+
+
+@pytest.mark.parametrize(
+    ("units", "media", "expected"),
+    [
+        (5000, 5000 * UNIT_BYTES, 1.0),
+        (5000, 16000 * UNIT_BYTES, 3.2),
+        (100, 9000 * UNIT_BYTES, None),  # 51 MB: the drive's own work would count for more
+    ],
+)
+def test_write_amplification(units: int, media: int, expected: float | None) -> None:
+    now = reading(units_written=1000 + units, media_bytes_written=media)
+    assert drive_figures(now)["write_amplification"] == expected
+
+
+def test_write_amplification_of_an_endurance_group() -> None:
+    began = {"units_written": 0, "group_media_gb_written": 10}
+    now = DriveReading({"units_written": 10_000_000, "group_media_gb_written": 20}, began)
+    assert drive_figures(now)["write_amplification"] == pytest.approx(10e9 / 5.12e12)
+
+
+def test_several_drives_add_up_and_the_worst_is_shown() -> None:
+    drives = {"nvme0": reading(kelvin=310, media_errors=7, used=9),
+              "nvme1": reading(kelvin=320, media_errors=6, spare=80)}  # fmt: skip
+    found = figures_of(drives)
+    assert found is not None
+    assert (found["media_errors"], found["temperature"]) == (3, 47)
+    assert (found["used"], found["spare"]) == (9, 80)
+    # a sum without one of its parts would be too small
+    drives["nvme2"] = DriveReading({"kelvin": 300}, {})
+    assert together(drives, "media_errors") is None
+    assert figures_of({}) is None
+
+
+def test_a_run_has_its_last_counters_and_its_worst_temperature() -> None:
+    frames = [
+        second(1, kelvin=310),
+        frame(2, interval=fio(100)),
+        second(3, kelvin=350, media_errors=6),
+        # fio's last document: the drive was read once more
+        second(4, kelvin=305, media_errors=8, flags=frozenset({FINAL, PARTIAL, NO_FIO})),
+    ]
+    values = {}
+    for name in ("temperature", "media_errors", "spare", "thermal_1"):
+        first, later = Meter(("nvme", name)), Meter(("nvme", name))
+        for one in frames[:2]:
+            first.add(one)
+        for one in frames[2:]:
+            later.add(one)
+        first.follow(later)
+        values[name] = first.value
+    assert values == {"temperature": 77, "media_errors": 3, "spare": 100, "thermal_1": None}
+    run, rest = RunDrives(), RunDrives()
+    run.add(frames[0].nvme)
+    for one in frames[2:]:
+        rest.add(one.nvme)
+    run.join(rest)
+    ((name, figures),) = run.rows()
+    assert name == "nvme0" and set(figures) == {one.name for one in FIGURES}
+    assert (figures["temperature"], figures["media_errors"]) == (77, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "passed"),
+    [
+        ("nvme.media_errors<=0", False),
+        ("nvme.media_errors<=3", True),
+        ("nvme.temperature<=60", True),
+        ("nvme.temperature<=30", False),
+        ("nvme.bytes_written>=1MB", True),
+        ("nvme.thermal_1<=0", None),
+    ],
+)
+def test_expectations(text: str, passed: bool | None) -> None:
+    checker = ExpectationChecker([parse_expectation(text)])
+    checker.add(second(1, kelvin=320))
+    checker.add(second(2, media_errors=8, units_written=1010))
+    (outcome,) = checker.outcomes()
+    assert outcome.passed is passed

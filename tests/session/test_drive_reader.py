@@ -1,0 +1,145 @@
+"""Drives are read beside the session: deltas begin with the run, and a hung drive is no hurdle."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hardware import nvme_disk, scsi_disk
+from trees import Tree
+
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.nvme import health
+from iopstui.linux.nvme.admin import DriveUnreadable
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.samples import DriveReading
+from iopstui.session.tick import drives
+from iopstui.session.tick.drives import EVERY_S, DriveReader
+
+TREE = ("nvme0n1",)
+
+
+class Drive:
+    """Answers with how often it was asked; hangs while ``go`` is not set."""
+
+    def __init__(self) -> None:
+        self.asked, self.go, self.times = threading.Event(), threading.Event(), 0
+        self.go.set()
+        self.failing = False
+
+    def read(self, _: object, controller: str, namespace: int = 1) -> dict[str, int]:
+        self.times += 1
+        times = self.times
+        self.asked.set()
+        assert self.go.wait(60)
+        if self.failing:
+            raise DriveUnreadable("The drive's own figures need root.")
+        return {"media_errors": times}
+
+
+@pytest.fixture
+def drive(monkeypatch: pytest.MonkeyPatch) -> Iterator[Drive]:
+    drive = Drive()
+    monkeypatch.setattr(health.DriveHealth, "read", lambda *given: drive.read(*given))
+    yield drive
+    drive.go.set()
+    finish()
+
+
+@pytest.fixture
+def devices(tmp_path: Path) -> Mapping[str, BlockDevice]:
+    return read_devices(made(tmp_path).roots)
+
+
+def made(base: Path) -> Tree:
+    tree = Tree(base)
+    controller = nvme_disk(tree).parent
+    scsi_disk(tree)
+    (tree.roots.sys / "class/nvme").mkdir()
+    (tree.roots.sys / "class/nvme/nvme0").symlink_to(controller)
+    return tree
+
+
+@pytest.fixture
+def reader(tmp_path: Path, devices: Mapping[str, BlockDevice], drive: Drive) -> DriveReader:
+    from iopstui.linux.roots import Roots
+
+    return DriveReader(Roots.under(tmp_path))
+
+
+def finish() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "drives":
+            thread.join(60)
+
+
+def test_a_reading_every_ten_seconds(
+    reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
+) -> None:
+    for t in (0.0, 1.0, EVERY_S - 1, EVERY_S, EVERY_S + 1):
+        reader.look(t, devices, TREE)
+        finish()
+    assert drive.times == 2
+    assert reader.take() == {"nvme0": DriveReading({"media_errors": 2}, {"media_errors": 1})}
+    assert reader.take() == {}
+
+
+def test_a_run_is_compared_with_its_own_beginning_and_read_at_its_end(
+    reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
+) -> None:
+    reader.look(0.0, devices, TREE)
+    finish()
+    reader.begin()
+    assert reader.take() == {}, "what was read before the run is none of its readings"
+    reader.look(1.0, devices, TREE)
+    finish()
+    last = reader.last(devices, TREE)
+    assert last == {"nvme0": DriveReading({"media_errors": 3}, {"media_errors": 2})}
+
+
+def test_a_reading_that_was_under_way_when_the_run_began_does_not_count(
+    reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
+) -> None:
+    drive.go.clear()
+    reader.look(0.0, devices, TREE)
+    assert drive.asked.wait(60)
+    reader.begin()
+    drive.go.set()
+    finish()
+    assert reader.take() == {}
+    reader.look(0.1, devices, TREE)
+    finish()
+    assert reader.take()["nvme0"].began == {"media_errors": 2}
+
+
+def test_a_hung_drive_holds_up_neither_the_session_nor_its_end(
+    reader: DriveReader,
+    devices: Mapping[str, BlockDevice],
+    drive: Drive,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(drives, "LAST_WITHIN_S", 0.01)
+    drive.go.clear()
+    reader.look(0.0, devices, TREE)
+    assert drive.asked.wait(60)
+    reader.look(EVERY_S, devices, TREE)
+    assert reader.last(devices, TREE) == {}
+    reader.close()
+    assert drive.times == 1
+
+
+def test_a_drive_that_can_not_be_read_has_no_figures(
+    reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
+) -> None:
+    drive.failing = True
+    assert reader.last(devices, TREE) == {} and drive.times == 1
+
+
+def test_without_an_nvme_drive_no_thread_is_started(
+    reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
+) -> None:
+    reader.look(0.0, devices, ("sda",))
+    assert reader.last(devices, ("sda",)) == {} and drive.times == 0
+    assert not [thread for thread in threading.enumerate() if thread.name == "drives"]
