@@ -237,7 +237,7 @@ class TopParser(Parser):
         """Usage, commands, examples."""
         found = [command for command in commands() if not command.hidden]
         wide = max(len(command.name) for command in found) + 2
-        lines = [f"usage: {USAGE}", DESCRIPTION, ""]
+        lines = [f"usage: {USAGE}", DESCRIPTION]
         lines += [f"  {command.name:<{wide}}{command.help}" for command in found]
         room = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
         return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:room]), ""])

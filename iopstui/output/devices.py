@@ -27,14 +27,17 @@ class _Column:
     width: int
 
 
-def devices_table(devices: Devices, width: int = 80, *, all: bool = False) -> str:
+def devices_table(
+    devices: Devices, width: int = 80, *, all: bool = False, only: str | None = None
+) -> str:
     """One line per device, partitions under their disk; never wider than ``width`` columns.
 
     Without ``all``, devices of no size (unused loop devices), hidden multipath paths and
-    ram disks are left out. RQ_AFF is rq_affinity; HCTX>CPUS the hardware queues and the CPUs each
-    one serves; IRQ the interrupts of those queues. Plain ASCII, ``-`` for what a device lacks.
+    ram disks are left out; ``only`` lists one device. RQ_AFF is rq_affinity; HCTX>CPUS the hardware
+    queues and the CPUs each one serves; IRQ the interrupts of those queues. Plain ASCII, ``-`` for
+    what a device lacks.
     """
-    rows = list(_order(devices, show_all=all))
+    rows = list(_order(devices, show_all=all)) if only is None else [(devices[only], 0)]
     if not rows:
         return "No block devices found.\n"
     cells = [_cells(device, depth, devices) for device, depth in rows]

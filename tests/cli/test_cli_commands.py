@@ -18,6 +18,7 @@ from iopstui.cli import commands as folder
 from iopstui.cli import program
 from iopstui.cli.program import parsed, parser
 from iopstui.cli.registry import commands
+from iopstui.errors import EXIT_USAGE
 from iopstui.fio.library import find_job
 from iopstui.fio.options import parse_options
 from iopstui.fleet.merging.figures import wanted
@@ -197,3 +198,8 @@ def test_its_help_fits_a_narrow_terminal(name: str, monkeypatch: pytest.MonkeyPa
     )
     lines = choices[name].format_help().split("\n")
     assert [line for line in lines if len(line) > 80] == []
+
+
+def test_a_device_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["devices", "/dev/none9"]) == EXIT_USAGE
+    assert "no block device /dev/none9" in capsys.readouterr().err

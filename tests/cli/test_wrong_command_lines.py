@@ -89,7 +89,7 @@ def test_the_help_fits_on_a_small_screen() -> None:
     lines = parser().format_help().splitlines()
     # the last line of a screen of 24 is the prompt's
     assert len(lines) <= 23 and max(map(len, lines)) <= 80
-    rows = lines[3 : lines.index("", 3)]
+    rows = lines[2 : lines.index("", 2)]
     assert [line.split()[0] for line in rows] == [one.name for one in commands() if not one.hidden]
 
 

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from iopstui.cli.command import Command
 from iopstui.cli.terminal import show, width
-from iopstui.errors import EXIT_OK
+from iopstui.errors import EXIT_OK, UsageError
+
+if TYPE_CHECKING:
+    from iopstui.model.block.device import BlockDevice
+    from iopstui.model.rates import DiskRates
+    from iopstui.output.nvme import NamespaceReport
+
+
+RATES_S = 1.0
+"""How long the paths of a namespace are watched."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
+    parser.add_argument("device", nargs="?", metavar="DEVICE",
+                        help="only this one; of an NVMe drive also paths, queues, format, "
+                             "power states and health")  # fmt: skip
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--all", action="store_true", help="include empty and hidden devices")
 
@@ -25,11 +39,80 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.output.devices import devices_json, devices_table
 
     devices = read_devices(Roots())
+    if arguments.device is not None:
+        return _one(arguments, devices)
     if arguments.format == "json":
         print(json.dumps(devices_json(devices, online_cpus(Roots())), indent=2))
     else:
         show(devices_table(devices, width(), all=arguments.all))
     return EXIT_OK
+
+
+def _one(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> int:
+    """List one device; in detail if it is an NVMe namespace."""
+    import json
+
+    from iopstui.linux.machine.topology import online_cpus
+    from iopstui.linux.roots import Roots
+    from iopstui.output.devices import devices_json, devices_table
+
+    device = _named(arguments.device, devices)
+    only = {device.name: device}
+    detail = _namespace(device, devices)
+    if arguments.format == "json":
+        found = devices_json(only, online_cpus(Roots()))
+        if detail is not None:
+            found["nvme"] = detail.json()
+        print(json.dumps(found, indent=2))
+        return EXIT_OK
+    text = devices_table(devices, width(), only=device.name)
+    show(text if detail is None else text + detail.text(devices, width()))
+    return EXIT_OK
+
+
+def _named(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
+    import os
+
+    from iopstui.text import printable
+
+    real = os.path.realpath(name) if "/" in name else f"/dev/{name}"
+    for device in devices.values():
+        if real == device.path or name == device.name:
+            return device
+    raise UsageError(f"There is no block device {printable(name)}.", "List: iopstui devices")
+
+
+def _namespace(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> NamespaceReport | None:
+    from iopstui.linux.nvme.topology import read_facts, read_topology
+    from iopstui.linux.roots import Roots
+    from iopstui.output.nvme import NamespaceReport
+
+    whole = devices.get(device.disk or "", device)
+    if whole.kind != "nvme":
+        return None
+    topology = read_topology(Roots(), whole)
+    facts = read_facts(Roots(), whole, topology.number or 1)
+    # a single path has the device's own figures, which `watch` shows
+    names = [path.name for path in topology.paths] if len(topology.paths) > 1 else []
+    return NamespaceReport(topology, facts, _rates(names))
+
+
+def _rates(names: list[str]) -> dict[str, DiskRates]:
+    """What these devices do within a second, which this waits for; empty for none."""
+    import time
+
+    from iopstui.linux.nvme.topology import read_counters
+    from iopstui.linux.roots import Roots
+    from iopstui.model.rates import disk_rates
+
+    if not names:
+        return {}
+    before, began = read_counters(Roots(), names), time.monotonic()
+    time.sleep(RATES_S)
+    after, seconds = read_counters(Roots(), names), time.monotonic() - began
+    each = {name: disk_rates(after[name], old, seconds) for name, old in before.items()
+            if name in after}  # fmt: skip
+    return {name: rates for name, rates in each.items() if rates is not None}
 
 
 COMMAND = Command(

@@ -102,7 +102,8 @@ class PowerState:
 class Controller:
     """Identify Controller, as far as it is used. ``warning`` and ``critical`` are the temperature
     limits in °C (``None``: not stated), ``host_memory`` the preferred host memory buffer in bytes
-    (0: it wants none), ``capacity`` bytes of NVM."""
+    (0: it wants none), ``capacity`` bytes of NVM, ``error_entries`` how many errors its log
+    holds."""
 
     model: str
     serial: str
@@ -115,6 +116,7 @@ class Controller:
     autonomous_power: bool
     host_memory: int
     capacity: int | None
+    error_entries: int
     states: tuple[PowerState, ...]
 
 
@@ -216,6 +218,7 @@ def parse_controller(data: bytes) -> Controller:
         autonomous_power=bool(data[265] & 1),
         host_memory=_number(data, 272, 4) * 4096,
         capacity=_number(data, 280, 16) or None,
+        error_entries=data[262] + 1,
         states=tuple(_power_state(data[2048 + 32 * n : 2080 + 32 * n]) for n in range(states)),
     )
 

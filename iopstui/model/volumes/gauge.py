@@ -42,6 +42,7 @@ class VolumeGauge:
     rate: float | None = None
     _recent: deque[bool] = field(default_factory=lambda: deque(maxlen=BASELINE_SECONDS))
     _was_above: bool = False
+    _burst_seconds: int = 0
 
     def __post_init__(self) -> None:
         bucket = self.bucket
@@ -64,7 +65,9 @@ class VolumeGauge:
         if bucket is None or used is None:
             return
         self.level = bucket.after(self.level, used, disk.seconds)
-        self._was_above |= used > BURST_FACTOR * bucket.refill
+        in_burst = used > BURST_FACTOR * bucket.refill
+        self._was_above |= in_burst
+        self._burst_seconds = self._burst_seconds + 1 if in_burst else 0
         at_base = abs(used - bucket.refill) <= NEAR_BASELINE * bucket.refill
         self._recent.append(at_base and (disk.aqu_sz or 0.0) >= WAITS)
         if self._was_above and len(self._recent) == BASELINE_SECONDS and all(self._recent):
@@ -88,6 +91,9 @@ class VolumeGauge:
         if bucket is None or rate is None:
             return ""
         lasts = bucket.lasts_s(rate, self.level)
+        if self._burst_seconds == 1:
+            # it began somewhere in this second, whose rate says little
+            return "burst"
         if rate > BURST_FACTOR * bucket.refill and lasts is not None:
             return f"burst for {'' if self.known else '≤ '}{clock(lasts)} more"
         # what is left at most is nothing

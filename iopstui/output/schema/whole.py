@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+from iopstui.linux.nvme.topology import DriveFacts, NamespaceTopology
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.schema.fleet_report import fleet_report_schema
@@ -18,6 +19,7 @@ from iopstui.output.schema.notation import (
     array,
     keyed,
     of_dataclass,
+    of_type,
     or_null,
     record,
 )
@@ -51,12 +53,25 @@ def _documents(strict: bool) -> dict[str, Schema]:
     field = record(dict.fromkeys(("id", "title", "unit", "source", "meaning"), TEXT), strict)
     one = {"const": 1}
     return {
-        "devices": record({"schema": one, "devices": array(_device(strict))}, strict),
+        "devices": _devices(strict),
         "jobs": {"anyOf": [array(job), job]},
         "fields": record({"schema": {"const": SCHEMA}, "fields": array(field)}, strict),
         "fleet_report": fleet_report_schema(strict),
         "report": record({"report": one, "iopstui": TEXT, "recordings": array(_report())}, strict),
     }
+
+
+def _devices(strict: bool) -> Schema:
+    found = record({"schema": {"const": 1}, "devices": array(_device(strict))}, strict)
+    rates = dict.fromkeys(("r/s", "w/s", "r_await", "w_await", "in-flight"), NUMBER)
+    nvme = {
+        "namespace": of_type(NamespaceTopology, strict),
+        "rates": keyed(record(rates, strict)),
+        "drive": of_type(DriveFacts, strict),
+    }
+    # only of `devices DEVICE`, and of an NVMe drive
+    found["properties"]["nvme"] = record(nvme, strict)
+    return found
 
 
 def _device(strict: bool) -> Schema:

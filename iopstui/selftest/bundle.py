@@ -1,0 +1,42 @@
+"""The evidence as a file that can be attached to a bug report."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.selftest.evidence import Evidence, evidence_of
+
+MOST_BYTES = 256 << 20
+
+
+def write_bundle(found: Evidence, path: Path) -> None:
+    """Write gzipped JSON. UsageError if the file exists or cannot be written."""
+    data = gzip.compress(json.dumps(found.as_object()).encode(), mtime=0)
+    try:
+        with path.open("xb") as file:
+            file.write(data)
+    except OSError as error:
+        raise UsageError(f"Cannot write {path}: {error.strerror}.",
+                         "Give another path with -o.") from error  # fmt: skip
+
+
+def read_bundle(path: Path) -> Evidence:
+    """The evidence of a bundle. UsageError if it is none."""
+    try:
+        with gzip.open(path) as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        why = error.strerror or "it is not gzipped"
+        raise UsageError(f"Cannot read {path}: {why}.") from error
+    except (EOFError, zlib.error) as error:
+        raise UsageError(f"{path} is cut off or damaged.") from error
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"{path} is too large for a bundle.")
+    try:
+        return evidence_of(json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path} is not a bundle of `iopstui selftest`.") from error

@@ -1,0 +1,182 @@
+"""Collect the evidence: run fio and iopstui on scratch files, and read the kernel beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from iopstui import __version__
+from iopstui.errors import JobFailed, UsageError
+from iopstui.fio.fence import Fence, fence_kind, started
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.programs import which
+from iopstui.linux.roots import Roots
+from iopstui.preflight.kept_scratch import KeptScratch
+from iopstui.safety.scratch import supports_direct
+from iopstui.selftest import counters, devices
+from iopstui.selftest.evidence import Evidence
+
+SIZE = 64 << 20
+FIO_S = 4
+MOST_IOPS = 2000
+"""In each direction: each I/O has a row in the evidence."""
+RUN_S = 5
+MOST_S = 60
+SETTLE_S = 0.4
+NO_DISK = "the directory is not on a block device of its own (tmpfs, overlay, a share ...)"
+_LOG = re.compile(r"lat_clat\.\d+\.log")
+Say = Callable[[str], None]
+
+
+def collect(directory: Path, say: Say) -> Evidence:
+    """Run everything in scratch files below ``directory``; they are removed whatever happens.
+    UsageError without a usable directory, JobFailed if fio fails."""
+    began = time.monotonic()
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is not a directory.",
+                         "Name one on the disk to be tested: iopstui selftest DIR")  # fmt: skip
+    found = Evidence(machine=_machine())
+    found.disk = devices.disk_below(directory)
+    kept = KeptScratch([directory])
+    try:
+        scratch = kept.scratch.path
+        say(f"fio for {FIO_S} s, with a log line for each I/O")
+        _log_fio(found, scratch, supports_direct(scratch))
+        say(f"iopstui for {RUN_S} s, and the kernel's counters beside it")
+        _run_iopstui(found, directory)
+        say("queue map, fence, tunables")
+        _read_queues(found)
+        _try_fence(found, scratch)
+        devices.try_restore(found, scratch)
+        devices.try_known_latency(found)
+    finally:
+        kept.close()
+    found.seconds = time.monotonic() - began
+    return found
+
+
+def _machine() -> dict[str, object]:
+    fio = which("fio")
+    said = _output([fio, "--version"]) if fio else ""
+    return {
+        "iopstui": __version__, "python": platform.python_version(), "fio": said.strip(),
+        "kernel": platform.release(), "architecture": platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)), "root": os.geteuid() == 0, "fence": fence_kind(),
+        "clock_ticks": os.sysconf("SC_CLK_TCK"),
+    }  # fmt: skip
+
+
+def _output(command: list[str]) -> str:
+    return subprocess.run(
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MOST_S,
+        check=False,
+    ).stdout  # fmt: skip
+
+
+def _log_fio(found: Evidence, scratch: Path, direct: bool) -> None:
+    """Run fio itself, as iopstui does, with a log line for each I/O."""
+    fio = which("fio")
+    if not fio:
+        raise JobFailed("fio is not installed.", "apt-get install fio")
+    found.job = (
+        f"[selftest]\nrw=randrw\nbs=4k\nsize={SIZE}\nfilename=data\nioengine=psync\n"
+        f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MOST_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
+    )
+    (scratch / "selftest.fio").write_text(found.job)
+    done = subprocess.run(
+        [fio, "--status-interval=1", "--output-format=json+", "--eta=never", "--output=out.json",
+         "selftest.fio"],
+        cwd=scratch, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MOST_S,
+        check=False,
+    )  # fmt: skip
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()
+        raise JobFailed(f"fio failed: {words[-1] if words else done.returncode}")
+    found.stream = (scratch / "out.json").read_text()
+    for path in scratch.glob("lat_clat.*.log"):
+        if _LOG.fullmatch(path.name):
+            for line in path.read_text().splitlines():
+                _, value, direction, size, *_ = line.split(",")
+                found.log.append([int(direction), int(value), int(size)])
+
+
+def _run_iopstui(found: Evidence, directory: Path) -> None:
+    """A run of the program itself, in a process of its own, with the counters beside it."""
+    if found.disk:
+        log = counters.CounterLog(found.disk, counters.vectors_of(found.disk))
+        log.start()
+        time.sleep(SETTLE_S)
+    done = subprocess.run(
+        [sys.executable, "-m", "iopstui", "run", str(directory), "--job", "mixed-4k", "--size",
+         str(SIZE), "--set", f"runtime={RUN_S}", "--format", "jsonl"],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MOST_S, check=False,
+    )  # fmt: skip
+    if found.disk:
+        time.sleep(SETTLE_S)
+        found.counters = log.finish()
+    else:
+        found.missing["device"] = NO_DISK
+    if done.returncode:
+        words = done.stderr.strip().splitlines()
+        raise JobFailed(f"iopstui run failed: {words[-1] if words else done.returncode}")
+    for line in done.stdout.splitlines():
+        row = json.loads(line)
+        if row["event"] == "frame":
+            found.frames.append(_figures_of(row, found.disk))
+
+
+def _figures_of(row: dict[str, object], disk: str) -> dict[str, object]:
+    """The figures of a frame that are judged; nothing in them names anything."""
+    kernel = row["kernel"]
+    assert isinstance(kernel, dict)
+    return {
+        "t": row["t"], "wall_ms": row["wall_ms"], "seconds": row["seconds"],
+        "own_cpu": row["own_cpu"], "disk": kernel["disks"].get(disk), "cpus": kernel["cpus"],
+        "irqs": kernel["irqs"],
+    }  # fmt: skip
+
+
+def _read_queues(found: Evidence) -> None:
+    device = read_devices(Roots()).get(found.disk) if found.disk else None
+    if device is None or not device.hctxs:
+        found.missing["queues"] = "the disk has no hardware queues" if found.disk else NO_DISK
+        return
+    found.queues = {str(one.index): list(one.cpus) for one in device.hctxs}
+    found.vectors = [
+        {"irq": one.irq, "hctx": one.hctx, "shared": one.shared, "cpus": list(one.effective_cpus)}
+        for one in device.irqs
+    ]
+    found.queue_text = counters.queue_text(found.disk)
+    names = counters.interrupt_names()
+    for one in device.irqs:
+        found.vector_names[str(one.irq)] = names.get(str(one.irq), "")
+        path = Path(f"/proc/irq/{one.irq}/effective_affinity_list")
+        if path.exists():
+            found.affinity[str(one.irq)] = path.read_text().strip()
+
+
+def _try_fence(found: Evidence, scratch: Path) -> None:
+    """Let a fenced program write inside and outside of what it may write."""
+    inside, outside = scratch / "inside", scratch / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "file").write_text("unchanged")
+    shell = which("sh")
+    if fence_kind() == "none" or not shell:
+        found.missing["fence"] = "this kernel has neither Landlock nor namespaces for this user"
+        return
+    script = f"echo x > {inside}/file; echo changed > {outside}/file; echo x > {outside}/new"
+    process = started(Fence(own=(str(inside),)), [shell, "-c", script], cwd=inside)
+    process.communicate(timeout=MOST_S)
+    found.fence = {
+        "kind": fence_kind(),
+        "inside": (inside / "file").exists(),
+        "outside": (outside / "file").read_text() != "unchanged" or (outside / "new").exists(),
+    }

@@ -1,0 +1,128 @@
+"""Devices of the self-test: the disk below a directory, a loop device, a null_blk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from iopstui.linux.process.programs import which
+from iopstui.selftest.evidence import Evidence
+
+LOOP_BYTES = 32 << 20
+TUNABLE = "read_ahead_kb"
+NULL_BLK = Path("/sys/kernel/config/nullb")
+NULL_NAME = "iopstui-selftest"
+LATENCY_NS = 10_000_000
+"""Long against what fio and the kernel themselves take for an I/O."""
+MOST_S = 30
+NOT_ROOT = "needs root"
+
+
+def disk_below(directory: Path) -> str:
+    """Name of the disk that the directory's file system is on; "" for none of its own."""
+    number = os.stat(directory).st_dev
+    place = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not place.exists():
+        return ""
+    real = place.resolve()
+    return real.parent.name if (real / "partition").exists() else real.name
+
+
+def try_restore(found: Evidence, scratch: Path) -> None:
+    """Run a job that changes a tunable of a loop device, and see what is left afterwards."""
+    losetup = which("losetup")
+    if os.geteuid() != 0 or not losetup:
+        found.missing["restore"] = NOT_ROOT if os.geteuid() else "losetup is not installed"
+        return
+    backing = scratch / "loop"
+    backing.write_bytes(bytes(LOOP_BYTES))
+    loop = _run([losetup, "--find", "--show", "--read-only", str(backing)]).stdout.strip()
+    if not loop:
+        found.missing["restore"] = "no loop device can be set up here"
+        return
+    path = Path("/sys/block", os.path.basename(loop), "queue", TUNABLE)
+    try:
+        before = path.read_text().strip()
+        wanted = "64" if before != "64" else "32"
+        child = subprocess.Popen(
+            [sys.executable, "-m", "iopstui", "run", loop, "--job", "randread-4k", "--set",
+             "runtime=2", "--knob", f"{TUNABLE}={wanted}"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        seen = before
+        while child.poll() is None:
+            now = path.read_text().strip()
+            seen = now if now != before else seen
+            time.sleep(0.05)
+        found.restore = {"before": before, "wanted": wanted, "during": seen,
+                         "after": path.read_text().strip(), "code": child.returncode}  # fmt: skip
+    finally:
+        _run([losetup, "--detach", loop])
+
+
+def try_known_latency(found: Evidence) -> None:
+    """Measure a null_blk that takes a known time for each I/O, if this kernel has the module."""
+    if os.geteuid() != 0:
+        found.missing["latency"] = NOT_ROOT
+        return
+    modprobe = which("modprobe")
+    if modprobe and not NULL_BLK.is_dir():
+        _run([modprobe, "null_blk", "nr_devices=0"])
+    place = NULL_BLK / NULL_NAME
+    if not NULL_BLK.is_dir():
+        found.missing["latency"] = "this kernel has no null_blk (configfs)"
+        return
+    try:
+        place.mkdir()
+        for name, value in (("size", 64), ("irqmode", 2), ("completion_nsec", LATENCY_NS),
+                            ("power", 1)):  # fmt: skip
+            (place / name).write_text(str(value))
+        number = (place / "index").read_text().strip()
+        disk = next((one for one in (f"/dev/{NULL_NAME}", f"/dev/nullb{number}")
+                     if os.path.exists(one)), "")  # fmt: skip
+        if not disk:
+            found.missing["latency"] = "the null_blk did not appear below /dev"
+            return
+        found.known_latency = {"expected_ns": LATENCY_NS} | _latency_of(disk)
+    except OSError as error:
+        found.missing["latency"] = f"no null_blk can be made here ({error.strerror})"
+    finally:
+        with contextlib.suppress(OSError):
+            (place / "power").write_text("0")
+        with contextlib.suppress(OSError):
+            place.rmdir()
+
+
+def _latency_of(disk: str) -> dict[str, float]:
+    """Mean latency and await of single I/Os on the disk, as iopstui shows them."""
+    done = _run([sys.executable, "-m", "iopstui", "run", disk, "--job", "randread-4k", "--set",
+                 "iodepth=1", "--set", "numjobs=1", "--set", "runtime=3", "--format",
+                 "jsonl"])  # fmt: skip
+    ios = clat = await_ms = reads = 0.0
+    for line in done.stdout.splitlines():
+        row = json.loads(line)
+        if row["event"] != "frame" or not row["fio"]:
+            continue
+        read = row["fio"].get("read") or {}
+        if read.get("ios") and read["clat"]["mean"]:
+            ios += read["ios"]
+            clat += read["ios"] * read["clat"]["mean"]
+        one = row["kernel"]["disks"].get(os.path.basename(disk)) or {}
+        if one.get("reads") and one["r_await"] is not None:
+            reads += one["reads"]
+            await_ms += one["reads"] * one["r_await"]
+    if not ios or not reads:
+        return {}
+    return {"clat_ns": clat / ios, "await_ns": 1e6 * await_ms / reads}
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MOST_S,
+        check=False,
+    )  # fmt: skip
