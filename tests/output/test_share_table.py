@@ -10,12 +10,14 @@ from watch_frames import frame
 from iopstui.events import FrameReady
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.metrics.share import OperationRates, Share
+from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.export.metrics import Metrics
 from iopstui.output.influx import InfluxSink
 from iopstui.output.jsonl import frame_object
 from iopstui.output.share_table import header, rows
 from iopstui.output.sinks import make_watch_sink
+from iopstui.output.watch_summary import watch_sentences, watch_summary
 
 TARGET = Target(DIRECTORY, "/mnt/n", None, (), "far away", "nfs4", "/mnt/n", share="srv:/export")
 READ = OperationRates(2.0, 240, 240 * 65536, 3, 480, 1200, 1800, 0)
@@ -66,6 +68,21 @@ def test_json_csv_and_influx_have_the_same_figures() -> None:
     InfluxSink(lines, "h", TARGET).handle(FrameReady(FRAME.t, FRAME))
     (line,) = [one for one in lines.getvalue().splitlines() if one.startswith("nfs,")]
     assert "read.rtt=5.0" in line and "others.getattr.errors=2.0" in line
+
+
+def test_the_summary_has_means_over_the_watch() -> None:
+    totals = WatchTotals((), 1.0)
+    slow = replace(SHARE, operations={"read": replace(READ, ops=60, rtt_ms=3000)})
+    for share in (SHARE, None, slow):
+        totals.add(replace(FRAME, share=share))
+    head, read, write, other = watch_summary(totals).splitlines()[1:]
+    assert head.split()[:2] == ["mean", "ops/s"]
+    assert read.split()[:2] == ["read", "75.0"], "300 in the 4 s that were measured"
+    assert read.split()[5:7] == ["14.0", "ms"], "4.2 s of RTT for 300 operations"
+    assert write.split()[1:3] == ["0", "0"]
+    assert other.split()[1] == "2.50"
+    sentence = next(one for one in watch_sentences(totals) if one.startswith("NFS read"))
+    assert sentence.startswith("NFS read: 75.0 operations/s, 7.68k kB/s, RTT 14.0 ms, execution")
 
 
 def test_counters_of_operations_are_exported() -> None:

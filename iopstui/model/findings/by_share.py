@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.model.metrics.share import KIB, OperationRates, Share, summed
 
 SLOW_RTT_MS = 20.0
@@ -19,6 +20,32 @@ SPLIT = 2
 MANY_ATTRIBUTES, ATTRIBUTES_PER_IO = 100.0, 5.0
 """Attribute operations per second, and for each READ and WRITE."""
 ATTRIBUTES = ("getattr", "access", "lookup")
+
+
+def unanswered(evidence: Evidence) -> Finding | None:
+    """A run of which no RPC has finished for some seconds."""
+    quiet: list[Frame] = []
+    for frame in reversed([one for one in evidence.frames if one.seconds and one.step]):
+        if FINAL in frame.flags or not _hangs(frame):
+            break
+        quiet.insert(0, frame)
+    seconds = sum(frame.seconds or 0.0 for frame in quiet)
+    waiting = quiet[-1].share.unanswered if quiet and quiet[-1].share else 0
+    if len(quiet) < e.ENOUGH_SECONDS or waiting <= 0:
+        return None
+    return Finding(
+        "nfs-stalled",
+        f"no NFS request has finished for {seconds:.0f} s, {waiting} wait for an answer: the "
+        "server is down or cannot be reached",
+        "check the server and the network (ping); a hard mount waits until the server is back, "
+        "umount -f ends its requests",
+        since=e.began(quiet[0]),
+    )
+
+
+def _hangs(frame: Frame) -> bool:
+    done = frame.fio is not None and frame.fio.total.ios
+    return not done and frame.share is not None and not frame.share.total.ops
 
 
 def retransmissions(evidence: Evidence) -> Finding | None:

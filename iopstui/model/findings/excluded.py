@@ -35,6 +35,7 @@ EXCLUDED: Mapping[str, str] = {
     "nfs-queue": "a server that takes longer than the queue",
     "nfs-rsize": "buffered I/O",
     "nfs-server": "RPCs that wait in the client longer",
+    "nfs-stalled": "jobs that pause themselves, which wait for no answer",
     "numa-remote": "machines with one node",
     "one-cpu": "other disks' softirqs, jobs that wait for a CPU",
     "parity": "arrays being rebuilt",

@@ -44,6 +44,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "nfs-retrans": (CRITICAL, "NFS requests are sent again"),
     "nfs-rsize": (WARNING, "I/Os are split into small NFS requests"),
     "nfs-server": (WARNING, "The NFS server or the network is slow"),
+    "nfs-stalled": (CRITICAL, "The NFS server does not answer"),
     "numa-remote": (WARNING, "The job runs on another NUMA node than the device"),
     "one-cpu": (WARNING, "One CPU completes nearly all I/O"),
     "parity": (WARNING, "Small writes read old data and parity first"),

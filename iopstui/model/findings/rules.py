@@ -55,6 +55,7 @@ from iopstui.model.findings.by_share import (
     retransmissions,
     slow_server,
     small_requests,
+    unanswered,
 )
 from iopstui.model.findings.evidence import Evidence, Finding
 
@@ -62,6 +63,7 @@ Rule = Callable[[Evidence], "Finding | None"]
 
 RULES: tuple[Rule, ...] = (
     stalled,
+    unanswered,
     io_errors,
     no_iostats,
     cpu_throttled,

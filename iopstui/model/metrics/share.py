@@ -79,13 +79,15 @@ class OperationRates:
 class Share:
     """The NFS mounts of a target in an interval: ``sends`` RPCs over ``connections`` TCP
     connections (the sends of each), the sum of the backlog queue's length at each send, and each
-    operation that was used."""
+    operation that was used. ``unanswered`` RPCs were sent and had no answer at the interval's end
+    (an RPC that was sent again counts each time, for ever)."""
 
     seconds: float
     sends: int | None
     backlog: int | None
     connections: tuple[int, ...] = ()
     operations: Mapping[str, OperationRates] = field(default_factory=dict)
+    unanswered: int = 0
 
     @property
     def ops_s(self) -> float | None:
@@ -142,6 +144,7 @@ def share_rates(
         sum(backlogs) if connections else None,
         connections,
         {name: one for name, one in found.items() if one.ops},
+        sum(now[f"connection.{n}.sends"] - now[f"connection.{n}.receives"] for n in numbers),
     )
 
 

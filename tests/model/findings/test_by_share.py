@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from evidence_frames import fired, seconds
+from evidence_frames import fio, fired, seconds
 
 from iopstui.model.findings import by_share
 from iopstui.model.findings.evidence import Evidence, JobShape
@@ -92,6 +92,25 @@ def test_attribute_storms(getattr_s: int, lookup_s: int, read_s: int, storm: boo
     assert (found is not None) == storm
     if found is not None:
         assert f"{getattr_s + lookup_s} requests/s ask for attributes" in found.text
+
+
+def hanging(count: int, waiting: int = 32, ops: int = 0, ios: int = 0, step: int = 1) -> Evidence:
+    """A run whose last seconds have no document of fio, but for ``ios`` that it completed."""
+    operations = {"read": replace(QUIET, ops=ops)} if ops else {}
+    share = Share(1.0, 0, 0, (0,), operations, waiting)
+    done = fio(ios) if ios else None
+    frames = seconds(count, interval=done, step=step, disks={})
+    return Evidence(tuple(replace(one, share=share) for one in frames))
+
+
+def test_a_server_that_does_not_answer() -> None:
+    found = fired(by_share.unanswered(hanging(5)))
+    assert found.text.startswith("no NFS request has finished for 5 s, 32 wait for an answer")
+    assert by_share.unanswered(hanging(2)) is None
+    assert by_share.unanswered(hanging(5, waiting=0)) is None, "the job pauses"
+    assert by_share.unanswered(hanging(5, ops=1)) is None
+    assert by_share.unanswered(hanging(5, ios=1)) is None, "the page cache answers"
+    assert by_share.unanswered(hanging(5, step=0)) is None, "no job runs"
 
 
 def test_a_second_without_the_mount_silences_them() -> None:

@@ -49,6 +49,7 @@ def test_nfs_4_counts_all_connections_and_read_plus() -> None:
     found = share("/mnt/n4")
     assert found.connections == (150, 150, 149, 149)
     assert found.ops_s == sum(found.connections) / 8
+    assert found.unanswered == 0
     assert rounded(found.write) == (20.875, 1342.116, 64.293, 0, 6.341, 8.832, 1.772)
     assert found.read == found.operations["read_plus"]
     assert found.read.ops > 100
