@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from textual.message import Message
@@ -28,6 +29,7 @@ from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.dashboard import FleetDashboard
 from iopstui.ui.fleet.host import HostDashboard, HostView
 from iopstui.ui.fleet.part import ABOUT_JOBS, NOT_IN_FLEET, FleetKeys
+from iopstui.ui.fleet.report import FleetReportKeys
 from iopstui.ui.fleet.sweep import SweepKeys
 from iopstui.ui.fleet_keys import (
     FLEET_BINDINGS,
@@ -74,7 +76,7 @@ class FleetFailed(Message):
 
 class FleetApp(IopstuiApp):
     """Shows ``fleet``; ``job`` is what r runs on all hosts, ``None``: they are watched. With
-    ``counts`` it begins with a sweep over hosts."""
+    ``counts`` it begins with a sweep over hosts. ``recording`` is written or played."""
 
     BINDINGS = FLEET_BINDINGS
     help_first = HELP
@@ -88,8 +90,10 @@ class FleetApp(IopstuiApp):
         theme: str = "",
         replay: bool = False,
         counts: Sequence[int] = (),
+        recording: Path | None = None,
     ) -> None:
         self.fleet = fleet
+        self._recording = recording
         self._counts = counts
         self.scene = FleetState()
         self.board: FleetDashboard | None = None
@@ -126,7 +130,7 @@ class FleetApp(IopstuiApp):
         return [
             self.jobs, self.view, KernelKeys(port, self.jobs, self.experiments),
             PictureKeys(port), LeaveKeys(port, self.action_quit), keys,
-            self.sweeps,
+            self.sweeps, FleetReportKeys(port, self._recording),
         ]  # fmt: skip
 
     def more_parts(self) -> list[Part]:
@@ -295,9 +299,11 @@ class FleetReplayApp(FleetApp):
         replay: FleetReplay,
         charset: Charset | None = None,
         theme: str = "",
+        recording: Path | None = None,
     ) -> None:
         self.replay = replay
-        super().__init__(fleet, (), replay.job or None, charset, theme, replay=True)
+        job = replay.job or None
+        super().__init__(fleet, (), job, charset, theme, replay=True, recording=recording)
         fleet.on_jump = self.feed.jump
         replay.on_failure = self._failed
 
@@ -334,11 +340,13 @@ def run_fleet_screen(
     theme: str,
     closed: Callable[[], None] = lambda: None,
     counts: Sequence[int] = (),
+    recording: Path | None = None,
 ) -> int:
     """Shows a fleet until it is left; the exit code. What its last run came to is printed then.
-    With ``counts`` it begins with a sweep over so many hosts."""
+    With ``counts`` it begins with a sweep over so many hosts. ``recording`` is written meanwhile.
+    """
     fleet = FleetController(session, title, job)
-    app = FleetApp(fleet, jobs, job, theme=theme, counts=counts)
+    app = FleetApp(fleet, jobs, job, theme=theme, counts=counts, recording=recording)
     with stopping(app.interrupt):
         try:
             return run_to_end(app)
@@ -350,10 +358,10 @@ def run_fleet_screen(
                 put_last("\n".join(fleet.last.words))
 
 
-def run_fleet_replay(replay: FleetReplay, title: str, theme: str) -> int:
-    """Plays a recording of a fleet until it is left."""
+def run_fleet_replay(replay: FleetReplay, title: str, theme: str, path: Path) -> int:
+    """Plays ``path``, a recording of a fleet, until it is left."""
     fleet = FleetController(replay, title, replay.job or None)
-    app = FleetReplayApp(fleet, replay, theme=theme)
+    app = FleetReplayApp(fleet, replay, theme=theme, recording=path)
     with stopping(app.interrupt):
         try:
             return run_to_end(app)

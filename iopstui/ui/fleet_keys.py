@@ -8,6 +8,7 @@ from textual.binding import Binding
 from iopstui.ui.actions import Part, bindings, bindings_of_screen
 from iopstui.ui.core.key import press
 from iopstui.ui.fleet.part import NOT_IN_FLEET, FleetKeys
+from iopstui.ui.fleet.report import FleetReportKeys
 from iopstui.ui.fleet.sweep import SweepKeys
 from iopstui.ui.keys import DASHBOARD_BINDINGS, REPLAY_ONLY
 from iopstui.ui.parts.job import JobKeys
@@ -21,7 +22,7 @@ FLEET_PARTS: tuple[type[Part], ...] = (
     JobKeys, ViewKeys, KernelKeys, PanelKeys, PictureKeys, LeaveKeys,
 )  # fmt: skip
 HELP = "Keys of the fleet screen (iopstui fleet HOSTS)"
-FLEET_ONLY = (*FleetKeys.ACTIONS, *SweepKeys.ACTIONS)
+FLEET_ONLY = (*FleetKeys.ACTIONS, *SweepKeys.ACTIONS, *FleetReportKeys.ACTIONS)
 FLEET_ACTIONS = (
     *FLEET_ONLY,
     *(one for part in FLEET_PARTS for one in part.ACTIONS if one.id not in NOT_IN_FLEET),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iopstui.ui.draw import charts, raster
+from iopstui.ui.draw import chart, charts, raster
 from iopstui.ui.draw.charts import AREA, LINE, POINTS, Scale, Section, Series
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
@@ -237,3 +237,18 @@ def test_labels_do_not_stand_in_each_others_rows(rows: int, scale: Scale) -> Non
     assert labelled and all(0 <= row < rows for row in labelled)
     ordered = sorted(labelled)
     assert all(b - a >= 2 for a, b in itertools.pairwise(ordered))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rows"),
+    [
+        ([5, 5, 9], [4, 5, 9]),
+        # the highest curve's name stays the highest
+        ([2, 2, 2], [0, 1, 2]),
+        ([0, 0, 3], [0, 1, 3]),
+        ([1, 1, 1, 1], [0, 1, 2, 3]),
+        ([], []),
+    ],
+)
+def test_names_of_curves_that_meet_keep_their_order(wanted: list[int], rows: list[int]) -> None:
+    assert chart.rows_apart(wanted) == rows

@@ -112,6 +112,22 @@ async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
 
 
 @pytest.mark.parametrize("key", ["w", "c"])
+async def test_a_plan_that_is_known_after_the_form_was_closed_is_dropped(key: str) -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
+        screen = await form(pilot, key)
+        # the first field has the focus
+        assert screen.focused is screen.query_one("#form-job", Input)
+        plan, ready = screen._plan, screen._ready
+        assert plan is not None and ready is not None
+        await pilot.press("escape")
+        await until(pilot, lambda: not screen.is_attached)
+        screen._look = lambda plan: ready
+        # the thread that asks fio ends just then
+        await ExperimentForm._examined.__wrapped__(screen, plan)  # type: ignore[attr-defined]
+        assert isinstance(pilot.app.screen, Dashboard)
+
+
+@pytest.mark.parametrize("key", ["w", "c"])
 async def test_buttons_and_keys_of_the_form_are_in_sight_on_24_rows(key: str) -> None:
     async with lab.make(Talkative()).run_test(size=SMALL) as pilot:
         screen = await form(pilot, key)

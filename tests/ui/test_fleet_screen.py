@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -403,6 +405,32 @@ async def test_a_recording_is_played_and_looked_through() -> None:
         assert shows(app, "this is a recording")
         await pilot.press("q")
     assert app.return_code == 0
+
+
+async def test_h_reports_the_recording_that_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows, recording = lines(four(), 5), tmp_path / "four.jsonl"
+    written = "".join(f"{json.dumps({**row, 'host': name})}\n" for name, row in rows)
+    recording.write_text(written, encoding="utf-8")
+    replay = FleetReplay(lambda: iter(rows), speed=1000.0)
+    fleet = FleetController(replay, "four.jsonl", None)
+    app = FleetReplayApp(fleet, replay, recording=recording)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: shows(app, "REPLAY 0:04 / 0:04"))
+        await pilot.press("H")
+        await app.workers.wait_for_complete()
+        await until(pilot, lambda: shows(app, "four.html") or shows(app, "Cannot write"))
+    assert "node01" in (tmp_path / "four.html").read_text(encoding="utf-8")
+
+
+async def test_h_without_a_recording_says_how_to_make_one() -> None:
+    app, _ = made(four())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        await pilot.press("H")
+        assert shows(app, "--record FILE")
 
 
 async def test_what_is_in_a_recording_twice_is_played_once() -> None:

@@ -223,7 +223,7 @@ def show_fleet(
 
     return run_fleet_screen(
         session, printable(arguments.hosts), arguments.job, shipped_jobs(), arguments.theme,
-        recorder.close, counts,
+        recorder.close, counts, Path(arguments.record) if arguments.record else None,
     )  # fmt: skip
 
 
@@ -232,4 +232,4 @@ def show_recording(path: Path, speed: float, theme: str) -> int:
     replay = FleetReplay(lambda: file_rows(path, "", lambda words: None), speed)
     from iopstui.ui.fleet_app import run_fleet_replay
 
-    return run_fleet_replay(replay, printable(path.name), theme)
+    return run_fleet_replay(replay, printable(path.name), theme, path)

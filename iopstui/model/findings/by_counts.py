@@ -30,7 +30,7 @@ SECONDS_APART = 4
 # engines that do no I/O
 NO_DEVICE = ("null", "cpuio")
 
-FIND_PROGRAM_ADVICE = "find the program: u on the live screen, iotop, or pidstat -d 1"
+FIND_PROGRAM_ADVICE = "find the program (iotop, pidstat -d 1)"
 
 
 def no_iostats(evidence: Evidence) -> Finding | None:

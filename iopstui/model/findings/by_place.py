@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings import evidence as e
+from iopstui.model.findings.by_counts import FIND_PROGRAM_ADVICE
 from iopstui.model.findings.by_queue import jobs_have_time, limit_reached
 from iopstui.model.findings.conditions import ProcessLoad
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
@@ -162,26 +163,19 @@ def neighbour(evidence: Evidence) -> Finding | None:
         return None
     name, others, all_of_them, held, moved = found
     fits = _fitting(processes or (), moved)
-    who = (
-        "no process does that much I/O"
-        if fits is None
-        else (
-            f"it may be {fits.comm} (PID {fits.pid}: {units.size(fits.read_s)}/s read, "
-            f"{units.size(fits.write_s)}/s written)"
-        )
+    text = (
+        f"{units.number(others)} of {units.number(all_of_them)} I/Os a second on {name} are not "
+        f"this job's; {held:.1f} of them are in flight on average"
     )
+    if fits is None:
+        unknown = "" if processes is None else ": no process seen does that much I/O"
+        return Finding("neighbour", text + unknown, FIND_PROGRAM_ADVICE, "u")
     return Finding(
         "neighbour",
-        f"{units.number(others)} of {units.number(all_of_them)} I/Os a second on {name} are not "
-        f"this job's; {held:.1f} of them are in flight on average: {who}",
-        "stop that program while you measure" if fits else e_who(),
-        "" if fits else "u",
+        f"{text}: it may be {fits.comm} (PID {fits.pid}: {units.size(fits.read_s)}/s read, "
+        f"{units.size(fits.write_s)}/s written)",
+        f"stop it while you measure: {fits.comm}, PID {fits.pid}",
     )
-
-
-def e_who() -> str:
-    """How to find out who it is."""
-    return "find the program: u on the live screen, iotop, or pidstat -d 1"
 
 
 def suspects_neighbour(evidence: Evidence) -> bool:

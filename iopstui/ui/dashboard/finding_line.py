@@ -194,7 +194,8 @@ def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
 
 
 def _no_finding_text(state: LiveState) -> str:
-    if state.running and not state.layout:
+    watching = state.frame is not None and state.step is None
+    if (state.running and not state.layout) or watching:
         return "No problems detected"
     return ""
 

@@ -111,11 +111,14 @@ def _without_least(shown: Sequence[Part]) -> list[Part]:
 
 
 def _bar(known: Sequence[Part], whole: float, room: int, charset: Charset) -> list[Piece]:
-    """Cells by share; what rounding leaves goes to the largest part."""
+    """Cells by share; what rounding leaves goes to the largest part. Neighbours differ without
+    colours, too."""
     sizes = [round((value or 0.0) / whole * room) for _, value, _ in known]
     largest = max(range(len(sizes)), key=sizes.__getitem__)
     sizes[largest] = max(0, sizes[largest] + room - sum(sizes))
-    return [(charset.full * size, known[n][2]) for n, size in enumerate(sizes) if size]
+    signs = (charset.full, "=" if charset.name == "ascii" else "▒")
+    shown = [(size, known[n][2]) for n, size in enumerate(sizes) if size]
+    return [(signs[n % 2] * size, style) for n, (size, style) in enumerate(shown)]
 
 
 def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charset) -> list[Row]:

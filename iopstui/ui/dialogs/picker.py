@@ -55,8 +55,9 @@ FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only) · l: 
 FOOTER_HINTS = (
     ("Enter", "Watch", "screen.act('watch')"), ("r", "Run", "screen.act('run')"),
     ("space", "Mark", "screen.mark"), ("p", "Partitions", "screen.partitions"), FILTER,
-    ("?", "Help", "app.do('help', 0)"), ("q", "Quit", "screen.leave"),
+    ("?", "Help", "app.do('help', 0)"),
 )  # fmt: skip
+QUIT, BACK = ("q", "Quit", "screen.leave"), ("Esc", "Back", "screen.leave")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class DevicesChanged(Message):
 
 class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     """Gives the chosen devices and what to do with them; ``None`` to leave. ``loads`` is asked each
-    second for what the disks do. ``offered`` are the actions that are possible here."""
+    second for what the disks do. ``offered`` are the actions that are possible here. ``back``: to
+    leave it goes back to a dashboard."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("f5,ctrl+r", "rescan", "Rescan"),
@@ -104,8 +106,10 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         offered: frozenset[str] = ALL_ACTIONS,
         first_run: bool = False,
         recent: Recent | None = None,
+        back: bool = False,
     ) -> None:
         super().__init__()
+        self._foot = (*FOOTER_HINTS, BACK if back else QUIT)
         self._recent = recent
         self._discover = discover
         self._watch = (
@@ -127,7 +131,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self._reason = reason
         self._first_run = first_run
         self._said = ""
-        self._keys = Keys(FOOTER_HINTS, charset)
+        self._keys = Keys(self._foot, charset)
 
     # -- what is on it
 
@@ -416,7 +420,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def narrow(self) -> None:
         """Show the disks that have all of the words."""
-        self._keys.show(FOOTER_HINTS, self.filtering)
+        self._keys.show(self._foot, self.filtering)
         self._show()
         if not self._table().row_count:
             self._words(NO_MATCH)

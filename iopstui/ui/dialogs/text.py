@@ -31,10 +31,12 @@ class TextScreen(Modal[None]):
     size_class = "tall"
 
     def __init__(
-        self, title: str, text: Text | Group, charset: Charset, opened_by: Key | None = None
-    ) -> None:
+        self, title: str, text: Text | Group, charset: Charset, opened_by: Key | None = None,
+        at_end: bool = False,
+    ) -> None:  # fmt: skip
+        """``at_end``: opened with its last rows."""
         super().__init__(title, charset, (("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE_HINT), opened_by)
-        self._text = text
+        self._text, self._at_end = text, at_end
 
     def content(self) -> ComposeResult:
         """The text."""
@@ -43,7 +45,10 @@ class TextScreen(Modal[None]):
 
     def on_mount(self) -> None:
         """The arrows scroll at once."""
-        self.query_one(VerticalScroll).focus()
+        body = self.query_one(VerticalScroll)
+        body.focus()
+        if self._at_end:
+            self.call_after_refresh(body.scroll_end, animate=False)
 
 
 def doctor_screen(charset: Charset) -> TextScreen:
@@ -64,7 +69,7 @@ def doctor_screen(charset: Charset) -> TextScreen:
 
 
 def log_screen(state: LiveState, charset: Charset) -> TextScreen:
-    """The session's messages, the newest last."""
+    """The session's messages; it opens at the newest, which are the last."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(width=9, justify="right", style="dim")
     table.add_column(ratio=1)
@@ -78,7 +83,7 @@ def log_screen(state: LiveState, charset: Charset) -> TextScreen:
     if step is not None:
         table.add_row("", Text("\nThe last run's command:", style="bold"))
         table.add_row("", Text(charset.text(_command(step.command))))
-    return TextScreen("Messages", Group(table), charset, pages.LOG)
+    return TextScreen("Messages", Group(table), charset, pages.LOG, at_end=True)
 
 
 def _command(command: tuple[str, ...]) -> str:

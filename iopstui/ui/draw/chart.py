@@ -385,19 +385,23 @@ class Chart:
         )  # fmt: skip
 
     def _ends(self, data: Sequence[Sequence[float | None]], scale: charts.Scale) -> list[End]:
-        """The curves' names behind their newest points, each in a row of its own."""
-        placed: dict[int, End] = {}
+        """The curves' names behind their newest points, each in a row of its own; those that would
+        meet keep the order of their curves."""
+        if not self.spec.right:
+            return []
+        found: list[tuple[float, int, Curve]] = []
         for one, curve in zip(data, self.spec.curves, strict=True):
             at = next((n for n in range(len(one) - 1, -1, -1) if one[n] is not None), None)
             newest = one[at] if at is not None else None
-            if not self.spec.right or at is None or newest is None:
-                continue
-            row = scale.row(newest, self._rows)
-            while row in placed and row > 0:
-                row -= 1
-            column = min(at // self._charset.dots + 1, self._columns)
-            placed.setdefault(row, (row, column, f" {curve.label}", curve.style))
-        return list(placed.values())
+            if at is not None and newest is not None:
+                found.append((newest, min(at // self._charset.dots + 1, self._columns), curve))
+        found.sort(key=lambda end: -end[0])
+        rows = rows_apart([scale.row(value, self._rows) for value, _, _ in found])
+        return [
+            (row, column, f" {curve.label}", curve.style)
+            for row, (_, column, curve) in zip(rows, found, strict=True)
+            if row < self._rows
+        ]
 
     def _labels(self, ends: Sequence[End]) -> list[Row]:
         """The labels behind the plot."""
@@ -406,6 +410,17 @@ class Chart:
         for row, column, text, style in ends:
             lines[row].add(text[max(0, self._columns - column) :], style)
         return [line.done() for line in lines]
+
+
+def rows_apart(wanted: Sequence[int]) -> list[int]:
+    """Rows of labels, the uppermost first: moved up where two would share one, and down from the
+    top."""
+    rows = list(wanted)
+    for index in range(len(rows) - 2, -1, -1):
+        rows[index] = min(rows[index], rows[index + 1] - 1)
+    for index, row in enumerate(rows):
+        rows[index] = max(row, rows[index - 1] + 1 if index else 0)
+    return rows
 
 
 @dataclass

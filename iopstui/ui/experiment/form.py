@@ -70,7 +70,7 @@ def fields(kind: str, job: str, options: str, varied: Sequence[str]) -> list[Fie
     """The form's fields; ``varied`` are the first axis or the first two variants."""
     found: list[Field] = [
         ("job", "Job", job, "shipped job or fio job file"),
-        ("options", "fio options", options, "for every point, e.g. bs=8k"),
+        ("options", "fio options", options, "for every run, e.g. bs=8k"),
     ]
     if kind == SWEEP:
         found += [
@@ -178,7 +178,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def on_mount(self) -> None:
         """Focus the first field."""
         self.watch(self._scroll, "show_vertical_scrollbar", self._foot)
-        self.query_one("#form-axis" if self._kind == SWEEP else "#form-a", Input).focus()
+        self.query_one("#form-job", Input).focus()
 
     def typed(self) -> Mapping[str, str]:
         """Contents of the fields."""
@@ -233,11 +233,12 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         try:
             ready = await asyncio.to_thread(self._look, plan)
         except IopstuiError as error:
-            if plan is self._plan:
+            if plan is self._plan and self.is_attached:
                 self._begin = False
                 self._show_error(error)
             return
-        if plan is not self._plan:
+        # typed over, or closed meanwhile
+        if plan is not self._plan or not self.is_attached:
             return
         self._ready = ready
         self._plan_lines([*ready.words, *([self._stops] if self._stops else [])], ready)

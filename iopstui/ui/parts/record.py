@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import iopstui
 from iopstui import format as f
@@ -120,7 +120,7 @@ class RecordKeys(Part):
         else:
             self.port.say("info", printable(f"Report{what}: {output}"))
 
-    ACTIONS = (
+    ACTIONS: ClassVar[tuple[Action, ...]] = (
         Action(
             "record", (Key("R", "R"),), record, title="Record",
             note="record all measurements in a file",

@@ -64,6 +64,7 @@ class TargetKeys(Part):
             backend.discover, self.port.charset, reason, backend.watch, backend.loads,
             self._offered_actions(), self._first_run,
             backend.recent if self.port.session is None else None,
+            self.port.session is not None,
         )  # fmt: skip
         self.port.push(picker, self._picked)
 

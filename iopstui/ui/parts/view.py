@@ -327,7 +327,7 @@ class ViewKeys(Part):
             help="processes by what they read and write (per disk and with latencies if the probe "
                  "counts them, else over all disks), and cgroups per disk; < and > sort",
             place=206,
-            footer=(Footer("who", {IDLE: 145}),),
+            footer=(Footer("processes", {IDLE: 25, RUNNING: 139}),),
         ),
         Action(
             "heat_map", (Key("h", "h"),), heat_map, title="Latency: heat map or lines",

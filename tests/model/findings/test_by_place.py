@@ -177,11 +177,16 @@ def test_another_program_on_the_lower_disk_is_named() -> None:
     found = fired(neighbour(shared(count=3, now=Conditions(1.0, processes=busiest))))
     assert "1.50k of 2.00k I/Os a second on vda are not this job's" in found.text
     assert "it may be backup (PID 42: 6.68 MiB/s read" in found.text
+    assert found.advice.endswith("backup, PID 42")
 
 
 def test_until_it_is_named_it_waits_a_while() -> None:
     assert neighbour(shared(count=3)) is None and suspects_neighbour(shared(count=3))
-    assert "no process does that much I/O" in fired(neighbour(shared(count=10))).text
+    # who it is not is only said where the processes were read
+    unread = fired(neighbour(shared(count=10)))
+    assert "process" not in unread.text and unread.key == "u"
+    none_fits = shared(count=3, now=Conditions(1.0, processes=()))
+    assert "no process seen does that much I/O" in fired(neighbour(none_fits)).text
 
 
 @pytest.mark.parametrize(

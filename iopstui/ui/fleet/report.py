@@ -1,0 +1,44 @@
+"""Key H on the screen of many hosts: a report of their recording."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from iopstui.recording.writer import next_free
+from iopstui.ui.parts.record import RecordKeys
+from iopstui.ui.port import Port
+
+NOT_RECORDED = "Nothing is recorded, so there is no report. Start the fleet with --record FILE."
+
+
+ACTION = next(one for one in RecordKeys.ACTIONS if one.id == "report")
+"""The key of one machine's screen."""
+
+
+class FleetReportKeys(RecordKeys):
+    """Writes a report of ``recording``, the file that is written or played; ``None``: there is
+    none."""
+
+    def __init__(self, port: Port, recording: Path | None) -> None:
+        super().__init__(port)
+        self._file = recording
+
+    def report(self) -> None:
+        """Write an HTML report into the current directory; it replaces no file."""
+        if self._file is None:
+            self.port.say("info", NOT_RECORDED)
+            return
+        output = Path.cwd() / f"{self._file.stem}.html"
+        self.port.say("info", "Writing the report ...")
+        self.port.work(
+            self._write_report(self._file, next_free(output) if output.exists() else output),
+            "report",
+        )
+
+    ACTIONS = (
+        replace(
+            ACTION, does=report, note="of the hosts' recording (--record FILE)", place=205,
+            help="write an HTML report of all hosts: of --record FILE, or of the replay",
+        ),
+    )  # fmt: skip
