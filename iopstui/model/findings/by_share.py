@@ -40,6 +40,7 @@ def unanswered(evidence: Evidence) -> Finding | None:
         "check the server and the network (ping); a hard mount waits until the server is back, "
         "umount -f ends its requests",
         since=e.began(quiet[0]),
+        until=quiet[-1].t,
     )
 
 

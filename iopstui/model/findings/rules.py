@@ -148,4 +148,5 @@ def _with_seconds(finding: Finding, evidence: Evidence) -> Finding:
     if not frames:
         return finding
     since = e.began(frames[0]) if finding.since is None else finding.since
-    return replace(finding, since=since, until=frames[-1].t)
+    until = frames[-1].t if finding.until is None else finding.until
+    return replace(finding, since=since, until=until)

@@ -106,6 +106,7 @@ def hanging(count: int, waiting: int = 32, ops: int = 0, ios: int = 0, step: int
 def test_a_server_that_does_not_answer() -> None:
     found = fired(by_share.unanswered(hanging(5)))
     assert found.text.startswith("no NFS request has finished for 5 s, 32 wait for an answer")
+    assert (found.since, found.until) == (0.0, 5.0), "not only the seconds in which fio answered"
     assert by_share.unanswered(hanging(2)) is None
     assert by_share.unanswered(hanging(5, waiting=0)) is None, "the job pauses"
     assert by_share.unanswered(hanging(5, ops=1)) is None
