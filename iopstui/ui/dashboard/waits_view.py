@@ -45,7 +45,7 @@ LAYER_MEANINGS = {
     "queue": "I/O scheduler, or waiting for a tag",
     "device": "issued to the device, not completed",
     "unknown": "no counter shows where",
-    RPC_QUEUE: "in the NFS client, before it is sent (exe − RTT)",
+    RPC_QUEUE: "in the NFS client, before it is sent (exe - RTT)",
     SENT: "sent, and not answered yet (RTT)",
 }
 
