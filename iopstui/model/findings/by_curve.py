@@ -26,6 +26,8 @@ from iopstui.model.sizes import sized
 
 FLAT_DEVIATION = 0.06
 """Standard deviation of five seconds over their mean; 500 IOPS of a token bucket vary by 4 %."""
+QUEUED = 4.0
+"""I/Os in flight below which a rate may be the latency's, and near a limit by chance."""
 STEP = 0.75
 # standard deviations of the seconds on either side
 CLEAR = 4.0
@@ -84,7 +86,20 @@ def cap(evidence: Evidence) -> Finding | None:
             and (found := _deeper_without_gain(then, now, evidence))
         ):
             return replace(found, since=e.began(frames[0]))
-    return None
+    return _at_bought_limit(now, evidence, inside)
+
+
+def _at_bought_limit(now: SteadyRun, evidence: Evidence, inside: float) -> Finding | None:
+    """One reading is enough where the user says what was bought, and the figure stands there."""
+    own = _limit_words(evidence, now)
+    if not own or inside < QUEUED:
+        return None
+    return Finding(
+        "cap",
+        f"IOPS stay at {units.number(now.iops)} ({units.size(now.bytes_s)}/s){own}, with "
+        f"{inside:.1f} I/Os in flight and idle CPUs: the limit that was bought is reached",
+        "buy a higher limit; a deeper queue only waits longer",
+    )
 
 
 def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) -> Finding | None:

@@ -102,6 +102,18 @@ def test_two_volumes_that_are_flat_together_stand_at_the_instance_s_limit() -> N
     assert "which is what 2 volumes of azure/p4 allow (volume IOPS)" in told
 
 
+def test_one_reading_at_the_bought_limit_is_enough() -> None:
+    bought = promised(CATALOG.volume("aws/gp2"), 200)
+    once = {"earlier": (), "iops": 605, "wobble": 0.02}
+    found = fired(cap(replace(flat(**once), volume=bought)))  # type: ignore[arg-type]
+    assert found.text.startswith("IOPS stay at 603 (2.35 MiB/s), which is what aws/gp2 allows")
+    for other in (flat(earlier=(), iops=500), flat(earlier=(), iops=605, depth=3),
+                  flat(earlier=(), iops=605, busy=95.0), flat(earlier=(), iops=605, wobble=0.1),
+                  flat(earlier=(), iops=605, inside=16)):  # fmt: skip
+        assert cap(replace(other, volume=bought)) is None
+    assert cap(flat(**once)) is None  # type: ignore[arg-type]
+
+
 def test_another_block_size_tells_bandwidth_from_iops() -> None:
     small = SteadyRun(SHAPE, 1_000, 32e6, 4_096_000, 0.002)
     wide = flat(500, earlier=(small,), block_size=8192)
