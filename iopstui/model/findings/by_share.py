@@ -51,14 +51,20 @@ def _hangs(frame: Frame) -> bool:
 
 def retransmissions(evidence: Evidence) -> Finding | None:
     """RPCs were sent again in the last seconds."""
-    shares = _shares(evidence)
+    frames = e.window(evidence)
+    if not frames:
+        return None
+    # they are counted when the server is back, often in a second that stands for no whole one
+    since = e.began(frames[0])
+    shares = [one.share for one in evidence.frames if one.share is not None and one.t > since]
     total = _total(shares)
     if not total.retransmissions:
         return None
     return Finding(
         "nfs-retrans",
         f"{total.retransmissions} of {units.number(total.ops)} NFS requests were sent again in the "
-        f"last {len(shares)} s: the server did not answer in time, or the connection was lost",
+        f"last {frames[-1].t - since:.0f} s: the server did not answer in time, or the "
+        "connection was lost",
         "see packet loss (ss -ti, ip -s link) and the server's load; the kernel's log has "
         '"server not responding"',
     )

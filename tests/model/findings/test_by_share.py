@@ -44,6 +44,17 @@ def test_one_retransmission_in_the_last_seconds_is_reported() -> None:
     assert by_share.retransmissions(on_nfs(lost, share(), share(), share())) is None, "long ago"
 
 
+def test_retransmissions_of_a_part_of_a_second_count() -> None:
+    """fio's status is late while the server is gone, and the first one afterwards follows at once:
+    the kernel's interval is then a short one."""
+    frames = seconds(4, interval=fio(10), disks={})
+    each = [replace(one, share=share()) for one in frames]
+    lost = share(read=replace(QUIET, retransmissions=4))
+    each[1] = replace(each[1], share=lost, seconds=0.2)
+    found = fired(by_share.retransmissions(Evidence(tuple(each))))
+    assert found.text.startswith("4 of ")
+
+
 def test_a_slow_server_in_all_seconds() -> None:
     slow = share(read=replace(QUIET, ops=100, rtt_ms=3000, exe_ms=3100))
     found = fired(by_share.slow_server(lasting(slow)))
@@ -116,5 +127,6 @@ def test_a_server_that_does_not_answer() -> None:
 
 def test_a_second_without_the_mount_silences_them() -> None:
     lost = share(read=replace(QUIET, retransmissions=2))
-    assert by_share.retransmissions(on_nfs(lost, None, lost)) is None
+    slow = share(read=replace(QUIET, ops=100, rtt_ms=3000, exe_ms=3100))
+    assert by_share.slow_server(on_nfs(slow, None, slow)) is None
     assert by_share.retransmissions(on_nfs(lost, lost)) is None, "two seconds are too few"
