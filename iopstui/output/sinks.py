@@ -102,7 +102,9 @@ def make_sink(
     if kind == "csv":
         from iopstui.output.csv_out import CsvSink
 
-        return NarratedSink(CsvSink(out, target.devices_below, target.tree), err)
+        return NarratedSink(
+            CsvSink(out, target.devices_below, target.tree, bool(target.shares)), err
+        )
     from iopstui.output.table import TableSink
 
     return TableSink(out, err, target)
@@ -112,7 +114,11 @@ def make_watch_sink(
     kind: str, out: TextIO, err: TextIO, target: Target, host: str, probed: bool,
     every_s: float = 0.0,
 ) -> EventSink:  # fmt: skip
-    """Return the sink of a watch, where no job runs; ``probed``: the probe counts, too."""
+    """The same of a watch, where no job runs; ``probed``: the probe counts, too."""
+    if kind == "table" and target.shares and not target.devices_below:
+        from iopstui.output.share_table import ShareTable
+
+        return ShareTable(out, err)
     if kind == "table":
         from iopstui.output.watch_table import WatchTable
 

@@ -51,21 +51,29 @@ def run(arguments: argparse.Namespace) -> int:
 def _one(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> int:
     """List one device; in detail if it is an NVMe namespace."""
     import json
+    from dataclasses import asdict
 
+    from iopstui.linux.devices.zones import read_zones
     from iopstui.linux.machine.topology import online_cpus
     from iopstui.linux.roots import Roots
     from iopstui.output.devices import devices_json, devices_table
+    from iopstui.output.zones import zones_text
 
     device = _named(arguments.device, devices)
     only = {device.name: device}
     detail = _namespace(device, devices)
+    zones = read_zones(Roots(), devices.get(device.disk or "", device))
     if arguments.format == "json":
         found = devices_json(only, online_cpus(Roots()))
         if detail is not None:
             found["nvme"] = detail.json()
+        if zones is not None:
+            found["zones"] = asdict(zones)
         print(json.dumps(found, indent=2))
         return EXIT_OK
     text = devices_table(devices, width(), only=device.name)
+    if zones is not None:
+        text += "\n" + zones_text(zones, width())
     show(text if detail is None else text + detail.text(devices, width()))
     return EXIT_OK
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+from iopstui.linux.devices.zones import Zones
 from iopstui.linux.nvme.topology import DriveFacts, NamespaceTopology
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.metrics.paths import SCHEMA
@@ -69,8 +70,9 @@ def _devices(strict: bool) -> Schema:
         "rates": keyed(record(rates, strict)),
         "drive": of_type(DriveFacts, strict),
     }
-    # only of `devices DEVICE`, and of an NVMe drive
+    # only of `devices DEVICE`, and of an NVMe drive or a zoned device
     found["properties"]["nvme"] = record(nvme, strict)
+    found["properties"]["zones"] = of_type(Zones, strict)
     return found
 
 
