@@ -14,6 +14,7 @@ from iopstui.events import Event, FrameReady
 from iopstui.model.metrics.fields import BY_ID, FIELDS, Field
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
+from iopstui.model.metrics.share import SOURCE as NFS
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import clean, main_figures
@@ -43,11 +44,15 @@ class CsvSink:
     """Writes the header together with the first frame. Passes ``BrokenPipeError`` on."""
 
     def __init__(
-        self, stream: TextIO, devices: Sequence[str] = (), layers: Sequence[str] = ()
+        self,
+        stream: TextIO,
+        devices: Sequence[str] = (),
+        layers: Sequence[str] = (),
+        on_nfs: bool = False,
     ) -> None:
         self._stream = stream
         self._writer = csv.writer(stream, lineterminator="\n")
-        self._columns = list(session_columns(devices, layers))
+        self._columns = list(session_columns(devices, layers, on_nfs))
         self._figures = Figures(self._columns)
         self._started = False
 
@@ -95,10 +100,10 @@ def _missing_value(name: str) -> None:
 
 
 def session_columns(
-    devices: Sequence[str], layers: Sequence[str] = ()
+    devices: Sequence[str], layers: Sequence[str] = (), on_nfs: bool = False
 ) -> Iterator[tuple[str, ...]]:
     """The columns of a session with these devices: of several their sum, then each; the flags
-    are one. ``layers`` are the devices in which I/Os may wait."""
+    are one. ``layers`` are the devices in which I/Os may wait; ``on_nfs``: the target is on NFS."""
     paths = [field.path for field in columns()]
     for path in paths:
         if path == ("flags", ANY):
@@ -113,6 +118,9 @@ def session_columns(
             if path[:2] == ("kernel", "disks"):
                 yield tuple(device if key == ANY else key for key in path)
     yield from (path for path in paths if path[0] == "kernel" and path[1] in BY_NAME)
+    if on_nfs:
+        shares = (field.path for field in FIELDS if field.path[:2] == ("kernel", NFS))
+        yield from (path for path in shares if ANY not in path)
     yield from ((WAIT, name) for name in _WAITS)
     yield from ((WAIT, "layers", name) for name in layers)
 

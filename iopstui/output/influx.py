@@ -16,6 +16,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
+from iopstui.model.metrics.share import SOURCE as NFS
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES
 from iopstui.output.jsonl import frame_object
@@ -98,6 +99,8 @@ def _points(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], Mappi
         yield "cpu", {"cpu": cpu}, load
     for source in SOURCES:
         yield source.name, {}, kernel[source.name]
+    if kernel[NFS] is not None:
+        yield NFS, {}, kernel[NFS]
     probe = row[DEVICE]
     for name, kinds in (probe or {}).get("disks", {}).items():
         for kind in (*KINDS, TOTAL):

@@ -25,6 +25,8 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import figures_of
 from iopstui.model.metrics.paths import SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS, LatencyStats, ProbeInterval, RequestStats, TaskIo
+from iopstui.model.metrics.share import SOURCE as NFS
+from iopstui.model.metrics.share import OperationRates, Share
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.samples import DIRECTIONS
@@ -134,6 +136,7 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
             "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()} if whole else {},
             "irqs": frame.irqs if whole else {},
             **{source.name: _source_figures(source, frame) for source in SOURCES},
+            NFS: _share(frame.share) if frame.share else None,
         },
         "device": _probe(frame.probe, frame.opened) if frame.probe else None,
         "nvme": figures_of(frame.nvme),
@@ -324,6 +327,33 @@ def _task(task: TaskIo) -> Object:
 def _source_figures(source: Source, frame: Frame) -> Object:
     found = frame.more.get(source.name, {})
     return {figure.name: found.get(figure.name) for figure in source.figures}
+
+
+def _share(share: Share) -> Object:
+    return {
+        "ops/s": share.ops_s,
+        "bklog": share.bklog,
+        "connections": len(share.connections),
+        "read": _operation(share.read),
+        "write": _operation(share.write),
+        TOTAL: _operation(share.total),
+        "others": {name: _operation(one) for name, one in share.others.items()},
+    }
+
+
+def _operation(one: OperationRates) -> Object:
+    return {
+        "ops/s": one.ops_s,
+        "kB/s": one.kb_s,
+        "kB/op": one.kb_op,
+        "retrans": one.retransmissions,
+        "retrans%": one.retrans_percent,
+        "rtt": one.rtt,
+        "exe": one.exe,
+        "queue": one.queue,
+        "errors": one.errors,
+        "errors%": one.errors_percent,
+    }
 
 
 def _cpu(cpu: CpuFrame) -> Object:

@@ -92,8 +92,8 @@ class ParquetTable:
 
 class ParquetSink:
     """Writes a row a frame of these devices to ``out``, as ParquetTable does: ``utc`` is a time,
-    ``step`` a whole number, ``flags`` a text as in CSV ("" for none). ``layers`` as of
-    session_columns."""
+    ``step`` a whole number, ``flags`` a text as in CSV ("" for none). ``layers`` and
+    ``on_nfs`` as of session_columns."""
 
     def __init__(
         self,
@@ -101,8 +101,9 @@ class ParquetSink:
         devices: Sequence[str] = (),
         about: Mapping[str, str] | None = None,
         layers: Sequence[str] = (),
+        on_nfs: bool = False,
     ) -> None:
-        self._paths = list(session_columns(devices, layers))
+        self._paths = list(session_columns(devices, layers, on_nfs))
         self._figures = Figures(self._paths)
         self._table = ParquetTable(out, [*map(_column, self._paths)], about or {})
 

@@ -102,7 +102,7 @@ def make_sink(
     if kind == "csv":
         from iopstui.output.csv_out import CsvSink
 
-        return NarratedSink(CsvSink(out, target.on, target.tree), err)
+        return NarratedSink(CsvSink(out, target.on, target.tree, bool(target.shares)), err)
     from iopstui.output.table import TableSink
 
     return TableSink(out, err, target)
@@ -113,6 +113,10 @@ def make_watch_sink(
     every_s: float = 0.0,
 ) -> EventSink:  # fmt: skip
     """The same of a watch, where no job runs; ``probed``: the probe counts, too."""
+    if kind == "table" and target.shares and not target.on:
+        from iopstui.output.share_table import ShareTable
+
+        return ShareTable(out, err)
     if kind == "table":
         from iopstui.output.watch_table import WatchTable
 

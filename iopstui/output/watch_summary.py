@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from iopstui import format as units
 from iopstui.model.watch.totals import DiskTotal, FindingCount, WatchTotals
+from iopstui.output.share_table import COLUMNS
+from iopstui.tables import head_line, row_line
 from iopstui.text import printable
 
 WIDTH = 80
@@ -30,6 +32,11 @@ def watch_sentences(totals: WatchTotals) -> Iterator[str]:
         )  # fmt: skip
         known = disk.r_s.value is not None
         yield f"{printable(name)}: {', '.join(means) if known else 'not measured'}."
+    for name, one in totals.nfs.items():
+        yield (
+            f"NFS {name}: {units.number(one.ops_s)} operations/s, {units.number(one.kb_s)} kB/s, "
+            f"RTT {units.milliseconds(one.rtt)}, execution {units.milliseconds(one.exe)}."
+        )
     for text, times in totals.fired.items():
         fired = f"fired {_times(times)}" if times else "never fired"
         yield f"Trigger {printable(text)} {fired}."
@@ -44,6 +51,9 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
         gaps = f"{totals.gap_s:.1f} s of it without samples"
     yield f"watched for {units.clock(totals.watched_s)}, {gaps}"
     yield from _disks(totals)
+    if totals.nfs:
+        yield f"{'mean':>5} {head_line(COLUMNS)}"
+        yield from (f"{name:>5} {row_line(COLUMNS, one)}" for name, one in totals.nfs.items())
     for text, times in totals.fired.items():
         how = f"fired {_times(times)}" if times else "never fired"
         yield from _wrapped(f"trigger {printable(text)}: {how}")

@@ -59,7 +59,7 @@ def choose_watched(
     texts: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Target:
     """From all TARGETs, or without any all disks that do something. UsageError also for what is on
-    no block device: there is nothing to watch."""
+    no block device and no NFS mount: there is nothing to watch."""
     if not texts:
         from iopstui.linux.machine.active_disks import active_disks
 
@@ -78,7 +78,7 @@ def choose_watched(
             "directory means the disk it is on.",
             _name_the_disks(error.found),
         ) from error
-    if not target.on:
+    if not target.on and not target.shares:
         raise UsageError(
             f"Nothing to watch at {printable(target.path)}: {target.no_device}.",
             "Choose a disk (iopstui devices), or give no TARGET to watch all disks.",

@@ -30,7 +30,8 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
     with opened(source.path, redact) as recording:
         recording.only_needed(ROWS_WITHOUT)
         target = recording.header.target
-        sink = ParquetSink(out, target.on, _about(recording.header), target.tree)
+        about = _about(recording.header)
+        sink = ParquetSink(out, target.on, about, target.tree, bool(target.shares))
         fold = ReplayFold(recording.header)
         try:
             for event in replay_events(recording, fold):

@@ -35,7 +35,7 @@ def csv_text(source: Source, redact: bool = False) -> str:
             sink = ReplayedExperiments("csv", recording.header, stream, io.StringIO())
         else:
             target = recording.header.target
-            sink = CsvSink(stream, target.on, target.tree)
+            sink = CsvSink(stream, target.on, target.tree, bool(target.shares))
             recording.only_needed(ROWS_WITHOUT)
         fold = ReplayFold(recording.header)
         for event in replay_events(recording, fold):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zlib
 from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.selftest.evidence import Evidence, evidence_of
 
-MOST_BYTES = 256 << 20
+MAX_BYTES = 256 << 20
 
 
 def write_bundle(found: Evidence, path: Path) -> None:
@@ -24,17 +25,26 @@ def write_bundle(found: Evidence, path: Path) -> None:
                          "Give another path with -o.") from error  # fmt: skip
 
 
+def check_writable(path: Path) -> None:
+    """UsageError if ``write_bundle`` would fail with this path."""
+    if path.exists():
+        raise UsageError(f"{path} exists already.", "Give another path with -o.")
+    if not os.access(path.parent, os.W_OK):
+        why = "you may not write there" if path.parent.is_dir() else "there is no such directory"
+        raise UsageError(f"Cannot write {path}: {why}.", "Give another path with -o.")
+
+
 def read_bundle(path: Path) -> Evidence:
     """The evidence of a bundle. UsageError if it is none."""
     try:
         with gzip.open(path) as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         why = error.strerror or "it is not gzipped"
         raise UsageError(f"Cannot read {path}: {why}.") from error
     except (EOFError, zlib.error) as error:
         raise UsageError(f"{path} is cut off or damaged.") from error
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise UsageError(f"{path} is too large for a bundle.")
     try:
         return evidence_of(json.loads(data))

@@ -15,6 +15,7 @@ from pathlib import Path
 from iopstui import __version__
 from iopstui.errors import JobFailed, UsageError
 from iopstui.fio.fence import Fence, fence_kind, started
+from iopstui.fio.inspect import Fio, find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.programs import which
 from iopstui.linux.roots import Roots
@@ -25,11 +26,12 @@ from iopstui.selftest.evidence import Evidence
 
 SIZE = 64 << 20
 FIO_S = 4
-MOST_IOPS = 2000
+MAX_IOPS = 2000
 """In each direction: each I/O has a row in the evidence."""
 RUN_S = 5
-MOST_S = 60
+MAX_S = 120
 SETTLE_S = 0.4
+OWN_LINE = "iopstui: "
 NO_DISK = "the directory is not on a block device of its own (tmpfs, overlay, a share ...)"
 _LOG = re.compile(r"lat_clat\.\d+\.log")
 Say = Callable[[str], None]
@@ -37,18 +39,19 @@ Say = Callable[[str], None]
 
 def collect(directory: Path, say: Say) -> Evidence:
     """Run everything in scratch files below ``directory``; they are removed whatever happens.
-    UsageError without a usable directory, JobFailed if fio fails."""
+    UsageError without a usable directory, Missing without fio, JobFailed if it fails."""
     began = time.monotonic()
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory.",
                          "Name one on the disk to be tested: iopstui selftest DIR")  # fmt: skip
-    found = Evidence(machine=_machine())
+    fio = find_fio()
+    found = Evidence(machine=_machine(fio))
     found.disk = devices.disk_below(directory)
     kept = KeptScratch([directory])
     try:
         scratch = kept.scratch.path
         say(f"fio for {FIO_S} s, with a log line for each I/O")
-        _log_fio(found, scratch, supports_direct(scratch))
+        _log_fio(found, fio, scratch, supports_direct(scratch))
         say(f"iopstui for {RUN_S} s, and the kernel's counters beside it")
         _run_iopstui(found, directory)
         say("queue map, fence, tunables")
@@ -56,44 +59,37 @@ def collect(directory: Path, say: Say) -> Evidence:
         _try_fence(found, scratch)
         devices.try_restore(found, scratch)
         devices.try_known_latency(found)
+    except subprocess.TimeoutExpired as error:
+        raise JobFailed(
+            f"{Path(error.cmd[0]).name} took more than {error.timeout:g} s and was ended.",
+            "Try again when this machine is idle.",
+        ) from error
     finally:
         kept.close()
     found.seconds = time.monotonic() - began
     return found
 
 
-def _machine() -> dict[str, object]:
-    fio = which("fio")
-    said = _output([fio, "--version"]) if fio else ""
+def _machine(fio: Fio) -> dict[str, object]:
     return {
-        "iopstui": __version__, "python": platform.python_version(), "fio": said.strip(),
+        "iopstui": __version__, "python": platform.python_version(), "fio": fio.banner,
         "kernel": platform.release(), "architecture": platform.machine(),
         "cpus": len(os.sched_getaffinity(0)), "root": os.geteuid() == 0, "fence": fence_kind(),
         "clock_ticks": os.sysconf("SC_CLK_TCK"),
     }  # fmt: skip
 
 
-def _output(command: list[str]) -> str:
-    return subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MOST_S,
-        check=False,
-    ).stdout  # fmt: skip
-
-
-def _log_fio(found: Evidence, scratch: Path, direct: bool) -> None:
+def _log_fio(found: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
     """Run fio itself, as iopstui does, with a log line for each I/O."""
-    fio = which("fio")
-    if not fio:
-        raise JobFailed("fio is not installed.", "apt-get install fio")
     found.job = (
         f"[selftest]\nrw=randrw\nbs=4k\nsize={SIZE}\nfilename=data\nioengine=psync\n"
-        f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MOST_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
+        f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MAX_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
     )
     (scratch / "selftest.fio").write_text(found.job)
     done = subprocess.run(
-        [fio, "--status-interval=1", "--output-format=json+", "--eta=never", "--output=out.json",
-         "selftest.fio"],
-        cwd=scratch, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MOST_S,
+        [fio.path, "--status-interval=1", "--output-format=json+", "--eta=never",
+         "--output=out.json", "selftest.fio"],
+        cwd=scratch, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MAX_S,
         check=False,
     )  # fmt: skip
     if done.returncode:
@@ -116,7 +112,7 @@ def _run_iopstui(found: Evidence, directory: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "iopstui", "run", str(directory), "--job", "mixed-4k", "--size",
          str(SIZE), "--set", f"runtime={RUN_S}", "--format", "jsonl"],
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MOST_S, check=False,
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MAX_S, check=False,
     )  # fmt: skip
     if found.disk:
         time.sleep(SETTLE_S)
@@ -124,8 +120,9 @@ def _run_iopstui(found: Evidence, directory: Path) -> None:
     else:
         found.missing["device"] = NO_DISK
     if done.returncode:
-        words = done.stderr.strip().splitlines()
-        raise JobFailed(f"iopstui run failed: {words[-1] if words else done.returncode}")
+        said = [line for line in done.stderr.splitlines() if line.startswith(OWN_LINE)]
+        why = said[-1].removeprefix(OWN_LINE) if said else f"exit code {done.returncode}"
+        raise JobFailed(f"iopstui run failed: {why}")
     for line in done.stdout.splitlines():
         row = json.loads(line)
         if row["event"] == "frame":
@@ -174,7 +171,7 @@ def _try_fence(found: Evidence, scratch: Path) -> None:
         return
     script = f"echo x > {inside}/file; echo changed > {outside}/file; echo x > {outside}/new"
     process = started(Fence(own=(str(inside),)), [shell, "-c", script], cwd=inside)
-    process.communicate(timeout=MOST_S)
+    process.communicate(timeout=MAX_S)
     found.fence = {
         "kind": fence_kind(),
         "inside": (inside / "file").exists(),

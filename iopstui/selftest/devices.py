@@ -19,7 +19,7 @@ NULL_BLK = Path("/sys/kernel/config/nullb")
 NULL_NAME = "iopstui-selftest"
 LATENCY_NS = 10_000_000
 """Long against what fio and the kernel themselves take for an I/O."""
-MOST_S = 30
+MAX_S = 30
 NOT_ROOT = "needs root"
 
 
@@ -123,6 +123,6 @@ def _latency_of(disk: str) -> dict[str, float]:
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MOST_S,
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MAX_S,
         check=False,
     )  # fmt: skip

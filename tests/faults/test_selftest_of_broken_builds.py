@@ -36,6 +36,7 @@ def test_a_broken_build_fails(
 ) -> None:
     copy, place = tmp_path / "build", tmp_path / "place"
     shutil.copytree(SOURCE, copy / "iopstui")
+    shutil.copytree(SOURCE.parent / "jobs", copy / "iopstui" / "jobs")
     place.mkdir()
     path = copy / "iopstui" / file
     text = path.read_text()
@@ -45,6 +46,6 @@ def test_a_broken_build_fails(
         [sys.executable, "-m", "iopstui", "selftest", str(place), "--json"],
         cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True, text=True,
     )  # fmt: skip
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 1 and done.stdout, done.stderr
     rows = {one["check"]: one["result"] for one in json.loads(done.stdout)["checks"]}
     assert rows[check] == "FAIL"

@@ -75,13 +75,28 @@ def drives(n: int) -> dict[str, DriveReading]:
     return {"nvme0": DriveReading({**counts, "kelvin": 300}, dict.fromkeys(counts, 0))}
 
 
+NFS_COUNTERS = (
+    "ops", "transmissions", "timeouts", "sent", "received", "queue_ms", "rtt_ms", "exe_ms", "errors"
+)  # fmt: skip
+
+
+def with_share(n: int, sample: KernelSample) -> KernelSample:
+    """The same machine, on which an NFS mount has been used as well."""
+    operations = {
+        f"{name}.{key}": n for name in ("read", "write", "getattr") for key in NFS_COUNTERS
+    }
+    connection = {f"connection.0.{name}": n for name in ("sends", "receives", "backlog")}
+    return replace(sample, more={**sample.more, "nfs": {**operations, **connection}})
+
+
 def whole_frames(name: str, probed: bool = False) -> list[Frame]:
     builder = FrameBuilder(opened=["vda"])
+    shared = with_share if probed else lambda _, one: one
     return [
         builder.feed(
             replace(
                 sample,
-                kernel=kernel(number, sample.arrived_ns, sample.wall_ms + 2),
+                kernel=shared(number, kernel(number, sample.arrived_ns, sample.wall_ms + 2)),
                 jobs=(JobThread(0, 100, 1, (1,), 0.4 * number),),
                 own_busy_s=0.01 * number,
                 probe=probe(number, sample.arrived_ns) if probed else None,

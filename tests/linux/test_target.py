@@ -272,6 +272,22 @@ def test_what_cannot_be_read(tree: Tree, tmp_path: Path, monkeypatch: pytest.Mon
     assert "Cannot read" in refused("listed", tree, tmp_path).message
 
 
+def test_a_share_has_its_source_and_the_options_that_matter(tree: Tree, tmp_path: Path) -> None:
+    options = "rw,vers=4.2,rsize=65536,hard,sec=sys,clientaddr=10.0.0.1,nconnect=4"
+    number = os.stat(tmp_path).st_dev
+    tree.proc(
+        "self/mountinfo",
+        f"2 1 {os.major(number)}:{os.minor(number)} / {tmp_path} rw - nfs4 srv:/data {options}\n",
+    )
+    found = resolve_target(str(tmp_path), tmp_path, tree.roots, {})
+    assert found.shares == (str(tmp_path),)
+    assert found.share == "srv:/data"
+    assert found.mount_options == "vers=4.2,rsize=65536,hard,nconnect=4"
+    tree.proc("self/mountinfo", f"2 1 0:25 / {tmp_path} rw - tmpfs tmpfs rw,hard\n")
+    local = resolve_target(str(tmp_path), tmp_path, tree.roots, {})
+    assert (local.shares, local.share, local.mount_options) == ((), "", "")
+
+
 def test_how_a_closed_device_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert how_to_open("/dev/a b") == (

@@ -65,7 +65,7 @@ def test_every_number_is_the_json_lines_one(name: str) -> None:
     assert sum(row[0] == "frame" for row in found) == len(frames)
     places = {"fio": ("fio",), "fio_run": ("fio",), "frame": (), "disk": ("kernel", "disks"),
               "cpu": ("kernel", "cpus"), "pressure": ("kernel", "pressure"),
-              "memory": ("kernel", "memory"),
+              "memory": ("kernel", "memory"), "nfs": ("kernel", "nfs"),
               "device": ("device", "disks")}  # fmt: skip
     objects = {round(frame.wall_ms * 1e6): frame_object(frame) for frame in frames}
     for measurement, tags, fields, at in found:

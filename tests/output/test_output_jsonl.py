@@ -88,6 +88,7 @@ def test_what_is_missing_is_null_not_zero() -> None:
     assert first["kernel"] == {
         "disks": {}, "total": None, "cpus": {}, "irqs": {},
         "pressure": {"some": None, "full": None}, "memory": {"some": None, "full": None},
+        "nfs": None,
     }  # fmt: skip
     assert first["seconds"] is None
 

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     import json
 
     from iopstui.output.selftest import selftest_json, selftest_text
-    from iopstui.selftest.bundle import write_bundle
+    from iopstui.selftest.bundle import check_writable, write_bundle
     from iopstui.selftest.check import failed
     from iopstui.selftest.judge import judge, judge_bundle
 
@@ -56,8 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
 
         for number in STOP_SIGNALS:
             signal.signal(number, _interrupt)
-        if arguments.output and Path(arguments.output).exists():
-            raise UsageError(f"{arguments.output} exists already.", "Give another path with -o.")
+        if arguments.output:
+            # half a minute of work must not end here
+            check_writable(Path(arguments.output))
         found = collect(Path(arguments.directory or "."), say)
         if arguments.output:
             write_bundle(found, Path(arguments.output))

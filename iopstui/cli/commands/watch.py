@@ -19,14 +19,14 @@ from iopstui.cli.volume_options import add_volume, volume_of
 from iopstui.errors import UsageError
 
 EPILOG = """\
-TARGET is a block device; a file or directory means the disk it is on. Without TARGET all disks that
-have done I/O are watched. Nothing is written, and fio is not needed.
+TARGET is a block device; a file or directory means the disk or NFS mount it is on. Without TARGET
+all disks that have done I/O are watched. Nothing is written, and fio is not needed.
 
 FIGURE is one of `iopstui fields`, as for --expect: r/s, w/s, rMB/s, r_await, w_await, aqu-sz,
-util, pressure.some ...; for several disks it is their sum, vdb.r_await is one disk's. A trigger
-fires when the figure was beyond VALUE in every sample of TIME (a sample without the figure is not
-beyond). It can fire again after a sample that is not beyond VALUE. With --record only the time
-around each event is recorded, in FILE, FILE-2, FILE-3 ...
+util, pressure.some, nfs.read.rtt ...; for several disks it is their sum, vdb.r_await is one
+disk's. A trigger fires when the figure was beyond VALUE in every sample of TIME (a sample without
+the figure is not beyond). It can fire again after a sample that is not beyond VALUE. With --record
+only the time around each event is recorded, in FILE, FILE-2, FILE-3 ...
 
 exit codes: 0 done (--for is over; or without --for a signal ended it; or the reader of the output
 closed it), 1 failed, 2 usage or bad input, 5 something needed is missing, 130 interrupted before

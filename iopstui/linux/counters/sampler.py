@@ -17,9 +17,11 @@ from iopstui.linux.counters import procfs
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCalls
 from iopstui.linux.counters.kernel_file import KernelFile, opened
+from iopstui.linux.counters.mountstats import parse_mountstats
 from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
 from iopstui.linux.roots import Roots
 from iopstui.model.lazy_dict import LazyDict
+from iopstui.model.metrics import share
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
 from iopstui.model.sources import SOURCES, Counters
 
@@ -61,7 +63,8 @@ class KernelSampler:
     """Takes ``KernelSample``s of some disks, their interrupts, and all CPUs.
 
     ``unavailable`` maps what could not be read ("diskstats", "stat", "softirqs", "interrupts",
-    "irq 36") to the reason in words. Not for several threads at once.
+    "irq 36") to the reason in words. ``shares`` are mount points of NFS. Not for several threads at
+    once.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class KernelSampler:
         disks: Sequence[str],
         irqs: Sequence[int],
         clock: Callable[[], int] = time.monotonic_ns,
+        shares: Sequence[str] = (),
     ) -> None:
         self.unavailable: dict[str, str] = {}
         self._roots = roots
@@ -88,6 +92,8 @@ class KernelSampler:
         self._sources = {
             source: file for source in SOURCES for file in opened([roots.proc / source.file])
         }
+        self._shares = tuple(shares)
+        self._mountstats = opened([roots.proc / "self/mountstats"] if shares else [])
         self.retarget(disks, irqs)
 
     def retarget(self, disks: Sequence[str], irqs: Sequence[int]) -> None:
@@ -170,11 +176,12 @@ class KernelSampler:
             *self._irqs.values(),
             *self._cpu_stats,
             *self._sources.values(),
+            *self._mountstats,
         )
         for file in each:
             file.close()
         self._files, self._irqs, self._cpu_stats, self._calls = {}, {}, [], None
-        self._sources = {}
+        self._sources, self._mountstats = {}, []
 
     def _read_more_sources(self) -> dict[str, Counters]:
         """Read the sources that this kernel has; one that failed once is not tried again."""
@@ -184,7 +191,15 @@ class KernelSampler:
                 found[source.name] = source.parse(file.read())
             except (OSError, ValueError, KeyError, IndexError):
                 self._sources.pop(source).close()
-        return found
+        nfs = self._read_shares()
+        return found if nfs is None else {**found, share.SOURCE: nfs}
+
+    def _read_shares(self) -> Counters | None:
+        """Counters of the NFS mounts; ``None`` while one of them is not mounted."""
+        for file in self._mountstats:
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                return parse_mountstats(file.read(), self._shares)
+        return None
 
     def _throttled(self) -> int | None:
         """The most that any cgroup of ours was throttled: a limit above stops us as well."""

@@ -54,6 +54,12 @@ class MixedKinds(UsageError):
 LIST_DEVICES = "List: iopstui devices"
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre"})
+_OPTIONS = frozenset({
+    "vers", "rsize", "wsize", "nconnect", "proto", "hard", "soft", "softerr", "timeo", "sync",
+    "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "noac", "lookupcache", "cache",
+    "fsc", "multichannel", "max_channels", "msize",
+})  # fmt: skip
+"""Mount options of network file systems that decide about speed and about hanging."""
 _WRONG_KINDS = (
     (stat.S_ISCHR, "a character device"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -332,6 +338,7 @@ def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Device
     entry = mount_of(str(path), info.st_dev, read_own_mounts(roots))
     name = _device_of(info.st_dev, entry, DeviceFinder(devices, roots))
     tree = _file_tree(name, devices, roots)
+    remote = entry if entry is not None and entry.fstype in _REMOTE else None
     return Target(
         kind=kind,
         path=str(path),
@@ -342,7 +349,14 @@ def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Device
         mountpoint=entry.mountpoint if entry else None,
         also=tuple(n for n in _with_btrfs(name, roots)[1:] if n in devices) if name else (),
         links=device_links(tree, devices, roots),
+        share=printable(remote.source) if remote else "",
+        mount_options=printable(_options_that_matter(remote.super_options)) if remote else "",
     )
+
+
+def _options_that_matter(options: str) -> str:
+    found = (one for one in options.split(",") if one.partition("=")[0] in _OPTIONS)
+    return ",".join(found)
 
 
 def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:

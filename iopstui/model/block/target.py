@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from itertools import takewhile
 
 DEVICE, FILE, DIRECTORY = "device", "file", "directory"
+NFS = ("nfs", "nfs4")
+"""Types of file systems that the NFS client mounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,9 @@ class TargetPath:
     ``mountpoint`` describe the file system a file or directory is on. ``also`` are the other
     devices that this file system spreads its files over (btrfs); they and what lies below them
     stand in ``tree`` behind ``device`` and its own. ``links`` says for each device of the tree what
-    lies directly below it (empty in recordings of earlier versions).
+    lies directly below it (empty in recordings of earlier versions). ``share`` is what a network
+    file system is mounted from ("server:/export"), ``mount_options`` those of its options that
+    matter for speed ("vers=4.2,rsize=1048576").
     """
 
     kind: str
@@ -44,6 +48,8 @@ class TargetPath:
     mountpoint: str | None = None
     also: tuple[str, ...] = ()
     links: tuple[DeviceLinks, ...] = ()
+    share: str = ""
+    mount_options: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,12 @@ class Target(TargetPath):
     def unseen(self) -> tuple[TargetPath, ...]:
         """The places that are on no block device that can be seen."""
         return tuple(place for place in self.places if place.device is None)
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """Mount points of the NFS mounts that the places are on, each once."""
+        found = (place.mountpoint for place in self.places if place.fstype in NFS)
+        return tuple(dict.fromkeys(filter(None, found)))
 
     @property
     def layers(self) -> tuple[Layer, ...]:

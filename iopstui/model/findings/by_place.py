@@ -142,7 +142,7 @@ def stalled(evidence: Evidence) -> Finding | None:
     return Finding(
         "stalled",
         f"no completions for {seconds:.0f} s, {held} requests in flight in {names}{why}",
-        advice, since=e.began(quiet[0]),
+        advice, since=e.began(quiet[0]), until=quiet[-1].t,
     )  # fmt: skip
 
 

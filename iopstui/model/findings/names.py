@@ -9,5 +9,6 @@ NAMES = (
     "disagree", "flush", "misaligned", "job-cpu", "scheduler", "more-jobs-than-cpus", "burst",
     "cap", "saturated", "link", "cpu-sleep", "busy", "background", "moved", "answer", "stalled",
     "io-errors", "cpu-wait", "layer", "neighbour", "memory", "parity", "first-write", "starved",
-    "write-back",
+    "write-back", "nfs-retrans", "nfs-server", "nfs-queue", "nfs-rsize", "nfs-attributes",
+    "nfs-stalled",
 )  # fmt: skip

@@ -49,12 +49,21 @@ from iopstui.model.findings.by_job import (
 from iopstui.model.findings.by_layers import first_writes, parity, starved, write_back
 from iopstui.model.findings.by_place import held_by_layer, neighbour, stalled, waits_for_cpu
 from iopstui.model.findings.by_queue import above, tags
+from iopstui.model.findings.by_share import (
+    attribute_storm,
+    client_queue,
+    retransmissions,
+    slow_server,
+    small_requests,
+    unanswered,
+)
 from iopstui.model.findings.evidence import Evidence, Finding
 
 Rule = Callable[[Evidence], "Finding | None"]
 
 RULES: tuple[Rule, ...] = (
     stalled,
+    unanswered,
     io_errors,
     no_iostats,
     cpu_throttled,
@@ -67,6 +76,11 @@ RULES: tuple[Rule, ...] = (
     throttling,
     hot,
     memory_pressure,
+    retransmissions,
+    slow_server,
+    client_queue,
+    small_requests,
+    attribute_storm,
     above,
     neighbour,
     parity,
@@ -134,4 +148,5 @@ def _with_seconds(finding: Finding, evidence: Evidence) -> Finding:
     if not frames:
         return finding
     since = e.began(frames[0]) if finding.since is None else finding.since
-    return replace(finding, since=since, until=frames[-1].t)
+    until = frames[-1].t if finding.until is None else finding.until
+    return replace(finding, since=since, until=until)

@@ -15,6 +15,7 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.nvme import DRIVES, FIGURES, NVME
 from iopstui.model.metrics.paths import ANY, DEVICE, SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS
+from iopstui.model.metrics.share import SOURCE as NFS
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES
 
@@ -22,6 +23,7 @@ FRAME = "iopstui"
 FIO = "fio json+"
 DISKSTATS = "/proc/diskstats"
 STAT = "/proc/stat"
+MOUNTSTATS = "/proc/self/mountstats"
 PROBE = "probe"
 SMART = "NVMe SMART"
 
@@ -254,6 +256,37 @@ def _source_fields() -> Iterator[Field]:
             yield Field(path, one.name, one.unit, f"/proc/{source.file}", one.meaning)
 
 
+def _share_fields() -> Iterator[Field]:
+    base = ("kernel", NFS)
+    for name, unit, meaning in (
+        ("ops/s", "1/s", "RPCs sent per second to the server of the target's NFS mount, of all "
+                         "operations and over all connections"),
+        ("bklog", "", "mean number of RPCs that wait for a slot (RPC backlog queue)"),
+        ("connections", "", "connections to the server (nconnect)"),
+    ):  # fmt: skip
+        yield Field((*base, name), name, unit, MOUNTSTATS, meaning)
+    for path, what in (
+        (("read",), "READ and READ_PLUS"), (("write",), "WRITE"), ((TOTAL,), "all operations"),
+        (("others", ANY), "any other operation"),
+    ):  # fmt: skip
+        for name, unit, meaning in _OPERATION:
+            yield Field((*base, *path, name), name, unit, MOUNTSTATS, f"{what}: {meaning}")
+
+
+_OPERATION = (
+    ("ops/s", "1/s", "finished per second"),
+    ("kB/s", "KiB/s", "sent and received with headers (KiB, as nfsiostat)"),
+    ("kB/op", "KiB", "mean size of one, sent and received"),
+    ("retrans", "", "retransmissions in this interval"),
+    ("retrans%", "%", "retransmissions for 100 of them"),
+    ("rtt", "ms", "mean time from sending to the answer: network and server"),
+    ("exe", "ms", "mean time from the request to its end: queue, RTT and the client's own work"),
+    ("queue", "ms", "mean time in the client's queue before it was sent"),
+    ("errors", "", "answers with an error in this interval"),
+    ("errors%", "%", "answers with an error for 100 of them"),
+)
+
+
 def _probe_fields() -> Iterator[Field]:
     for name, unit, meaning in (
         ("seconds", "s", "interval of these rates, by the kernel's clock"),
@@ -347,6 +380,7 @@ FIELDS: tuple[Field, ...] = (
     *_disk_fields(),
     *_cpu_fields(),
     *_source_fields(),
+    *_share_fields(),
     *_probe_fields(),
     *_nvme_fields(),
     *_job_fields(),

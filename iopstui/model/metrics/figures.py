@@ -16,6 +16,8 @@ from iopstui.model.metrics.nvme import BY_NAME as DRIVE_FIGURES
 from iopstui.model.metrics.nvme import NVME, WORST, together
 from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.probe import KINDS, LatencyStats, RequestStats
+from iopstui.model.metrics.share import SOURCE as NFS
+from iopstui.model.metrics.share import OperationRates, Share
 from iopstui.model.metrics.waits import MeanWaits, Waits
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.sources import BY_NAME
@@ -60,6 +62,23 @@ _CPU_RATES = {"block/s": "block_s", "irq/s": "irq_s", "ipi/s": "ipi_s"}
 _FIO_MEANS = {"usr_cpu": "usr_cpu", "sys_cpu": "sys_cpu", "ctx/s": "ctx_s"}
 
 
+_SHARE: Mapping[str, Callable[[Share], tuple[float | None, float | None]]] = {
+    "ops/s": lambda s: (s.ops_s, s.seconds),
+    "bklog": lambda s: (s.bklog, s.sends),
+}
+_OPERATION: Mapping[str, Callable[[OperationRates], tuple[float | None, float | None]]] = {
+    "ops/s": lambda o: (o.ops_s, o.seconds),
+    "kB/s": lambda o: (o.kb_s, o.seconds),
+    "kB/op": lambda o: (o.kb_op, o.ops),
+    "retrans%": lambda o: (o.retrans_percent, o.ops),
+    "rtt": lambda o: (o.rtt, o.ops),
+    "exe": lambda o: (o.exe, o.ops),
+    "queue": lambda o: (o.queue, o.ops),
+    "errors%": lambda o: (o.errors_percent, o.ops),
+}
+"""A figure of the NFS mount or of an operation there, and its weight."""
+
+
 def _scaled(value: float | None, unit: float) -> float | None:
     return None if value is None else value / unit
 
@@ -70,6 +89,8 @@ def measurable(path: Sequence[str]) -> bool:
         return len(path) in (3, 5) and path[-1] in _OF_REQUESTS
     if path and path[0] == WAIT:
         return len(path) == 3 or path[-1] in _WAITS
+    if path[:2] == ("kernel", NFS):
+        return path[-1] in (_SHARE if len(path) == 3 else _OPERATION)
     if len(path) == 2 and path[0] == NVME:
         return path[1] in DRIVE_FIGURES
     if len(path) == 3 and path[:2] == ("kernel", TOTAL):
@@ -210,6 +231,8 @@ class Meter:
             if path[-1] == "iops":
                 return found.iops, found.seconds
             return found.device.mean_ns, found.device.ios
+        if path[:2] == ("kernel", NFS):
+            return _share(frame.share, path)
         if path[0] == "kernel" and path[1] in BY_NAME:
             return frame.more.get(path[1], {}).get(path[2]), frame.seconds
         if path[0] == "kernel":
@@ -259,6 +282,18 @@ class RunWaits:
     def value(self) -> Waits | None:
         """The mean so far; ``None`` of nothing."""
         return self._mean.value
+
+
+def _share(share: Share | None, path: Sequence[str]) -> tuple[float | None, float | None]:
+    if share is None:
+        return None, None
+    if len(path) == 3:
+        return _SHARE[path[2]](share)
+    if path[2] == "others":
+        one = share.others.get(path[3])
+        return (None, None) if one is None else _OPERATION[path[4]](one)
+    found: OperationRates = getattr(share, path[2])
+    return _OPERATION[path[3]](found)
 
 
 def _by_bins(path: Sequence[str]) -> bool:

@@ -20,6 +20,8 @@ from iopstui.model.metrics.cpu_frames import CpuFrame, CpuFrames, CpuInterval
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.metrics.job_load import job_load
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
+from iopstui.model.metrics.share import SOURCE, Share, share_rates
+from iopstui.model.metrics.share_waits import place_on_share
 from iopstui.model.metrics.waits import RequestTimes, Stack, Waits, place_waits
 from iopstui.model.samples import DriveReading, JobThread, KernelSample, RawSample
 
@@ -72,7 +74,8 @@ class Frame:
     (model/block/target.py), whose sum is ``total``. ``more`` are the figures of model/sources.py,
     ``probe`` what the probe counted (``None`` where it is not on, or has printed nothing new).
     ``waits`` says where the I/Os in flight are (model/metrics/waits.py). ``nvme`` has the drives'
-    own counters by controller, where they were read anew (model/metrics/nvme.py).
+    own counters by controller, where they were read anew (model/metrics/nvme.py). ``share`` has the
+    figures of the NFS mounts that the jobs work on (``None``: none, or not measured).
     """
 
     seq: int
@@ -96,6 +99,7 @@ class Frame:
     probe: ProbeInterval | None = None
     waits: Waits | None = None
     nvme: Mapping[str, DriveReading] = field(default_factory=dict)
+    share: Share | None = None
 
     @property
     def total(self) -> rates.DiskRates | None:
@@ -151,6 +155,7 @@ class FrameBuilder:
         if raw.kernel is not None and raw.kernel.ipi is not None:
             self._ipi = raw.kernel
         jobs, probe = self._job_frames(raw), self._probe.feed(raw.probe, raw.arrived_ns)
+        share = _share(raw.kernel, previous, seconds)
         return Frame(
             seq=raw.seq,
             step=raw.step,
@@ -171,8 +176,9 @@ class FrameBuilder:
             opened=self._opened,
             more=_more_figures(raw.kernel, previous, seconds),
             probe=probe,
-            waits=self._waits(raw, seconds, disks, fio, jobs, probe),
+            waits=self._waits(raw, seconds, disks, fio, jobs, probe, share),
             nvme=raw.nvme,
+            share=share,
         )
 
     @property
@@ -222,6 +228,7 @@ class FrameBuilder:
         fio: FioInterval | None,
         jobs: Sequence[JobFrame],
         probe: ProbeInterval | None,
+        share: Share | None,
     ) -> Waits | None:
         load = None
         if raw.fio is not None:
@@ -230,6 +237,8 @@ class FrameBuilder:
             load = job_load(raw.fio, fio, waited, workers, seconds)
         if raw.kernel is None or (raw.step and load is None and self._fio_arrived_ns is not None):
             return None
+        if share is not None and not self._stack.tops:
+            return place_on_share(share, load)
         return place_waits(self._stack, disks, load, _request_times(probe, self._stack))
 
     def _fio_interval(self, raw: RawSample, flags: set[str]) -> FioInterval | None:
@@ -287,6 +296,14 @@ def _more_figures(
     if current is None or previous is None or not seconds:
         return {}
     return sources.figures(current.more, previous.more, seconds)
+
+
+def _share(
+    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
+) -> Share | None:
+    if current is None or previous is None:
+        return None
+    return share_rates(current.more.get(SOURCE), previous.more.get(SOURCE), seconds)
 
 
 def _throttled(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.share import OperationRates, Share, summed
 from iopstui.model.rates import DiskRates
 
 # a shorter one does not stand for a second, a longer one is more than one
@@ -90,12 +91,14 @@ class FindingCount:
 class WatchTotals:
     """Fed with every frame and finding of a watch, a sample each ``interval_s``. ``watched_s`` is
     its length, ``gap_s`` of that without samples of their own (a sample came too late);
-    ``fired`` counts how often each trigger did."""
+    ``fired`` counts how often each trigger did, ``nfs`` has the operations on
+    the watched NFS mounts."""
 
     def __init__(self, names: Sequence[str], interval_s: float) -> None:
         self.disks = {name: DiskTotal() for name in names}
         self.findings: dict[str, FindingCount] = {}
         self.fired: dict[str, int] = {}
+        self.nfs: dict[str, OperationRates] = {}
         self.watched_s = 0.0
         self.gap_s = 0.0
         self._interval_s = interval_s
@@ -111,6 +114,15 @@ class WatchTotals:
             disk = frame.disks.get(name)
             if disk is not None:
                 total.add(disk, whole)
+        if frame.share is not None:
+            self._add_share(frame.share)
+
+    def _add_share(self, share: Share) -> None:
+        others = summed(share.others.values(), share.seconds)
+        for name, one in (("read", share.read), ("write", share.write), ("other", others)):
+            before = self.nfs.get(name)
+            seconds = one.seconds + (before.seconds if before else 0.0)
+            self.nfs[name] = summed((before, one) if before else (one,), seconds)
 
     def found(self, t: float, finding: Finding) -> None:
         """Record a finding reported at second ``t``."""

@@ -25,6 +25,7 @@ from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import ProbeInterval
+from iopstui.model.metrics.share import OperationRates
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE
 from iopstui.model.sources import SOURCES
@@ -62,6 +63,13 @@ COUNTERS = {
     "disk_write_time_seconds": "total time of all write requests, queueing included",
     "disk_io_time_seconds": "time with at least one request in flight",
     "disk_io_time_weighted_seconds": "time with requests in flight, times their number",
+    "nfs_operations": "finished NFS operations of the target's mount",
+    "nfs_bytes": "bytes sent and received by NFS operations, headers included",
+    "nfs_retransmissions": "retransmitted NFS operations",
+    "nfs_errors": "NFS operations answered with an error",
+    "nfs_queue_time_seconds": "total time of NFS operations in the client's queue",
+    "nfs_rtt_seconds": "total time of NFS operations from sending to the answer",
+    "nfs_execution_time_seconds": "total time of NFS operations from the request to its end",
 }
 HISTOGRAMS = {
     "fio_latency_seconds": "fio's latencies: clat from submission to completion, lat with "
@@ -104,6 +112,18 @@ DISK: Mapping[str, Grown] = {
     "disk_io_time_weighted_seconds": lambda d: _seconds_of_share(d.aqu_sz, d.seconds),
 }
 """How much a counter of one disk grew in an interval; ``None``: not known."""
+
+
+OPERATION: Mapping[str, Callable[[OperationRates], float | None]] = {
+    "nfs_operations": lambda o: o.ops,
+    "nfs_bytes": lambda o: o.bytes,
+    "nfs_retransmissions": lambda o: o.retransmissions,
+    "nfs_errors": lambda o: o.errors,
+    "nfs_queue_time_seconds": lambda o: o.queue_ms / 1000,
+    "nfs_rtt_seconds": lambda o: o.rtt_ms / 1000,
+    "nfs_execution_time_seconds": lambda o: o.exe_ms / 1000,
+}
+"""The same of one NFS operation."""
 
 
 class Metrics:
@@ -185,6 +205,9 @@ class Metrics:
         for name, disk in frame.disks.items():
             for what, grown in DISK.items():
                 self._count(what, grown(disk), labels(device=name))
+        for name, one in (frame.share.operations if frame.share else {}).items():
+            for what, count in OPERATION.items():
+                self._count(what, count(one), labels(operation=name))
         if frame.fio is not None:
             self._fio(frame.fio)
         if frame.probe is not None:

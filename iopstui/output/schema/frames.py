@@ -16,6 +16,7 @@ NEVER_NULL = {"event", "host", "seq", "step", "t", "wall_ms", "utc"}
 """What is never null."""
 NEVER_NULL_CONTAINERS = {
     "layers",
+    "others",
     "kernel",
     "flags",
     "jobs",

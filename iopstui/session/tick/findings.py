@@ -14,6 +14,7 @@ from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.active_findings import ActiveFindings, EndedFinding
 from iopstui.model.findings.answer import answer
 from iopstui.model.findings.by_place import stalled, suspects_neighbour
+from iopstui.model.findings.by_share import unanswered
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.contradictions import contradiction
 from iopstui.model.findings.evidence import (
@@ -177,7 +178,7 @@ class FindingTracker:
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
         """Without a document of fio: a stall is all that can be told."""
         evidence = self._in_a_run(devices)
-        found = stalled(evidence)
+        found = stalled(evidence) or unanswered(evidence)
         if found is not None:
             yield from self._report([found], evidence, frame.t)
 

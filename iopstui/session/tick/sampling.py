@@ -91,7 +91,8 @@ class Sampling:
     def _sampler(self) -> KernelSampler:
         # opened by who reads first: the session's thread, not the one that the screen waits for
         irqs = [vector.irq for disk in self._context.disks() for vector in disk.irqs]
-        return KernelSampler(self._context.roots, self._context.target.tree, irqs)
+        target = self._context.target
+        return KernelSampler(self._context.roots, target.tree, irqs, shares=target.shares)
 
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""

@@ -14,6 +14,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.share import Share, summed
 from iopstui.model.rates import DiskRates
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
@@ -237,6 +238,17 @@ def _elapsed_s(state: LiveState, told: int) -> int:
     return own if abs(own - told) <= MAX_ROUNDED_S else told
 
 
+def _share_text(share: Share | None) -> str:
+    """Reads and writes per second, and the mean RTT of both."""
+    if share is None:
+        return "not measured now"
+    rtt = summed((share.read, share.write), share.seconds).rtt
+    return (
+        f"{f.number(share.read.ops_s)} r/s  {f.number(share.write.ops_s)} w/s  "
+        f"RTT {f.milliseconds(rtt, '')}"
+    )
+
+
 def summary_line(state: LiveState, target: Target, width: int, charset: Charset) -> Row:
     """fio and the kernel in one line, where only one pane can be seen."""
     line = Line(width, charset).add(" fio ", FIO)
@@ -251,6 +263,9 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
         line.add(" late" if state.late else "", WARNING)
     line.to(41)
     disk = state.frame.together(target.opened) if state.frame else None
+    if target.shares and not target.on:
+        share = state.frame.share if state.frame else None
+        return line.add(" NFS ", DEVICE).add(_share_text(share)).done()
     if not target.on:
         return line.add(" kernel ", DEVICE).add("sees no block device", DIM).done()
     line.add(f" {printable(target.name)[:10]} ", DEVICE)

@@ -13,7 +13,7 @@ from iopstui.model.block.target import Layer, Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
-from iopstui.ui.dashboard import waits_view
+from iopstui.ui.dashboard import share_panel, waits_view
 from iopstui.ui.draw.rows import Column, Piece, Row, Table, cells, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, BORDER, DEVICE, DIM, WARNING_FROM, Charset, load_style
 from iopstui.ui.state.live import LiveState
@@ -47,6 +47,8 @@ COLUMNS: tuple[Column[DiskRates], ...] = (
 
 def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
     """For the border of its box: how busy the busiest device is."""
+    if is_share(target):
+        return share_panel.value(state)
     frame = state.frame
     disks = [frame.disks.get(name) for name in target.on] if frame is not None else []
     utils = [disk.util for disk in disks if disk is not None and disk.util is not None]
@@ -63,12 +65,13 @@ def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
 def rows(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
     """The panel: one row for each of the target's devices and each one under it; in the last row,
     if there is room, where the I/Os in flight are."""
+    source = "/proc/self/mountstats" if is_share(target) else "/proc/diskstats"
     title = rule(
-        width, charset, ("kernel, this second", BOLD), (" (/proc/diskstats)", DIM),
+        width, charset, ("kernel, this second", BOLD), (f" ({source})", DIM),
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     found = [title, *_body(state, target, width, height - 1, charset)]
-    if height > 2 + rows_of(target) and state.frame is not None and target.on:
+    if height > 2 + rows_of(target) and state.frame is not None and (target.on or is_share(target)):
         waits = waits_view.line(state.frame.waits, width, charset)
         if waits is not None:
             return [*pad(found, height - 1, width), waits]
@@ -77,7 +80,19 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
 
 def rows_of(target: Target) -> int:
     """How many rows the panel has for figures."""
+    if is_share(target):
+        return share_panel.ROWS
     return len(target.layers) + (len(target.on) > 1)
+
+
+def is_share(target: Target) -> bool:
+    """Whether the panel is about NFS mounts: the target is on them and on no device."""
+    return bool(target.shares) and not target.on
+
+
+def name_of(target: Target) -> str:
+    """The title of its box."""
+    return share_panel.TITLE if is_share(target) else "Device (iostat)"
 
 
 def _label(layer: Layer) -> str:
@@ -87,6 +102,8 @@ def _label(layer: Layer) -> str:
 
 
 def _body(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
+    if is_share(target):
+        return share_panel.rows(state, target, width, charset)
     if not target.on:
         why = printable(target.no_device) or "this target has no block device"
         return wrap(width, charset, f"No disk figures: {why}.", None)

@@ -43,7 +43,7 @@ class Panel:
     rows: Callable[[PanelData, int, int], Sequence[Row]]
     tab: str = ""
     height: int = 0
-    title: str = ""
+    title: str | Callable[[PanelData], str] = ""
     value: Callable[[PanelData], Sequence[Piece]] | None = None
     """In a box: the title and the current value, on the upper border ("", None: as they stand in
     its first row)."""
@@ -59,7 +59,8 @@ class Panel:
             return pad((), height, max(width, 0))
         head, *body = self.rows(scene, inner, height if self.foot else height - 1)
         last = body.pop() if self.foot else ()
-        title = frame.words_of(self.title) if self.title else frame.titled(head)
+        words = self.title if isinstance(self.title, str) else self.title(scene)
+        title = frame.words_of(words) if words else frame.titled(head)
         value = self.value(scene) if self.value is not None else frame.valued(head)
         first = frame.top(width, charset, number, title, value, focused)
         below = frame.bottom(width, charset, last, focused)
@@ -77,7 +78,7 @@ PANELS: tuple[Panel, ...] = (
     Panel(
         "kernel",
         lambda s, width, height: kernel_panel.rows(s.state, s.target, width, height, s.charset),
-        title="Device (iostat)",
+        title=lambda s: kernel_panel.name_of(s.target),
         value=lambda s: kernel_panel.value(s.state, s.target, s.charset),
         foot=True,
     ),

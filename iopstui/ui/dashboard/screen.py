@@ -768,7 +768,8 @@ class Dashboard(CanvasScreen):
         return [f.latency(value, "") if value is not None else "" for value in values]
 
     def _iops_note(self) -> list[Piece]:
-        if not self.controller.target.on:
+        target = self.controller.target
+        if not target.on and not target.shares:
             return [("no block device", DIM)]
         return []
 

@@ -8,6 +8,7 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.share_waits import RPC_QUEUE, SENT
 from iopstui.model.metrics.waits import MeanWaits, Waits
 from iopstui.text import printable
 from iopstui.ui.draw import density
@@ -44,6 +45,8 @@ LAYER_MEANINGS = {
     "queue": "I/O scheduler, or waiting for a tag",
     "device": "issued to the device, not completed",
     "unknown": "no counter shows where",
+    RPC_QUEUE: "in the NFS client, before it is sent (exe - RTT)",
+    SENT: "sent, and not answered yet (RTT)",
 }
 
 Part = tuple[str, "float | None", "Style | None"]

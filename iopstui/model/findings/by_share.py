@@ -1,0 +1,168 @@
+"""Rules on a target's NFS mount: retransmissions, a slow server, a full client, small requests,
+attribute storms. They need no job but for the size of its I/Os."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as units
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.metrics.frame import FINAL, Frame
+from iopstui.model.metrics.share import KIB, OperationRates, Share, summed
+
+SLOW_RTT_MS = 20.0
+"""A network in one building and a server with SSDs or a write cache answer faster."""
+QUEUED = 1.0
+"""At least this many RPCs wait in the client on average."""
+SPLIT = 2
+"""An I/O that takes at least this many RPCs is split."""
+MANY_ATTRIBUTES, ATTRIBUTES_PER_IO = 100.0, 5.0
+"""Attribute operations per second, and for each READ and WRITE."""
+ATTRIBUTES = ("getattr", "access", "lookup")
+
+
+def unanswered(evidence: Evidence) -> Finding | None:
+    """A run of which no RPC has finished for some seconds."""
+    quiet: list[Frame] = []
+    for frame in reversed([one for one in evidence.frames if one.seconds and one.step]):
+        if FINAL in frame.flags or not _hangs(frame):
+            break
+        quiet.insert(0, frame)
+    seconds = sum(frame.seconds or 0.0 for frame in quiet)
+    waiting = quiet[-1].share.unanswered if quiet and quiet[-1].share else 0
+    if len(quiet) < e.ENOUGH_SECONDS or waiting <= 0:
+        return None
+    return Finding(
+        "nfs-stalled",
+        f"no NFS request has finished for {seconds:.0f} s, {waiting} wait for an answer: the "
+        "server is down or cannot be reached",
+        "check the server and the network (ping); a hard mount waits until the server is back, "
+        "umount -f ends its requests",
+        since=e.began(quiet[0]),
+        until=quiet[-1].t,
+    )
+
+
+def _hangs(frame: Frame) -> bool:
+    done = frame.fio is not None and frame.fio.total.ios
+    return not done and frame.share is not None and not frame.share.total.ops
+
+
+def retransmissions(evidence: Evidence) -> Finding | None:
+    """RPCs were sent again in the last seconds."""
+    frames = e.window(evidence)
+    if not frames:
+        return None
+    # they are counted when the server is back, often in a second that stands for no whole one
+    since = e.began(frames[0])
+    shares = [one.share for one in evidence.frames if one.share is not None and one.t > since]
+    total = _total(shares)
+    if not total.retransmissions:
+        return None
+    return Finding(
+        "nfs-retrans",
+        f"{total.retransmissions} of {units.number(total.ops)} NFS requests were sent again in the "
+        f"last {frames[-1].t - since:.0f} s: the server did not answer in time, or the "
+        "connection was lost",
+        "see packet loss (ss -ti, ip -s link) and the server's load; the kernel's log has "
+        '"server not responding"',
+    )
+
+
+def slow_server(evidence: Evidence) -> Finding | None:
+    """Network and server take long for each answer, and this client little."""
+    shares = _shares(evidence)
+    each = [_data(share) for share in shares]
+    if not shares or any(one.rtt is None or one.rtt < SLOW_RTT_MS for one in each):
+        return None
+    total = summed(each, sum(share.seconds for share in shares))
+    if total.rtt is None or total.exe is None or total.rtt < total.exe / 2:
+        return None
+    return Finding(
+        "nfs-server",
+        f"READ and WRITE wait {units.milliseconds(total.rtt)} for network and server (RTT) of "
+        f"{units.milliseconds(total.exe)} in all (exe): this client is not the limit",
+        "compare with ping to the server; watch the disk there: iopstui watch",
+    )
+
+
+def client_queue(evidence: Evidence) -> Finding | None:
+    """RPCs spend more time in this client than with network and server."""
+    shares = _shares(evidence)
+    if not shares or not all(map(_queues, shares)):
+        return None
+    total = summed(map(_data, shares), sum(share.seconds for share in shares))
+    waiting = (total.exe_ms - total.rtt_ms) / 1e3 / total.seconds
+    count = len(shares[-1].connections)
+    connections = f"{count} connection" + ("s" if count > 1 else "")
+    more = "mount with nconnect=4" if count == 1 else "raise nconnect (16 at most)"
+    return Finding(
+        "nfs-queue",
+        f"{units.number(waiting)} RPCs wait in this client before they are sent over "
+        f"{connections}: READ and WRITE take {units.milliseconds(total.exe)} (exe), of which "
+        f"network and server take {units.milliseconds(total.rtt)} (RTT)",
+        f"{more}, or raise sunrpc.tcp_max_slot_table_entries (NFS 3) or max_session_slots (NFS 4)",
+    )
+
+
+def small_requests(evidence: Evidence) -> Finding | None:
+    """Each direct I/O of the job is split into several RPCs."""
+    shares, size = _shares(evidence), evidence.shape.block_size
+    if not shares or not size or evidence.shape.direct is not True:
+        return None
+    total = summed(map(_data, shares), sum(share.seconds for share in shares))
+    if total.kb_op is None or total.ops < len(shares) or size < SPLIT * total.kb_op * KIB:
+        return None
+    return Finding(
+        "nfs-rsize",
+        f"each I/O of {units.size(size)} is split into {size / total.kb_op / KIB:.0f} RPCs of "
+        f"{units.size(round(total.kb_op * KIB))} on average (mount options rsize and wsize)",
+        "mount with larger rsize and wsize; the server may set a limit (max_block_size of nfsd)",
+    )
+
+
+def attribute_storm(evidence: Evidence) -> Finding | None:
+    """Most requests ask for attributes."""
+    shares = _shares(evidence)
+    asked = [summed(_attributes(share), share.seconds) for share in shares]
+    if not shares or not all(
+        one.ops_s >= MANY_ATTRIBUTES and one.ops >= ATTRIBUTES_PER_IO * _data(share).ops
+        for one, share in zip(asked, shares, strict=True)
+    ):
+        return None
+    seconds = sum(share.seconds for share in shares)
+    attributes, data = summed(asked, seconds), _total(shares, data=True)
+    return Finding(
+        "nfs-attributes",
+        f"{units.number(attributes.ops_s)} requests/s ask for attributes (GETATTR, ACCESS, "
+        f"LOOKUP), {units.number(data.ops_s)}/s read or write data",
+        "look for noac, actimeo=0 or lookupcache=none among the mount options, and for a program "
+        "that opens or lists files all the time",
+    )
+
+
+def _shares(evidence: Evidence) -> list[Share]:
+    """The mount in the last seconds; empty if one of them lacks it."""
+    found = [frame.share for frame in e.window(evidence)]
+    known = [share for share in found if share is not None]
+    return known if len(known) == len(found) else []
+
+
+def _data(share: Share) -> OperationRates:
+    return summed((share.read, share.write), share.seconds)
+
+
+def _total(shares: Sequence[Share], data: bool = False) -> OperationRates:
+    each = [_data(share) if data else share.total for share in shares]
+    return summed(each, sum(share.seconds for share in shares))
+
+
+def _attributes(share: Share) -> list[OperationRates]:
+    return [share.operations[name] for name in ATTRIBUTES if name in share.operations]
+
+
+def _queues(share: Share) -> bool:
+    data = _data(share)
+    waiting_ms = data.exe_ms - data.rtt_ms
+    return waiting_ms > data.rtt_ms and waiting_ms >= QUEUED * 1e3 * share.seconds

@@ -1,0 +1,179 @@
+"""NFS client figures of one interval, with nfsiostat's names and meaning.
+
+An RPC first waits in the client's queue, then for the server's answer (RTT); its execution time is
+both and what the client needs besides. The kernel counts an RPC when it is finished, so one that
+waits for a server that is gone is in no figure until the server is back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from iopstui.model.rates import delta, ratio
+
+SOURCE = "nfs"
+"""The name of these counters in a sample (KernelSample.more)."""
+KIB = 1024
+READS, WRITE = ("read", "read_plus"), "write"
+"""Servers with NFS 4.2 may be asked for READ_PLUS in place of READ."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRates:
+    """One NFS operation in an interval of ``seconds``: finished ``ops``, ``bytes`` sent and
+    received with their headers, ``retransmissions``, and the sums of the times in ms. ``errors``
+    are answers that were errors (``None``: the kernel does not count them)."""
+
+    seconds: float
+    ops: int
+    bytes: int
+    retransmissions: int
+    queue_ms: int
+    rtt_ms: int
+    exe_ms: int
+    errors: int | None
+
+    @property
+    def ops_s(self) -> float:
+        """Finished operations per second."""
+        return self.ops / self.seconds
+
+    @property
+    def kb_s(self) -> float:
+        """Sent and received KiB per second."""
+        return self.bytes / KIB / self.seconds
+
+    @property
+    def kb_op(self) -> float | None:
+        """KiB of a mean operation."""
+        return ratio(self.bytes / KIB, self.ops)
+
+    @property
+    def retrans_percent(self) -> float | None:
+        """Retransmissions for 100 operations."""
+        return ratio(100 * self.retransmissions, self.ops)
+
+    @property
+    def errors_percent(self) -> float | None:
+        """Errors for 100 operations."""
+        return None if self.errors is None else ratio(100 * self.errors, self.ops)
+
+    @property
+    def rtt(self) -> float | None:
+        """Mean time from sending to the answer, ms: network and server."""
+        return ratio(self.rtt_ms, self.ops)
+
+    @property
+    def exe(self) -> float | None:
+        """Mean time from the request to its end, ms."""
+        return ratio(self.exe_ms, self.ops)
+
+    @property
+    def queue(self) -> float | None:
+        """Mean time in the client's queue before it was sent, ms."""
+        return ratio(self.queue_ms, self.ops)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The NFS mounts of a target in an interval: ``sends`` RPCs over ``connections`` TCP
+    connections (the sends of each), the sum of the backlog queue's length at each send, and each
+    operation that was used. ``unanswered`` RPCs were sent and had no answer at the interval's end
+    (an RPC that was sent again counts each time, for ever)."""
+
+    seconds: float
+    sends: int | None
+    backlog: int | None
+    connections: tuple[int, ...] = ()
+    operations: Mapping[str, OperationRates] = field(default_factory=dict)
+    unanswered: int = 0
+
+    @property
+    def ops_s(self) -> float | None:
+        """RPCs sent per second, of all operations."""
+        return ratio(self.sends, self.seconds)
+
+    @property
+    def bklog(self) -> float | None:
+        """Mean length of the queue of RPCs that wait for a slot."""
+        return ratio(self.backlog, self.sends)
+
+    @property
+    def read(self) -> OperationRates:
+        """READ and READ_PLUS together; all 0 if there was none."""
+        found = (self.operations[name] for name in READS if name in self.operations)
+        return summed(found, self.seconds)
+
+    @property
+    def write(self) -> OperationRates:
+        """WRITE; all 0 if there was none."""
+        return self.operations.get(WRITE) or summed((), self.seconds)
+
+    @property
+    def others(self) -> dict[str, OperationRates]:
+        """All operations that neither read nor write data."""
+        data = (*READS, WRITE)
+        return {name: one for name, one in self.operations.items() if name not in data}
+
+    @property
+    def total(self) -> OperationRates:
+        """All operations together."""
+        return summed(self.operations.values(), self.seconds)
+
+
+def share_rates(
+    now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
+) -> Share | None:
+    """The interval between two readings; ``None`` where there is none, or counters went backwards
+    (the share was mounted again)."""
+    if now is None or before is None or not seconds or before.keys() - now.keys():
+        return None
+    grown = {key: delta(value, before.get(key, 0)) for key, value in now.items()}
+    if any(value is None for value in grown.values()):
+        return None
+    known = {key: value for key, value in grown.items() if value is not None}
+    numbers = dict.fromkeys(key.split(".")[1] for key in known if key.startswith("connection."))
+    connections = tuple(known[f"connection.{number}.sends"] for number in numbers)
+    backlogs = [known[f"connection.{number}.backlog"] for number in numbers]
+    names = dict.fromkeys(key.partition(".")[0] for key in known if key.endswith(".ops"))
+    found = {name: _operation(name, known, seconds) for name in names}
+    return Share(
+        seconds,
+        sum(connections) if connections else None,
+        sum(backlogs) if connections else None,
+        connections,
+        {name: one for name, one in found.items() if one.ops},
+        sum(now[f"connection.{n}.sends"] - now[f"connection.{n}.receives"] for n in numbers),
+    )
+
+
+def summed(operations: Iterable[OperationRates], seconds: float) -> OperationRates:
+    """Several operations of one interval as one."""
+    each = tuple(operations)
+    errors = [one.errors for one in each if one.errors is not None]
+    return OperationRates(
+        seconds,
+        ops=sum(one.ops for one in each),
+        bytes=sum(one.bytes for one in each),
+        retransmissions=sum(one.retransmissions for one in each),
+        queue_ms=sum(one.queue_ms for one in each),
+        rtt_ms=sum(one.rtt_ms for one in each),
+        exe_ms=sum(one.exe_ms for one in each),
+        errors=sum(errors) if len(errors) == len(each) else None,
+    )
+
+
+def _operation(name: str, grown: Mapping[str, int], seconds: float) -> OperationRates:
+    ops = grown[f"{name}.ops"]
+    return OperationRates(
+        seconds,
+        ops,
+        grown[f"{name}.sent"] + grown[f"{name}.received"],
+        # every operation is sent once
+        max(0, grown[f"{name}.transmissions"] - ops),
+        grown[f"{name}.queue_ms"],
+        grown[f"{name}.rtt_ms"],
+        grown[f"{name}.exe_ms"],
+        grown.get(f"{name}.errors"),
+    )

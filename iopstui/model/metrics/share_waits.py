@@ -1,0 +1,43 @@
+"""Places of I/Os in flight on an NFS mount: above it, in the client's RPC queue, or sent.
+
+A mount is like a device whose requests are its READs and WRITEs (waits.py): it holds as many as
+their execution times fill the interval. The kernel counts an RPC at its end, so the RPCs that wait
+for a server that is gone are in no count until it is back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iopstui.model.metrics.share import KIB, Share
+from iopstui.model.metrics.waits import JobLoad, Stack, Waits, place_waits
+from iopstui.model.rates import DiskRates
+
+RPC_QUEUE, SENT = "RPC queue", "network+server"
+_MOUNT = "mount"
+
+
+def place_on_share(share: Share, job: JobLoad | None = None) -> Waits | None:
+    """Compute the places of an interval's I/Os; ``None`` if nothing is known of them."""
+    found = place_waits(Stack((_MOUNT,)), {_MOUNT: _as_device(share)}, job)
+    if found is None or _MOUNT not in found.layers:
+        return found
+    inside, data = found.layers[_MOUNT], (share.read, share.write)
+    exe = sum(one.exe_ms for one in data)
+    sent = inside * min(1.0, sum(one.rtt_ms for one in data) / exe) if exe else 0.0
+    return replace(found, layers={RPC_QUEUE: inside - sent, SENT: sent})
+
+
+def _as_device(share: Share) -> DiskRates:
+    """The mount's READs and WRITEs in iostat's terms."""
+    read, write = share.read, share.write
+    return DiskRates(
+        share.seconds,
+        reads=read.ops, writes=write.ops, discards=0,
+        r_s=read.ops_s, w_s=write.ops_s, d_s=0.0, f_s=None,
+        r_bytes_s=read.kb_s * KIB, w_bytes_s=write.kb_s * KIB, d_bytes_s=0.0,
+        rrqm_s=None, wrqm_s=None, drqm_s=None,
+        r_await=read.exe, w_await=write.exe, d_await=None, f_await=None,
+        rareq_size=None, wareq_size=None, dareq_size=None,
+        aqu_sz=(read.exe_ms + write.exe_ms) / 1e3 / share.seconds, util=None, in_flight=None,
+    )  # fmt: skip

@@ -1,0 +1,96 @@
+"""A watch of an NFS mount as a table, CSV, InfluxDB lines and counters."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+from watch_frames import frame
+
+from iopstui.events import FrameReady
+from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.model.metrics.share import OperationRates, Share
+from iopstui.model.watch.totals import WatchTotals
+from iopstui.output.csv_out import CsvSink
+from iopstui.output.export.metrics import Metrics
+from iopstui.output.influx import InfluxSink
+from iopstui.output.jsonl import frame_object
+from iopstui.output.share_table import header, rows
+from iopstui.output.sinks import make_watch_sink
+from iopstui.output.watch_summary import watch_sentences, watch_summary
+
+TARGET = Target(DIRECTORY, "/mnt/n", None, (), "far away", "nfs4", "/mnt/n", share="srv:/export")
+READ = OperationRates(2.0, 240, 240 * 65536, 3, 480, 1200, 1800, 0)
+SHARE = Share(2.0, 260, 0, (130, 130), {"read": READ, "getattr": replace(READ, ops=10, errors=2)})
+FRAME = replace(frame(4.0, {}, 2.0), share=SHARE)
+
+
+def test_a_second_has_a_row_for_reads_writes_and_the_rest() -> None:
+    read, write, other = rows(FRAME)
+    assert header().split()[2:] == [
+        "op", "ops/s", "kB/s", "kB/op", "retrans%", "RTT", "exe", "queue", "err%",
+    ]  # fmt: skip
+    assert read.split()[2:] == [
+        "read", "120", "7.68k", "64.0", "1.2", "5.00", "ms", "7.50", "ms", "2.00", "ms", "0",
+    ]  # fmt: skip
+    assert write.split() == ["write", "0", "0", "–", "–", "–", "–", "–", "–"]
+    assert other.split()[0] == "other" and other.split()[-1] == "20"
+    assert all(len(line) <= 80 for line in (header(), read, write, other))
+
+
+def test_a_mount_that_was_not_measured_has_a_row_of_dashes() -> None:
+    (row,) = rows(replace(FRAME, share=None))
+    assert row.split()[2:] == ["read", *["–"] * 8]
+
+
+def test_the_table_of_a_watch_on_a_share_is_this_one() -> None:
+    out = io.StringIO()
+    sink = make_watch_sink("table", out, io.StringIO(), TARGET, "host", False)
+    for one in (replace(FRAME, seconds=None), FRAME, FRAME):
+        sink.handle(FrameReady(one.t, one))
+    sink.close()
+    assert out.getvalue().splitlines() == [header(), *rows(FRAME), *rows(FRAME)]
+
+
+def test_json_csv_and_influx_have_the_same_figures() -> None:
+    nfs = frame_object(FRAME)["kernel"]["nfs"]
+    assert (nfs["ops/s"], nfs["connections"]) == (130.0, 2)
+    assert (nfs["read"]["rtt"], nfs["read"]["retrans"], nfs["read"]["retrans%"]) == (5.0, 3, 1.25)
+    assert nfs["write"]["rtt"] is None
+    assert nfs["others"]["getattr"]["errors%"] == 20.0
+    stream = io.StringIO()
+    sink = CsvSink(stream, on_nfs=True)
+    sink.handle(FrameReady(FRAME.t, FRAME))
+    head, cells = (line.split(",") for line in stream.getvalue().splitlines())
+    assert cells[head.index("kernel.nfs.read.rtt")] == "5.0"
+    assert not any("*" in name for name in head)
+    lines = io.StringIO()
+    InfluxSink(lines, "h", TARGET).handle(FrameReady(FRAME.t, FRAME))
+    (line,) = [one for one in lines.getvalue().splitlines() if one.startswith("nfs,")]
+    assert "read.rtt=5.0" in line and "others.getattr.errors=2.0" in line
+
+
+def test_the_summary_has_means_over_the_watch() -> None:
+    totals = WatchTotals((), 1.0)
+    slow = replace(SHARE, operations={"read": replace(READ, ops=60, rtt_ms=3000)})
+    for share in (SHARE, None, slow):
+        totals.add(replace(FRAME, share=share))
+    head, read, write, other = watch_summary(totals).splitlines()[1:]
+    assert head.split()[:2] == ["mean", "ops/s"]
+    assert read.split()[:2] == ["read", "75.0"], "300 in the 4 s that were measured"
+    assert read.split()[5:7] == ["14.0", "ms"], "4.2 s of RTT for 300 operations"
+    assert write.split()[1:3] == ["0", "0"]
+    assert other.split()[1] == "2.50"
+    sentence = next(one for one in watch_sentences(totals) if one.startswith("NFS read"))
+    assert sentence.startswith("NFS read: 75.0 operations/s, 7.68k kB/s, RTT 14.0 ms, execution")
+
+
+def test_counters_of_operations_are_exported() -> None:
+    metrics = Metrics("host")
+    for _ in range(2):
+        metrics.handle(FrameReady(FRAME.t, FRAME))
+    found = {one.name: one.samples for one in metrics.families()}
+    for name, value in (("operations", 480), ("rtt_seconds", 2.4), ("retransmissions", 6)):
+        (sample,) = [one for one in found[f"iopstui_nfs_{name}"]
+                     if dict(one.labels) == {"operation": "read"}]  # fmt: skip
+        assert sample.value == value

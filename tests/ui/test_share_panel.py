@@ -1,0 +1,74 @@
+"""The device panel of a target on NFS."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from session_frames import whole_frames
+
+from iopstui.events import FrameReady
+from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.model.metrics.share import OperationRates, Share
+from iopstui.ui.dashboard import bars, kernel_panel
+from iopstui.ui.draw.style import ASCII, UTF8, WARNING
+from iopstui.ui.state.live import LiveState
+
+TARGET = Target(
+    DIRECTORY, "/mnt/n", None, (), "nfs4 files are on another machine", "nfs4", "/mnt/n",
+    share="srv:/export", mount_options="vers=4.2,rsize=262144,nconnect=4,hard",
+)  # fmt: skip
+READ = OperationRates(1.0, 120, 120 * 65536, 3, 240, 600, 900, 0)
+SHARE = Share(1.0, 130, 0, (65, 65), {"read": READ, "getattr": replace(READ, ops=10, errors=2)})
+
+
+def state(share: Share | None) -> LiveState:
+    found = LiveState()
+    for frame in whole_frames("3.42-p-both")[:3]:
+        found.apply(FrameReady(frame.t, replace(frame, share=share)))
+    return found
+
+
+def lines(share: Share | None, width: int = 100, height: int = 8) -> list[str]:
+    rows = kernel_panel.rows(state(share), TARGET, width, height, UTF8)
+    return ["".join(text for text, _ in row).rstrip() for row in rows]
+
+
+def test_operations_stand_with_nfsiostat_s_figures_and_the_mount_below() -> None:
+    title, head, read, write, other, mount, *_ = lines(SHARE)
+    assert "/proc/self/mountstats" in title
+    names = ["op", "ops/s", "kB/s", "kB/op", "retrans", "avg", "RTT", "avg", "exe", "avg", "queue"]
+    assert head.split() == [*names, "errors"]
+    assert read.split() == ["read", "120", "7.68k", "64.0", "3", "5.00ms", "7.50ms", "2.00ms", "0"]
+    assert write.split() == ["write", "0", "0", "–", "0", "–", "–", "–", "0"]
+    assert other.split()[0] == "other" and other.split()[-1] == "2"
+    assert mount.strip() == "srv:/export · vers=4.2,rsize=262144,nconnect=4,hard"
+    assert kernel_panel.name_of(TARGET) == "Share (nfsiostat)"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_panel_keeps_the_times(width: int) -> None:
+    rows = kernel_panel.rows(state(SHARE), TARGET, width, 6, ASCII)
+    assert {sum(len(text) for text, _ in row) for row in rows} == {width}
+    if width >= 60:
+        assert "avg RTT" in "".join(text for text, _ in rows[1])
+
+
+def test_the_summary_of_a_small_terminal_names_the_mount() -> None:
+    for share, words in ((SHARE, "NFS 120 r/s  0 w/s  RTT 5.00ms"), (None, "NFS not measured now")):
+        row = bars.summary_line(state(share), TARGET, 80, UTF8)
+        assert "".join(text for text, _ in row).rstrip().endswith(words)
+
+
+def test_retransmissions_stand_out() -> None:
+    rows = kernel_panel.rows(state(SHARE), TARGET, 100, 8, UTF8)
+    assert [text.strip() for text, style in rows[2] if style == WARNING] == ["3"]
+
+
+def test_a_second_without_the_mount_says_so() -> None:
+    assert "The mount was not measured in this second." in lines(None)[1]
+
+
+def test_a_target_that_is_also_on_a_disk_keeps_the_device_panel() -> None:
+    assert not kernel_panel.is_share(replace(TARGET, device="vda", tree=("vda",)))
+    assert kernel_panel.rows_of(replace(TARGET, device="vda", tree=("vda",))) == 1
