@@ -222,3 +222,9 @@ async def test_t_runs_what_decides_the_finding() -> None:
         run = next(call for call in fake.calls[asked:] if call[0] == "run")
         assert run[2]["bs"] == "8k"  # type: ignore[index]
         assert ("mark", "test: bs=8k") in fake.calls
+
+
+def test_an_older_recording_s_advice_names_its_key_once() -> None:
+    advice = "find the program: u on the live screen, iotop, or pidstat -d 1"
+    found = state(STARTED, FindingReported(9.0, Finding("disagree", "1.2k more", advice, "u")))
+    assert "Next: u  find the program with iotop, or pidstat -d 1" in text(found)

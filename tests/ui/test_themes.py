@@ -6,7 +6,7 @@ import pytest
 import ui_fakes as fakes
 from rich.segment import Segment
 from rich.style import Style
-from test_app import make, running, settle, shows
+from test_app import make, running, screen_text, settle, shows
 from test_colours import KNOBS, colours
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
@@ -16,6 +16,7 @@ from iopstui.cli.values import THEMES as NAMES
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.draw import style, theme
+from iopstui.ui.draw.style import CONSOLE
 from iopstui.ui.draw.theme import CONTRAST, NOT_TEXT, OWN_THEMES, VARIABLES, Colours, contrast
 
 WIDE = (160, 45)
@@ -253,3 +254,15 @@ async def test_a_theme_brings_no_colour_where_none_is_wanted(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert await every_colour(make(theme="light")) <= {"default"}
+
+
+@pytest.mark.parametrize("target", ["/dev/nvme0n1", None])
+async def test_the_linux_console_has_square_corners(target: str | None) -> None:
+    app = make(target=target, charset=CONSOLE)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        if target:
+            await pilot.press("T")
+            await settle(pilot)
+        seen = screen_text(app)
+        assert not set("╭╮╰╯") & set(seen) and "┌" in seen

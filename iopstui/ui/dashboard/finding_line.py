@@ -116,7 +116,9 @@ def _advice_pieces(finding: Finding) -> list[Piece]:
         pieces += [("t", KEY), (f" runs {printable(finding.options)}  ", None)]
     elif finding.key:
         pieces += [(printable(finding.key), KEY), ("  ", None)]
-    return [*pieces, (printable(finding.advice), None)] if finding.advice else pieces
+    # older recordings, the demo for one, have the key in the words, too
+    advice = finding.advice.replace(f": {finding.key} on the live screen,", " with")
+    return [*pieces, (printable(advice), None)] if advice else pieces
 
 
 def _flowed(pieces: Sequence[Piece], width: int, charset: Charset) -> list[Row]:

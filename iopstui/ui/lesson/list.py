@@ -29,7 +29,7 @@ CONTINUE_HINTS: tuple[Hint, ...] = (
     ("n", "Start over", "screen.anew"),
 )
 READ: Hint = ("PgUp PgDn", "Scroll", "")
-NOTE, TITLE = 6, 76
+NOTE, TITLE = 11, 76
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         if offer.lesson.name in self._played:
             return "played"
         made = len(offer.lesson.runs) - len(offer.cannot)
-        return "" if not offer.cannot else "partly" if made else "not"
+        return "" if not offer.cannot else "partly here" if made else "not here"
 
     def _explain(self) -> None:
         offer = self._highlighted_offer()
