@@ -1,4 +1,4 @@
-"""A drive's counters from its reading to the verdict: read at the run's end, judged, and printed."""
+"""A drive's counters from the reading at the run's end to the verdict and the summary."""
 
 from __future__ import annotations
 
