@@ -18,6 +18,7 @@ from iopstui.errors import UsageError
 from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import LATENCIES, Meter, measurable
 from iopstui.model.metrics.frame import WRONG_LATENCY, Frame
+from iopstui.model.metrics.nvme import NVME
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
 
 if TYPE_CHECKING:
@@ -318,6 +319,9 @@ IMPOSSIBLE = (
 )
 
 
+NO_DRIVE = "it needs an NVMe drive that counts this, and root to ask it"
+
+
 def _of_latency(path: Sequence[str]) -> bool:
     return path[0] == "fio" and len(path) > 3 and path[-2] in LATENCIES
 
@@ -363,7 +367,7 @@ class ExpectationChecker:
             value = own if final is None else final.get(one.path, own)
             share = met / seconds if seconds and value is not None else None
             low = high = None
-            why = ""
+            why = NO_DRIVE if value is None and one.path[0] == NVME else ""
             if one.base is not None and batches is not None and value is not None:
                 from iopstui.model.experiment.baseline import ratio_interval
 

@@ -68,7 +68,8 @@ def test_new_media_errors() -> None:
     ],
 )
 def test_wear(now: dict[str, int], said: str) -> None:
-    assert said in fired(by_drive.worn(drive(**now))).text
+    found = fired(by_drive.worn(drive(**now))).text
+    assert said in found and found.count("spare") <= 1
 
 
 def test_warnings_that_are_no_wear() -> None:

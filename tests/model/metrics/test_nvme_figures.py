@@ -120,3 +120,4 @@ def test_expectations(text: str, passed: bool | None) -> None:
     checker.add(second(2, media_errors=8, units_written=1010))
     (outcome,) = checker.outcomes()
     assert outcome.passed is passed
+    assert ("root" in outcome.why) == (passed is None)

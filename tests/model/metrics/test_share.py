@@ -3,18 +3,23 @@ two readings, 8 s apart."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import recordings as made
 
 from iopstui.linux.counters.mountstats import parse_mountstats
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.metrics.figures import Meter
-from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.share import OperationRates, Share, share_rates
 from iopstui.model.metrics.share_waits import RPC_QUEUE, SENT, place_on_share
 from iopstui.model.metrics.waits import DirectionLoad, JobLoad
+from iopstui.model.samples import RawSample
+from iopstui.recording.coding import Decoder, encoder
+from iopstui.recording.layout import NAMES, all_layouts
 
 PROC = Path(__file__).parents[2] / "fixtures" / "proc"
 BEFORE, AFTER = (
@@ -141,3 +146,20 @@ def test_one_io_that_is_split_into_small_rpcs_counts_once() -> None:
     assert waits is not None
     assert waits.layers[SENT] == pytest.approx(4), "16 RPCs in flight are 4 I/Os"
     assert place_on_share(replace(found, operations={})) is not None
+
+
+def test_a_recording_keeps_the_counters_of_the_mount() -> None:
+    plain, recorded = FrameBuilder(), FrameBuilder()
+    decode, encode = Decoder(all_layouts(), NAMES), encoder(RawSample)
+    shares = []
+    for data, raw in zip((BEFORE, AFTER), made.raws(made.RUN), strict=False):
+        assert raw.kernel is not None
+        counters = parse_mountstats(data, ["/mnt/n4"])
+        assert counters is not None
+        raw = replace(raw, kernel=replace(raw.kernel, more={"nfs": counters}))
+        again = decode(RawSample, json.loads(json.dumps(encode(raw))))
+        shares.append((plain.feed(raw).share, recorded.feed(again).share))
+    first, second = shares
+    assert first == (None, None), "rates need two samples"
+    assert second[0] is not None and second[0] == second[1]
+    assert second[0].connections == (150, 150, 149, 149)
