@@ -142,7 +142,16 @@ def test_a_group_of_which_some_take_latencies_counts_all(here: Path) -> None:
     assert "up to fio's own total" in done.stderr
 
 
-@pytest.mark.parametrize("shipped", sorted(job_paths()))
+ZONED = {"zoned-write"}
+
+
+def test_a_job_for_zones_says_that_a_file_has_none(here: Path) -> None:
+    for job in ZONED:
+        done = iopstui("run", ".", "--job", job, "--set", "runtime=1", "--size", "4m", cwd=here)
+        assert done.returncode == 1 and "zone size is mandatory" in done.stderr
+
+
+@pytest.mark.parametrize("shipped", sorted(set(job_paths()) - ZONED))
 def test_every_shipped_job_runs_on_a_scratch_directory(shipped: str, here: Path) -> None:
     words = ("run", ".", "--job", shipped, "--set", "runtime=1", "--size", "4m", *UNHURRIED)
     done = iopstui(*words, "--format", "jsonl", cwd=here)
