@@ -6,11 +6,9 @@ from __future__ import annotations
 from typing import TextIO
 
 from iopstui import format as units
-from iopstui.events import Event, FrameReady
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.share import OperationRates, summed
-from iopstui.output.narration import Narrator
-from iopstui.output.table import HEADER_EVERY
+from iopstui.output.watch_table import FrameTable
 from iopstui.tables import Column, head_line, line, texts
 
 COLUMNS = (
@@ -25,33 +23,11 @@ COLUMNS = (
 )
 
 
-class ShareTable:
-    """Prints the rows of each frame. Passes ``BrokenPipeError`` on."""
+class ShareTable(FrameTable):
+    """READ, WRITE and the other operations of each frame."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
-        self._out = out
-        self._narrator = Narrator(err)
-        self._lines = 0
-
-    def handle(self, event: Event) -> None:
-        """Print the event."""
-        if not isinstance(event, FrameReady):
-            self._narrator.handle(event)
-        elif event.frame.seconds is not None:  # the first sample has nothing before it
-            self._frame(event.frame)
-
-    def close(self) -> None:
-        """End the output: nothing more will come."""
-        self._out.flush()
-        self._narrator.close()
-
-    def _frame(self, frame: Frame) -> None:
-        if self._lines == 0 or self._lines >= HEADER_EVERY:
-            self._lines = 0
-            units.print_line(header(), self._out)
-        found = rows(frame)
-        self._lines += len(found)
-        units.print_line("\n".join(found), self._out)
+        super().__init__(out, err, header(), rows)
 
 
 def header() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 from iopstui import format as units
@@ -21,15 +21,16 @@ LEFT_WIDTH = 17 + 1 + NAME_WIDTH
 """Columns left of the figures: two times and a name."""
 
 
-class WatchTable:
-    """Prints one row per frame; for several disks their sum and one row each. ``probed``: the
-    probe's latencies replace the awaits. Passes ``BrokenPipeError`` on."""
+class FrameTable:
+    """Prints rows of each frame below ``head``, which is repeated. Passes ``BrokenPipeError``
+    on."""
 
-    def __init__(self, out: TextIO, err: TextIO, target: Target, probed: bool = False) -> None:
+    def __init__(
+        self, out: TextIO, err: TextIO, head: str, rows_of: Callable[[Frame], list[str]]
+    ) -> None:
         self._out = out
         self._narrator = Narrator(err)
-        self._target = target
-        self._probed = probed
+        self._head, self._rows_of = head, rows_of
         self._lines = 0
 
     def handle(self, event: Event) -> None:
@@ -47,10 +48,18 @@ class WatchTable:
     def _frame(self, frame: Frame) -> None:
         if self._lines == 0 or self._lines >= HEADER_EVERY:
             self._lines = 0
-            units.print_line(header(self._probed), self._out)
-        found = rows(frame, self._target, self._probed)
+            units.print_line(self._head, self._out)
+        found = self._rows_of(frame)
         self._lines += len(found)
         units.print_line("\n".join(found), self._out)
+
+
+class WatchTable(FrameTable):
+    """One row per frame; for several disks their sum and one row each. ``probed``: the probe's
+    latencies replace the awaits."""
+
+    def __init__(self, out: TextIO, err: TextIO, target: Target, probed: bool = False) -> None:
+        super().__init__(out, err, header(probed), lambda frame: rows(frame, target, probed))
 
 
 def header(probed: bool = False) -> str:
