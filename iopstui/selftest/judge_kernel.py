@@ -7,12 +7,15 @@ up, must lie between what the counter grew by in a slightly shorter and in a sli
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from operator import lt
 from typing import Any
 
 from iopstui.selftest.check import Check, not_made, within
 from iopstui.selftest.evidence import Evidence
 
 SLACK_MS = 100.0
+AGAIN = "the counters began again meanwhile, as after a reset of the disk's controller"
 RATES = "the device's rates would be wrong"
 SECTOR = 512
 MIB = 1 << 20
@@ -36,6 +39,10 @@ def judge_kernel(found: Evidence) -> Iterator[Check]:
 
 def _device(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     stats = _readings(found, "diskstats", 3)
+    # the ninth is what is in flight
+    if _began_again([(at, row[:8] + row[9:]) for at, row in stats]):
+        yield not_made("device", AGAIN)
+        return
     span = _begin(frames[0]), float(frames[-1]["wall_ms"])
     for name, field, measured, meaning, more in _device_sums(frames):
         low, high = _growth(stats, field, *span)
@@ -88,6 +95,9 @@ def _interrupts(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     if not rows:
         yield not_made("interrupts by CPU", "the disk has no interrupts of its own")
         return
+    if any(map(_began_again, rows.values())):
+        yield not_made("interrupts by CPU", AGAIN)
+        return
     cpus = sorted(frames[0]["cpus"], key=int)
     for column, cpu in enumerate(cpus):
         low = high = measured = 0.0
@@ -112,6 +122,14 @@ def _readings(found: Evidence, name: str, skip: int, label: str = "") -> list[Re
                 numbers.append(float(word))
             readings.append((float(at), numbers))
     return readings
+
+
+def _began_again(readings: Sequence[Reading]) -> bool:
+    """Whether a counter was lower than before, or there were others."""
+    return any(
+        len(now) != len(then) or any(map(lt, now, then))
+        for (_, then), (_, now) in pairwise(readings)
+    )
 
 
 def _begin(frame: Frame) -> float:

@@ -88,6 +88,20 @@ def test_wrong_evidence_fails(wrong: Callable[[Evidence], None], check: str) -> 
     assert check in failing(found)
 
 
+@pytest.mark.parametrize(("kind", "check"), [
+    ("diskstats", "device"), ("interrupts", "interrupts by CPU"),
+])  # fmt: skip
+def test_counters_that_begin_again_are_a_gap(kind: str, check: str) -> None:
+    found = copy.deepcopy(NVME)
+    for row in found.counters[len(found.counters) // 2 :]:
+        if row[1] == kind:
+            row[2] = " ".join("0" if word.isdecimal() and n > 2 else word
+                              for n, word in enumerate(row[2].split()))  # fmt: skip
+    checks = judge(found)
+    assert {one.name for one in checks if "began again" in one.meaning} == {check}
+    assert not [one for one in checks if one.verdict == FAIL]
+
+
 def test_one_wrong_second_fails_though_the_sum_is_right() -> None:
     found = copy.deepcopy(NVME)
     found.frames[1]["disk"]["reads"] += 900
