@@ -29,7 +29,7 @@ SLOW_HOST_SHARE = 0.8
 SLOW_DEVICE_RATIO = 2.0
 FLAT, MOVES = 0.02, 0.04
 SHARED = 0.2
-SHARED_CORRELATION = -0.7
+OPPOSITE_CORRELATION = -0.7
 MAX_PAIRED = 12
 MAX_NAMED = 3
 START_SPREAD_MS = 250.0
@@ -345,7 +345,7 @@ def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
             both = [x + y for x, y in zip(a, b, strict=True)]
             r = _correlation(a, b)
             if (
-                r <= SHARED_CORRELATION
+                r <= OPPOSITE_CORRELATION
                 and min(_cv(a), _cv(b)) >= MOVES
                 and _cv(both) <= min(_cv(a), _cv(b)) / 2
             ):

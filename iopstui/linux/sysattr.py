@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 PAGE = 4096
-MAX_BYTES = 1 << 16
+CHUNK_BYTES = 1 << 16
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _CPU_RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 _MAX_CPU = 65535
@@ -26,7 +26,7 @@ def read_bytes(path: File) -> bytes | None:
             parts = [os.read(fd, 2 * PAGE)]
             # a file of /proc may come in short pieces: only nothing is its end
             while parts[-1]:
-                parts.append(os.read(fd, MAX_BYTES))
+                parts.append(os.read(fd, CHUNK_BYTES))
             return b"".join(parts)
         finally:
             os.close(fd)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.linux.counters.per_cpu_count import (
-    SHORT_TABLE_BYTES,
+    SHORT_NUMBER_CHARS,
     STRETCH,
     PerCpuCount,
     next_per_cpu_count,
@@ -73,7 +73,9 @@ def test_no_bytes_make_it_fail(data: bytes, cpus: int) -> None:
     assert (None if found is None else found.counts()) == parse_per_cpu_count(data, range(cpus))
 
 
-@pytest.mark.parametrize("digits", [SHORT_TABLE_BYTES - 1, 2 * SHORT_TABLE_BYTES, 4300, 4301, 9000])
+@pytest.mark.parametrize(
+    "digits", [SHORT_NUMBER_CHARS - 1, 2 * SHORT_NUMBER_CHARS, 4300, 4301, 9000]
+)
 @pytest.mark.parametrize("place", [0, 3, 700])
 def test_a_number_that_python_does_not_read_is_none(digits: int, place: int) -> None:
     words = [b"1234567"] * 701

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 CHUNK_BYTES = 4096
 # a document that was cut more often, or by more, is given up
-MAX_KEPT_LINES = 256
+MAX_INTRUDERS = 256
 LONGEST = 4 << 20
 
 _ENDLESS = re.compile(rb"[^\n]{65536}")
@@ -41,7 +41,7 @@ def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
     at = 0
     while (at := _first_bad(body, at)) < len(body):
         cut = next(_cuts(body, at), None)
-        if cut is None or len(taken) >= MAX_KEPT_LINES:
+        if cut is None or len(taken) >= MAX_INTRUDERS:
             return None
         begin, end = cut
         taken.append(body[begin:end])

@@ -21,7 +21,7 @@ Spans = Sequence[tuple[int, int, int]]
 # the text before, by how much each count has grown, and where
 Growth = tuple[bytes, dict[int, int], Spans]
 # Python reads no number of 4,300 digits or more
-SHORT_TABLE_BYTES = 2000
+SHORT_NUMBER_CHARS = 2000
 
 
 class PerCpuCount:
@@ -120,14 +120,14 @@ def _is_plain(data: bytes, count: int) -> bool:
         and data[-1:] == b"\n"
         and b",," not in data
         and data.translate(None, DIGITS) == b"," * (count - 1) + b"\n"
-        and (len(data) <= SHORT_TABLE_BYTES or _has_short_words(data))
+        and (len(data) <= SHORT_NUMBER_CHARS or _has_short_words(data))
     )
 
 
 def _has_short_words(data: bytes) -> bool:
     return all(
-        data.find(b",", at, at + SHORT_TABLE_BYTES) >= 0
-        for at in range(0, len(data) - SHORT_TABLE_BYTES, SHORT_TABLE_BYTES)
+        data.find(b",", at, at + SHORT_NUMBER_CHARS) >= 0
+        for at in range(0, len(data) - SHORT_NUMBER_CHARS, SHORT_NUMBER_CHARS)
     )
 
 

@@ -16,7 +16,7 @@ from iopstui.model.samples import ProbeSample
 
 BPF_STATS_RUN_TIME = 0
 # a program that runs for each I/O runs at least this part of the one that runs most
-BUSY_SHARE = 0.3
+RUNS_PER_IO = 0.3
 # their run time is counted from one of so many readings to the next
 COUNT_EVERY = 10
 
@@ -53,7 +53,9 @@ class BpfPrograms:
         if not runs:
             return None
         ios = max(count for count, _ in runs)
-        return BpfRunStats(sum(ns for count, ns in runs if count >= BUSY_SHARE * ios), ios, skipped)
+        return BpfRunStats(
+            sum(ns for count, ns in runs if count >= RUNS_PER_IO * ios), ios, skipped
+        )
 
 
 def _read_fdinfo(file: Path) -> dict[str, str]:

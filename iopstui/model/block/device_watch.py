@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from iopstui.model.samples import FioStatus, RawSample
 
-MANY_DEVICES = 100
+MANY_IOS = 100
 
 
 class DeviceWatch:
@@ -47,9 +47,9 @@ class DeviceWatch:
             return ""
         issued, completed, moved = (now - then for now, then in zip(self._before, before,
                                                                    strict=True))  # fmt: skip
-        empty = moved == 0 and max(issued, completed) >= MANY_DEVICES
+        empty = moved == 0 and max(issued, completed) >= MANY_IOS
         self._empty = self._empty + 1 if empty else 0
-        if not empty or (completed < MANY_DEVICES and self._empty < 2):
+        if not empty or (completed < MANY_IOS and self._empty < 2):
             return ""
         what = " or ".join(self._devices) or "the device"
         return (

@@ -15,7 +15,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing
 from iopstui.model.rates import CpuLoad
 
-MAX_ON_ONE_CPU = 0.8
+SHARE_ON_ONE_CPU = 0.8
 MANY_COMPLETIONS_S = 100.0
 STEAL_PERCENT = 5.0
 INTERRUPTED = 70.0
@@ -119,7 +119,7 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     what, by_cpu = found
     total = sum(by_cpu.values())
     cpu, most = e.largest(by_cpu)
-    if total < 500 or most < MAX_ON_ONE_CPU * total or _all_at_submitters(devices):
+    if total < 500 or most < SHARE_ON_ONE_CPU * total or _all_at_submitters(devices):
         return None
     text = (
         f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({units.number(most)} of "
@@ -165,7 +165,7 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
         if (
             not usable
             or cpu in usable
-            or most < max(MANY_COMPLETIONS_S, MAX_ON_ONE_CPU * sum(where.values()))
+            or most < max(MANY_COMPLETIONS_S, SHARE_ON_ONE_CPU * sum(where.values()))
         ):
             continue
         return Finding(
@@ -191,9 +191,9 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
         if then is None or min(sum(then.values()), sum(where.values())) < MANY_COMPLETIONS_S:
             continue
         (old, most_then), (new, most_now) = e.largest(then), e.largest(where)
-        alone = most_then >= MAX_ON_ONE_CPU * sum(
+        alone = most_then >= SHARE_ON_ONE_CPU * sum(
             then.values()
-        ) and most_now >= MAX_ON_ONE_CPU * sum(where.values())
+        ) and most_now >= SHARE_ON_ONE_CPU * sum(where.values())
         if old != new and alone:
             return Finding(
                 "irq-moved",

@@ -23,7 +23,7 @@ FOLLOWED_JOBS = 64
 # the jobs' part of the CPU time used, and percent of the time that a job waits for a CPU
 OWN_SHARE = 0.5
 WAITS_FOR_CPU = 10.0
-FULL_CPU = 0.9
+FULL_QUEUE = 0.9
 # the deepest C-state counts where leaving it takes so large a part of the latency
 SHARE_OF_LATENCY = 0.2
 SLOW_CLOCK = 0.6
@@ -59,7 +59,7 @@ def _full_queue(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     theirs = e.device_figures(frames, evidence.devices)
     if theirs is None or theirs.aqu_sz is None or evidence.shape.depth < 2:
         return False
-    return theirs.aqu_sz >= FULL_CPU * evidence.shape.depth
+    return theirs.aqu_sz >= FULL_QUEUE * evidence.shape.depth
 
 
 def _writes_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:

@@ -34,11 +34,11 @@ SHARE_WAITING = 0.3
 MANY_WAIT = 4.0
 MAX_WAIT = 0.5
 NEAR_LIMIT = 0.85
-NEAR_TAGS = 0.6
+NEAR_LIMIT_EACH_SECOND = 0.6
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 GAIN_FACTOR = 1.15
 BUSY_JOB = 60.0
-SPARE_IOS = 20.0
+SPARE_CPU_PERCENT = 20.0
 
 
 def above(evidence: Evidence) -> Finding | None:
@@ -144,7 +144,7 @@ def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> Reached | None
             rates = [_limited(disk, limit.what) for disk in disks]
             known = [rate for rate in rates if rate is not None]
             # a stall of the machine takes some of a second, and the next one has more
-            if len(known) < len(rates) or min(known) < NEAR_TAGS * limit.value:
+            if len(known) < len(rates) or min(known) < NEAR_LIMIT_EACH_SECOND * limit.value:
                 continue
             if (rate := fmean(known)) >= NEAR_LIMIT * limit.value:
                 found.append((rate / limit.value, (name, limit, rate)))
@@ -199,7 +199,7 @@ def cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     and each CPU, whether it submits or completes."""
     loads = [cpu.load for frame in frames for cpu in frame.cpus.values()]
     idle = [load.idle + load.iowait for load in loads if load is not None]
-    return jobs_have_time(frames) and bool(idle) and min(idle) >= SPARE_IOS
+    return jobs_have_time(frames) and bool(idle) and min(idle) >= SPARE_CPU_PERCENT
 
 
 def jobs_have_time(frames: Sequence[Frame]) -> bool:

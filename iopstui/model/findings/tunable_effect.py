@@ -20,10 +20,10 @@ from iopstui.model.metrics.frame import Frame
 
 ENOUGH_SECONDS = 3
 SECONDS_COMPARED = 5
-QUIET_IOPS = 50.0
+QUIET_RATE = 50.0
 MOVED_SHARE = 0.1
 # BLOCK softirqs for each I/O of the devices: an I/O raises one at most, or few are split
-OTHER_CHANGE_FACTOR = 1.5
+SOFTIRQS_PER_IO = 1.5
 MAX_NAMED = 4
 
 COMPLETIONS = ("rq_affinity",)
@@ -119,7 +119,7 @@ def _softirqs(
     counts = e.per_cpu(frames, "block_s")
     figures = e.device_figures(frames, devices)
     own = figures.ios_s + figures.f_s if figures is not None else None
-    if own is not None and sum(counts.values()) > max(QUIET_IOPS, OTHER_CHANGE_FACTOR * own):
+    if own is not None and sum(counts.values()) > max(QUIET_RATE, SOFTIRQS_PER_IO * own):
         return None
     return counts
 
@@ -164,11 +164,11 @@ def _cpu_shift_text(what: str, then: Mapping[int, float], now: Mapping[int, floa
     total_then, total_now = sum(then.values()), sum(now.values())
     if not then or not now:
         return f"{what} not measured"
-    if total_then < QUIET_IOPS and total_now < QUIET_IOPS:
+    if total_then < QUIET_RATE and total_now < QUIET_RATE:
         return f"no {what} before or after"
-    if total_then < QUIET_IOPS:
+    if total_then < QUIET_RATE:
         return f"{what} began on {_spread(now)}, {units.number(total_now)}/s"
-    if total_now < QUIET_IOPS:
+    if total_now < QUIET_RATE:
         return f"{what} ended (were {units.number(total_then)}/s on {_spread(then)})"
     rates = f"{units.number(total_then)} → {units.number(total_now)}/s"
     share = moved_share(then, now)

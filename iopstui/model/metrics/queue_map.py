@@ -16,7 +16,7 @@ from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame, JobFrame
 
 BUSY_IOS = 100.0
-FEW_PER_SECOND = 0.1
+FEW_SHARE = 0.1
 
 IDLE = "idle"
 SOFTIRQ = "softirq"
@@ -215,10 +215,10 @@ def how_it_completes(device: BlockDevice, frame: Frame | None) -> str | None:
     serving = serving or {v.irq for v in device.irqs}
     irq = sum(sum(frame.irqs.get(number, {}).values()) for number in serving)
     if not serving:
-        return SUBMITTER if block < FEW_PER_SECOND * ios else SOFTIRQ
+        return SUBMITTER if block < FEW_SHARE * ios else SOFTIRQ
     if irq < 0.001 * ios:
         return POLLED
-    if block < FEW_PER_SECOND * irq:
+    if block < FEW_SHARE * irq:
         return INLINE
     return SOFTIRQ if block >= 0.5 * min(irq, ios) else MIXED
 
