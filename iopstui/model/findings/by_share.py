@@ -73,10 +73,10 @@ def retransmissions(evidence: Evidence) -> Finding | None:
 def slow_server(evidence: Evidence) -> Finding | None:
     """Network and server take long for each answer, and this client little."""
     shares = _shares(evidence)
-    each = [_data(share) for share in shares]
-    if not shares or any(one.rtt is None or one.rtt < SLOW_RTT_MS for one in each):
+    each = [_data(share).rtt for share in shares]
+    if not shares or any(rtt is None or rtt < SLOW_RTT_MS for rtt in each):
         return None
-    total = summed(each, sum(share.seconds for share in shares))
+    total = _total(shares, data=True)
     if total.rtt is None or total.exe is None or total.rtt < total.exe / 2:
         return None
     return Finding(
@@ -92,7 +92,7 @@ def client_queue(evidence: Evidence) -> Finding | None:
     shares = _shares(evidence)
     if not shares or not all(map(_queues, shares)):
         return None
-    total = summed(map(_data, shares), sum(share.seconds for share in shares))
+    total = _total(shares, data=True)
     waiting = (total.exe_ms - total.rtt_ms) / 1e3 / total.seconds
     count = len(shares[-1].connections)
     connections = f"{count} connection" + ("s" if count > 1 else "")
@@ -111,7 +111,7 @@ def small_requests(evidence: Evidence) -> Finding | None:
     shares, size = _shares(evidence), evidence.shape.block_size
     if not shares or not size or evidence.shape.direct is not True:
         return None
-    total = summed(map(_data, shares), sum(share.seconds for share in shares))
+    total = _total(shares, data=True)
     if total.kb_op is None or total.ops < len(shares) or size < SPLIT * total.kb_op * KIB:
         return None
     return Finding(
