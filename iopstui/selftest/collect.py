@@ -7,14 +7,13 @@ import os
 import platform
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from iopstui import __version__
 from iopstui.errors import JobFailed, UsageError
-from iopstui.fio.fence import Fence, fence_kind, started
+from iopstui.fio.fence import NONE, Fence, fence_kind, started
 from iopstui.fio.inspect import Fio, find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.programs import which
@@ -22,6 +21,7 @@ from iopstui.linux.roots import Roots
 from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.safety.scratch import supports_direct
 from iopstui.selftest import counters, devices
+from iopstui.selftest.commands import IOPSTUI, MAX_S, run
 from iopstui.selftest.evidence import Evidence
 
 SIZE = 64 << 20
@@ -29,7 +29,6 @@ FIO_S = 4
 MAX_IOPS = 2000
 """In each direction: each I/O has a row in the evidence."""
 RUN_S = 5
-MAX_S = 120
 SETTLE_S = 0.4
 OWN_LINE = "iopstui: "
 NO_DISK = "the directory is not on a block device of its own (tmpfs, overlay, a share ...)"
@@ -86,11 +85,9 @@ def _log_fio(found: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
         f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MAX_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
     )
     (scratch / "selftest.fio").write_text(found.job)
-    done = subprocess.run(
-        [fio.path, "--status-interval=1", "--output-format=json+", "--eta=never",
-         "--output=out.json", "selftest.fio"],
-        cwd=scratch, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MAX_S,
-        check=False,
+    done = run(
+        fio.path, "--status-interval=1", "--output-format=json+", "--eta=never",
+        "--output=out.json", "selftest.fio", cwd=scratch, timeout=MAX_S,
     )  # fmt: skip
     if done.returncode:
         words = (done.stderr or done.stdout).strip().splitlines()
@@ -109,10 +106,9 @@ def _run_iopstui(found: Evidence, directory: Path) -> None:
         log = counters.CounterLog(found.disk, counters.vectors_of(found.disk))
         log.start()
         time.sleep(SETTLE_S)
-    done = subprocess.run(
-        [sys.executable, "-m", "iopstui", "run", str(directory), "--job", "mixed-4k", "--size",
-         str(SIZE), "--set", f"runtime={RUN_S}", "--format", "jsonl"],
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MAX_S, check=False,
+    done = run(
+        *IOPSTUI, "run", str(directory), "--job", "mixed-4k", "--size", str(SIZE), "--set",
+        f"runtime={RUN_S}", "--format", "jsonl", timeout=MAX_S,
     )  # fmt: skip
     if found.disk:
         time.sleep(SETTLE_S)
@@ -166,7 +162,7 @@ def _try_fence(found: Evidence, scratch: Path) -> None:
     outside.mkdir()
     (outside / "file").write_text("unchanged")
     shell = which("sh")
-    if fence_kind() == "none" or not shell:
+    if fence_kind() == NONE or not shell:
         found.missing["fence"] = "this kernel has neither Landlock nor namespaces for this user"
         return
     script = f"echo x > {inside}/file; echo changed > {outside}/file; echo x > {outside}/new"

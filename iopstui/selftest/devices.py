@@ -6,11 +6,11 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 from iopstui.linux.process.programs import which
+from iopstui.selftest.commands import IOPSTUI, run
 from iopstui.selftest.evidence import Evidence
 
 LOOP_BYTES = 32 << 20
@@ -19,7 +19,6 @@ NULL_BLK = Path("/sys/kernel/config/nullb")
 NULL_NAME = "iopstui-selftest"
 LATENCY_NS = 10_000_000
 """Long against what fio and the kernel themselves take for an I/O."""
-MAX_S = 30
 NOT_ROOT = "needs root"
 
 
@@ -41,7 +40,7 @@ def try_restore(found: Evidence, scratch: Path) -> None:
         return
     backing = scratch / "loop"
     backing.write_bytes(bytes(LOOP_BYTES))
-    loop = _run([losetup, "--find", "--show", "--read-only", str(backing)]).stdout.strip()
+    loop = run(losetup, "--find", "--show", "--read-only", str(backing)).stdout.strip()
     if not loop:
         found.missing["restore"] = "no loop device can be set up here"
         return
@@ -50,8 +49,8 @@ def try_restore(found: Evidence, scratch: Path) -> None:
         before = path.read_text().strip()
         wanted = "64" if before != "64" else "32"
         child = subprocess.Popen(
-            [sys.executable, "-m", "iopstui", "run", loop, "--job", "randread-4k", "--set",
-             "runtime=2", "--knob", f"{TUNABLE}={wanted}"],
+            [*IOPSTUI, "run", loop, "--job", "randread-4k", "--set", "runtime=2", "--knob",
+             f"{TUNABLE}={wanted}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         seen = before
@@ -62,7 +61,7 @@ def try_restore(found: Evidence, scratch: Path) -> None:
         found.restore = {"before": before, "wanted": wanted, "during": seen,
                          "after": path.read_text().strip(), "code": child.returncode}  # fmt: skip
     finally:
-        _run([losetup, "--detach", loop])
+        run(losetup, "--detach", loop)
 
 
 def try_known_latency(found: Evidence) -> None:
@@ -71,26 +70,39 @@ def try_known_latency(found: Evidence) -> None:
         found.missing["latency"] = NOT_ROOT
         return
     modprobe = which("modprobe")
-    if modprobe and not NULL_BLK.is_dir():
-        _run([modprobe, "null_blk", "nr_devices=0"])
+    loaded = modprobe if modprobe and not NULL_BLK.is_dir() else None
+    if loaded:
+        run(loaded, "null_blk", "nr_devices=0")
+    try:
+        if NULL_BLK.is_dir():
+            _measure_null_blk(found)
+        else:
+            found.missing["latency"] = "this kernel has no null_blk (configfs)"
+    finally:
+        if loaded:
+            run(loaded, "--remove", "null_blk")
+
+
+def _measure_null_blk(found: Evidence) -> None:
     place = NULL_BLK / NULL_NAME
-    if not NULL_BLK.is_dir():
-        found.missing["latency"] = "this kernel has no null_blk (configfs)"
-        return
     try:
         place.mkdir()
+    except OSError as error:
+        found.missing["latency"] = f"no null_blk can be made here ({error.strerror})"
+        return
+    try:
         for name, value in (("size", 64), ("irqmode", 2), ("completion_nsec", LATENCY_NS),
                             ("power", 1)):  # fmt: skip
             (place / name).write_text(str(value))
         number = (place / "index").read_text().strip()
         disk = next((one for one in (f"/dev/{NULL_NAME}", f"/dev/nullb{number}")
                      if os.path.exists(one)), "")  # fmt: skip
-        if not disk:
+        if disk:
+            found.known_latency = {"expected_ns": LATENCY_NS} | _latency_of(disk)
+        else:
             found.missing["latency"] = "the null_blk did not appear below /dev"
-            return
-        found.known_latency = {"expected_ns": LATENCY_NS} | _latency_of(disk)
     except OSError as error:
-        found.missing["latency"] = f"no null_blk can be made here ({error.strerror})"
+        found.missing["latency"] = f"no null_blk can be set up here ({error.strerror})"
     finally:
         with contextlib.suppress(OSError):
             (place / "power").write_text("0")
@@ -100,9 +112,8 @@ def try_known_latency(found: Evidence) -> None:
 
 def _latency_of(disk: str) -> dict[str, float]:
     """Mean latency and await of single I/Os on the disk, as iopstui shows them."""
-    done = _run([sys.executable, "-m", "iopstui", "run", disk, "--job", "randread-4k", "--set",
-                 "iodepth=1", "--set", "numjobs=1", "--set", "runtime=3", "--format",
-                 "jsonl"])  # fmt: skip
+    done = run(*IOPSTUI, "run", disk, "--job", "randread-4k", "--set", "iodepth=1", "--set",
+               "numjobs=1", "--set", "runtime=3", "--format", "jsonl")  # fmt: skip
     ios = clat = await_ms = reads = 0.0
     for line in done.stdout.splitlines():
         row = json.loads(line)
@@ -119,10 +130,3 @@ def _latency_of(disk: str) -> dict[str, float]:
     if not ios or not reads:
         return {}
     return {"clat_ns": clat / ios, "await_ns": 1e6 * await_ms / reads}
-
-
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=MAX_S,
-        check=False,
-    )  # fmt: skip
