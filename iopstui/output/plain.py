@@ -50,7 +50,7 @@ MIN_RATE = 1.0
 QUARTERS = 4
 """Progress of laying out is told so often."""
 _ENDED = {DONE: "ended", RUNS: "ended", STOPPED: "stopped", FAILED: "failed"}
-_AS_WORDS = str.maketrans({"→": "to", "×": "x", "·": ",", "–": "-", "…": "...", "µ": "u"})
+_AS_WORDS = str.maketrans({"→": "to", "×": "x", "·": "*", "–": "-", "…": "...", "µ": "u"})
 
 
 @dataclass

@@ -1,7 +1,7 @@
-"""Makes the moving pictures of the documents anew, from recordings, on the screen itself.
+"""Makes the pictures of the documents anew, from recordings, on the screen itself.
 
 .venv/bin/python tests/pictures             all of them (chosen.py)
-.venv/bin/python tests/pictures FILE OUT    of any recording
+.venv/bin/python tests/pictures FILE OUT    a moving one of any recording
 """
 
 from __future__ import annotations
@@ -14,14 +14,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from chosen import PICTURES, Picture
+# before the screen is imported: its designed colours need a terminal with all colours
+os.environ |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "TZ": "UTC"}
+os.environ.pop("NO_COLOR", None)
+
+from chosen import PICTURES, STILLS, Picture, Still
 from moving import Part, parts, svg
-from rich.terminal_theme import SVG_EXPORT_THEME
+from rich.terminal_theme import TerminalTheme
+from textual.color import Color
 from textual.pilot import Pilot
 
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
+from iopstui.ui.core.picture import pictures
 from iopstui.ui.draw.style import UTF8
+from iopstui.ui.draw.theme import DARK, OWN_THEMES
 from iopstui.ui.replay import ReplayApp
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,10 +37,21 @@ SCREENS, SECONDS = 18, 1.2
 LAST_STAYS = 4
 
 
+def _terminal_theme() -> TerminalTheme:
+    theme = OWN_THEMES[DARK]
+    back, front = (
+        Color.parse(colour).rgb for colour in (theme.background, theme.foreground) if colour
+    )
+    return TerminalTheme(back, front, [front] * 8)
+
+
+THEME = _terminal_theme()
+
+
 def rows(app: ReplayApp) -> list[list[Part]]:
     """What is on the screen now."""
     strips = app.screen._compositor.render_strips()
-    return [parts(list(strip), WIDTH, SVG_EXPORT_THEME) for strip in strips]
+    return [parts(list(strip), WIDTH, THEME) for strip in strips]
 
 
 async def _at_rest(pilot: Pilot[int], before: float, session: ReplaySession) -> None:
@@ -48,7 +66,7 @@ async def played(picture: Picture) -> list[list[list[Part]]]:
     """So many screens of a recording, evenly from its first figures on; the last one stays
     longer."""
     session = ReplaySession(recording_path(picture.recording))
-    app, found = ReplayApp(session, charset=UTF8), []
+    app, found = ReplayApp(session, charset=UTF8, theme=DARK), []
     async with app.run_test(size=(WIDTH, picture.rows)) as pilot:
         session.pause(True)
         await pilot.pause(0.3)
@@ -74,19 +92,41 @@ async def played(picture: Picture) -> list[list[list[Part]]]:
     return found + found[-1:] * LAST_STAYS
 
 
-def main(pictures: Sequence[Picture]) -> None:
+async def stood(still: Still) -> str:
+    """The screen at a moment of a recording, as key S saves it."""
+    session = ReplaySession(recording_path(still.recording))
+    app = ReplayApp(session, charset=UTF8, theme=DARK)
+    async with app.run_test(size=still.size) as pilot:
+        session.pause(True)
+        await pilot.pause(0.3)
+        while session.at < still.at_s:
+            before = session.at
+            session.step()
+            await _at_rest(pilot, before, session)
+        await pilot.pause(0.3)
+        text = pictures(app)[".svg"]
+        await pilot.press("q")
+    session.close()
+    return text
+
+
+def main(moving: Sequence[Picture], still: Sequence[Still]) -> None:
     """Write them: the same wherever that is done."""
     os.chdir(ROOT)
-    os.environ["TZ"] = "UTC"
     time.tzset()
-    for one in pictures:
+    for one in moving:
         title = f"iopstui plays the recording {Path(one.recording).stem}"
-        text = svg(asyncio.run(played(one)), WIDTH, SECONDS, SVG_EXPORT_THEME, title)
-        (ROOT / one.out).write_text(text)
-        print(f"written: {one.out}, {len(text) // 1024} KiB")
+        _write(one.out, svg(asyncio.run(played(one)), WIDTH, SECONDS, THEME, title))
+    for other in still:
+        _write(other.out, asyncio.run(stood(other)))
 
 
-def chosen(arguments: Sequence[str]) -> Sequence[Picture]:
+def _write(out: str, text: str) -> None:
+    (ROOT / out).write_text(text)
+    print(f"written: {out}, {len(text) // 1024} KiB")
+
+
+def chosen(arguments: Sequence[str]) -> tuple[Sequence[Picture], Sequence[Still]]:
     """What the command line asks for; SystemExit for help, or for one that is none of its."""
     parser = argparse.ArgumentParser(
         prog="tests/pictures", description=__doc__,
@@ -97,8 +137,8 @@ def chosen(arguments: Sequence[str]) -> Sequence[Picture]:
     asked = parser.parse_args(arguments)
     if asked.file is not None and asked.out is None:
         parser.error("FILE needs an OUT")
-    return [Picture(asked.file, asked.out)] if asked.file else PICTURES
+    return ([Picture(asked.file, asked.out)], []) if asked.file else (PICTURES, STILLS)
 
 
 if __name__ == "__main__":
-    main(chosen(sys.argv[1:]))
+    main(*chosen(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""The moving pictures of the documents: an entry of ``PICTURES`` is all that another one takes.
+"""The pictures of the documents: an entry of ``PICTURES`` or ``STILLS`` is all another one takes.
 
 How the recordings were made that not every machine can make (nameless.py then took the names out),
 in a guest with 4 CPUs in two sockets whose disk has one queue:
@@ -29,6 +29,16 @@ class Picture:
     rows: int = 36
 
 
+@dataclass(frozen=True, slots=True)
+class Still:
+    """The screen of ``size`` (columns, rows) at second ``at_s`` of a recording."""
+
+    recording: str
+    out: str
+    at_s: float
+    size: tuple[int, int]
+
+
 PICTURES = (
     Picture(DEMO, "docs/depth.svg"),
     Picture(f"{_KEPT}/sweep.iops", "docs/sweep.svg"),
@@ -36,3 +46,5 @@ PICTURES = (
     Picture(f"{_KEPT}/affinity.iops", "docs/affinity.svg", rows=50),
     Picture(f"{_KEPT}/busy.iops", "docs/busy.svg"),
 )
+
+STILLS = (Still(DEMO, "docs/screen.svg", 40.5, (160, 45)),)

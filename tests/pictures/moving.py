@@ -62,8 +62,13 @@ def css_of(style: Style | None, theme: TerminalTheme) -> str:
     said = []
     named = style.color is not None and not style.color.is_default
     colour = style.color.get_truecolor(theme) if named and style.color else theme.foreground_color
+    behind = theme.background_color
+    if style.bgcolor is not None and not style.bgcolor.is_default:
+        behind = style.bgcolor.get_truecolor(theme)
     if style.reverse:
-        said.append(f"background:{_hex(colour)};fill:{_hex(theme.background_color)}")
+        said.append(f"background:{_hex(colour)};fill:{_hex(behind)}")
+    elif tuple(behind) != tuple(theme.background_color):
+        said.append(f"background:{_hex(behind)};fill:{_hex(colour)}")
     elif named:
         said.append(f"fill:{_hex(colour)}")
     said += ["font-weight:bold"] * bool(style.bold) + ["opacity:.6"] * bool(style.dim)

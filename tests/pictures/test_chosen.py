@@ -72,7 +72,7 @@ def test_completions_go_from_one_cpu_to_its_cache_and_to_all() -> None:
     assert shares[1] == pytest.approx({0: 0.25, 1: 0.25, 2: 0, 3: 0.5}, abs=0.05)
     assert shares[2] == pytest.approx({0: 0.25, 1: 0.25, 2: 0.25, 3: 0.25}, abs=0.05)
     text = (ROOT / AFFINITY.out).read_text()
-    assert "completions by CPU" in text and "rq_affinity 1 → 2" in text
+    assert "Completions by CPU" in text and "rq_affinity 1 → 2" in text
 
 
 def test_what_reads_beside_it_makes_the_disk_s_await_many_times_longer() -> None:

@@ -459,7 +459,7 @@ def test_it_is_written_whole_or_not_at_all(
 
 def test_the_demo_has_a_report() -> None:
     body = words(page(recording_path("demo")))
-    assert "rq_affinity of vdb: " in body and body.count("up to fio's own total") == 3
+    assert "rq_affinity of vda: " in body and body.count("up to fio's own total") == 3
     assert markdown([gather(recording_path("demo"))]).count("up to fio's own total") == 3
 
 

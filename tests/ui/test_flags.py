@@ -60,7 +60,7 @@ def test_a_sentence_is_told_by_its_first_words() -> None:
 def test_no_word_is_ever_cut(marks: list[tuple[int, str]], rows: int) -> None:
     lines = shown(marks, rows=rows)
     assert [len(line) for line in lines] == [AXIS + 60] * rows
-    values = {"32", "4", "2", "mixed-4k", "1", "64 2", "0"}
+    values = {"32", "4", "2", "mixed-4k", "1", "64 2", "0", "1 → 2", "rq_affinity 2"}
     whole = {*WORDS, *values, ""}
     for line in lines:
         assert line[:AXIS].strip() == ""

@@ -1,7 +1,8 @@
 """The words of a chart's marks, over its plot: as many rows as the chart has for them, in turn.
 
-A mark whose words have no room is told by its value alone ("QD 32": "32"), a sentence by its first
-words, and else by its arrow: a word that is cut off would say nothing.
+A mark whose words have no room is told by its change ("rq_affinity 2", "1 → 2"), then by its value
+alone ("QD 32": "32"), a sentence by its first words, and else by its arrow: a word that is cut off
+would say nothing.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def _shorter_values(words: str) -> list[str]:
     """The values of what was turned; of any other words those that they begin with."""
     parts = [part.replace("=", " ").split() for part in words.split(",")]
     if all(len(part) <= 2 or "→" in part or "->" in part for part in parts):
-        return [" ".join(part[-1] for part in parts if part)]
+        values = " ".join(part[-1] for part in parts if part)
+        changed = len(parts) == 1 and len(parts[0]) > 3
+        return [f"{parts[0][0]} {values}", " ".join(parts[0][1:]), values] if changed else [values]
     first = words.split()
     return [" ".join(first[:count]) + "…" for count in (5, 3, 2, 1) if count < len(first)]
