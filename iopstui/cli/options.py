@@ -245,6 +245,7 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         job=job,
         overrides=runtime | dict(checked_override(text) for text in arguments.set),
         size=arguments.size,
+        part=getattr(arguments, "part", None),
         destroy_data=tuple(arguments.destroy_data),
         no_fence=arguments.no_fence,
         write_budget=arguments.write_budget,

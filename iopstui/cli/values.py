@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from iopstui.errors import UsageError
 
 if TYPE_CHECKING:
+    from iopstui.model.block.target import TargetPart
     from iopstui.model.block.tunable import TunableRequest
 
 EXPERIMENT_FORMATS = ("table", "jsonl", "csv")
@@ -123,6 +124,25 @@ def share(text: str) -> float:
 def within(text: str) -> float:
     """A precision, with or without its sign."""
     return share(text.strip().removeprefix("±").removeprefix("+/-").removeprefix("+-"))
+
+
+def target_part(text: str) -> TargetPart:
+    """A part of a target."""
+    from iopstui.model.block.target import TargetPart
+
+    number, _, of = text.partition("/")
+    if not all(one.isascii() and one.isdecimal() and len(one) <= 5 for one in (number, of)):
+        raise ArgumentTypeError(f"{text!r} is not a part such as 2/4")
+    if not 1 <= int(number) <= int(of):
+        raise ArgumentTypeError(f"{text!r} is not one of parts 1/{int(of)} to {int(of)}/{int(of)}")
+    return TargetPart(int(number), int(of))
+
+
+def rotation(text: str) -> int:
+    """A number of places in the list of hosts."""
+    if not (text.isascii() and text.isdecimal() and 1 <= len(text) <= 5 and int(text)):
+        raise ArgumentTypeError(f"{text!r} is not a number of hosts, such as 1")
+    return int(text)
 
 
 def budget(text: str) -> int:

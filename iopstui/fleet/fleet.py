@@ -68,24 +68,28 @@ SEPARATE_FILES_ADVICE = (
 class FleetOptions:
     """Options of a fleet. ``least``: minimum number of armed hosts (default: all);
     ``stop_on_loss``: stop all hosts when one is lost; ``assume_apart``: treat file systems as
-    different unless known to be the same; ``greet_within_s``: time limit for reaching a host."""
+    different unless known to be the same; ``greet_within_s``: time limit for reaching a host;
+    ``parts``: each host has a part of the target for itself."""
 
     least: int
     stop_on_loss: bool = False
     watching: bool = False
     assume_apart: bool = False
     greet_within_s: float = GREET_WITHIN_S
+    parts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FleetCallbacks:
     """Callbacks of a fleet run: ``say`` receives messages, ``second`` each finished second,
-    ``row`` each row of a host. ``stop`` is called every second; a non-empty reason ends the run."""
+    ``row`` each row of a host. ``stop`` is called every second; a non-empty reason ends the run.
+    ``completed``: whether the hosts have then done all that was wanted of them."""
 
     say: Callable[[str], None]
     second: Callable[[MergedSecond], None]
     row: Callable[[str, Object], None]
     stop: Callable[[MergedSecond], str]
+    completed: Callable[[], bool] = lambda: False
 
 
 class Fleet:
@@ -241,7 +245,8 @@ class Fleet:
             raise Interrupted("Nothing was started.")
         disks = {one.name: one.disks for one in self.members.values() if one.state == ARMED}
         self._refuse(
-            conflicts(disks), "If several hosts share a disk, only one of them may write to it."
+            conflicts(disks, self._terms.parts),
+            "If several hosts share a disk, only one of them may write to it.",
         )
         self._check_host_count()
         for words in several_names({n: one.boot for n, one in self.members.items() if n in disks}):
@@ -332,7 +337,7 @@ class Fleet:
             self._voices.second(second)
             why = self._voices.stop(second)
             if why and not self.stopped:
-                self.stop(why)
+                self.stop(why, self._voices.completed())
 
     def _may_rest(self) -> bool:
         busy = self._interrupted or self._hard or self.stopped or len(self.members) < MANY
@@ -458,12 +463,13 @@ class Fleet:
             told.add(words)
             self._voices.say(f"{member.name}: {words}")
 
-    def stop(self, why: str) -> None:
-        """Stop all hosts, in order; ``why`` is reported."""
+    def stop(self, why: str, completed: bool = False) -> None:
+        """Stop all hosts, in order; ``why`` is reported. ``completed``: they are not interrupted,
+        this is the end of their job."""
         self.stopped = why
         self._voices.say(f"all hosts are stopped: {why}")
         for one in self._active_hosts():
-            one.stop()
+            one.stop(completed)
 
     def _close(self) -> None:
         """Close all links; agents stop by themselves when their link closes."""

@@ -69,8 +69,8 @@ class RunVerdict:
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
     """A run that is about to begin: its fleet, what adds up, what is told of it; ``row`` is asked
-    to keep each line of a host's, ``stop`` whether to end with this second, and ``judge`` for what
-    came of it in the end."""
+    to keep each line of a host's, ``stop`` whether to end with this second (``completed``: all is
+    done then), and ``judge`` for what came of it in the end."""
 
     fleet: Callable[[FleetCallbacks], Fleet]
     merger: Merger
@@ -79,6 +79,7 @@ class PlannedRun:
     row: Callable[[str, Object], None]
     stop: Callable[[MergedSecond], str]
     judge: Callable[[Fleet], RunVerdict]
+    completed: Callable[[], bool] = lambda: False
 
 
 Plan = Callable[[int, str, Mapping[str, str], SweepPosition | None], PlannedRun]
@@ -333,7 +334,8 @@ class FleetSession:
         # who can't be watched between two runs stands in its row: what the run came to stays said
         say = _ignore if planned.begun.between else self.warn
         voices = FleetCallbacks(
-            say, partial(self._second, planned, seconds), partial(self._row, planned), planned.stop
+            say, partial(self._second, planned, seconds), partial(self._row, planned),
+            planned.stop, planned.completed,
         )  # fmt: skip
         self._had = {}
         self.settings.start_session()

@@ -27,6 +27,7 @@ from iopstui.model.fio.sizes import size_bytes
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.staging import Staging
+from iopstui.preflight.target_area import area_options
 from iopstui.safety import scratch
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
 
@@ -36,7 +37,8 @@ QUICK_BYTES = 1 << 30
 
 def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
     """Prepare a job on the target's device or file, or on those that the job names."""
-    given = _on_own_files(asked) if asked.where is None else _on_path(asked, asked.where)
+    where = asked.where
+    given = _on_own_files(asked) if where is None else _on_path(asked, where, devices)
     cwd = Path.cwd()
     check_variables(given, f"The job file {asked.path}")
     check_directories(given, cwd)
@@ -112,11 +114,15 @@ def _on_own_files(asked: ExaminedRequest) -> str:
     return jobfile.overridden(asked.text, group_reporting(asked.text, wanted))
 
 
-def _on_path(asked: ExaminedRequest, where: Target) -> str:
+def _on_path(asked: ExaminedRequest, where: Target, devices: Mapping[str, BlockDevice]) -> str:
     """The job with every section on all devices or files of the target."""
     paths = [place.path for place in where.places]
     wanted = {**asked.overrides, "filename": joined(paths)}
-    if asked.request.size:
+    part = asked.request.part
+    if part is not None:
+        text = jobfile.overridden(asked.text, asked.overrides)
+        wanted |= area_options(part, where, asked.request.size, text, devices)
+    elif asked.request.size:
         wanted["size"] = _size_of_each(asked.request.size, len(paths))
     elif where.kind == target.FILE:
         # a job larger than the file would make fio extend it; it shares size= out among files

@@ -22,6 +22,7 @@ from iopstui.preflight.in_place import in_place
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.queues import bind_jobs
 from iopstui.preflight.request import JobRequest
+from iopstui.preflight.target_area import check_part
 
 
 def prepare(
@@ -40,6 +41,7 @@ def prepare(
     path = find_job(request.job)
     text = read_job(path)
     check_place(path, text, where)
+    check_part(request.part, where)
     overrides = {**_without_verify_state(text), **_implied_options(request.overrides)}
     placed = {"filename", "directory"} & overrides.keys()
     if where is not None and placed:
@@ -64,7 +66,11 @@ def prepare(
 def _asked_options(text: str, request: JobRequest) -> dict[str, str]:
     """The job's options as they were asked for, and iopstui's own that act on the job."""
     found = common_options(jobfile.overridden(text, request.overrides))
-    own = {"bind": "queues" if request.bind else None, "size": request.size}
+    own = {
+        "bind": "queues" if request.bind else None,
+        "size": request.size,
+        "part": str(request.part) if request.part is not None else None,
+    }
     return {**found, **{name: value for name, value in own.items() if value}}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iopstui.model.block.binding import Binding
+from iopstui.model.block.target import TargetPart
 from iopstui.recording.parts import JobRun
 from iopstui.safety.scratch import Scratch
 
@@ -15,11 +16,11 @@ class JobRequest:
     """Request to run a job: a shipped job's name or a path, changed options (fio's names), the size
     of scratch files ("512m"), the paths whose data may be destroyed, whether every job is bound to
     another hardware queue, and whether one that writes may run where the kernel has no fence.
-    ``plan``: it says first what it would lay out, and waits for the word to do it. For the points
-    of an experiment: ``knobs`` are tunables of the device in force while it runs; ``scratch`` is a
-    scratch directory whose files are used and left for the next run, its owner removes it;
-    ``share`` is the most bytes each file has without ``size``, so that a point with more jobs has
-    files of the same size."""
+    ``part``: the part of the target that is used. ``plan``: it says first what it would lay
+    out, and waits for the word to do it. For the points of an experiment: ``knobs`` are
+    tunables of the device in force while it runs; ``scratch`` is a scratch directory whose
+    files are used and left for the next run, its owner removes it; ``share`` is the most bytes
+    each file has without ``size``, so that a point with more jobs has files of the same size."""
 
     job: str
     overrides: Mapping[str, str] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class JobRequest:
     share: int | None = None
     no_fence: bool = False
     plan: bool = False
+    part: TargetPart | None = None
 
 
 def recorded_job(

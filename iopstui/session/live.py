@@ -147,6 +147,7 @@ class LiveSession:
                 self._policy.size,
                 tuple(self._policy.destroy_data),
                 self.bind,
+                part=self._policy.part,
                 no_fence=self._policy.no_fence,
                 plan=plan,
             )

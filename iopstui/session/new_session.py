@@ -38,7 +38,7 @@ def new_session(
         options.interval_s, idle_frames, soon, keep_s, options.probe, options.volume
     )
     policy = RunPolicy(
-        size=options.size, destroy_data=options.destroy_data, bind=options.bind,
+        size=options.size, part=options.part, destroy_data=options.destroy_data, bind=options.bind,
         no_fence=options.no_fence, budget=WriteBudget(options.write_budget, tell_writes),
         # on the screen one run follows another
         keep_scratch=idle_frames,

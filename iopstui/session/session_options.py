@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from iopstui.model.block.target import TargetPart
 from iopstui.session.fio.write_budget import WriteBudget
 
 if TYPE_CHECKING:
@@ -33,9 +34,11 @@ class RunPolicy:
     """Policy for every run of the session. ``budget`` limits what all runs together may write.
     ``keep_scratch``: scratch files stay until the session ends, for runs that need the same.
     ``hold``: a run is made ready and starts with ``go``. ``deadline_s``: fio is ended if this
-    process hangs or is stopped for so long (``None``: fio.process.DEADLINE_S)."""
+    process hangs or is stopped for so long (``None``: fio.process.DEADLINE_S). ``part``: the
+    part of the target that is used."""
 
     size: str | None = None
+    part: TargetPart | None = None
     destroy_data: Sequence[str] = ()
     no_fence: bool = False
     bind: bool = False

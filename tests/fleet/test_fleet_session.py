@@ -186,7 +186,8 @@ def test_what_is_watched_between_two_runs_is_what_they_work_on_and_nothing_is_wr
     (node,) = nodes_of("web1")
     said = argparse.Namespace(job="randread-4k", target=target, destroy_data=destroy, interval=2.0,
                               set=[], knob=[], size=None, bind=None, no_fence=False,
-                                  record=None, probe=False)  # fmt: skip
+                              record=None, probe=False, split=False,
+                              until_steady=None)  # fmt: skip
     assert AgentOrders(said, (node,)).watched(node, opened) == {
         "arguments": [watches, "--interval", "2"], "job": None
     }  # fmt: skip

@@ -1,8 +1,8 @@
 """A launcher in ssh's place whose agent measures nothing: ``fake_agent.py HOST COMMAND``.
 
 HOST's name begins with what it does when it is told to start: "good" sends three seconds of 100
-I/Os and its end, "endless" the seconds alone, until it is told to stop, "die" one second and is
-gone, "deaf" nothing at all. "queued" is never launched, as with srun, and
+I/Os and its end, "endless" the seconds alone, until it is told to stop, "steady" six of them,
+"die" one second and is gone, "deaf" nothing at all. "queued" is never launched, as with srun, and
 "timeless" says no time.
 """
 
@@ -35,7 +35,8 @@ def started(rows: list[dict[str, Any]]) -> bool:
     now_ms = time.time() * 1000
     say("executed", t=0.0, step=1, wall_ms=now_ms, monotonic_ns=time.monotonic_ns(), late_ms=0.0,
         offset_ms=0.0, error_ms=0.1)  # fmt: skip
-    for second in range(1 if HOST.startswith("die") else 3):
+    count = {"die": 1, "steady": 6}.get(HOST.rstrip("0123456789"), 3)
+    for second in range(count):
         chance = random.Random(second)
         wall_ms = now_ms + 1000 * (second + 1)
         rows.append(frame(HOST, chance, second + 1.0, wall_ms, ios=100))
@@ -72,7 +73,7 @@ def main() -> None:
         elif op == "go" and started(rows):
             return
         elif op == "stop":
-            ended(rows, interrupted=True)
+            ended(rows, interrupted=not order.get("completed"))
             return
 
 

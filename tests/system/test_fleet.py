@@ -68,6 +68,42 @@ def test_two_hosts_start_together_and_their_sums_are_fio_s(tmp_path: Path) -> No
     assert same["count"] == whole["count"] and same["fio"] == whole["fio"]
 
 
+def written(path: Path) -> tuple[int, int]:
+    """Begin and end of what is not a hole in a file."""
+    with path.open("rb") as file:
+        begin = end = file.seek(0, os.SEEK_DATA)
+        while True:
+            hole = file.seek(end, os.SEEK_HOLE)
+            try:
+                end = file.seek(hole, os.SEEK_DATA)
+            except OSError:
+                return begin, hole
+
+
+def test_each_host_writes_its_part_alone_and_all_end_when_steady(tmp_path: Path) -> None:
+    place = made(tmp_path)
+    destroy = []
+    for host in ("h1", "h2"):
+        # one machine can't be two that have a file open: here each host has its own
+        (place / host).mkdir()
+        with (place / host / "data").open("wb") as file:
+            file.truncate(32 << 20)
+        destroy += ["--destroy-data", f"{host}:{place / host / 'data'}"]
+    launcher = f"sh -c 'cd {place}/{{host}} && exec {LAUNCHER} \"$0\"'"
+    done = iopstui("fleet", "h[1-2]", "data", "--split", "--rotate", "--launcher", launcher,
+                   "--bring", "--job", "randwrite-4k", *destroy, "--set", "rate_iops=400",
+                   "--interval", "0.25", "--until-steady", "0.5s", "--format", "jsonl", cwd=place,
+                   TMPDIR=str(tmp_path), XDG_RUNTIME_DIR=str(tmp_path / "run"))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "all hosts are stopped: steady after" in done.stderr
+    (whole,) = [row for row in events(done.stdout) if row["event"] == "merged"]
+    assert (whole["hosts"]["finished"], whole["count"]["exact"]) == (2, 2)
+    begin, end = written(place / "h1" / "data")
+    assert 16 << 20 <= begin < end <= 32 << 20
+    begin, end = written(place / "h2" / "data")
+    assert 0 <= begin < end <= 16 << 20
+
+
 def test_the_device_s_percentiles_are_of_the_requests_of_both_hosts(tmp_path: Path) -> None:
     if os.geteuid() or not Path("/sys/kernel/btf/vmlinux").exists():
         pytest.skip("the probe's own programs need root and a kernel that describes its types")

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--job", metavar="JOB",
                         help="a shipped job or a job file on this machine")  # fmt: skip
     _add_job_options(parser)
+    _add_part_options(parser)
     _add_start_options(parser)
     parser.add_argument("--abort", action="append", default=[], metavar="WHEN",
                         help="stop all hosts when this is true: 'read.p99>50ms for 5s'; may be "
@@ -52,6 +53,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "terminal: table)")  # fmt: skip
     add_theme(parser)
     add_interval(parser)
+
+
+def _add_part_options(parser: argparse.ArgumentParser) -> None:
+    """Options of which data each host uses, and for how long."""
+    parser.add_argument("--split", action="store_true",
+                        help="give each host its own part of TARGET: one file that all hosts see, "
+                             "or a shared device")  # fmt: skip
+    parser.add_argument("--rotate", type=values.rotation, nargs="?", const=1, default=0,
+                        metavar="N",
+                        help="with --split: give each host the part of the host N places further "
+                             "on (default: 1), so that no host reads what it wrote "
+                             "itself")  # fmt: skip
+    parser.add_argument("--until-steady", type=values.span, nargs="?", const=60.0, metavar="ROUND",
+                        help="stop all hosts when five rounds (1m each by default) of their total "
+                             "are steady by SNIA's rule; after 25 rounds give up with exit code "
+                             "4")  # fmt: skip
 
 
 def _add_start_options(parser: argparse.ArgumentParser) -> None:

@@ -44,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="prepare everything, then start fio when a line arrives on "
                              "standard input (to start several machines together)")  # fmt: skip
     add_run_options(parser)
+    parser.add_argument("--part", type=values.target_part, metavar="K/N",
+                        help="use only part K of N equal parts of each TARGET (a file or device), "
+                             "e.g. 2/4, on one of several machines")  # fmt: skip
     add_volume(parser)
 
 

@@ -92,7 +92,7 @@ class Agent:
         self._session: LiveSession | None = None
         self._why = ""
         self._no_probe = ""
-        self._detail = self._sums = False
+        self._detail = self._sums = self._completed = False
         self._places: tuple[str, ...] = ()
 
     def serve(self) -> int:
@@ -147,6 +147,8 @@ class Agent:
             event = events.get()
             self._send_event(event)
             if isinstance(event, StepFinished):
+                if self._is_completed(event):
+                    return EXIT_OK
                 return EXIT_INTERRUPTED if event.interrupted else event.exit_code
             if isinstance(event, SessionEnded):
                 return EXIT_OK if watching else event.exit_code
@@ -155,6 +157,8 @@ class Agent:
         row = event_object(event)
         if isinstance(event, FrameReady) and not self._detail:
             row = compact(row) if self._sums else trimmed_frame(row)
+        if isinstance(event, StepFinished) and self._is_completed(event):
+            row |= {"exit_code": EXIT_OK, "interrupted": False}
         if isinstance(event, RunPlanned):
             self._places = tuple(event.layout)
             row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
@@ -163,6 +167,10 @@ class Agent:
         if isinstance(event, RunReady | FrameReady):
             self._tell_of_probe()
         self.lines.write_row(row)
+
+    def _is_completed(self, event: StepFinished) -> bool:
+        """Whether it was stopped because its fleet is done."""
+        return self._completed and event.interrupted and not event.error
 
     def _tell_of_probe(self) -> None:
         """Why there is none though it was asked for, once, before it is missed."""
@@ -193,6 +201,7 @@ class Agent:
         elif order["op"] == "turn" and session is not None:
             self._change_tunable(session, order)
         elif order["op"] == "stop":
+            self._completed = order.get("completed") is True
             self._stop_everything("it was told to stop")
 
     def _note_heartbeat(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shlex
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.cli import values
+from iopstui.cli.options import MAX_ROUNDS
 from iopstui.errors import UsageError
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job, is_shipped
@@ -37,6 +39,8 @@ class AgentOrders:
         self._kept = kept or bool(arguments.record)
         self._job = _job(arguments.job) if arguments.job is not None else None
         self._targets = list(arguments.target)
+        self._place = {node.name: place for place, node in enumerate(nodes)}
+        self._rotate = _checked_rotation(arguments, len(nodes)) if arguments.split else None
         self._agent_options = _agent_options(arguments, self._job is None)
         self._interval = arguments.interval
         self._probe = ["--probe"] * arguments.probe
@@ -44,14 +48,22 @@ class AgentOrders:
         if arguments.job is None and self._destroy:
             raise UsageError("--destroy-data needs a --job.")
 
-    def of(self, node: Node) -> Object:
-        """The orders for ``node``."""
+    def of(self, node: Node, hosts: int | None = None) -> Object:
+        """The orders for ``node``, of which the first ``hosts`` run (``None``: all)."""
         own = self._destroy.get(node.name, [])
         words = [word for path in own for word in ("--destroy-data", path)]
         targets = self._targets or own
+        words += self._part(node, hosts or len(self._place))
         order: Object = {"arguments": [*targets, *self._agent_options, *words], "job": self._job}
         # a file of lines is for other programs, too
         return {**order, "frames": LINES} if self._kept else order
+
+    def _part(self, node: Node, hosts: int) -> list[str]:
+        """The option that gives a host its part of the target."""
+        if self._rotate is None:
+            return []
+        number = (self._place[node.name] + self._rotate) % hosts + 1
+        return ["--part", f"{number}/{hosts}"]
 
     def watched(self, node: Node, devices: Sequence[str]) -> Object:
         """Orders for an agent between two runs: watch ``devices``, those of the last run, or,
@@ -60,6 +72,19 @@ class AgentOrders:
         targets = known or self._targets or self._destroy.get(node.name) or ["."]
         words = ["--interval", f"{self._interval:g}", *self._probe]
         return {"arguments": [*targets, *words], "job": None}
+
+
+def _checked_rotation(arguments: argparse.Namespace, hosts: int) -> int:
+    """By how many places parts are moved on."""
+    found: int = arguments.rotate
+    if arguments.job is None:
+        raise UsageError("--split needs a --job.")
+    if found and found % hosts == 0:
+        raise UsageError(
+            f"--rotate {found} with {hosts} hosts gives each host its own part.",
+            "Use a number that is smaller than that of the hosts.",
+        )
+    return found
 
 
 def _job(name: str) -> Object | str:
@@ -72,6 +97,9 @@ def _agent_options(arguments: argparse.Namespace, watching: bool) -> list[str]:
     words = ["--interval", f"{arguments.interval:g}", *["--probe"] * arguments.probe]
     if watching:
         return words
+    if arguments.until_steady:
+        # the hosts end by themselves if the total never gets steady
+        words += ["--set", f"runtime={math.ceil(MAX_ROUNDS * arguments.until_steady)}"]
     for text in arguments.set:
         checked_override(text)
         words += ["--set", text]

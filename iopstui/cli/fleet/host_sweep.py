@@ -130,7 +130,7 @@ class _HostSweep:
         fleet = self._fleet = Fleet(
             self._nodes[:hosts],
             lambda node: launch_words(node, arguments.launcher, arguments.bring, arguments.sudo),
-            self._orders.of,
+            lambda node: self._orders.of(node, hosts),
             merger,
             terms_of(arguments, least),
             FleetCallbacks(print_message, lambda second: None, self._row, self._why_stop),

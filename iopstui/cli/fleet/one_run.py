@@ -25,6 +25,7 @@ from iopstui.model.experiment.expectation import Outcome
 from iopstui.output.fleet.sinks import TotalsSink, totals_sink
 from iopstui.output.fleet.wording import executed_text, outcome_text
 from iopstui.output.jsonl import dumps
+from iopstui.session.tick.steady import NEVER_STEADY, IoSeries, SteadyStop
 
 Object = dict[str, Any]
 
@@ -42,6 +43,9 @@ class FleetRunReporter:
         self._sink: TotalsSink | None = None
         self.aborted = False
         self.reached = False
+        self.until_steady: float | None = arguments.until_steady
+        self._series = IoSeries()
+        self._steady = SteadyStop(self.until_steady or 0.0)
         if arguments.record:
             self._record = RecordFile(kept(arguments.record), print_message)
 
@@ -70,11 +74,28 @@ class FleetRunReporter:
             if abort.feed(second):
                 self.aborted = True
                 return f"--abort {abort.text}"
+        if self.until_steady and (why := self._why_steady(second)):
+            return why
         if self.length_s is None:
             return ""
         self._until = self._until or time.monotonic() + self.length_s
         self.reached = time.monotonic() >= self._until
         return "the time is over" if self.reached else ""
+
+    @property
+    def steady(self) -> bool:
+        """Whether the run was ended because its total is steady."""
+        return self._steady.found is not None
+
+    def _why_steady(self, second: MergedSecond) -> str:
+        """Why the run can end with this second; "" if it goes on. Hosts that are missing in a
+        second are taken for as fast as the others in it."""
+        total = second.sums.total
+        if total is None or not second.counted:
+            return ""
+        iops = total.iops * second.expected / second.counted
+        self._series.add_interval(second.interval_s, iops * second.interval_s)
+        return self._steady.check(self._series)
 
     def close(self) -> None:
         """No more lines come."""
@@ -86,7 +107,7 @@ def terms_of(arguments: argparse.Namespace, least: int) -> FleetOptions:
     """Fleet options from the command line; ``least`` hosts are enough."""
     return FleetOptions(
         least, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
-        arguments.connect_timeout,
+        arguments.connect_timeout, arguments.split,
     )  # fmt: skip
 
 
@@ -122,9 +143,12 @@ def code_of(fleet: Fleet, run: FleetRunReporter, met: bool) -> int:
     failed = any(one.error for one in fleet.members.values())
     if run.reached:
         return EXIT_OK
-    if fleet.stopped and not run.aborted:
+    if fleet.stopped and not run.aborted and not run.steady:
         lost = any(one.lost for one in fleet.members.values())
         return EXIT_JOB_FAILED if lost else EXIT_INTERRUPTED
     if run.aborted or failed:
         return EXIT_JOB_FAILED
+    if run.until_steady and not run.steady:
+        print_message(NEVER_STEADY)
+        return EXIT_VERDICT
     return EXIT_OK if met else EXIT_VERDICT

@@ -55,6 +55,12 @@ def _run_on(arguments: argparse.Namespace) -> int:
     least = len(nodes) if arguments.min_hosts is None else arguments.min_hosts
     if not 1 <= least <= len(nodes):
         raise UsageError(f"--min-hosts {least}: there are {len(nodes)} hosts.")
+    if arguments.rotate and not arguments.split:
+        raise UsageError("--rotate is for the parts of --split.",
+                         "For example: iopstui fleet node[1-4] FILE --split --rotate --job "
+                         "JOB")  # fmt: skip
+    if arguments.until_steady and (arguments.job is None or arguments.axis):
+        raise UsageError("--until-steady needs a --job, and does not work with --axis.")
     if arguments.job is None and (expected or arguments.set or arguments.size):
         raise UsageError("--expect, --set and --size need a --job.")
     _need_probe(arguments, expected)
@@ -90,7 +96,7 @@ def _run_without_screen(
         merger,
         terms_of(arguments, least),
         # where lines are kept they are asked for as JSON
-        FleetCallbacks(print_message, run.second, run.row, run.stop),
+        FleetCallbacks(print_message, run.second, run.row, run.stop, lambda: run.steady),
     )
     StopSignals(fleet.interrupt, at_once(fleet.kill))
     with contextlib.closing(run), answering(arguments.expect):

@@ -114,14 +114,15 @@ class FleetRunPlanner:
 
         def fleet(voices: FleetCallbacks) -> Fleet:
             return Fleet(
-                nodes, self._launch, lambda node: self._set(node, orders.of(node)), merger,
-                terms_of(arguments, least), voices,
+                nodes, self._launch, lambda node: self._set(node, orders.of(node, len(nodes))),
+                merger, terms_of(arguments, least), voices,
             )  # fmt: skip
 
         def judge(fleet: Fleet) -> RunVerdict:
             return self._exit_code(fleet, merger, run, least if place is not None else None)
 
-        return PlannedRun(fleet, merger, begun, _ignore_second, self._row, run.stop, judge)
+        return PlannedRun(fleet, merger, begun, _ignore_second, self._row, run.stop, judge,
+                          lambda: run.steady)  # fmt: skip
 
     def watch(self) -> PlannedRun:
         """Watch the disks of every reachable host between two runs. Nothing is recorded."""

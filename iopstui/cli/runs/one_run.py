@@ -32,14 +32,10 @@ from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 from iopstui.session.tick.outcomes import judged_text
+from iopstui.session.tick.steady import NEVER_STEADY
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation
-
-NEVER_STEADY = (
-    "The run was never steady by SNIA's rule. Give it more time (--set runtime=1h), or shorter "
-    "rounds (--until-steady 10s) if slow changes don't matter."
-)
 
 
 def run_job(job: str, options: RunOptions, kind: str, plain_every_s: float = 0.0) -> int:
@@ -127,7 +123,8 @@ def _check(job: str, options: RunOptions) -> None:
     target, job_target = choose_targets(options.targets, job, devices, Roots())
     _expected(job, options, target)
     request = JobRequest(job, options.overrides, options.size, options.destroy_data,
-                         options.bind, no_fence=options.no_fence)  # fmt: skip
+                         options.bind, no_fence=options.no_fence,
+                         part=options.part)  # fmt: skip
     private = private_directory()
     try:
         prepare(request, job_target, find_fio(), private, devices, Roots()).close()

@@ -43,7 +43,8 @@ def preconditioned(options: RunOptions) -> RunOptions:
     if options.record:
         creatable(Path(options.record))
     plain = RunOptions(
-        targets=options.targets, size=options.size, destroy_data=options.destroy_data,
+        targets=options.targets, size=options.size, part=options.part,
+        destroy_data=options.destroy_data,
         write_budget=options.write_budget, own_cpus=options.own_cpus, nice=options.nice,
     )  # fmt: skip
     print_message(f"preconditioning: writing {target.path} twice before the measurement")

@@ -36,6 +36,7 @@ def disks_of(writes: Sequence[str], roots: Roots) -> list[Object]:
         if wwid or written:
             found.append({
                 "name": device.name, "wwid": wwid, "writes": written,
+                "area": [device.start, device.size],
                 "uses": list(usage(device.name, devices, backings))[:MAX_USES],
             })  # fmt: skip
     return found
@@ -60,17 +61,18 @@ def _node(path: str) -> tuple[int, int]:
     return os.major(rdev), os.minor(rdev)
 
 
-def conflicts(hosts: Mapping[str, Sequence[Object]]) -> Iterator[str]:
+def conflicts(hosts: Mapping[str, Sequence[Object]], parts: bool = False) -> Iterator[str]:
     """Why nobody may start: a disk that one host is to write to and another uses or writes to, in
-    words. ``hosts`` is what each of them has said (``disks_of``)."""
+    words. ``hosts`` is what each of them has said (``disks_of``). ``parts``: each host writes to a
+    part of its own, so they may write to one disk."""
     for writer, disks in hosts.items():
         for disk in disks:
             if disk.get("writes") and disk.get("wwid"):
-                yield from _shared_disk_conflicts(writer, disk, hosts)
+                yield from _shared_disk_conflicts(writer, disk, hosts, parts)
 
 
 def _shared_disk_conflicts(
-    writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]]
+    writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]], parts: bool
 ) -> Iterator[str]:
     same = printable(str(disk["wwid"]))
     what = f"{writer} would overwrite {printable(str(disk['writes']))} ({same})"
@@ -78,11 +80,16 @@ def _shared_disk_conflicts(
         for other in disks if name != writer else ():
             if other.get("wwid") != disk["wwid"]:
                 continue
-            if other.get("writes"):
+            if other.get("writes") and not (parts and _same_area(disk, other)):
                 yield f"{what}, and so is {name}: it is the same disk"
             uses = other.get("uses")
             for use in uses if isinstance(uses, list) else ():
                 yield f"{what}, and on {name} the same disk is in use: {printable(str(use))}"
+
+
+def _same_area(disk: Object, other: Object) -> bool:
+    """Whether both are the same bytes of one disk: what is then divided is the same on both."""
+    return disk.get("area") is not None and disk.get("area") == other.get("area")
 
 
 def several_names(boots: Mapping[str, str]) -> Iterator[str]:

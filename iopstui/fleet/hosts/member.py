@@ -272,9 +272,9 @@ class Member:
             "error_ms": round(self.offset.error_at(at_ns) / 1e6, 6),
         })  # fmt: skip
 
-    def stop(self) -> None:
-        """Have it stop; it puts everything back by itself."""
-        self.send_order({"op": "stop"})
+    def stop(self, completed: bool = False) -> None:
+        """Have it stop; it puts everything back by itself. ``completed``: its job is done."""
+        self.send_order({"op": "stop", **({"completed": True} if completed else {})})
 
     def give_up(self, why: str, hint: str = "") -> None:
         """Mark the host as lost: it does not answer."""

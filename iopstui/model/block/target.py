@@ -53,6 +53,25 @@ class TargetPath:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetPart:
+    """Part ``number`` (from 1) of a target that is divided into ``of`` equal parts."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def area(self, size: int, block: int) -> tuple[int, int]:
+        """Offset and length of the part of ``size`` bytes, both multiples of ``block``. The last
+        part also has the blocks that are left over."""
+        blocks = size // block // self.of
+        offset = (self.number - 1) * blocks
+        length = size // block - offset if self.number == self.of else blocks
+        return offset * block, length * block
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """One device of a target. ``under`` counts the devices of
     ``Target.devices_below`` above it; 0: it is itself one of them."""

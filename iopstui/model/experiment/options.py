@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iopstui.model.block.target import TargetPart
 from iopstui.model.block.tunable import TunableRequest
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class RunOptions:
     overrides: Mapping[str, str] = field(default_factory=dict)
     """Options of fio that take the place of the job's."""
     size: str | None = None
+    part: TargetPart | None = None
+    """The part of each target that is used; ``None``: all of it."""
     destroy_data: tuple[str, ...] = ()
     no_fence: bool = False
     bind: bool = False

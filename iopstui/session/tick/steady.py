@@ -14,6 +14,11 @@ from iopstui.model.metrics.statistics import (
     steadiness,
 )
 
+NEVER_STEADY = (
+    "The run was never steady by SNIA's rule. Give it more time (--set runtime=1h), or shorter "
+    "rounds (--until-steady 10s) if slow changes don't matter."
+)
+
 
 class IoSeries:
     """A run's completed I/Os over time, without fio's ramp."""
@@ -28,7 +33,11 @@ class IoSeries:
             return
         if RESET in frame.flags:
             self._intervals.clear()
-        self._intervals.append((fio.seconds, float(fio.total.ios)))
+        self.add_interval(fio.seconds, float(fio.total.ios))
+
+    def add_interval(self, seconds: float, ios: float) -> None:
+        """Count so many I/Os in so many seconds."""
+        self._intervals.append((seconds, ios))
 
     @property
     def seconds(self) -> float:

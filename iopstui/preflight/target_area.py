@@ -1,0 +1,94 @@
+"""The area of a file or device that one of several machines uses (--part)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from iopstui.errors import UsageError
+from iopstui.fio.job_text import expand, largest_block
+from iopstui.format import size as size_text
+from iopstui.model.block import target
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target, TargetPart, TargetPath
+from iopstui.model.fio import jobfile
+from iopstui.model.fio.sizes import part_bytes, size_bytes
+from iopstui.text import printable
+
+UNIT = 1 << 20
+SMALLEST_UNIT = 4096
+_OWN_AREAS = ("offset", "offset_increment", "zonemode", "zonesize", "zonerange", "zoneskip")
+
+
+def check_part(part: TargetPart | None, where: Target | None) -> None:
+    """UsageError for a part of something that has none."""
+    if part is None:
+        return
+    if where is None:
+        raise UsageError(
+            f"Part {part} needs a target, but the job names its own files.",
+            "Give a file or a device as TARGET.",
+        )
+    if where.kind == target.DIRECTORY:
+        raise UsageError(
+            f"Part {part} of a directory: scratch files are made by each machine for itself.",
+            "Give a file that all machines see (to make one: truncate -s 100g FILE), or a device.",
+        )
+
+
+def area_options(
+    part: TargetPart, where: Target, size: str | None, text: str, devices: Mapping[str, BlockDevice]
+) -> dict[str, str]:
+    """fio's offset= and size= for ``part`` of every place of the target. ``size`` is the user's
+    for the whole target, ``text`` the job. UsageError if it cannot be divided."""
+    jobs = jobfile.effective(text)
+    for job in jobs:
+        own = [name for name in _OWN_AREAS if name in job.options]
+        if own:
+            raise UsageError(
+                f"[{printable(job.name)}] has {own[0]}=, so it chooses its own area of the "
+                f"target, and part {part} another one.",
+                "Use a job without it.",
+            )
+    whole = _whole(where.places, devices)
+    declared = [part_bytes(expand(job.options.get("size", "")), whole) for job in jobs]
+    used = min([whole, *(one for one in declared if one)])
+    if size is not None:
+        used = _asked(size, whole, where)
+    largest = max(largest_block(job) for job in jobs)
+    unit = max(largest, UNIT if used // part.of >= 4 * UNIT else SMALLEST_UNIT)
+    offset, length = part.area(used, unit)
+    if used // part.of < unit:
+        raise UsageError(
+            f"{size_text(used)} cannot be divided into {part.of} parts of at least "
+            f"{size_text(unit)}.",
+            "Use a larger file, or fewer machines.",
+        )
+    # fio shares size= out among the files of a job
+    return {"offset": str(offset), "size": str(length * len(where.places))}
+
+
+def _asked(size: str, whole: int, where: Target) -> int:
+    asked = size_bytes(size)
+    if not asked:
+        raise UsageError(f"--size {size!r} is not a size.", "For example: --size 512m")
+    if asked > whole:
+        # machines that each make it longer could cut off what another has written
+        path = printable(where.places[0].path)
+        hint = "Leave out --size."
+        if where.kind == target.FILE:
+            hint = f"To make it longer: truncate -s {printable(size)} {path}"
+        raise UsageError(f"--size {printable(size)}: {path} has only {size_text(whole)}.", hint)
+    return asked
+
+
+def _whole(places: Sequence[TargetPath], devices: Mapping[str, BlockDevice]) -> int:
+    """Bytes of the smallest place, 0 if unknown."""
+    found = []
+    for place in places:
+        if place.kind == target.FILE:
+            found.append(os.stat(place.path).st_size)
+        else:
+            device = devices.get(place.device or "")
+            found.append((device.size if device is not None else None) or 0)
+    return min(found)
