@@ -127,6 +127,22 @@ async def test_v_lists_all_runs_and_the_list_stays_live() -> None:
         assert app.screen is app.dashboard
 
 
+async def test_no_column_of_the_list_is_cut_off_on_a_narrow_terminal() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await demonstration(app, pilot, 4)
+        await pilot.press("v", "down")
+        await settle(pilot)
+        row = next(row for row in screen_text(app).split("\n") if "iodepth 64 → 128" in row)
+        assert "ms" in row.rstrip("│ ")[-4:] or "µs" in row.rstrip("│ ")[-4:]
+        table = app.screen.query_one(DataTable)
+        assert table.virtual_size.width <= table.size.width and table.cursor_row == 1
+        await pilot.resize_terminal(160, 45)
+        await settle(pilot)
+        assert shows(app, "UTIL %") and table.cursor_row == 1
+        assert table.virtual_size.width <= table.size.width
+
+
 async def test_big_v_chooses_the_base_and_takes_it_back() -> None:
     app = make()
     async with app.run_test(size=(200, 50)) as pilot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich.style import Style
@@ -208,5 +209,7 @@ def _explained(known: Sequence[Part], width: int, charset: Charset) -> list[Row]
     for name, _, style in known:
         words = LAYER_MEANINGS.get(name, "in this device, and not in one below it")
         label = f.cut(name, NAME - 1).ljust(NAME)
-        found.append(Line(width, charset).add(label, style).add(words, DIM).finished())
+        for line in textwrap.wrap(words, max(NAME, width - NAME)):
+            found.append(Line(width, charset).add(label, style).add(line, DIM).finished())
+            label = " " * NAME
     return found

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import DataTable
 
-from iopstui.format import change, latency, mib, number, percent
+from iopstui.format import change, cut, latency, mib, number, percent
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
 from iopstui.session.run_rows import seconds
 from iopstui.ui.core import pages
@@ -25,7 +26,11 @@ HINTS: tuple[Hint, ...] = (
 TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p50", "p99", "aqu-sz", "UTIL %",
           "s", "ENDED")  # fmt: skip
 LEFT_ALIGNED = frozenset({"", "CHANGE", "ENDED"})
-MAX_CHANGE = 60
+FEW_TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p99")
+"""Where the terminal is not ``WIDE``."""
+WIDE = 118
+MIN_CHANGE, MAX_CHANGE, OTHERS = 26, 60, 92
+"""Characters of the change, and columns that the others and the frame take where all are shown."""
 VALUES: dict[str, Callable[[RunRow], float | None]] = {
     "#": lambda row: row.step, "IOPS": lambda row: row.iops, "BEFORE": lambda row: row.to_before,
     "BASE": lambda row: row.to_base, "MiB/s": lambda row: row.bw, "p50": lambda row: row.p50_ns,
@@ -52,7 +57,7 @@ class RunsList(TypeToFilter, Modal[None]):
         super().__init__("Runs", charset, HINTS, pages.RUNS)
         self._state = state
         self._overlay = overlay
-        self._ready = False
+        self._titles: tuple[str, ...] = ()
         self._sort, self._down = "#", True
         self._shown: list[tuple[int, list[Text]]] = []
 
@@ -62,20 +67,34 @@ class RunsList(TypeToFilter, Modal[None]):
 
     def on_mount(self) -> None:
         """The table has the keys."""
+        self._set_titles()
+        self._table().focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The titles that there is room for."""
+        super().on_resize(event)
+        self._set_titles()
+
+    def _set_titles(self) -> None:
+        titles = TITLES if self.app.size.width >= WIDE else FEW_TITLES
+        if titles == self._titles:
+            return
+        at = self._under_cursor()
+        self._titles, self._shown = titles, []
         table = self._table()
-        for title in TITLES:
+        table.clear(columns=True)
+        for title in titles:
             justify = "left" if title in LEFT_ALIGNED else "right"
             table.add_column(Text(title, justify=justify), key=title)  # type: ignore[arg-type]
-        table.focus()
-        self._ready = True
-        self.paint()
+        self.paint(at)
 
     def _table(self) -> DataTable[Text]:
         return self.query_one(DataTable)
 
-    def paint(self) -> None:
-        """Show the newest rows; only what has changed is drawn."""
-        if not self._ready:
+    def paint(self, cursor: int | None = None) -> None:
+        """Show the newest rows; only what has changed is drawn. ``cursor`` is the run to be under
+        it (default: the one that is)."""
+        if not self._titles:
             return
         rows = [
             (row.step, self._cells(row))
@@ -86,11 +105,11 @@ class RunsList(TypeToFilter, Modal[None]):
         self._shown = rows
         if [step for step, _ in rows] == [step for step, _ in before]:
             for (step, cells), (_, old) in zip(rows, before, strict=True):
-                for title, cell, was in zip(TITLES, cells, old, strict=True):
+                for title, cell, was in zip(self._titles, cells, old, strict=True):
                     if cell != was:
                         table.update_cell(str(step), title, cell)
         else:
-            at = self._under_cursor()
+            at = self._under_cursor() if cursor is None else cursor
             table.clear()
             for step, cells in rows:
                 table.add_row(*cells, key=str(step))
@@ -124,13 +143,17 @@ class RunsList(TypeToFilter, Modal[None]):
             self._sort = title
             self.paint()
 
+    def _change_width(self) -> int:
+        room = self.app.size.width - OTHERS if self._titles is TITLES else MIN_CHANGE
+        return max(MIN_CHANGE, min(MAX_CHANGE, room))
+
     def _cells(self, row: RunRow) -> list[Text]:
         base = self._state().runs.base
         ended = "running" if row.ended == RUNS else row.ended
         to_base = "" if base is None else "base" if row.step == base else change(row.to_base)
         values = (
             "●" if row.step in self._overlay.steps else " ", str(row.step),
-            row.what[:MAX_CHANGE], number(row.iops), change(row.to_before), to_base,
+            cut(row.what, self._change_width()), number(row.iops), change(row.to_before), to_base,
             mib(row.bw), latency(row.p50_ns, ""), latency(row.p99_ns, ""), number(row.aqu_sz),
             percent(row.util), seconds(row), ended,
         )  # fmt: skip
@@ -139,6 +162,7 @@ class RunsList(TypeToFilter, Modal[None]):
             Text(self.clean(value), style=whole,
                  justify="left" if title in LEFT_ALIGNED else "right")
             for title, value in zip(TITLES, values, strict=True)
+            if title in self._titles
         ]  # fmt: skip
 
     def apply_filter(self) -> None:
