@@ -9,9 +9,9 @@ from iopstui.cli.command import Command
 from iopstui.cli.options import add_expect, add_interval, add_theme, refuse_theme
 
 EPILOG = """\
-HOSTS: node[01-40] or user@host:port, separated by commas; ^FILE; with ClusterShell also @GROUP and
-sets without others, such as '@db!db3'; slurm: the nodes of Slurm's allocation. Others are reached
-by the system's ssh with its own configuration; it never asks for a password.
+HOSTS: user@host:port, separated by commas; ^FILE; with ClusterShell node[01-40], @GROUP and sets
+without others, such as '@db!db3'; slurm: the nodes of Slurm's allocation. Others are reached by the
+system's ssh with its own configuration; it never asks for a password.
 Each host needs python3 (3.10) and fio (3.1); iopstui is copied there if it is missing.
 
 TARGET and all options of the job are those of `iopstui run` and apply to every host. A device is

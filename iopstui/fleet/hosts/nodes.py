@@ -1,8 +1,7 @@
-"""Names of hosts: ``node[01-40]``, ``user@host:port``, ``@group``, ``^FILE``.
+"""Names of hosts: ``user@host:port``, ``node[01-40]``, ``@group``, ``^FILE``.
 
-Ranges are ClusterShell's and Slurm's, and expanded here, so that a command line means the same
-hosts in the same order wherever it is typed. For groups and for sets less other ones (``@db!db3``)
-ClusterShell itself is asked (groups.py).
+Hosts are in the order in which they are named. Sets and groups are ClusterShell's (node_sets.py);
+single hosts, separated by commas, need nothing.
 """
 
 from __future__ import annotations
@@ -14,15 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.fleet.hosts.groups import hosts_of
+from iopstui.fleet.hosts.node_sets import MAX_HOSTS, has_ranges, hosts_of
 from iopstui.text import printable
 
-MAX_HOSTS = 10_000
-MAX_RANGES = 8
 LONGEST_NAME = 300
 LONGEST_FILE = 8 << 20
-_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
-_BRACKETS = re.compile(r"\[[0-9,/-]+\]")
 # a hosts' file begins with one of them
 _OPERATORS = re.compile(r"[!&*?]|(?<=[^\s,])\^")
 _FILE = re.compile(r"(?:^|[\s,])\^")
@@ -88,43 +83,10 @@ def split(text: str) -> list[str]:
 def _expanded(word: str) -> Iterator[str]:
     if word.startswith("^"):
         yield from _of_file(Path(word[1:]))
-    elif word.startswith("@") or _OPERATORS.search(word):
-        yield from _of_clustershell(word)
+    elif word.startswith("@") or _OPERATORS.search(word) or has_ranges(word):
+        yield from hosts_of(word)
     else:
-        yield from expand(word)
-
-
-def expand(word: str) -> list[str]:
-    """Expand a word with ranges: "n[01-03,07]" is n01 n02 n03 n07."""
-    if word.count("[") > MAX_RANGES or len(word) > MAX_HOSTS:
-        raise UsageError(f"{printable(word[:40])!r} ... is too long, or has too many ranges.")
-    match = re.search(r"\[([0-9,/-]+)\]", word)
-    if match is None:
-        return [word]
-    names = []
-    rest = expand(word[match.end() :])
-    for part in match[1].split(","):
-        for number in _numbers(word, part):
-            names += [word[: match.start()] + number + after for after in rest]
-            if len(names) > MAX_HOSTS:
-                raise UsageError(f"{printable(word)!r} names more than {MAX_HOSTS} hosts.")
-    return names
-
-
-def _numbers(word: str, part: str) -> Iterator[str]:
-    match = _RANGE.fullmatch(part)
-    if match is None:
-        raise UsageError(f"{part[:40]!r} in {printable(word[:40])!r} is not a range such as 01-40.")
-    first, last, step = match[1], match[2] or match[1], int(match[3] or 1)
-    padded = first if int(last) == 0 else first + " " + last
-    if len(first) != len(last) and re.search(r"\b0[0-9]", padded):
-        raise UsageError(f"{part!r} in {printable(word[:40])!r} has numbers of different lengths.",
-                         "Numbers with leading zeros need the same length: 001-100",
-                         )  # fmt: skip
-    if int(last) < int(first) or step < 1 or int(last) - int(first) > MAX_HOSTS * step:
-        raise UsageError(f"{part!r} in {printable(word)!r} is not a range of at most {MAX_HOSTS}.")
-    for number in range(int(first), int(last) + 1, step):
-        yield f"{number:0{len(first)}d}"
+        yield word
 
 
 def _of_file(path: Path) -> Iterator[str]:
@@ -145,16 +107,6 @@ def _of_file(path: Path) -> Iterator[str]:
                     "is not supported."
                 )
             yield from _expanded(word)
-
-
-def _of_clustershell(text: str) -> list[str]:
-    """Whether this needs ClusterShell: a group, or a set minus another."""
-    if re.search(r"[\[\]]", _BRACKETS.sub("", text)):
-        raise UsageError(f"{printable(text[:LONGEST_NAME])!r} has brackets without ranges.")
-    for word in re.split(r"[,!&^]+", _BRACKETS.sub(lambda match: match[0].replace(",", " "), text)):
-        # no set that would take all memory gets there
-        expand(word.replace(" ", ","))
-    return hosts_of(text, expand, MAX_HOSTS)
 
 
 def _node(name: str) -> Node:

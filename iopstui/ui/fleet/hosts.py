@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from heapq import nsmallest
 
 from iopstui import format as f
-from iopstui.errors import UsageError
+from iopstui.errors import Missing, UsageError
 from iopstui.fleet.fleet_state import (
     ABSENT_STATES,
     AWAIT,
@@ -30,7 +31,7 @@ from iopstui.fleet.fleet_state import (
     order_key,
     sort_hosts,
 )
-from iopstui.fleet.hosts.nodes import expand, split
+from iopstui.fleet.hosts.node_sets import has_ranges, hosts_of
 from iopstui.text import printable
 from iopstui.ui.draw import charts, density
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule
@@ -66,12 +67,20 @@ def matches(name: str, words: str) -> bool:
 def _matches(name: str, word: str) -> bool:
     if "[" not in word:
         return any(part in name.lower() for part in word.split(",") if part) or word == ","
+    names = _names_of(word)
+    # not typed to its end yet, or nobody to ask
+    return word.partition("[")[0] in name.lower() if names is None else name.lower() in names
+
+
+@lru_cache(maxsize=16)
+def _names_of(word: str) -> frozenset[str] | None:
+    """The hosts of a node set; ``None`` if it is none. Typing does not ask for groups."""
+    if not has_ranges(word) or {*word} & {*"@*?!&^"}:
+        return None
     try:
-        names = {one for part in split(word) for one in expand(part)}
-    except UsageError:
-        # not typed to its end yet
-        return word.partition("[")[0] in name.lower()
-    return name.lower() in names
+        return frozenset(hosts_of(word))
+    except (UsageError, Missing):
+        return None
 
 
 class HostsView:

@@ -1,0 +1,138 @@
+"""Expand node sets and groups in ClusterShell's syntax: node[01-40], @db!db3, n[1-9]&@rack1.
+
+Its package is asked where it is installed beside us (``iopstui[fleet]``), else its command
+``nodeset``, wherever that comes from. Its own configuration says what the groups are. Without
+either, Slurm's ``scontrol`` expands sets that have no groups and no operators.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+
+from iopstui.errors import Missing, UsageError
+from iopstui.text import printable
+
+MAX_HOSTS = 10_000
+MAX_RANGES = 8
+HINT = ("Install it (pip install 'iopstui[fleet]', or apt install clustershell), or name the "
+        "hosts one by one: node1,node2")  # fmt: skip
+ANSWER_TIMEOUT_S = 30
+_GROUP = re.compile(r"(?:(?<=[,!&^])|^)@(?:[^\s,!&^\[\]]|\[[^\]]*\])*")
+# ClusterShell puts a group's name into a line for the shell
+_NAME = re.compile(r"@[A-Za-z0-9_.:{}*/+%-]*")
+_RANGES = re.compile(r"\[([0-9,/-]+)\]")
+_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
+_OPERATOR = re.compile(r"[@!&^*?]")
+_BETWEEN_WORDS = re.compile(r"[,!&^\s](?![^\[]*\])")
+
+Ask = Callable[[str], Iterable[str]]
+
+
+def has_ranges(word: str) -> bool:
+    """Whether it has ranges such as [01-40]."""
+    return _RANGES.search(word) is not None
+
+
+def hosts_of(text: str) -> list[str]:
+    """The hosts of a set in ClusterShell's order. UsageError if it is none, names too many, or if
+    one of its groups has no host: a group that nobody knows is empty for ClusterShell. Missing
+    where nobody can be asked."""
+    _check_size(text)
+    ask = _package() or _program
+    for match in _GROUP.findall(text):
+        for group in _group_names(match, ask):
+            if _NAME.fullmatch(group) is None:
+                raise UsageError(f"{printable(group)} is not the name of a group.")
+            if not [*islice(ask(group), 1)]:
+                raise UsageError(f"ClusterShell knows no host in the group {printable(group)}.",
+                                 "To list its groups: nodeset --list-all")  # fmt: skip
+    found = [*islice(ask(text), MAX_HOSTS + 1)]
+    if not found:
+        raise UsageError(f"There is no host in {printable(text)!r}.",
+                         f"To list them: nodeset -e '{printable(text)}'")  # fmt: skip
+    return found
+
+
+def _group_names(group: str, ask: Ask) -> list[str]:
+    """The groups of @rack[1-3]."""
+    return [f"@{name}" for name in ask(group[1:])] if has_ranges(group) else [group]
+
+
+def _check_size(text: str) -> None:
+    """UsageError for a set that would take all memory before anybody counts its hosts."""
+    if re.search(r"[\[\]]", _RANGES.sub("", text)):
+        raise UsageError(
+            f"{printable(text[:40])!r} has brackets that are no range such as [01-40]."
+        )
+    names = 0
+    for word in _BETWEEN_WORDS.split(text):
+        found = _RANGES.findall(word)
+        if len(found) > MAX_RANGES:
+            raise UsageError(f"{printable(word[:40])!r} ... has too many ranges.")
+        of_word = 1
+        for ranges in found:
+            of_word *= sum(_numbers(word, part) for part in ranges.split(","))
+            names += of_word * (ranges is found[-1])
+        if names > MAX_HOSTS or of_word > MAX_HOSTS:
+            raise UsageError(f"{printable(text[:40])!r} names more than {MAX_HOSTS} hosts.")
+
+
+def _numbers(word: str, part: str) -> int:
+    """How many numbers a range has."""
+    match = _RANGE.fullmatch(part)
+    step = int(match[3] or 1) if match is not None else 0
+    if match is None or step < 1:
+        raise UsageError(f"{part[:40]!r} in {printable(word[:40])!r} is not a range such as 01-40.")
+    return max(0, int(match[2] or match[1]) - int(match[1])) // step + 1
+
+
+def _package() -> Ask | None:
+    try:
+        from ClusterShell.NodeSet import NodeSet
+    except ImportError:
+        return None
+
+    def ask(text: str) -> Iterable[str]:
+        try:
+            found: Iterable[str] = NodeSet(text)
+        except Exception as error:  # it has many, and those of whatever its groups come from
+            raise _refused(text, str(error)) from error
+        return found
+
+    return ask
+
+
+def _program(text: str) -> Iterable[str]:
+    programs = [["nodeset", "-e", "--", text]]
+    if _OPERATOR.search(text) is None:
+        programs.append(["scontrol", "show", "hostnames", text])
+    for words in programs:
+        done = _answer(words)
+        if done is None:
+            continue
+        if done.returncode:
+            raise _refused(text, done.stderr)
+        return done.stdout.split()
+    raise Missing(
+        f"The node set {printable(text)} needs ClusterShell, which is not installed here.", HINT
+    )
+
+
+def _answer(words: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
+    """What a program says; ``None`` if it is not installed."""
+    try:
+        return subprocess.run(words, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S,
+                              check=False)  # fmt: skip
+    except FileNotFoundError:
+        return None
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise Missing(f"Cannot run {words[0]}: {error}.", HINT) from error
+
+
+def _refused(text: str, why: str) -> UsageError:
+    return UsageError(
+        f"{printable(text[:80])!r} is not a node set: {printable(why.strip()[:200])}."
+    )
