@@ -146,7 +146,8 @@ def test_what_another_schema_says_is_left_out() -> None:
 
 def test_a_row_that_is_nested_too_deep_is_not_recorded(tmp_path: Path) -> None:
     path = tmp_path / "record"
-    asked = argparse.Namespace(length=None, format="jsonl", abort=[], record=str(path))
+    asked = argparse.Namespace(length=None, format="jsonl", abort=[], record=str(path),
+                               until_steady=None)  # fmt: skip
     out = io.StringIO()
     run = FleetRunReporter(asked, out, io.StringIO())
     deep: Row = {}
