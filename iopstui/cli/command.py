@@ -23,6 +23,8 @@ class Command(NamedTuple):
     """It looks at this machine's kernel, and needs /proc."""
     hidden: bool = False
     """No user starts it: the list of commands leaves it out."""
+    minor: bool = False
+    """The list of commands names it in its last line, together with others."""
 
 
 class CommandLine(NamedTuple):

@@ -238,7 +238,9 @@ class TopParser(Parser):
         found = [command for command in commands() if not command.hidden]
         wide = max(len(command.name) for command in found) + 2
         lines = [f"usage: {USAGE}", DESCRIPTION]
-        lines += [f"  {command.name:<{wide}}{command.help}" for command in found]
+        lines += [f"  {one.name:<{wide}}{one.help}" for one in found if not one.minor]
+        minor = ", ".join(one.name for one in found if one.minor)
+        lines.append(f"  {'more':<{wide}}{minor}: iopstui COMMAND --help")
         room = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
         return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:room]), ""])
 

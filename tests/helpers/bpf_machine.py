@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 
 WHOLE = (1 << 64) - 1
 HALF = (1 << 32) - 1
+# where the stack ends
+STACK = 0x7FFF_0000_0000
 OPERATIONS: Mapping[int, Callable[[int, int], int]] = {
     0x0: lambda a, b: a + b, 0x1: lambda a, b: a - b, 0x2: lambda a, b: a * b,
     0x4: lambda a, b: a | b, 0x5: lambda a, b: a & b, 0x6: lambda a, b: a << (b & 63),
@@ -29,12 +31,14 @@ class Machine:
         maps: Mapping[int, int],
         helpers: Mapping[int, Callable[[], int]],
     ) -> None:
-        self._memory, self._maps, self._helpers = memory, maps, helpers
+        self._memory = {STACK - 512: bytearray(512), **memory}
+        self._maps, self._helpers = maps, helpers
 
     def run(self, code: bytes, context: int) -> int:
         """What the program returns, begun with r1 = ``context``."""
         rows = list(struct.iter_unpack("<BBhi", code))
         r, at = [0] * 11, 0
+        r[10] = STACK
         r[1] = context
         while True:
             op, registers, offset, n = rows[at]
@@ -64,7 +68,10 @@ class Machine:
             elif op == 0x7B:
                 self._put(r[to] + offset, r[other])
             elif op == 0xDB:
-                self._put(r[to], self._at(r[to], 8) + r[other] & WHOLE)
+                before = self._at(r[to], 8)
+                self._put(r[to], before + r[other] & WHOLE)
+                # BPF_FETCH
+                r[other] = before if n & 1 else r[other]
             else:
                 raise AssertionError(f"instruction {op:#x}")
 

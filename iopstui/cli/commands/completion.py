@@ -62,4 +62,5 @@ COMMAND = Command(
     run,
     epilog=EPILOG,
     anywhere=True,
+    minor=True,
 )

@@ -40,4 +40,5 @@ COMMAND = Command(
     add_arguments,
     run,
     anywhere=True,
+    minor=True,
 )

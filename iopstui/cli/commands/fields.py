@@ -36,4 +36,5 @@ COMMAND = Command(
     add_arguments,
     run,
     anywhere=True,
+    minor=True,
 )

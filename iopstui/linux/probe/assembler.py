@@ -15,10 +15,14 @@ _FROM_REGISTER = 0x08
 _JUMPS = {"==": 0x16, ">": 0x26, ">=": 0x36, "!=": 0x56, "<": 0xA6}
 _WIDE = {"==": 0x15, ">": 0x25, ">=": 0x35, "!=": 0x55, "<": 0xA5}
 _GOTO, _CALL, _EXIT, _LOAD_WIDE, _ADD_ATOMIC = 0x05, 0x85, 0x95, 0x18, 0xDB
+# BPF_FETCH, in the number of an atomic operation
+_FETCH = 1
 # BPF_PSEUDO_MAP_VALUE: the address of the first value of the map with this descriptor
 _MAP_VALUE = 2
 # from linux/bpf.h, enum bpf_func_id
-KTIME_GET_NS, GET_SMP_PROCESSOR_ID = 5, 8
+KTIME_GET_NS, GET_SMP_PROCESSOR_ID, GET_CURRENT_PID_TGID = 5, 8, 14
+STACK = 10
+"""The register with the address behind the last byte of the 512 of the stack."""
 
 
 class Program:
@@ -82,6 +86,10 @@ class Program:
     def add_atomic(self, address: int, register: int) -> None:
         """The 8 bytes at ``address`` grow by ``register``."""
         self._add(_ADD_ATOMIC, address, register)
+
+    def fetch_add(self, address: int, register: int) -> None:
+        """The same, and ``register`` = what was there before (Linux 5.12)."""
+        self._add(_ADD_ATOMIC, address, register, 0, _FETCH)
 
     def end(self) -> None:
         """Return 0."""

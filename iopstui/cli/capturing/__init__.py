@@ -1,0 +1,1 @@
+"""What `iopstui capture` does: captures, writes jobs, compares."""

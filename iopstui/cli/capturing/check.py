@@ -1,0 +1,107 @@
+"""Run a captured workload's job on scratch files, capture it the same way, and compare both."""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, Any
+
+from iopstui.cli.capturing.disks import disk_regions, start_capture
+from iopstui.errors import Interrupted, JobFailed
+from iopstui.linux.capture.workload_capture import POLL_S, Choice, WorkloadCapture
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.model.workload.fidelity import Distance, distances
+from iopstui.model.workload.job import OPEN, job_text
+from iopstui.model.workload.workload import Workload
+from iopstui.preflight.targets import choose_watched
+
+_IOPSTUI = (sys.executable, "-m", "iopstui")
+_END_S = 30.0
+
+
+def replay_and_compare(
+    captured: Workload, directory: Path, stop: Callable[[], bool]
+) -> list[Distance]:
+    """The distances between what was captured and its job in ``directory``. Raises JobFailed if
+    the job fails, Interrupted if ``stop`` says so."""
+    with TemporaryDirectory(prefix="iopstui-capture-") as private:
+        job = Path(private) / "captured.fio"
+        job.write_text(job_text(captured, OPEN), encoding="utf-8")
+        return distances(captured, _capture_run(job, directory, stop))
+
+
+def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Workload:
+    target = choose_watched([str(directory)], read_devices(Roots()), Roots())
+    found, _ = disk_regions(target)
+    command = [*_IOPSTUI, "run", str(directory), "--job", str(job), "--format", "jsonl"]
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)  # fmt: skip
+    try:
+        running = start_capture(", ".join(one.name for one in found), found,
+                                Choice((child.pid,)))  # fmt: skip
+        try:
+            return _follow(child, running, stop)
+        finally:
+            running.close()
+    finally:
+        _end(child)
+
+
+def _follow(
+    child: subprocess.Popen[str], running: WorkloadCapture, stop: Callable[[], bool]
+) -> Workload:
+    """What the job does from its start to its end, without the making of its files."""
+    assert child.stdout is not None and child.stderr is not None
+    lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+    said: list[str] = []
+    threading.Thread(target=_put, args=(child.stdout, lines), daemon=True).start()
+    threading.Thread(target=lambda: said.extend(child.stderr or ()), daemon=True).start()
+    begun = False
+    while True:
+        if stop():
+            raise Interrupted("Interrupted: the job was not compared.")
+        for line in _waiting(lines):
+            if line is None:
+                why = said[-1].strip().removeprefix("iopstui: ") if said else "no reason given"
+                raise JobFailed(f"The captured job did not run: {why}")
+            kind = line.get("event")
+            if kind == "step_started" and "--create_only=1" not in line["command"]:
+                running.begin()
+                begun = True
+            elif kind == "step_finished" and line["exit_code"]:
+                raise JobFailed(f"The captured job did not run: {line['error']}")
+            elif kind == "step_finished" and begun:
+                return running.result()
+        time.sleep(POLL_S)
+        running.poll()
+
+
+def _put(stream: IO[str], lines: queue.SimpleQueue[dict[str, Any] | None]) -> None:
+    for line in stream:
+        lines.put(json.loads(line))
+    lines.put(None)
+
+
+def _waiting(
+    lines: queue.SimpleQueue[dict[str, Any] | None],
+) -> Iterator[dict[str, Any] | None]:
+    while not lines.empty():
+        yield lines.get()
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """It removes its scratch files when it is asked to end."""
+    if child.poll() is None:
+        try:
+            child.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            child.terminate()
+            child.wait()

@@ -1,0 +1,51 @@
+"""The disks of a capture, and its start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from iopstui.errors import Missing, UsageError
+from iopstui.linux.capture.bpf_capture import CaptureUnusable
+from iopstui.linux.capture.workload_capture import Choice, WorkloadCapture
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.probe.regions import regions
+from iopstui.linux.probe.script import Region
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import Target
+
+
+def disk_regions(target: Target) -> tuple[list[Region], str]:
+    """The disks that a capture of this target follows, and a sentence about the layer. UsageError
+    where there is none."""
+    devices, roots = read_devices(Roots()), Roots()
+    names = [name for name in target.devices_below if name in devices]
+    found = [one for one in regions(names, devices, roots) if one.name in names]
+    if not found:
+        raise UsageError(f"No block device below {target.path} can be captured.",
+                         "iopstui devices lists them.")  # fmt: skip
+    layers = {one.bios for one in found}
+    if len(layers) > 1:
+        raise UsageError("A stacked device and a disk cannot be captured together.",
+                         "Capture one of them: iopstui devices")  # fmt: skip
+    below = [name for name in target.tree if name not in names]
+    names_of = ", ".join(one.name for one in found)
+    if found[0].bios:
+        on = f"; {', '.join(below)} below may see other sizes and another order" if below else ""
+        return (
+            found,
+            f"{names_of}: as they are sent to this layer, before it maps or splits them{on}",
+        )
+    return found, f"{names_of}: as they are sent to the disk, after merging and splitting"
+
+
+def start_capture(name: str, found: Sequence[Region], choice: Choice) -> WorkloadCapture:
+    """A capture that runs. Raises Missing with the command that fixes it."""
+    try:
+        return WorkloadCapture(name, found, choice, Roots())
+    except CaptureUnusable as error:
+        root = os.geteuid() != 0
+        raise Missing(
+            f"The capture cannot work here: {error}.",
+            "sudo iopstui capture ..." if root else "iopstui doctor shows what this kernel has.",
+        ) from error

@@ -1,0 +1,175 @@
+"""Capture the workload of a disk, write its jobs, and compare them with it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.cli.capturing.disks import disk_regions, start_capture
+from iopstui.cli.terminal import print_message, show, width
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    EXIT_VERDICT,
+    JobFailed,
+    UsageError,
+)
+from iopstui.format import duration
+from iopstui.linux.capture.workload_capture import POLL_S, Choice, WorkloadCapture
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.model.workload.job import CLOSED, OPEN, job_text
+from iopstui.model.workload.workload import Workload
+from iopstui.preflight.targets import choose_watched
+from iopstui.safety.signals import stopping
+
+_LOOK_EVERY_S = 1.0
+_SUFFIX = ".fio"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions:
+    """What a capture is asked for: disk and processes, how long, and what is made of it."""
+
+    target: str | None
+    pids: tuple[int, ...]
+    cgroup: str
+    for_s: float | None
+    output: str | None
+    check: str | None
+    json: bool
+
+
+class _Stop:
+    """Whether a signal has come."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __call__(self, number: int) -> None:
+        self.asked = True
+
+
+def capture(options: CaptureOptions) -> int:
+    """The exit code."""
+    from iopstui.output.workload import workload_json, workload_text
+
+    files = _files(options.output)
+    _check_choice(options)
+    stop = _Stop()
+    with stopping(stop):
+        found, disk_counted, why = _captured(options, stop)
+        if not found.ios:
+            raise JobFailed(f"No request was seen on {found.device} in {duration(found.seconds)}.",
+                            _no_requests(options))  # fmt: skip
+        written = _write_jobs(found, files)
+        comparison = None
+        if options.check is not None and not why:
+            from iopstui.cli.capturing.check import replay_and_compare
+
+            print_message(f"running the open-loop job in {options.check} and capturing it")
+            comparison = replay_and_compare(found, Path(options.check), lambda: stop.asked)
+    if options.json:
+        import json
+
+        show(json.dumps(workload_json(found, disk_counted, comparison), indent=2))
+    else:
+        show(workload_text(found, disk_counted, comparison, written, width()))
+    if why:
+        print_message(why)
+        return EXIT_INTERRUPTED if stop.asked else EXIT_JOB_FAILED
+    close = comparison is None or all(one.close is not False for one in comparison)
+    return EXIT_OK if close else EXIT_VERDICT
+
+
+def _captured(options: CaptureOptions, stop: _Stop) -> tuple[Workload, int, str]:
+    """What was captured, what the disk counted in the same time, and why it ended early."""
+    texts = [options.target] if options.target is not None else []
+    target = choose_watched(texts, read_devices(Roots()), Roots())
+    found, layer = disk_regions(target)
+    running = start_capture(", ".join(one.name for one in found), found,
+                            Choice(options.pids, options.cgroup))  # fmt: skip
+    try:
+        length = f"for {duration(options.for_s)}" if options.for_s else "until Ctrl-C"
+        print_message(f"capturing requests of {layer}, {length}")
+        until = time.monotonic() + options.for_s if options.for_s else None
+        why = poll_until(running, until, lambda: stop.asked)
+        if why and options.for_s is None and stop.asked:
+            why = ""
+        return running.result(), running.disk_counted(), why
+    finally:
+        running.close()
+
+
+def poll_until(running: WorkloadCapture, until: float | None, stop: Callable[[], bool]) -> str:
+    """Capture until then (monotonic seconds); why it ended before, "" if it did not."""
+    look = time.monotonic() + _LOOK_EVERY_S
+    while True:
+        now = time.monotonic()
+        if until is not None and now >= until:
+            return ""
+        if stop():
+            return "Interrupted: what was captured until then is kept."
+        if now >= look:
+            look = now + _LOOK_EVERY_S
+            if running.gone():
+                return "The disk has vanished: what was captured until then is kept."
+        time.sleep(POLL_S if until is None else min(POLL_S, max(0.0, until - now)))
+        running.poll()
+
+
+def _check_choice(options: CaptureOptions) -> None:
+    for pid in options.pids:
+        if not os.path.isdir(f"/proc/{pid}"):
+            raise UsageError(f"There is no process {pid}.", "ps -e lists them.")
+    if options.cgroup and not os.path.isfile(os.path.join(options.cgroup, "cgroup.procs")):
+        raise UsageError(f"{options.cgroup} is not the directory of a cgroup.",
+                         "systemd-cgls shows them; they are below /sys/fs/cgroup.")  # fmt: skip
+    if options.check is not None and not os.path.isdir(options.check):
+        raise UsageError(f"{options.check} is not a directory: --check makes scratch files in it.",
+                         "Name one on the disk to be compared.")  # fmt: skip
+
+
+def _no_requests(options: CaptureOptions) -> str:
+    if options.pids:
+        return ("What it writes through the page cache is written by the kernel later: use "
+                "--cgroup, or no --pid.")  # fmt: skip
+    if options.cgroup:
+        return "Does anything run in it? cat " + os.path.join(options.cgroup, "cgroup.procs")
+    return "Is the application busy? Reads from the page cache do not reach the disk."
+
+
+def _files(output: str | None) -> dict[str, Path]:
+    """The job files by loop; they must not exist, and their directory must."""
+    if output is None:
+        return {}
+    first = Path(output)
+    stem = first.name.removesuffix(_SUFFIX)
+    found = {OPEN: first, CLOSED: first.with_name(f"{stem}.closed{_SUFFIX}")}
+    for path in found.values():
+        if path.exists():
+            raise UsageError(f"{path} exists, and is not overwritten.", "Choose another -o FILE.")
+        if not path.parent.is_dir():
+            raise UsageError(f"There is no directory {path.parent}.", f"mkdir -p {path.parent}")
+    return found
+
+
+def _write_jobs(found: Workload, files: dict[str, Path]) -> list[tuple[str, Path]]:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime())
+    written = []
+    for loop, path in files.items():
+        try:
+            text = job_text(found, loop, when)
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(text)
+        except ValueError as error:
+            print_message(f"No job was written: there are {error}.")
+            return []
+        except OSError as error:
+            raise JobFailed(f"Cannot write {path}: {error.strerror}.") from error
+        written.append((loop, path))
+    return written

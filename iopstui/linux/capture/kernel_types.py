@@ -1,0 +1,67 @@
+"""Offsets of the members that the capture's programs read, by the kernel's own type data."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iopstui.linux.probe.btf import TYPEDEF, Types
+
+GETRQ, ISSUE, COMPLETE, REQUEUE = (
+    "block_getrq", "block_rq_issue", "block_rq_complete", "block_rq_requeue",
+)  # fmt: skip
+BIO_QUEUE, BIO_COMPLETE = "block_bio_queue", "block_bio_complete"
+OF_REQUESTS, OF_BIOS = (GETRQ, ISSUE, COMPLETE, REQUEUE), (BIO_QUEUE, BIO_COMPLETE)
+STRUCTS = ("request", "request_queue", "gendisk", "blk_mq_hw_ctx", "bio", "bvec_iter",
+           "block_device")  # fmt: skip
+# from a bio to the number of its cgroup: pointers, but for css, which is the first part of blkcg
+_CGROUP = ("blkcg_gq", "blkcg", "cgroup_subsys_state", "cgroup", "kernfs_node")
+_CGROUP_PATH = (("bio", "bi_blkg"), ("blkcg_gq", "blkcg"), ("cgroup_subsys_state", "cgroup"),
+                ("cgroup", "kn"), ("kernfs_node", "id"))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureTypes:
+    """Offsets (bytes) of members by "struct.member", the tracepoints' numbers, and the place of the
+    request or bio among their arguments. ``cgroup``: the offsets to follow from a bio; empty if
+    this kernel accounts no I/O to cgroups."""
+
+    at: dict[str, int]
+    tracepoints: dict[str, int]
+    argument: dict[str, int]
+    cgroup: tuple[int, ...]
+
+
+def capture_types(data: bytes, events: Sequence[str]) -> CaptureTypes:
+    """Those for the tracepoints ``events``. ValueError or KeyError if the kernel's types differ."""
+    try:
+        return _capture_types(data, events)
+    except (struct.error, IndexError):
+        raise ValueError("BTF that is not understood") from None
+
+
+def _capture_types(data: bytes, events: Sequence[str]) -> CaptureTypes:
+    types = Types(data, (*STRUCTS, *_CGROUP, *(f"btf_trace_{event}" for event in events)))
+    at = {f"{name}.{member}": offset for name in STRUCTS
+          for member, offset in types.members(name).items()}  # fmt: skip
+    argument = {}
+    for event in events:
+        # the first is the tracepoint's own
+        parameters = types.parameters(f"btf_trace_{event}")[1:]
+        argument[event] = parameters.index("request" if "_rq_" in event else "bio")
+    return CaptureTypes(
+        at=at,
+        tracepoints={one: types.number(f"btf_trace_{one}", TYPEDEF) for one in events},
+        argument=argument,
+        cgroup=_path_to_cgroup(types),
+    )
+
+
+def _path_to_cgroup(types: Types) -> tuple[int, ...]:
+    try:
+        path = [types.members(name)[member] for name, member in _CGROUP_PATH]
+        path[2] += types.members("blkcg")["css"]
+    except KeyError:
+        return ()
+    return tuple(path)

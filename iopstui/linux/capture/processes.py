@@ -1,0 +1,79 @@
+"""Names of the processes that a capture sees, and which of them are wanted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_text
+
+MAX_KNOWN = 8192
+ENDED = "ended processes"
+"""Of those that had ended before anybody asked for their names."""
+_MOST_PARENTS = 64
+
+
+class Processes:
+    """Names of processes by number, looked up once. ``roots_of``: only these processes and what
+    they have started are ``wanted``; none: all."""
+
+    def __init__(self, roots: Roots, roots_of: Collection[int] = ()) -> None:
+        self._proc = roots.proc
+        self._roots_of = frozenset(roots_of)
+        self._names: dict[int, str] = {}
+        self._wanted: dict[int, bool] = {}
+
+    def name(self, pid: int) -> str:
+        """The name of process ``pid``."""
+        found = self._names.get(pid)
+        if found is None:
+            if len(self._names) >= MAX_KNOWN:
+                self._names.clear()
+            found = self._names[pid] = _name(read_text(self._proc / str(pid) / "comm"))
+        return found
+
+    def wanted(self, pid: int) -> bool:
+        """Whether it is one of the chosen processes, or was started by one."""
+        found = self._wanted.get(pid)
+        if found is None:
+            if len(self._wanted) >= MAX_KNOWN:
+                self._wanted.clear()
+            found = self._wanted[pid] = self._is_below(pid)
+        return found
+
+    def _is_below(self, pid: int) -> bool:
+        for _ in range(_MOST_PARENTS):
+            if pid in self._roots_of:
+                return True
+            pid = self._parent(pid)
+            if not pid:
+                break
+        return False
+
+    def _parent(self, pid: int) -> int:
+        # the name stands in brackets and may hold anything
+        text = read_text(self._proc / str(pid) / "stat") or ""
+        words = text.rpartition(")")[2].split()
+        return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+
+
+def _name(comm: str | None) -> str:
+    if not comm:
+        return ENDED
+    if comm.startswith("kworker"):
+        # one of many that do the same
+        return "kworker (writeback)" if "flush-" in comm else "kworker"
+    return comm
+
+
+def cgroups_below(path: Path) -> frozenset[int]:
+    """Numbers of the cgroup at ``path`` and of all below it, as captured requests carry them: the
+    lower 32 bits of the directories' inodes. Empty if it can't be read."""
+    found = set()
+    for place, _, _ in os.walk(path):
+        with contextlib.suppress(OSError):
+            found.add(os.stat(place).st_ino & 0xFFFFFFFF)
+    return frozenset(found)

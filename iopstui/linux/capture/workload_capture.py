@@ -1,0 +1,130 @@
+"""Captures the workload of disks: polls the kernel's ring and counts what was asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+
+from iopstui.linux.capture import programs
+from iopstui.linux.capture.bpf_capture import Batch, BpfCapture
+from iopstui.linux.capture.processes import Processes, cgroups_below
+from iopstui.linux.probe.script import Region
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_text
+from iopstui.model.workload.counting import WorkloadCounter
+from iopstui.model.workload.words import PID_AT
+from iopstui.model.workload.workload import Workload
+
+POLL_S = 0.05
+_SETTLE_S = 0.005
+# of Documentation/block/stat.rst: reads, writes, discards
+_COMPLETED = (0, 4, 11)
+_CGROUPS_EVERY = 40
+"""Polls after which new cgroups below the wanted one are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Whose requests are counted: those of the processes ``pids`` with all that they start, or of
+    the cgroup in this directory; both empty: everybody's."""
+
+    pids: tuple[int, ...] = ()
+    cgroup: str = ""
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is left out."""
+        return not self.pids and not self.cgroup
+
+
+class WorkloadCapture:
+    """A capture that runs from construction on. Call ``poll`` every POLL_S. Raises
+    CaptureUnusable."""
+
+    def __init__(self, name: str, regions: Sequence[Region], choice: Choice, roots: Roots) -> None:
+        self._name = name
+        self._roots = roots
+        self._choice = choice
+        self._regions = tuple(regions)
+        self._processes = Processes(roots, choice.pids)
+        self._counter = WorkloadCounter(self._processes.name)
+        self._cgroups: Collection[int] = ()
+        self._polls = self._lost = self._all = 0
+        self._capture = BpfCapture(regions, roots)
+        self._disk_began = self._completed()
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was counted: it begins now."""
+        self._counter = WorkloadCounter(self._processes.name)
+        self._capture.take(last=True)
+        self._lost = self._all = 0
+        self._disk_began = self._completed()
+        self._missed = self._capture.counts()
+        self._began = time.monotonic_ns()
+        self._counter.begin(self._began)
+
+    @property
+    def seen(self) -> int:
+        """All requests so far, whoever's."""
+        return self._all
+
+    def poll(self, last: bool = False) -> int:
+        """Count what has come; how many requests there were."""
+        if self._choice.cgroup and self._polls % _CGROUPS_EVERY == 0:
+            self._cgroups = cgroups_below(Path(self._choice.cgroup))
+        self._polls += 1
+        batch = self._capture.take(last)
+        self._lost += batch.lost
+        self._all += len(batch) + batch.lost
+        words = self._chosen(batch)
+        self._counter.add(words[programs.TIME], *words[programs.SHAPE :])
+        return len(words[0])
+
+    def gone(self) -> bool:
+        """Whether a disk has vanished."""
+        places = (self._roots.sys / f"dev/block/{region.major}:{region.minor}"
+                  for region in self._regions)  # fmt: skip
+        return not all(place.exists() for place in places)
+
+    def result(self) -> Workload:
+        """The workload so far; the capture goes on."""
+        # programs that run now have their records complete
+        time.sleep(_SETTLE_S)
+        self.poll(last=True)
+        counts, before = self._capture.counts(), self._missed
+        return self._counter.result(
+            self._name, time.monotonic_ns(), self._lost, counts.missed - before.missed,
+            counts.requeued - before.requeued, counts.unknown - before.unknown,
+            not self._choice.everything, self._began,
+        )  # fmt: skip
+
+    def disk_counted(self) -> int:
+        """Requests that the disks' own counters (/sys/block/*/stat) have grown by: those with data,
+        and a write for each flush without."""
+        return self._completed() - self._disk_began
+
+    def close(self) -> None:
+        """End it. Idempotent."""
+        self._capture.close()
+
+    def _chosen(self, batch: Batch) -> Sequence[list[int]]:
+        if self._choice.everything:
+            return batch.words
+        if self._choice.cgroup:
+            wanted = [word in self._cgroups for word in batch.words[programs.CGROUP]]
+        else:
+            of = self._processes.wanted
+            wanted = [of(word >> PID_AT) for word in batch.words[programs.SHAPE]]
+        return [list(compress(one, wanted)) for one in batch.words]
+
+    def _completed(self) -> int:
+        return sum(map(self._completed_of, self._regions))
+
+    def _completed_of(self, region: Region) -> int:
+        place = self._roots.sys / "class/block" / region.name.replace("/", "!") / "stat"
+        fields = [int(word) for word in (read_text(place) or "").split() if word.isdigit()]
+        return sum(fields[at] for at in _COMPLETED if at < len(fields))

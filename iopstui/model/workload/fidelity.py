@@ -1,0 +1,103 @@
+"""How close one workload is to another: distances of what was captured, with their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from iopstui.format import missing, number, size
+from iopstui.model.workload.workload import Stream, Workload
+
+SIZE_BOUND, SHARE_BOUND, RATIO_BOUND, SPREAD_BOUND = 0.05, 0.05, 1.15, 2.0
+"""Close: distances of shares and sizes up to 5 points, ratios up to 1.15, of burstiness up to 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """One figure of both: ``captured`` and ``replayed`` as text, the ``distance`` (of shares: a
+    difference from 0 to 1; of others: the ratio of the larger to the smaller) and its ``bound``.
+    ``None``: one of them has no such figure."""
+
+    name: str
+    captured: str
+    replayed: str
+    distance: float | None
+    bound: float
+    ratio: bool = False
+
+    @property
+    def close(self) -> bool | None:
+        """Whether it is within the bound."""
+        return None if self.distance is None else self.distance <= self.bound
+
+
+def kolmogorov(one: Mapping[int, int], other: Mapping[int, int]) -> float | None:
+    """The largest difference of two cumulative distributions; ``None`` if one is empty."""
+    n, m = sum(one.values()), sum(other.values())
+    if not n or not m:
+        return None
+    worst = below = above = 0.0
+    for value in sorted({*one, *other}):
+        below += one.get(value, 0) / n
+        above += other.get(value, 0) / m
+        worst = max(worst, abs(below - above))
+    return worst
+
+
+def distances(captured: Workload, replayed: Workload) -> list[Distance]:
+    """All figures that are compared, of reads and of writes."""
+    found = [_mix(captured, replayed)]
+    for kind in ("read", "write"):
+        one, other = captured.total(kind), replayed.total(kind)
+        if one.ios or other.ios:
+            found += _of_kind(kind, one, other)
+    one, other = captured.total("flush"), replayed.total("flush")
+    if one.ios or other.ios:
+        found.append(_ratio("flushes/s", one.rate, other.rate, number))
+    found.append(_ratio("in flight", captured.depth, replayed.depth, "{:.1f}".format))
+    return found
+
+
+def _mix(captured: Workload, replayed: Workload) -> Distance:
+    return _share("reads", _reads(captured), _reads(replayed))
+
+
+def _reads(one: Workload) -> float | None:
+    both = one.total("read").ios + one.total("write").ios
+    return one.total("read").ios / both if both else None
+
+
+def _of_kind(kind: str, one: Stream, other: Stream) -> Iterator[Distance]:
+    yield _ratio(f"{kind}s/s", one.rate or None, other.rate or None, number)
+    yield Distance(f"{kind} sizes", _mean_size(one), _mean_size(other),
+                   kolmogorov(one.sizes, other.sizes), SIZE_BOUND)  # fmt: skip
+    yield _share(f"{kind} sequential", one.sequential_share, other.sequential_share)
+    yield _ratio(f"{kind} burstiness", one.dispersion, other.dispersion, "{:.1f}".format,
+                 SPREAD_BOUND)  # fmt: skip
+    yield _ratio(f"{kind} working set", one.working_set or None, other.working_set or None, size)
+
+
+def _mean_size(stream: Stream) -> str:
+    return size(stream.bytes / stream.ios if stream.ios else None)
+
+
+def _share(name: str, one: float | None, other: float | None) -> Distance:
+    distance = None if one is None or other is None else abs(one - other)
+    return Distance(name, _percent(one), _percent(other), distance, SHARE_BOUND)
+
+
+def _percent(share: float | None) -> str:
+    return missing(None if share is None else 100 * share, "{:.1f} %")
+
+
+def _ratio(
+    name: str, one: float | None, other: float | None, form: Callable[[float], str],
+    bound: float = RATIO_BOUND,
+) -> Distance:  # fmt: skip
+    distance = None
+    if one is not None and other is not None:
+        # below 0.1 both are as good as nothing
+        low, high = sorted((max(one, 0.1), max(other, 0.1)))
+        distance = high / low
+    texts = [missing(None) if it is None else form(it) for it in (one, other)]
+    return Distance(name, texts[0], texts[1], distance, bound, ratio=True)

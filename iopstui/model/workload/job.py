@@ -1,0 +1,292 @@
+"""A captured workload as a fio job: open loop (its rate) or closed loop (its depth)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from iopstui.format import duration, number, percent, size
+from iopstui.model.workload import shape
+from iopstui.model.workload.workload import Stream, Workload
+
+OPEN, CLOSED = "open", "closed"
+MAX_SECTIONS = 8
+MIN_RATE = 0.5
+"""Requests a second of a stream that gets a section: fio's slowest rate is 1."""
+_MIN_SHARE = 0.005
+_MIN_SIZE, _BLOCK = 1 << 24, 1 << 20
+_MAX_DEPTH, _MIN_OPEN_DEPTH, _MAX_JOBS = 256, 16, 64
+_RUNTIME_S = (10, 300)
+_COLUMNS = 98
+_PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
+
+_ABOUT = {
+    OPEN: (
+        "Open loop: each section sends requests at the captured rate, whatever the disk does.",
+        "Latency is the result. If the disk is too slow, latency grows and the rate is missed.",
+        "Change rate_iops to ask what happens with more load.",
+    ),
+    CLOSED: (
+        "Closed loop: each section keeps the captured number of requests in flight, and sends the",
+        "next one when one ends. Throughput is the result; the captured rate is not kept.",
+        "Change iodepth to ask what happens with more requests at once.",
+    ),
+}
+_LIMITS = (
+    "Not imitated: requests that wait for the result of others, pauses that depend on latency, and",
+    "metadata of the file system. What fio does here is compared by `iopstui capture --check`.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Streams of one process that become one section."""
+
+    process: str
+    reads: Stream | None
+    writes: Stream | None
+    flushes: int
+
+    @property
+    def streams(self) -> list[Stream]:
+        """Those that there are."""
+        return [one for one in (self.reads, self.writes) if one is not None]
+
+    @property
+    def ios(self) -> int:
+        """Of both directions."""
+        return sum(one.ios for one in self.streams)
+
+
+def job_text(workload: Workload, loop: str, when: str = "") -> str:
+    """The job file; ``when`` says when it was captured. ValueError if nothing can be in it."""
+    parts, left_out = _chosen(workload, loop)
+    if not parts:
+        raise ValueError("no reads or writes to make a job of")
+    lines = [f"# {line}".rstrip() for words in _head(workload, loop, when, left_out)
+             for line in wrap(words, _COLUMNS) or [""]]  # fmt: skip
+    lines += ["", *_global(workload)]
+    names: dict[str, int] = {}
+    for part in parts:
+        lines += ["", *(f"# {line}" for line in _about(part)), *_section(part, loop, names)]
+    return "\n".join(lines) + "\n"
+
+
+# -- which streams
+
+
+def _chosen(workload: Workload, loop: str) -> tuple[list[Part], list[str]]:
+    found: list[Part] = []
+    for process in workload.processes:
+        of = workload.of(process)
+        flush = of.get("flush")
+        both = Part(process, _enough(of.get("read")), _enough(of.get("write")),
+                    flush.ios if flush else 0)  # fmt: skip
+        if loop == OPEN:
+            found.append(Part(process, both.reads, None, 0))
+            found.append(Part(process, None, both.writes, both.flushes))
+        else:
+            found.append(both)
+    found = sorted((part for part in found if part.streams), key=lambda part: -part.ios)
+    smallest = _MIN_SHARE * workload.ios
+    kept = [part for part in found if part.ios >= smallest or part.flushes][:MAX_SECTIONS]
+    return kept, _left_out(workload, kept)
+
+
+def _enough(stream: Stream | None) -> Stream | None:
+    return stream if stream is not None and stream.rate >= MIN_RATE else None
+
+
+def _left_out(workload: Workload, kept: Sequence[Part]) -> list[str]:
+    inside = {(part.process, one.kind) for part in kept for one in part.streams}
+    out = [one for one in workload.streams
+           if (one.process, one.kind) not in inside and one.kind in ("read", "write")]  # fmt: skip
+    found = []
+    if out:
+        share = percent(100 * sum(one.ios for one in out) / workload.ios)
+        names = list(dict.fromkeys(f"{_word(one.process)} ({one.kind}s)" for one in out))
+        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        found.append(f"Left out, {share} % of the requests: {', '.join(names[:4])}{more}.")
+    discards = workload.total("discard")
+    if discards.ios:
+        found.append(
+            f"Left out: {number(discards.rate)} discards/s of {size(discards.bytes / discards.ios)}"
+            " (fio discards on devices only)."
+        )
+    return found
+
+
+# -- text
+
+
+def _head(workload: Workload, loop: str, when: str, left_out: Sequence[str]) -> Iterator[str]:
+    writes = any(part.writes for part in _chosen(workload, loop)[0])
+    yield f"Title: workload captured on {_word(workload.device)}, {loop} loop"
+    yield f"Measures: {_MEASURES[loop]}"
+    yield f"Source: iopstui capture, {duration(workload.seconds)}{', ' + when if when else ''}"
+    yield "Look at: the captured figures above each section, beside those of the run."
+    yield f"Writes: {'yes' if writes else 'no'}"
+    yield "Teaches: how this disk serves what the application asked for."
+    yield ""
+    yield from _ABOUT[loop]
+    yield from _LIMITS
+    yield "It names no device: it works on scratch files in the TARGET that you give."
+    if workload.lost:
+        yield (f"{workload.lost} of {workload.lost + workload.ios} requests came too fast to be "
+               "looked at.")  # fmt: skip
+    yield from left_out
+
+
+_MEASURES = {OPEN: "latency at the captured rate.", CLOSED: "throughput at the captured depth."}
+
+
+def _global(workload: Workload) -> Iterator[str]:
+    yield "[global]"
+    yield "ioengine=libaio"
+    # captured below the page cache
+    yield "direct=1"
+    yield "time_based"
+    yield f"runtime={round(min(max(workload.seconds, _RUNTIME_S[0]), _RUNTIME_S[1]))}"
+    yield "norandommap"
+    yield "randrepeat=0"
+
+
+def _about(part: Part) -> Iterator[str]:
+    yield f"{_word(part.process)}:"
+    for one in part.streams:
+        yield "  " + describe(one)
+    if part.flushes:
+        yield f"  {number(part.flushes / part.streams[0].seconds)} flushes/s"
+
+
+def _section(part: Part, loop: str, names: dict[str, int]) -> Iterator[str]:
+    kinds = "-".join(one.kind for one in part.streams)
+    process = _PLAIN.sub("-", part.process).strip("-.") or "process"
+    name = f"{process}-{kinds}"[:40]
+    names[name] = names.get(name, 0) + 1
+    yield f"[{name}{names[name] if names[name] > 1 else ''}]"
+    yield f"filename={process[:40]}.scratch"
+    yield f"size={_scratch_size(part) >> 20}m"
+    randoms = [shape.random_percentage(one) for one in part.streams]
+    yield f"rw={_rw(part, randoms)}"
+    if len(part.streams) > 1:
+        yield f"rwmixread={round(100 * part.streams[0].ios / part.ios)}"
+    yield from _sizes(part)
+    if any(randoms) and not all(one == 100 for one in randoms):
+        yield f"percentage_random={','.join(map(str, randoms))}"
+    if any(randoms):
+        yield from _places(part)
+    yield from _flushes(part)
+    yield from _open_loop(part) if loop == OPEN else _closed_loop(part)
+
+
+def _scratch_size(part: Part) -> int:
+    largest = max((max(one.sizes, default=0) for one in part.streams), default=0)
+    needed = max(_MIN_SIZE, 16 * largest, *(one.working_set for one in part.streams))
+    return -(-needed // _BLOCK) * _BLOCK
+
+
+def _rw(part: Part, randoms: Sequence[int]) -> str:
+    direction = "rw" if len(part.streams) > 1 else part.streams[0].kind
+    return f"rand{direction}" if any(randoms) else direction
+
+
+def _sizes(part: Part) -> Iterator[str]:
+    splits = [shape.split(one.sizes) for one in part.streams]
+    if all(len(one) == 1 for one in splits):
+        yield "bs=" + ",".join(_bytes(one[0][0]) for one in splits)
+        return
+    texts = [":".join(f"{_bytes(bs)}/{part}" for bs, part in one) for one in splits]
+    yield f"bssplit={','.join(texts)}"
+
+
+def _places(part: Part) -> Iterator[str]:
+    busiest = max(part.streams, key=lambda one: one.ios)
+    found = shape.zones(busiest.regions)
+    if found:
+        text = ":".join(f"{share}/{space}" for share, space in found)
+        yield f"random_distribution=zoned:{text}"
+
+
+def _flushes(part: Part) -> Iterator[str]:
+    if part.flushes and part.writes is not None:
+        # one flush of the disk each, without a commit of the scratch file system's journal
+        yield f"fdatasync={max(1, round(part.writes.ios / part.flushes))}"
+
+
+def _open_loop(part: Part) -> Iterator[str]:
+    (stream,) = part.streams
+    depth = 2 * shape.percentile_depth(stream, 0.99)
+    yield f"iodepth={min(max(depth, _MIN_OPEN_DEPTH), _MAX_DEPTH)}"
+    kind = shape.process_of(stream)
+    pause = shape.pause_of(stream) if kind == "bursts" else None
+    if pause is not None:
+        yield f"rate_iops={pause.rate}"
+        yield "rate_ignore_thinktime=1"
+        yield f"thinktime={pause.pause_us}us"
+        yield f"thinktime_blocks={pause.ios}"
+        yield "thinktime_blocks_type=issue"
+        return
+    yield f"rate_iops={max(1, round(stream.rate))}"
+    # fio (3.33) ends with SIGFPE where a poisson process comes to a flush
+    if kind != "linear" and not part.flushes:
+        yield "rate_process=poisson"
+
+
+def _closed_loop(part: Part) -> Iterator[str]:
+    workers = max(one.workers for one in part.streams)
+    jobs = min(max(1, round(workers)), _MAX_JOBS)
+    count = sum(sum(one.depths.values()) for one in part.streams)
+    total = sum(d * n for one in part.streams for d, n in one.depths.items())
+    yield f"iodepth={min(max(1, round(total / count) if count else 1), _MAX_DEPTH)}"
+    if jobs > 1:
+        yield f"numjobs={jobs}"
+
+
+# -- words
+
+
+def describe(stream: Stream) -> str:
+    """A stream in one line: "1.2k/s, mostly 16 KiB, random, in bursts, depth 3.1, ..."."""
+    if not stream.ios:
+        return f"no {stream.kind}s"
+    words = [f"{number(stream.rate)} {stream.kind}s/s", _sizes_in_words(stream),
+             _order(stream)]  # fmt: skip
+    arrival = {"linear": "", "poisson": "", "bursts": "in bursts"}[shape.process_of(stream)]
+    if arrival:
+        words.append(arrival)
+    if stream.depth is not None:
+        words.append(f"depth {stream.depth:.1f}")
+    if stream.regions:
+        words.append(f"working set {size(stream.working_set)}")
+    return ", ".join(word for word in words if word)
+
+
+def _sizes_in_words(stream: Stream) -> str:
+    if not stream.sizes:
+        return ""
+    first = max(stream.sizes, key=lambda one: stream.sizes[one])
+    share = stream.sizes[first] / sum(stream.sizes.values())
+    if share > 0.99:
+        return size(first)
+    if share > 0.6:
+        return f"mostly {size(first)}"
+    return f"{size(min(stream.sizes))} to {size(max(stream.sizes))}"
+
+
+def _order(stream: Stream) -> str:
+    share = 100 - shape.random_percentage(stream)
+    if share >= 95:
+        return "sequential"
+    return "random" if share <= 5 else f"{share} % sequential"
+
+
+def _bytes(count: int) -> str:
+    return f"{count >> 10}k" if count % 1024 == 0 else str(count)
+
+
+def _word(text: str) -> str:
+    """Foreign text in a comment: one line."""
+    return " ".join(text.split()) or "?"

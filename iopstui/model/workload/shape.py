@@ -1,0 +1,132 @@
+"""From a captured stream to values of fio's options: sizes, randomness, places, arrivals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.model.workload.workload import SHORT_WINDOW_NS, Stream
+
+MAX_SPLIT = 24
+"""Sizes of a bssplit; fio takes 64."""
+_ZONE_CUTS = (1, 2, 5, 10, 20, 40, 70, 100)
+# a region's requests have to be so many in the mean before some can be called hotter than others
+_MIN_PER_REGION = 5
+_HOT_DISPERSION = 2.0
+_EVEN, _BURSTY = 0.5, 3.0
+_MIN_BURST, _MIN_IDLE_SHARE = 4, 0.1
+_ALL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Bursts: ``ios`` requests at ``rate`` a second, then ``pause_us`` without any."""
+
+    ios: int
+    rate: int
+    pause_us: int
+
+
+def percentages(weights: Sequence[float]) -> list[int]:
+    """Whole percentages that add up to 100, by the largest remainders."""
+    total = sum(weights)
+    exact = [_ALL * one / total for one in weights]
+    found = [math.floor(one) for one in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda at: found[at] - exact[at])
+    for at in by_remainder[: _ALL - sum(found)]:
+        found[at] += 1
+    return found
+
+
+def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Sizes (bytes) with percentages above 0, the largest MAX_SPLIT groups; small ones are added to
+    the next size above that stays."""
+    total = sum(sizes.values())
+    rank = sorted(sizes, key=lambda one: -sizes[one])[:MAX_SPLIT]
+    kept = sorted(one for one in rank if 2 * _ALL * sizes[one] >= total) or rank[:1]
+    grouped = dict.fromkeys(kept, 0)
+    for size, count in sizes.items():
+        grouped[next((one for one in kept if one >= size), kept[-1])] += count
+    parts = percentages([grouped[one] for one in kept])
+    return [(size, part) for size, part in zip(kept, parts, strict=True) if part]
+
+
+def random_percentage(stream: Stream) -> int:
+    """How many of 100 requests are random."""
+    share = stream.sequential_share
+    if share is None:
+        return _ALL
+    if stream.ios > 1:
+        # the first one follows nothing
+        share = min(1.0, stream.sequential / (stream.ios - 1))
+    return round(_ALL * (1 - share))
+
+
+def zones(regions: Mapping[int, int]) -> list[tuple[int, int]]:
+    """(percentage of the requests, percentage of the working set), hottest first; empty if all
+    regions are used alike, or if too little is known."""
+    counts = sorted(regions.values(), reverse=True)
+    mean = sum(counts) / len(counts) if counts else 0.0
+    if mean < _MIN_PER_REGION or len(counts) < 2:
+        return []
+    variance = sum((one - mean) ** 2 for one in counts) / len(counts)
+    if variance / mean < _HOT_DISPERSION:
+        return []
+    return _cut(counts)
+
+
+def _cut(counts: Sequence[int]) -> list[tuple[int, int]]:
+    sizes, weights, begin, used = [], [], 0, 0
+    for cut in _ZONE_CUTS:
+        end = math.ceil(len(counts) * cut / _ALL)
+        upto = round(_ALL * end / len(counts))
+        if upto > used:
+            sizes.append(upto - used)
+            weights.append(sum(counts[begin:end]))
+            begin, used = end, upto
+    parts = percentages(weights)
+    # fio takes no zone of 0 %: what is used so little goes to the zone before
+    found: list[tuple[int, int]] = []
+    for part, size in zip(parts, sizes, strict=True):
+        if part or not found:
+            found.append((max(part, 1), size))
+        else:
+            found[-1] = (found[-1][0], found[-1][1] + size)
+    short = _ALL - sum(part for part, _ in found)
+    found[0] = (found[0][0] + short, found[0][1])
+    return found if len(found) > 1 else []
+
+
+def process_of(stream: Stream) -> str:
+    """How requests arrive: "poisson", "linear", or "bursts"."""
+    index = stream.dispersion
+    if index is None or index < _EVEN:
+        return "linear"
+    return "poisson" if index < _BURSTY else "bursts"
+
+
+def pause_of(stream: Stream) -> Pause | None:
+    """Bursts and pauses; ``None`` where there is no pause to speak of."""
+    arrivals = stream.arrivals
+    short_s = SHORT_WINDOW_NS / 1e9
+    idle = stream.seconds - arrivals.active * short_s
+    if not arrivals.bursts or idle < _MIN_IDLE_SHARE * stream.seconds:
+        return None
+    ios = round(stream.ios / arrivals.bursts)
+    if ios < _MIN_BURST:
+        return None
+    # a burst begins and ends within a window: one of its windows is idle in the mean
+    busy = max(arrivals.active - arrivals.bursts, arrivals.bursts / 2) * short_s
+    pause = (stream.seconds - busy) / arrivals.bursts
+    return Pause(ios, max(1, round(stream.ios / busy)), max(1, round(pause * 1e6)))
+
+
+def percentile_depth(stream: Stream, share: float) -> int:
+    """The depth that ``share`` of the requests do not exceed."""
+    total, seen = sum(stream.depths.values()), 0
+    for depth, count in sorted(stream.depths.items()):
+        seen += count
+        if seen >= share * total:
+            return depth
+    return 1

@@ -1,0 +1,31 @@
+"""How a captured request is packed into words of 64 bits, so that equal ones are counted at once.
+
+The kernel's programs pack them (linux/capture/programs.py), the counts unpack them.
+"""
+
+from __future__ import annotations
+
+READ, WRITE, DISCARD, FLUSH = range(4)
+KINDS = ("read", "write", "discard", "flush")
+
+SECTOR_BYTES = 512
+REGION_SECTORS_BITS = 11
+"""A region is 1 MiB of a disk."""
+
+# each of the three: process << 32 | kind << 30 | what is counted
+PID_AT, KIND_AT = 32, 30
+LOW_BITS = (1 << KIND_AT) - 1
+# what is counted of a request's shape: flags, then its length in sectors
+SEQUENTIAL, FUA, SYNC = 1 << 29, 1 << 28, 1 << 27
+SECTORS_BITS = 27
+MAX_SECTORS = (1 << SECTORS_BITS) - 1
+
+
+def shape(pid: int, kind: int, sectors: int, flags: int = 0) -> int:
+    """The word of a request's length and flags."""
+    return pid << PID_AT | kind << KIND_AT | flags | min(sectors, MAX_SECTORS)
+
+
+def counted(pid: int, kind: int, value: int) -> int:
+    """The word of a depth or a region."""
+    return pid << PID_AT | kind << KIND_AT | min(value, LOW_BITS)

@@ -1,0 +1,165 @@
+"""What `iopstui capture` does with what it captures. The kernel's part is played."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iopstui.cli.capturing import check, disks, one_capture
+from iopstui.cli.program import main
+from iopstui.linux.capture.bpf_capture import CaptureUnusable
+from iopstui.linux.capture.workload_capture import Choice
+from iopstui.linux.probe.script import Region
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.workload.fidelity import Distance
+from iopstui.model.workload.workload import Arrivals, Stream, Workload
+
+READS = Stream("db", "read", 10.0, 1000, 4_096_000, 0, sizes={4096: 1000}, depths={2: 1000},
+               regions={1: 1000}, arrivals=Arrivals(100, 11_000, 20, 900, 9))  # fmt: skip
+WORKLOAD = Workload("vda", 10.0, (READS,), {"read": replace(READS, process="")}, 2.0)
+VDA, DM = Region("vda", 254, 0), Region("dm-0", 253, 0, bios=True)
+
+
+class Played:
+    """A capture that has seen ``workload``."""
+
+    workload = WORKLOAD
+    vanishes = signals = False
+    unusable = ""
+    closed = 0
+    choice = Choice()
+
+    def __init__(self, name: str, regions: Sequence[Region], choice: Choice, roots: Roots) -> None:
+        if Played.unusable:
+            raise CaptureUnusable(Played.unusable)
+        Played.choice = choice
+
+    def poll(self) -> int:
+        if Played.signals:
+            signal.raise_signal(signal.SIGTERM)
+        return 1
+
+    def gone(self) -> bool:
+        return Played.vanishes
+
+    def result(self) -> Workload:
+        return Played.workload
+
+    def disk_counted(self) -> int:
+        return 1000
+
+    def close(self) -> None:
+        Played.closed += 1
+
+
+@pytest.fixture(autouse=True)
+def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in (("workload", WORKLOAD), ("vanishes", False), ("signals", False),
+                        ("unusable", ""), ("closed", 0)):  # fmt: skip
+        monkeypatch.setattr(Played, name, value)
+    monkeypatch.setattr(disks, "WorkloadCapture", Played)
+    target = Target(DEVICE, "/dev/vda", "vda", ("vda",))
+    monkeypatch.setattr(one_capture, "choose_watched", lambda texts, devices, roots: target)
+    monkeypatch.setattr(one_capture, "disk_regions", lambda of: ([VDA], "vda: the layer"))
+    monkeypatch.setattr(one_capture, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(one_capture, "POLL_S", 0.001)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_both_jobs_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["capture", "vda", "--for", "0.01s", "-o", "app.fio"]) == 0
+    out = capsys.readouterr()
+    assert "Captured on vda in 10 s" in out.out and "app.closed.fio: closed loop" in out.out
+    assert "vda: the layer" in out.err
+    text = (tmp_path / "app.fio").read_text()
+    assert "rate_iops=100" in text and "iodepth=2" in (tmp_path / "app.closed.fio").read_text()
+    assert Played.closed == 1 and Played.choice.everything
+    # they are never overwritten
+    assert main(["capture", "vda", "--for", "0.01s", "-o", "app.fio"]) == 2
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["capture", "vda", "--for", "0.01s", "--json", "--pid", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["requests"] == 1000 and Played.choice.pids == (1,)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"), [([], "page cache do not reach"), (["--pid", "1"], "use --cgroup")]
+)
+def test_no_request_at_all(
+    words: list[str], hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(Played, "workload", Workload("vda", 10.0, (), {}))
+    assert main(["capture", "vda", "--for", "0.01s", "-o", "app.fio", *words]) == 1
+    err = capsys.readouterr().err
+    assert "No request was seen on vda in 10 s" in err and hint in err
+    assert list(tmp_path.iterdir()) == [] and Played.closed == 1
+
+
+def test_only_what_no_job_can_do(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                 monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    rare = replace(READS, ios=1, seconds=10.0)
+    monkeypatch.setattr(Played, "workload", Workload("vda", 10.0, (rare,), {"read": rare}))
+    assert main(["capture", "vda", "--for", "0.01s", "-o", "app.fio"]) == 0
+    assert "No job was written" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_vanishes_keeps_what_was_captured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Played, "vanishes", True)
+    assert main(["capture", "vda", "--for", "1h", "-o", "app.fio"]) == 1
+    assert "The disk has vanished" in capsys.readouterr().err and (tmp_path / "app.fio").exists()
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 0), (["--for", "1h"], 130)])
+def test_a_signal_ends_it(words: list[str], code: int, tmp_path: Path,
+                          monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.setattr(Played, "signals", True)
+    assert main(["capture", "vda", "-o", "app.fio", *words]) == code
+    assert (tmp_path / "app.fio").exists()
+
+
+@pytest.mark.parametrize(("root", "hint"), [(False, "sudo iopstui capture"), (True, "doctor")])
+def test_where_the_kernel_does_not_allow_it(
+    root: bool, hint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Played, "unusable", "the kernel refuses the programs")
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
+    assert main(["capture", "vda"]) == 5
+    err = capsys.readouterr().err
+    assert "cannot work here: the kernel refuses" in err and hint in err
+
+
+@pytest.mark.parametrize(("distance", "code"), [(0.01, 0), (0.3, 4), (None, 0)])
+def test_a_figure_that_is_not_close_is_exit_code_4(
+    distance: float | None, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    found = [Distance("read sizes", "4 KiB", "8 KiB", distance, 0.05)]
+    monkeypatch.setattr(check, "replay_and_compare", lambda *asked: found)
+    assert main(["capture", "vda", "--for", "0.01s", "--check", str(tmp_path)]) == code
+    assert "read sizes" in capsys.readouterr().out
+
+
+def test_which_layer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    from iopstui.errors import UsageError
+
+    stacked = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "nvme0n1"))
+    monkeypatch.setattr(disks, "read_devices", lambda roots: {"dm-0": 1, "vda": 2})
+    for regions, words in (([DM], "nvme0n1 below may see other sizes"), ([VDA], "after merging")):
+        monkeypatch.setattr(disks, "regions", lambda *asked, found=regions: found)
+        of = stacked if regions == [DM] else Target(DEVICE, "/dev/vda", "vda", ("vda",))
+        assert words in disks.disk_regions(of)[1]
+    monkeypatch.setattr(disks, "regions", lambda *asked: [])
+    with pytest.raises(UsageError, match="No block device"):
+        disks.disk_regions(stacked)

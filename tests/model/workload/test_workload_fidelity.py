@@ -1,0 +1,57 @@
+"""Distances between two workloads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.workload.fidelity import distances, kolmogorov
+from iopstui.model.workload.workload import Arrivals, Stream, Workload
+
+SIZES = st.dictionaries(st.integers(1, 50), st.integers(1, 100), min_size=1, max_size=20)
+ONE = Stream("", "read", 10.0, 1000, 4_096_000, 100, sizes={4096: 1000},
+             regions=dict.fromkeys(range(10), 1), arrivals=Arrivals(100, 20_000))  # fmt: skip
+
+
+@given(SIZES, SIZES)
+def test_kolmogorov_is_the_largest_difference(one: dict[int, int], other: dict[int, int]) -> None:
+    def share(sizes: dict[int, int], upto: int) -> float:
+        return sum(n for size, n in sizes.items() if size <= upto) / sum(sizes.values())
+
+    by_hand = max(abs(share(one, upto) - share(other, upto)) for upto in range(52))
+    assert kolmogorov(one, other) == pytest.approx(by_hand, abs=1e-9)
+    assert kolmogorov(one, one) == 0 and kolmogorov(one, {}) is None
+
+
+def workload(*streams: Stream, depth: float | None = 4.0) -> Workload:
+    return Workload("vda", 10.0, (), {one.kind: one for one in streams}, depth)
+
+
+def test_a_workload_is_close_to_itself() -> None:
+    found = distances(workload(ONE), workload(ONE))
+    assert all(one.close for one in found) and len(found) == 7
+
+
+def test_what_differs_is_named() -> None:
+    other = replace(ONE, ios=700, sequential=300, sizes={4096: 630, 65536: 70},
+                    regions=dict.fromkeys(range(12), 1))  # fmt: skip
+    writes = replace(ONE, kind="write", ios=300)
+    found = {one.name: one for one in distances(workload(ONE), workload(other, writes, depth=8.0))}
+    assert found["reads"].distance == pytest.approx(0.3)
+    assert found["read sizes"].distance == pytest.approx(0.1)
+    assert found["reads/s"].distance == pytest.approx(1000 / 700)
+    assert found["read working set"].distance == pytest.approx(1.2)
+    assert found["in flight"].distance == 2 and found["in flight"].ratio
+    assert [one.close for one in found.values()].count(True) == 0
+    # there were no writes: of nothing no distribution is known
+    assert found["write sizes"].close is None and found["write sizes"].captured == "–"
+
+
+def test_what_is_not_known_is_neither_close_nor_apart() -> None:
+    short = replace(ONE, arrivals=Arrivals(5))
+    found = {one.name: one for one in distances(workload(short), workload(ONE, depth=None))}
+    assert found["read burstiness"].close is None and found["in flight"].close is None
+    assert (found["read burstiness"].captured, found["read burstiness"].replayed) == ("–", "10.0")
