@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long monitoring engines fuzz mutants lint format lock clean report-look docs site pictures release
+.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long monitoring engines fuzz mutants lint format lock clean report-look docs site pictures release web
 
 help:
 	@echo 'make run     install what is missing, then watch a safe job on a scratch file here'
@@ -22,6 +22,7 @@ help:
 	@echo 'make docs    regenerate docs/reference and docs/man from the program'
 	@echo 'make site    build the documentation site in build/site and check its links'
 	@echo 'make pictures  render the animations in docs/ from recordings'
+	@echo 'make web     test iopstui serve in a real browser, pictures in build/ (needs chromium)'
 	@echo 'make report-look  take screenshots of a report with a real browser, in build/'
 	@echo 'make lock    update the locked Python packages (requirements*.txt)'
 	@echo 'make release VERSION=1.2.0  run tests, set the version, commit and tag; pushes nothing'
@@ -76,6 +77,11 @@ monitoring:
 	@.ci/setup test
 	@.ci/monitoring .monitoring
 	IOPSTUI_MONITORING=.monitoring/usr/bin .venv/bin/python -m pytest tests/monitoring
+
+# needs apt install chromium; make test has the tests that need no browser
+web:
+	@.ci/setup test
+	.venv/bin/python -m pytest -q -p no:cacheprovider tests/web/check_browser.py
 
 # needs apt install slurm-wlm munge openmpi-bin clustershell pdsh; starts a Slurm of its own
 engines:

@@ -11,8 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from iopstui.errors import Interrupted, UsageError
 
 
+def in_browser() -> bool:
+    """Whether a web server shows the screen (`iopstui serve`, textual-serve)."""
+    return bool(os.environ.get("TEXTUAL_DRIVER"))
+
+
 def has_screen() -> bool:
     """Whether the live screen can be shown."""
+    if in_browser():
+        return True
     tty = sys.stdin.isatty() and sys.stdout.isatty()
     return tty and os.environ.get("TERM", "") not in ("", "dumb")
 
@@ -21,6 +28,8 @@ def require_terminal(
     instead: str = "iopstui run [TARGET] --job JOB --format table|jsonl|csv",
 ) -> None:
     """UsageError where there is no screen; ``instead`` is a command that needs none."""
+    if in_browser():
+        return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "The live screen needs a terminal. Standard input or output is not one.",
@@ -42,7 +51,9 @@ def require_for_screen(arguments: argparse.Namespace) -> None:
     from iopstui.cli.config import remember
     from iopstui.ui.core.preferences import PREFERENCES
 
-    PREFERENCES.remember, PREFERENCES.mouse = remember, arguments.mouse
+    PREFERENCES.mouse = arguments.mouse
+    if not in_browser():
+        PREFERENCES.remember = remember
     PREFERENCES.layout = getattr(arguments, "layout", "")
 
 

@@ -10,6 +10,7 @@ what ``text`` makes of a dictionary, or ``@FILE`` with that in it:
 ``write``    the same, that may be read and written
 ``own``      directories this run has made: anything may be made, written and removed in them
 ``open``     directories and files that may be read, beside the system's own
+``system``   the system's own, with Landlock (default: ``READABLE``)
 ``execute``  programs that may be executed, and directories with libraries
 ``fsize``    the longest a file may become in bytes, or null (setrlimit(2), RLIMIT_FSIZE, the soft
              limit; what would make it longer fails with EFBIG)
@@ -193,7 +194,8 @@ def _landlocked(spec: Spec, grants: Grants) -> None:
     below = write | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG
     handled = struct.pack("=Q", below | MAKE_OTHER | EXECUTE)
     rules = _checked(_landlock(CREATE_RULESET, handled, len(handled), 0))
-    for path in _existing(*READABLE, *LIBRARIES, *NODES, *spec.get("open", ())):
+    system = spec.get("system", READABLE)
+    for path in _existing(*system, *LIBRARIES, *NODES, *spec.get("open", ())):
         _allow_path(rules, path, READ_FILE)
     for path in _existing(*LIBRARIES, *spec.get("execute", ())):
         _allow_path(rules, path, READ_FILE | EXECUTE)

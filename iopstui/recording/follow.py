@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from iopstui import events
 from iopstui.errors import UsageError
@@ -77,14 +78,20 @@ class FollowSession(ReplaySession):
     """
 
     def __init__(
-        self, path: Path, speed: float = 1.0, ended: Callable[[], bool] = lambda: False
+        self,
+        path: Path,
+        speed: float = 1.0,
+        ended: Callable[[], bool] = lambda: False,
+        files: tuple[BinaryIO, BinaryIO] | None = None,
     ) -> None:
-        self._newest = Recording(path)
+        # one to play, one to look for more: each is read in a thread of its own
+        play, newest = files or (None, None)
+        self._newest = Recording(path, newest)
         self._look = threading.Lock()
         self._looked = self._grown = time.monotonic()
         self._stalled_at: int | None = None
         self._ended = ended
-        super().__init__(path, speed)
+        super().__init__(path, speed, play)
         self._index = self._newest.extend_index()
         self._goal = self._index.end
 

@@ -95,12 +95,13 @@ class Recording:
     """An open recording. Raises UsageError if it is none, or of a newer iopstui.
 
     ``damage`` says after reading in words why not all of the file was read ("" if it did not).
+    ``file`` is the open file, where this process may not open ``path`` itself.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, file: BinaryIO | None = None) -> None:
         self.path = path
         self.damage = ""
-        self._file = _open(path)
+        self._file = _open(path) if file is None else file
         try:
             self.size = os.fstat(self._file.fileno()).st_size
             _check_magic(self._file, self.path)

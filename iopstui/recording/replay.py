@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from iopstui import events
 from iopstui.errors import UsageError
@@ -130,8 +131,8 @@ class ReplaySession:
     jump the last ``LOOKBACK`` samples before the place are played at once, so charts have a past.
     """
 
-    def __init__(self, path: Path, speed: float = 1.0) -> None:
-        self._recording = Recording(path)
+    def __init__(self, path: Path, speed: float = 1.0, file: BinaryIO | None = None) -> None:
+        self._recording = Recording(path, file)
         try:
             self._index: RecordingIndex = self._recording.index()
             if not self._index.samples:

@@ -7,7 +7,7 @@ all made from the ``ACTIONS`` of the parts (ui/keys.py collects them). A new key
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -125,6 +125,8 @@ class Part:
     """Keys that belong together and what they do; it knows the application only as a ``port``."""
 
     ACTIONS: ClassVar[tuple[Action, ...]] = ()
+    HIDES: ClassVar[frozenset[str]] = frozenset()
+    """Ids of actions that neither the footer nor the command palette must have."""
 
     def __init__(self, port: Port) -> None:
         self.port = port
@@ -186,10 +188,14 @@ class Actions:
         """The screen's mode."""
         return next((part.mode for part in reversed(self.parts) if part.mode), IDLE)
 
+    def _shown(self) -> Iterator[tuple[Action, Part]]:
+        hidden = frozenset().union(*(part.HIDES for part in self.parts))
+        return (one for one in self.by_id.values() if one[0].id not in hidden)
+
     def footer(self, mode: str) -> list[KeyHint]:
         """The keys that matter in ``mode``, now."""
         found: list[tuple[int, KeyHint]] = []
-        for action, part in self.by_id.values():
+        for action, part in self._shown():
             for one in action.footer:
                 place = one.position(mode, action.quiet)
                 if place is not None and one.when(part):
@@ -200,7 +206,7 @@ class Actions:
     def palette(self, screen: str) -> list[tuple[str, str, Callable[[], object]]]:
         """(title, words, what it does) for the palette of DASHBOARD or EXPERIMENT_SCREEN."""
         found: list[tuple[str, str, Callable[[], object]]] = []
-        for action, part in self.by_id.values():
+        for action, part in self._shown():
             if screen not in action.offered_on or not action.applies(part):
                 continue
             if not all(one.offers(action) for one in self.parts):

@@ -35,13 +35,14 @@ from iopstui.ui.core.messages import (
     KeyClicked,
     ViewChanged,
 )
-from iopstui.ui.core.preferences import PREFERENCES
+from iopstui.ui.core.preferences import BROWSER_DRIVER, PREFERENCES
 from iopstui.ui.core.textual_patches import apply_patches, clear_geometry_caches
 from iopstui.ui.draw.style import UTF8, charset_for
 from iopstui.ui.draw.theme import apply_roles, plain_name, prepare, use_terminfo, variables_for
 from iopstui.ui.feed import Feed
 from iopstui.ui.keys import HELD_IN_LESSON, LIVE_BINDINGS
 from iopstui.ui.lesson.part import LessonKeys
+from iopstui.ui.parts.browser import BrowserKeys
 from iopstui.ui.parts.experiment import NO_EXPERIMENTS_HERE, ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
@@ -56,6 +57,7 @@ from iopstui.ui.state.live import LiveState
 
 if TYPE_CHECKING:
     from textual.await_complete import AwaitComplete
+    from textual.driver import Driver
 
     from iopstui.ui.dashboard.screen import Dashboard
     from iopstui.ui.state.volume import VolumeState
@@ -106,7 +108,8 @@ class IopstuiApp(KeysInOrder):
         first, look = first or FirstView(), look or Appearance()
         # the filter of NO_COLOR is chosen here, before there is a theme
         no_color = True if "NO_COLOR" in os.environ else None
-        super().__init__(driver_class=PatientDriver, ansi_color=no_color)
+        self._in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))
+        super().__init__(driver_class=_driver_class(), ansi_color=no_color)
         use_terminfo(self)
         prepare(self, look.theme)
         self._first, self._bought = first, backend.volume
@@ -140,6 +143,7 @@ class IopstuiApp(KeysInOrder):
             self.jobs, self.targets, self.view, self.experiments, self.lessons,
             KernelKeys(port, self.jobs, self.experiments), RecordKeys(port),
             PanelKeys(port), PictureKeys(port), LeaveKeys(port, self.action_quit),
+            *([BrowserKeys(port)] if self._in_browser else []),
         ])  # fmt: skip
 
     @property
@@ -206,12 +210,21 @@ class IopstuiApp(KeysInOrder):
             self.feed.terminal = driver
             driver.on_taken = self.feed.terminal_ready
             driver.on_gone = self.interrupt
+        elif self._in_browser:
+            self._end_with_server()
         self._own_loop = asyncio.get_running_loop()
         if self.interrupted or (isinstance(driver, PatientDriver) and driver.gone):
             self.interrupt()
             return
         self.set_timer(0.2, _settle)
         self.targets.begin(self._first.targets, self._first.opens_picker)
+
+    def _end_with_server(self) -> None:
+        """Leave when the web server has gone (Textual's own driver would stay)."""
+        from iopstui.ui.core.browser_driver import BrowserDriver
+
+        if isinstance(self._driver, BrowserDriver):
+            self._driver.on_gone = self.interrupt
 
     def _volume(self, opened: Sequence[str]) -> VolumeState | None:
         if self._bought is None:
@@ -473,6 +486,16 @@ class IopstuiApp(KeysInOrder):
             return
         where = EXPERIMENT_SCREEN if screen is self.experiment_screen else DASHBOARD
         yield from (SystemCommand(*command) for command in self.actions.palette(where))
+
+
+def _driver_class() -> type[Driver] | None:
+    """Ours; None: the one that Textual's web server names in TEXTUAL_DRIVER."""
+    named = os.environ.get("TEXTUAL_DRIVER")
+    if named == BROWSER_DRIVER:
+        from iopstui.ui.core.browser_driver import BrowserDriver
+
+        return BrowserDriver
+    return None if named else PatientDriver
 
 
 def _collect() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+BROWSER_DRIVER = "iopstui.ui.core.browser_driver:BrowserDriver"
+"""TEXTUAL_DRIVER of a screen that `iopstui serve` shows in a browser."""
+
 
 class Preferences:
     """``remember`` writes a key of the configuration file; it raises OSError."""

@@ -1,0 +1,105 @@
+"""`iopstui serve`: the live screen or a recording in browsers."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli.command import Command
+from iopstui.errors import Missing, UsageError
+from iopstui.linux.process.packages import SCREEN_PACKAGES, require
+
+MAX_VIEWERS = 64
+MAX_PORT = 65535
+COMMANDS = ("live", "replay")
+EXTRA = "Install it: pipx install --force 'iopstui[web]', or in a checkout: " \
+        ".venv/bin/pip install textual-serve"  # fmt: skip
+EPILOG = """\
+COMMAND is a command line of `iopstui live TARGET` or `iopstui replay FILE`. It is opened in a
+browser by the addresses that are printed; the tokens in them are new each time.
+
+live: the presenter's page shows and controls the measurement. It can only be opened on this
+machine. Viewers' pages show the same measurement, a second later, each with its own scrolling and
+zoom; their keys cannot start, stop or change anything. It ends when the presenter quits (q).
+replay: every page plays the recording alone, until Ctrl-C.
+
+No page can run a command, or read or write a file. Viewers' processes have no rights and share one
+CPU at the lowest priority.
+
+exit codes: those of live; 0 after Ctrl-C of a replay, 130 of live
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--port", type=_port, default=8000, metavar="N",
+                        help="TCP port, 0: any free one (default: 8000)")  # fmt: skip
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS",
+                        help="address to listen on; 0.0.0.0: also from other machines (default: "
+                             "127.0.0.1, this machine alone)")  # fmt: skip
+    parser.add_argument("--viewers", type=_viewers, default=MAX_VIEWERS, metavar="N",
+                        help=f"at most so many viewers at a time, up to {MAX_VIEWERS} (default: "
+                             f"{MAX_VIEWERS})")  # fmt: skip
+    parser.add_argument("--viewers-cpu", type=_cpu, metavar="N",
+                        help="the CPU that all viewers share (default: the last one)")  # fmt: skip
+    parser.add_argument("command_line", nargs=argparse.REMAINDER, metavar="COMMAND ...",
+                        help="live TARGET [OPTION]... or replay FILE [OPTION]...")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until the end."""
+    words = arguments.command_line
+    if not words or words[0] not in COMMANDS:
+        what = f"`iopstui serve` cannot show {words[0]!r}." if words else "What should be served?"
+        raise UsageError(what, "iopstui serve live TARGET, or: iopstui serve replay FILE")
+    served = arguments.line.read(words)
+    if served.plain or getattr(served, "format", None):
+        raise UsageError("--plain and --format replace the screen, which is what is served.",
+                         "Leave them out.")  # fmt: skip
+    require(*SCREEN_PACKAGES)
+    _require_extra()
+    from iopstui.cli.web.serving import ServeOptions, serve_live, serve_replay
+
+    options = ServeOptions(arguments.host, arguments.port, arguments.viewers, arguments.viewers_cpu)
+    if words[0] == "replay":
+        return serve_replay(served, options)
+    if not served.target:
+        raise UsageError("`iopstui serve live` needs a target: a device, a file or a directory.",
+                         "List of devices: iopstui devices")  # fmt: skip
+    return serve_live(served, words, options)
+
+
+def _require_extra() -> None:
+    from importlib.util import find_spec
+
+    lacking = [name for name in ("textual_serve", "aiohttp") if find_spec(name) is None]
+    if lacking:
+        raise Missing("`iopstui serve` needs the Python package textual-serve.", EXTRA)
+
+
+def _port(text: str) -> int:
+    return _number(text, 0, MAX_PORT)
+
+
+def _viewers(text: str) -> int:
+    return _number(text, 1, MAX_VIEWERS)
+
+
+def _cpu(text: str) -> int:
+    return _number(text, 0, 1 << 16)
+
+
+def _number(text: str, low: int, high: int) -> int:
+    if not text.isascii() or not text.isdecimal() or not low <= int(text) <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low} to {high}")
+    return int(text)
+
+
+COMMAND = Command(
+    "serve",
+    31,
+    "show live or replay in browsers, to a presenter and viewers",
+    add_arguments,
+    run,
+    epilog=EPILOG,
+    kernel=True,
+)

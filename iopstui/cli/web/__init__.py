@@ -1,0 +1,1 @@
+"""`iopstui serve`: the screen in a browser, for a presenter and many viewers."""

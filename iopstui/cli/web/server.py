@@ -1,0 +1,232 @@
+"""The web server: pages for the presenter and for viewers, and the WebSockets behind them.
+
+The page and its terminal are those of textual-serve. Its server is not used: it starts a shell
+command for each page, asks nobody who they are, accepts pages of other sites, hands out files, and
+loads a font from another host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+from aiohttp import WSMsgType, web
+
+from iopstui.cli.web.access import PRESENTER, Access, is_same_origin
+from iopstui.cli.web.screen_process import ScreenProcess, valid_size
+from iopstui.cli.web.viewer_host import ViewerHost
+from iopstui.errors import UsageError
+from iopstui.recording.reader import Recording, RecordingTooShort
+
+MAX_MESSAGE = 1 << 16
+HEARTBEAT_S = 15.0
+SHUTDOWN_S = 1.0
+STATIC = {
+    "textual.js": ("js/textual.js", "text/javascript"),
+    "xterm.css": ("css/xterm.css", "text/css"),
+    "font.ttf": ("fonts/RobotoMono-VariableFont_wght.ttf", "font/ttf"),
+}
+"""Files of textual-serve that pages need; nothing else is served."""
+OWN = {"serve.js": "text/javascript", "serve.css": "text/css"}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self'; "
+                               "style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+                               "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}  # fmt: skip
+WAITING = "Waiting for the first second of the measurement ..."
+FULL = "As many viewers as allowed are watching. Trying again every 5 seconds."
+
+
+@dataclass
+class Served:
+    """What is served: the ``recording`` that viewers follow, and the presenter's screen."""
+
+    access: Access
+    recording: Path
+    host: ViewerHost
+    max_viewers: int
+    presenter: ScreenProcess | None = None
+    viewers: set[ScreenProcess] = field(default_factory=set)
+    most_viewers: int = 0
+    ready: bool = False
+
+    def is_ready(self) -> bool:
+        """Whether the recording has a sample that viewers can be shown."""
+        if not self.ready:
+            with contextlib.suppress(RecordingTooShort, OSError):
+                if self.recording.exists():
+                    with Recording(self.recording) as recording:
+                        self.ready = recording.extend_index().samples > 0
+        return self.ready
+
+
+class Server:
+    """Answers requests until it is stopped."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._static = _static_files()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pages: set[web.WebSocketResponse] = set()
+
+    async def start(self, host: str, port: int) -> tuple[Callable[[], Awaitable[None]], int]:
+        """Listen; how to stop, and the port. UsageError if the address can't be used."""
+        application = web.Application(middlewares=[_with_headers])
+        application.router.add_get("/{token}/", self._page)
+        application.router.add_get("/{token}/ws", self._websocket)
+        application.router.add_get("/{token}/{file}", self._file)
+        runner = web.AppRunner(application, access_log=None, handle_signals=False)
+        await runner.setup()
+        site = web.TCPSite(runner, host, port, shutdown_timeout=SHUTDOWN_S)
+        try:
+            await site.start()
+        except OSError as error:
+            await runner.cleanup()
+            raise UsageError(
+                f"Cannot listen on {host}, port {port}: {os.strerror(error.errno or 0)}.",
+                "Choose another port: --port 8001",
+            ) from error
+        return runner.cleanup, int(runner.addresses[0][1])
+
+    async def close(self) -> None:
+        """End all pages and viewers."""
+        for page in tuple(self._pages):
+            await page.close()
+        await asyncio.gather(*(viewer.end() for viewer in tuple(self._served.viewers)))
+
+    # -- requests
+
+    def _role(self, request: web.Request) -> str:
+        role = self._served.access.role(request.match_info["token"], request.remote or "")
+        if role is None:
+            raise web.HTTPNotFound
+        return role
+
+    async def _file(self, request: web.Request) -> web.Response:
+        self._role(request)
+        found = self._static.get(request.match_info["file"])
+        if found is None:
+            raise web.HTTPNotFound
+        body, kind = found
+        return web.Response(body=body, content_type=kind)
+
+    async def _page(self, request: web.Request) -> web.Response:
+        served = self._served
+        if self._role(request) != PRESENTER:
+            if not served.is_ready():
+                return _notice(WAITING, 1)
+            if len(served.viewers) >= served.max_viewers:
+                return _notice(FULL, 5, status=503)
+        return web.Response(body=self._static["serve.html"][0], content_type="text/html")
+
+    async def _websocket(self, request: web.Request) -> web.WebSocketResponse:
+        role = self._role(request)
+        if not is_same_origin(request.headers):
+            raise web.HTTPForbidden
+        size = valid_size(request.query)
+        if size is None:
+            raise web.HTTPBadRequest
+        served = self._served
+        if role != PRESENTER and (
+            not served.is_ready() or len(served.viewers) >= served.max_viewers
+        ):
+            raise web.HTTPServiceUnavailable
+        page = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE)
+        await page.prepare(request)
+        self._pages.add(page)
+        try:
+            if role == PRESENTER:
+                assert served.presenter is not None
+                await self._show(page, served.presenter, size)
+            else:
+                await self._view(page, size)
+        finally:
+            self._pages.discard(page)
+        return page
+
+    async def _view(self, page: web.WebSocketResponse, size: tuple[int, int]) -> None:
+        """Show this page a viewer of its own, until either ends."""
+        served = self._served
+        started = served.host.start(*size, served.recording)
+        viewer = ScreenProcess(
+            started.output, started.input, lambda: served.host.kill(started.pid)
+        )  # fmt: skip
+        served.viewers.add(viewer)
+        served.most_viewers = max(served.most_viewers, len(served.viewers))
+        running = asyncio.create_task(viewer.run())
+        self._tasks.add(running)
+        running.add_done_callback(self._tasks.discard)
+        try:
+            await self._show(page, viewer, size)
+        finally:
+            await asyncio.shield(self._end(viewer))
+
+    async def _end(self, viewer: ScreenProcess) -> None:
+        await viewer.end()
+        self._served.viewers.discard(viewer)
+
+    async def _show(
+        self, page: web.WebSocketResponse, screen: ScreenProcess, size: tuple[int, int]
+    ) -> None:
+        """Pass messages between the page and the screen until one of them ends."""
+        screen.attach(page, size)
+        ending = asyncio.create_task(_close_with(screen, page))
+        try:
+            async for message in page:
+                # a newer page of the presenter has taken over
+                if not screen.has(page) or message.type != WSMsgType.TEXT:
+                    break
+                if not screen.message(message.data):
+                    break
+        finally:
+            ending.cancel()
+            screen.detach(page)
+            await page.close()
+
+
+async def _close_with(screen: ScreenProcess, page: web.WebSocketResponse) -> None:
+    await screen.ended.wait()
+    await page.close()
+
+
+@web.middleware
+async def _with_headers(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    try:
+        response = await handler(request)
+    except web.HTTPException as error:
+        error.headers.update(HEADERS)
+        raise
+    if not response.prepared:
+        response.headers.update(HEADERS)
+    return response
+
+
+def _static_files() -> dict[str, tuple[bytes, str]]:
+    """All that is ever served, read once."""
+    package, own = files("textual_serve") / "static", files("iopstui") / "data" / "serve"
+    found = {
+        name: ((package / path).read_bytes(), kind) for name, (path, kind) in STATIC.items()
+    }  # fmt: skip
+    found |= {name: ((own / name).read_bytes(), kind) for name, kind in OWN.items()}
+    return found | {"serve.html": ((own / "serve.html").read_bytes(), "text/html")}
+
+
+def _notice(text: str, again_s: int, status: int = 200) -> web.Response:
+    body = (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>iopstui</title>'
+        f'<meta http-equiv="refresh" content="{again_s}">'
+        '<meta name="viewport" content="width=device-width">'
+        '<link rel="stylesheet" href="serve.css"></head>'
+        f'<body><p class="notice">{text}</p></body></html>'
+    )
+    return web.Response(text=body, content_type="text/html", status=status)

@@ -1,0 +1,120 @@
+"""Textual's web driver, for a screen that a web server shows in a browser.
+
+The server (cli/web/) sets TEXTUAL_DRIVER to ``BROWSER_DRIVER``. Unlike Textual's own, this driver
+ends the screen when the server is gone, waits without waking up, leaves signals to the program,
+and can paint everything anew for a page that was opened later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+import os
+import select
+import sys
+from collections.abc import Callable, Iterable
+
+from textual import events
+from textual.drivers._byte_stream import ByteStream
+from textual.drivers.web_driver import WebDriver
+from textual.geometry import Size
+from textual.message import Message
+
+from iopstui.ui.core.driver import INPUT_POLL_S
+from iopstui.ui.core.terminal_input import TerminalInput
+
+CHUNK_BYTES = 4096
+READY = b"__GANGLION__\n"
+"""Textual's sign that packets follow."""
+TERMINAL_MODES = "\x1b[?1049h\x1b[?25l\x1b[?1000h\x1b[?1003h\x1b[?1015h\x1b[?1006h\x1b[?2004h"
+"""Alternate screen, no cursor, mouse reports, bracketed paste."""
+
+
+class BrowserDriver(WebDriver):
+    """Writes packets to standard output and reads them from standard input.
+
+    ``on_gone`` is called, in another thread, when the server has closed standard input.
+    """
+
+    on_gone: Callable[[], None] = staticmethod(lambda: None)
+    _leave = -1
+    """Wakes the thread that reads packets: it has to end."""
+
+    # -- output
+
+    def write(self, data: str) -> None:
+        """Write text for the browser's terminal."""
+        self._packet(b"D", data.encode("utf-8", "replace"))
+
+    def _packet(self, kind: bytes, payload: bytes) -> None:
+        rest = memoryview(b"%s%s%s" % (kind, len(payload).to_bytes(4, "big"), payload))
+        # a server that has gone ends the screen by way of its input
+        with contextlib.suppress(BrokenPipeError):
+            while rest:
+                rest = rest[os.write(self.fileno, rest) :]
+
+    # -- start and end
+
+    def start_application_mode(self) -> None:
+        """Start the screen, and begin to read keys."""
+        self._leave = os.eventfd(0, os.EFD_CLOEXEC)
+        os.write(self.fileno, READY)
+        self.write(TERMINAL_MODES)
+        asyncio.run_coroutine_threadsafe(self._begin(), asyncio.get_running_loop())
+        self._key_thread.start()
+
+    async def _begin(self) -> None:
+        # the size by now: a page may have changed it already
+        size = Size(*(self._size or (80, 24)))
+        await self._app._post_message(events.Resize(size, size))
+
+    def disable_input(self) -> None:
+        """End the thread that reads keys."""
+        self.exit_event.set()
+        if self._leave >= 0:
+            os.eventfd_write(self._leave, 1)
+            self._key_thread.join()
+            os.close(self._leave)
+            self._leave = -1
+
+    def stop_application_mode(self) -> None:
+        """Tell the server that the screen has ended."""
+        self.disable_input()
+        with contextlib.suppress(BrokenPipeError):
+            self.write_meta({"type": "exit"})
+
+    # -- input
+
+    def run_input_thread(self) -> None:
+        """Read packets until the screen or the server ends."""
+        arriving, packets = TerminalInput(), ByteStream()
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        source = sys.__stdin__.fileno()  # type: ignore[union-attr]
+        while not self.exit_event.is_set():
+            patience = INPUT_POLL_S if arriving.waits else None
+            if source in select.select([source, self._leave], [], [], patience)[0]:
+                data = os.read(source, CHUNK_BYTES)
+                if not data:
+                    self.on_gone()
+                    return
+                for kind, payload in packets.feed(data):
+                    if kind == "D":
+                        self._arrived(arriving.feed(decode(payload)))
+                    else:
+                        self._on_meta(kind, payload)
+            self._arrived(arriving.tick())
+
+    def _arrived(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self.process_message(message)
+
+    def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
+        """Handle what the server says; a file is never handed out."""
+        if packet_type == "attach":
+            self.write(TERMINAL_MODES)
+            self._app.call_later(self._app.refresh)
+        elif packet_type == "quit":
+            self.on_gone()
+        elif packet_type in ("resize", "focus", "blur"):
+            super().on_meta(packet_type, payload)

@@ -1,0 +1,99 @@
+"""`iopstui serve`, started as a user does, and pages that speak to it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import aiohttp
+import psutil
+
+SIZE = "?width=120&height=40"
+WITHIN_S = 60.0
+ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
+class Served:
+    """A running server. ``addresses`` are those it has printed, the viewers' last."""
+
+    def __init__(self, process: subprocess.Popen[str], pages: int) -> None:
+        self.process = process
+        self.addresses: list[str] = []
+        assert process.stderr is not None
+        self.printed = ""
+        while len(self.addresses) < pages:
+            line = process.stderr.readline()
+            assert line, f"it has ended: {self.printed}"
+            self.printed += line
+            self.addresses += re.findall(r"http://\S+", line)
+
+    @property
+    def viewers(self) -> str:
+        return self.addresses[-1]
+
+    @property
+    def origin(self) -> str:
+        return self.viewers.rsplit("/", 2)[0]
+
+    def below(self) -> list[psutil.Process]:
+        """All processes that it has started."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def end(self) -> tuple[int, str]:
+        self.process.terminate()
+        _, err = self.process.communicate(timeout=WITHIN_S)
+        return self.process.returncode, err
+
+
+Start = Callable[..., Served]
+
+
+class Terminal:
+    """The terminal of a page: what it was sent, as text."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self.text = ""
+
+    async def until(self, wanted: str) -> None:
+        """Read until this is painted."""
+        seen = max(0, len(self.text) - len(wanted))
+        while wanted not in self.text[seen:]:
+            message = await self.socket.receive(timeout=WITHIN_S)
+            assert message.type == aiohttp.WSMsgType.BINARY, (message, self.text[-500:])
+            self.text += ESCAPES.sub("", message.data.decode())
+
+    async def closed(self) -> None:
+        """Read until the server closes the page."""
+        ends = (aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSE)
+        while (await self.socket.receive(timeout=WITHIN_S)).type not in ends:
+            pass
+
+    async def press(self, keys: str) -> None:
+        await self.socket.send_str(json.dumps(["stdin", keys]))
+
+    async def send(self, *message: Any) -> None:
+        await self.socket.send_str(json.dumps(message))
+
+
+@contextlib.asynccontextmanager
+async def opened(address: str, size: str = SIZE, **headers: str) -> AsyncIterator[Terminal]:
+    """Open the page's WebSocket as its script does."""
+    origin = headers.pop("Origin", address.rsplit("/", 2)[0])
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(
+            f"{address}ws{size}", headers={"Origin": origin, **headers}, max_msg_size=0
+        ) as socket,
+    ):
+        yield Terminal(socket)
+
+
+async def status(address: str, **more: Any) -> tuple[int, str, Any]:
+    """What a GET request is answered with."""
+    async with aiohttp.ClientSession() as session, session.get(address, **more) as answer:
+        return answer.status, await answer.text("utf-8", "replace"), answer.headers

@@ -1,0 +1,103 @@
+"""What the process of a viewer may do: tried by one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iopstui.fio.fence_exec import landlock_abi
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = """
+import json, os, socket, sys
+from pathlib import Path
+from iopstui.cli.web.viewer_host import ViewerHost
+
+outside, inside = sys.argv[1:]
+
+def tried(do):
+    try:
+        do()
+    except (OSError, ValueError) as error:
+        return type(error).__name__ + " " + str(getattr(error, "errno", ""))
+    return "done"
+
+def write(path):
+    with open(path, "wb") as file:
+        file.write(b"x")
+
+def execute():
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.execv("/bin/true", ["true"])
+        finally:
+            os._exit(9)
+    code = os.waitpid(pid, 0)[1]
+    if code:
+        raise OSError(code >> 8, "")
+
+def show(fds):
+    print(json.dumps({
+        "write": tried(lambda: write(outside + "/new")),
+        "temporary": tried(lambda: write("/tmp/iopstui-viewer-test")),
+        "change": tried(lambda: os.open(inside, os.O_WRONLY)),
+        "read": tried(lambda: os.open(inside, os.O_RDONLY)),
+        "list": tried(lambda: os.unlink(inside)),
+        "execute": tried(execute),
+        "recording": os.read(fds[0], 9).decode(),
+        "twice": os.read(fds[1], 9).decode(),
+        "uid": os.getuid(), "environment": sorted(os.environ), "more": os.environ.get("SECRET"),
+    }), flush=True)
+
+host = ViewerHost(show)
+started = host.start(80, 24, Path(inside))
+sys.stdout.write(os.fdopen(started.output).read())
+host.kill(os.getpid())
+host.close()
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    place = tmp_path_factory.mktemp("outside")
+    recording = place / "recording"
+    recording.write_text("recording of root's")
+    recording.chmod(0o600)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(place), str(recording)], text=True,
+        capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT), "SECRET": "s"}, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in place.iterdir()] == ["recording"]
+    assert not Path("/tmp/iopstui-viewer-test").exists()
+    return dict(json.loads(done.stdout))
+
+
+def test_it_writes_no_file(told: dict[str, Any]) -> None:
+    # without Landlock and root an empty file can be made, but nothing written
+    assert told["write"] != "done" and told["temporary"] != "done"
+    if landlock_abi() or os.geteuid() == 0:
+        assert told["change"].startswith("PermissionError")
+        assert told["list"].startswith("PermissionError")
+
+
+def test_it_reads_only_the_recording_that_it_was_given(told: dict[str, Any]) -> None:
+    assert (told["recording"], told["twice"]) == ("recording", "recording")
+    if landlock_abi():
+        assert told["read"].startswith("PermissionError")
+
+
+def test_it_executes_nothing(told: dict[str, Any]) -> None:
+    if landlock_abi():
+        assert told["execute"] == "OSError 9"
+
+
+def test_it_is_not_root_and_knows_nothing_of_the_environment(told: dict[str, Any]) -> None:
+    assert told["uid"] != 0 and told["more"] is None and "TEXTUAL_DRIVER" in told["environment"]
