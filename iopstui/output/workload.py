@@ -125,11 +125,12 @@ def _verdict(comparison: Sequence[Distance], width: int) -> Iterator[str]:
     apart = [one.name for one in comparison if one.close is False]
     first = f"Not close: {', '.join(apart)}." if apart else "All figures are close."
     bounds = ("Close means: shares within 5 points, sizes with a Kolmogorov distance up to 0.05, "
-              "other figures within a factor of 1.15 (burstiness: 2).")  # fmt: skip
+              "other figures within a factor of 1.15 (depth: 1.5, burstiness: 2).")  # fmt: skip
     yield from textwrap.wrap(f"{first} {bounds} {_CANNOT}", max(width, _NARROWEST))
 
 
 def _stream_json(one: Stream) -> dict[str, Any]:
+    random = shape.random_percentage(one)
     return {
         "process": one.process or None, "kind": one.kind, "requests": one.ios, "bytes": one.bytes,
         "rate": one.rate, "sequential": one.sequential_share, "fua": one.fua, "sync": one.sync,
@@ -137,7 +138,7 @@ def _stream_json(one: Stream) -> dict[str, Any]:
         "working_set": one.working_set, "arrivals": shape.process_of(one),
         "sizes": {str(size): count for size, count in one.sizes.items()},
         "depths": {str(depth): count for depth, count in one.depths.items()},
-        "zones": [list(zone) for zone in shape.zones(one.regions)],
+        "zones": [list(zone) for zone in shape.zones(one.regions, random)],
     }  # fmt: skip
 
 

@@ -263,6 +263,8 @@ def test_whose_requests_are_counted(
         tree.sys("class/block/vda/stat", "12 0 0 0 21 0 0 0 0 0 0 5 0 0 0 3 0\n")
         found = running.result()
         assert {one.process: one.ios for one in found.streams} == expected
+        # from the first request to the last there are 2 ms at most
+        assert running.result(active=True).seconds <= 0.002 < found.seconds
         assert found.filtered == (not choice.everything) and running.disk_counted() == 3
         assert not running.gone() and running.seen == 3
         # from a beginning on that what was before is no part of

@@ -79,7 +79,7 @@ def _follow(
             elif kind == "step_finished" and line["exit_code"]:
                 raise JobFailed(f"The captured job did not run: {line['error']}")
             elif kind == "step_finished" and begun:
-                return running.result()
+                return running.result(active=True)
         time.sleep(POLL_S)
         running.poll()
 

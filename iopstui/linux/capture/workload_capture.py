@@ -90,16 +90,20 @@ class WorkloadCapture:
                   for region in self._regions)  # fmt: skip
         return not all(place.exists() for place in places)
 
-    def result(self) -> Workload:
-        """The workload so far; the capture goes on."""
+    def result(self, active: bool = False) -> Workload:
+        """The workload so far; the capture goes on. ``active``: from the first request to the last,
+        without the time before and behind."""
         # programs that run now have their records complete
         time.sleep(_SETTLE_S)
         self.poll(last=True)
         counts, before = self._capture.counts(), self._missed
+        begin, end = self._began, time.monotonic_ns()
+        if active and self._counter.span is not None:
+            begin, end = self._counter.span
         return self._counter.result(
-            self._name, time.monotonic_ns(), self._lost, counts.missed - before.missed,
+            self._name, end, self._lost, counts.missed - before.missed,
             counts.requeued - before.requeued, counts.unknown - before.unknown,
-            not self._choice.everything, self._began,
+            not self._choice.everything, begin,
         )  # fmt: skip
 
     def disk_counted(self) -> int:

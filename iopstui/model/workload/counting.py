@@ -139,6 +139,7 @@ class WorkloadCounter:
         self._open = -1
         self._open_counts: Counter[int] = Counter()
         self._windows_from = -1
+        self._first_ns = self._last_ns = -1
 
     @property
     def cells(self) -> int:
@@ -157,6 +158,8 @@ class WorkloadCounter:
         """A batch, in the order of the times (ns)."""
         if not times:
             return
+        self._first_ns = times[0] if self._first_ns < 0 else self._first_ns
+        self._last_ns = times[-1]
         for word, count in Counter(shapes).items():
             for stream in self._of(word):
                 stream.add_shape(word & LOW_BITS, count)
@@ -174,6 +177,11 @@ class WorkloadCounter:
         self._seen += len(totals) - totals.count(0)
         self._arrive(times, [word >> KIND_AT for word in shapes])
 
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Times (ns) of the first and the last request."""
+        return (self._first_ns, self._last_ns) if self._first_ns >= 0 else None
+
     def result(
         self, device: str, end_ns: int, lost: int = 0, missed: int = 0, requeued: int = 0,
         unknown: int = 0, filtered: bool = False, begin_ns: int | None = None,
@@ -183,7 +191,7 @@ class WorkloadCounter:
         looked_at = self._seen / (self._seen + lost) if self._seen else 1.0
         begin = begin_ns if begin_ns is not None else self._windows_from * WINDOW_NS
         seconds = max(0.0, (end_ns - begin) / 1e9)
-        windows = max(1, end_ns // WINDOW_NS - self._windows_from)
+        windows = max(1, end_ns // WINDOW_NS - begin // WINDOW_NS)
         found = [one.result(process, KINDS[kind], seconds * looked_at, windows)
                  for (process, kind), one in self._streams.items()]  # fmt: skip
         found.sort(key=lambda one: -one.ios)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from iopstui.format import missing, number, size
 from iopstui.model.workload.workload import Stream, Workload
 
-SIZE_BOUND, SHARE_BOUND, RATIO_BOUND, SPREAD_BOUND = 0.05, 0.05, 1.15, 2.0
-"""Close: distances of shares and sizes up to 5 points, ratios up to 1.15, of burstiness up to 2."""
+SIZE_BOUND, SHARE_BOUND, RATIO_BOUND = 0.05, 0.05, 1.15
+DEPTH_BOUND, SPREAD_BOUND = 1.5, 2.0
+"""Close: distances of shares and sizes up to 5 points, ratios up to 1.15, of the depth (which is
+the disk's answer in an open loop) up to 1.5, of burstiness up to 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,6 @@ def distances(captured: Workload, replayed: Workload) -> list[Distance]:
     one, other = captured.total("flush"), replayed.total("flush")
     if one.ios or other.ios:
         found.append(_ratio("flushes/s", one.rate, other.rate, number))
-    found.append(_ratio("in flight", captured.depth, replayed.depth, "{:.1f}".format))
     return found
 
 
@@ -72,6 +73,7 @@ def _of_kind(kind: str, one: Stream, other: Stream) -> Iterator[Distance]:
     yield Distance(f"{kind} sizes", _mean_size(one), _mean_size(other),
                    kolmogorov(one.sizes, other.sizes), SIZE_BOUND)  # fmt: skip
     yield _share(f"{kind} sequential", one.sequential_share, other.sequential_share)
+    yield _ratio(f"{kind} depth", one.depth, other.depth, "{:.1f}".format, DEPTH_BOUND)
     yield _ratio(f"{kind} burstiness", one.dispersion, other.dispersion, "{:.1f}".format,
                  SPREAD_BOUND)  # fmt: skip
     yield _ratio(f"{kind} working set", one.working_set or None, other.working_set or None, size)

@@ -204,7 +204,7 @@ def _sizes(part: Part) -> Iterator[str]:
 
 def _places(part: Part) -> Iterator[str]:
     busiest = max(part.streams, key=lambda one: one.ios)
-    found = shape.zones(busiest.regions)
+    found = shape.zones(busiest.regions, shape.random_percentage(busiest))
     if found:
         text = ":".join(f"{share}/{space}" for share, space in found)
         yield f"random_distribution=zoned:{text}"

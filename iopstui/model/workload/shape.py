@@ -16,7 +16,9 @@ _MIN_PER_REGION = 5
 _HOT_DISPERSION = 2.0
 _EVEN, _BURSTY = 0.5, 3.0
 _MIN_BURST, _MIN_IDLE_SHARE = 4, 0.1
-_ALL = 100
+_ALL, _BY_CHANCE = 100, 2
+_MIN_RANDOM = 20
+"""Percentage of random requests below which hot places are those of sequential runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +55,32 @@ def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
 
 
 def random_percentage(stream: Stream) -> int:
-    """How many of 100 requests are random."""
+    """How many of 100 requests are random; what is nearly all or none is all or none: a random
+    request may begin where another ended by chance."""
     share = stream.sequential_share
     if share is None:
         return _ALL
     if stream.ios > 1:
         # the first one follows nothing
         share = min(1.0, stream.sequential / (stream.ios - 1))
-    return round(_ALL * (1 - share))
+    found = round(_ALL * (1 - share))
+    if found <= _BY_CHANCE:
+        return 0
+    return _ALL if found >= _ALL - _BY_CHANCE else found
 
 
-def zones(regions: Mapping[int, int]) -> list[tuple[int, int]]:
+def zones(regions: Mapping[int, int], random: int = _ALL) -> list[tuple[int, int]]:
     """(percentage of the requests, percentage of the working set), hottest first; empty if all
-    regions are used alike, or if too little is known."""
+    regions are used alike, or if too little is known. ``random``: percentage of random requests;
+    sequential ones come in runs, which alone make regions differ."""
+    if random < _MIN_RANDOM:
+        return []
     counts = sorted(regions.values(), reverse=True)
     mean = sum(counts) / len(counts) if counts else 0.0
     if mean < _MIN_PER_REGION or len(counts) < 2:
         return []
     variance = sum((one - mean) ** 2 for one in counts) / len(counts)
-    if variance / mean < _HOT_DISPERSION:
+    if variance / mean < _HOT_DISPERSION * _ALL / random:
         return []
     return _cut(counts)
 

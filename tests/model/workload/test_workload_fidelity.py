@@ -13,7 +13,8 @@ from iopstui.model.workload.workload import Arrivals, Stream, Workload
 
 SIZES = st.dictionaries(st.integers(1, 50), st.integers(1, 100), min_size=1, max_size=20)
 ONE = Stream("", "read", 10.0, 1000, 4_096_000, 100, sizes={4096: 1000},
-             regions=dict.fromkeys(range(10), 1), arrivals=Arrivals(100, 20_000))  # fmt: skip
+             depths={4: 1000}, regions=dict.fromkeys(range(10), 1),
+             arrivals=Arrivals(100, 20_000))  # fmt: skip
 
 
 @given(SIZES, SIZES)
@@ -26,8 +27,8 @@ def test_kolmogorov_is_the_largest_difference(one: dict[int, int], other: dict[i
     assert kolmogorov(one, one) == 0 and kolmogorov(one, {}) is None
 
 
-def workload(*streams: Stream, depth: float | None = 4.0) -> Workload:
-    return Workload("vda", 10.0, (), {one.kind: one for one in streams}, depth)
+def workload(*streams: Stream) -> Workload:
+    return Workload("vda", 10.0, (), {one.kind: one for one in streams}, 4.0)
 
 
 def test_a_workload_is_close_to_itself() -> None:
@@ -37,14 +38,15 @@ def test_a_workload_is_close_to_itself() -> None:
 
 def test_what_differs_is_named() -> None:
     other = replace(ONE, ios=700, sequential=300, sizes={4096: 630, 65536: 70},
-                    regions=dict.fromkeys(range(12), 1))  # fmt: skip
+                    depths={8: 700}, regions=dict.fromkeys(range(12), 1),
+                    arrivals=Arrivals(100, 49 * 700))  # fmt: skip
     writes = replace(ONE, kind="write", ios=300)
-    found = {one.name: one for one in distances(workload(ONE), workload(other, writes, depth=8.0))}
+    found = {one.name: one for one in distances(workload(ONE), workload(other, writes))}
     assert found["reads"].distance == pytest.approx(0.3)
     assert found["read sizes"].distance == pytest.approx(0.1)
     assert found["reads/s"].distance == pytest.approx(1000 / 700)
     assert found["read working set"].distance == pytest.approx(1.2)
-    assert found["in flight"].distance == 2 and found["in flight"].ratio
+    assert found["read depth"].distance == 2 and found["read depth"].ratio
     assert [one.close for one in found.values()].count(True) == 0
     # there were no writes: of nothing no distribution is known
     assert found["write sizes"].close is None and found["write sizes"].captured == "–"
@@ -52,6 +54,7 @@ def test_what_differs_is_named() -> None:
 
 def test_what_is_not_known_is_neither_close_nor_apart() -> None:
     short = replace(ONE, arrivals=Arrivals(5))
-    found = {one.name: one for one in distances(workload(short), workload(ONE, depth=None))}
-    assert found["read burstiness"].close is None and found["in flight"].close is None
+    other = replace(ONE, depths={})
+    found = {one.name: one for one in distances(workload(short), workload(other))}
+    assert found["read burstiness"].close is None and found["read depth"].close is None
     assert (found["read burstiness"].captured, found["read burstiness"].replayed) == ("–", "10.0")

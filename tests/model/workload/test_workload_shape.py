@@ -55,7 +55,10 @@ def test_a_split_of_fio_s_own_is_given_back() -> None:
     assert split({512: 1, 4096: 9999}) == [(4096, 100)]
 
 
-@pytest.mark.parametrize(("sequential", "percent"), [(0, 100), (999, 0), (1000, 0), (700, 30)])
+@pytest.mark.parametrize(
+    ("sequential", "percent"),
+    [(0, 100), (999, 0), (1000, 0), (700, 30), (15, 100), (985, 0), (40, 96)],
+)
 def test_random_percentage(sequential: int, percent: int) -> None:
     assert random_percentage(replace(STREAM, sequential=sequential)) == percent
 
@@ -77,6 +80,10 @@ def test_hot_regions_make_zones() -> None:
             upto_20 += part
         covered += size
     assert upto_20 == 80
+    # what is sequential comes in runs: these differ no more than chance makes them
+    assert zones(hot, random=10) == [] and zones({n: 100 + 50 * (n % 2) for n in range(100)},
+                                                 random=30) == []  # fmt: skip
+    assert zones({n: 100 + 50 * (n % 2) for n in range(100)})
     # the same everywhere; too little to know
     assert zones(dict.fromkeys(range(100), 50)) == zones({n: 1 + n % 3 for n in range(100)}) == []
 
