@@ -41,6 +41,7 @@ def prepare(
     path = find_job(request.job)
     text = read_job(path)
     check_place(path, text, where)
+    _check_replay(request, where)
     check_part(request.part, where)
     overrides = {**_without_verify_state(text), **_implied_options(request.overrides)}
     placed = {"filename", "directory"} & overrides.keys()
@@ -59,6 +60,7 @@ def prepare(
     else:
         prepared = in_place(asked, devices)
     prepared.binding = binding
+    prepared.trace = request.trace
     prepared.options = _asked_options(text, request)
     return prepared
 
@@ -81,6 +83,15 @@ def check_place(path: Path, text: str, where: Target | None) -> None:
         raise UsageError(
             f"The job {path.name} names no files, and there is no target.",
             "Give a TARGET, or choose a job that names its files.",
+        )
+
+
+def _check_replay(request: JobRequest, where: Target | None) -> None:
+    """UsageError for a replay on anything but one scratch file."""
+    if request.trace and (where is None or where.kind != target.DIRECTORY or where.has_several):
+        raise UsageError(
+            "A trace is replayed on a scratch file only, never on a device or a file of yours.",
+            "Give one directory: iopstui run DIRECTORY --replay FILE",
         )
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.fio.fence import Fence, Grant, grant
 from iopstui.fio.inspect import JobFacts
+from iopstui.fio.job_text import escaped
 from iopstui.fio.logs import FioLogs
 from iopstui.linux.process.private import write_text
 from iopstui.model.block.binding import Binding
-from iopstui.model.fio import job_rules
+from iopstui.model.fio import job_rules, jobfile
 from iopstui.preflight.inspection import JOB
 from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
@@ -23,6 +24,7 @@ SPARE_BYTES = 16 << 20
 # room for fio's own documents: its main process writes them and lays out; its jobs write none
 MIN_LAYOUT, MIN_RUN = 4 << 20, 8 << 20
 MIN_LOGGED = 1 << 30
+TRACE = "replay.log"
 
 
 @dataclass(slots=True)
@@ -33,7 +35,7 @@ class PreparedJob:
     where files that don't exist yet are made, ``logs`` where fio writes those it is asked for.
     ``longest`` is how long a file may become, in bytes. ``sizes`` are the bytes of each scratch
     file. ``options`` are what was asked for, for
-    holding one run against another.
+    holding one run against another. ``trace``: requests that the run replays, as fio's iolog.
     """
 
     name: str
@@ -53,6 +55,7 @@ class PreparedJob:
     longest: int | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    trace: str = ""
 
     @property
     def read_only(self) -> bool:
@@ -165,4 +168,11 @@ def write_job(prepared: PreparedJob, private: Path, layout: bool) -> Path:
     if layout:
         assert prepared.layout_text is not None
         return write_text(private, "layout.fio", prepared.layout_text)
-    return write_text(private, JOB, prepared.text)
+    if not prepared.trace:
+        return write_text(private, JOB, prepared.text)
+    # fio (3.33) crashes with directory= beside a trace, whose file is in its current directory
+    log = write_text(private, TRACE, prepared.trace)
+    replayed = jobfile.overridden(
+        prepared.text, {"read_iolog": escaped(str(log))}, removed=("directory",)
+    )
+    return write_text(private, JOB, replayed)

@@ -150,6 +150,7 @@ class LiveSession:
                 part=self._policy.part,
                 no_fence=self._policy.no_fence,
                 plan=plan,
+                trace=self._policy.trace,
             )
         )
 

@@ -42,7 +42,7 @@ def new_session(
         no_fence=options.no_fence, budget=WriteBudget(options.write_budget, tell_writes),
         # on the screen one run follows another
         keep_scratch=idle_frames,
-        hold=options.hold, deadline_s=deadline_s,
+        hold=options.hold, deadline_s=deadline_s, trace=options.trace,
     )  # fmt: skip
     return LiveSession(
         target,

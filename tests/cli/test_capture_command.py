@@ -19,6 +19,8 @@ from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.workload.fidelity import Distance
+from iopstui.model.workload.trace import TraceBuffer
+from iopstui.model.workload.words import shape
 from iopstui.model.workload.workload import Arrivals, Stream, Workload
 
 READS = Stream("db", "read", 10.0, 1000, 4_096_000, 0, sizes={4096: 1000}, depths={2: 1000},
@@ -36,9 +38,14 @@ class Played:
     closed = 0
     choice = Choice()
 
-    def __init__(self, name: str, regions: Sequence[Region], choice: Choice, roots: Roots) -> None:
+    def __init__(
+        self, name: str, regions: Sequence[Region], choice: Choice, roots: Roots,
+        trace: TraceBuffer | None = None,
+    ) -> None:  # fmt: skip
         if Played.unusable:
             raise CaptureUnusable(Played.unusable)
+        if trace is not None:
+            trace.add([10**6, 10**6 + 7000], [8, 0], [shape(5, 0, 8), shape(5, 2, 8)])
         Played.choice = choice
 
     def poll(self) -> int:
@@ -83,6 +90,16 @@ def test_both_jobs_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert Played.closed == 1 and Played.choice.everything
     # they are never overwritten
     assert main(["capture", "vda", "--for", "0.01s", "-o", "app.fio"]) == 2
+
+
+def test_a_trace_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["capture", "vda", "--for", "0.01s", "--trace", "app.trace"]) == 0
+    err = capsys.readouterr().err
+    assert "1 requests written to app.trace, without 1 discards" in err and "--replay" in err
+    lines = (tmp_path / "app.trace").read_text().splitlines()
+    assert "0 replay.scratch read 4096 4096" in lines and "vda" not in "".join(lines)
+    assert main(["capture", "vda", "--for", "0.01s", "--trace", "app.trace"]) == 2
+    assert main(["capture", "vda", "--for", "0.01s", "--trace", "none/app.trace"]) == 2
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

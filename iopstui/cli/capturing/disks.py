@@ -13,6 +13,7 @@ from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
+from iopstui.model.workload.trace import TraceBuffer
 
 
 def disk_regions(target: Target) -> tuple[list[Region], str]:
@@ -39,10 +40,12 @@ def disk_regions(target: Target) -> tuple[list[Region], str]:
     return found, f"{names_of}: as they are sent to the disk, after merging and splitting"
 
 
-def start_capture(name: str, found: Sequence[Region], choice: Choice) -> WorkloadCapture:
+def start_capture(
+    name: str, found: Sequence[Region], choice: Choice, trace: TraceBuffer | None = None
+) -> WorkloadCapture:
     """A capture that runs. Raises Missing with the command that fixes it."""
     try:
-        return WorkloadCapture(name, found, choice, Roots())
+        return WorkloadCapture(name, found, choice, Roots(), trace)
     except CaptureUnusable as error:
         root = os.geteuid() != 0
         raise Missing(

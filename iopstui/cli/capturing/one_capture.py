@@ -23,6 +23,7 @@ from iopstui.linux.capture.workload_capture import POLL_S, Choice, WorkloadCaptu
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.workload.job import CLOSED, OPEN, job_text
+from iopstui.model.workload.trace import TraceBuffer, trace_lines
 from iopstui.model.workload.workload import Workload
 from iopstui.preflight.targets import choose_watched
 from iopstui.safety.signals import stopping
@@ -42,6 +43,7 @@ class CaptureOptions:
     output: str | None
     check: str | None
     json: bool
+    trace: str | None
 
 
 class _Stop:
@@ -59,14 +61,17 @@ def capture(options: CaptureOptions) -> int:
     from iopstui.output.workload import workload_json, workload_text
 
     files = _files(options.output)
+    trace = TraceBuffer() if _trace_file(options) else None
     _check_choice(options)
     stop = _Stop()
     with stopping(stop):
-        found, disk_counted, why = _captured(options, stop)
+        found, disk_counted, why = _captured(options, stop, trace)
         if not found.ios:
             raise JobFailed(f"No request was seen on {found.device} in {duration(found.seconds)}.",
                             _no_requests(options))  # fmt: skip
         written = _write_jobs(found, files)
+        if trace is not None and options.trace is not None:
+            _write_trace(trace, Path(options.trace))
         comparison = None
         if options.check is not None and not why:
             from iopstui.cli.capturing.check import replay_and_compare
@@ -86,13 +91,15 @@ def capture(options: CaptureOptions) -> int:
     return EXIT_OK if close else EXIT_VERDICT
 
 
-def _captured(options: CaptureOptions, stop: _Stop) -> tuple[Workload, int, str]:
+def _captured(
+    options: CaptureOptions, stop: _Stop, trace: TraceBuffer | None
+) -> tuple[Workload, int, str]:
     """What was captured, what the disk counted in the same time, and why it ended early."""
     texts = [options.target] if options.target is not None else []
     target = choose_watched(texts, read_devices(Roots()), Roots())
     found, layer = disk_regions(target)
     running = start_capture(", ".join(one.name for one in found), found,
-                            Choice(options.pids, options.cgroup))  # fmt: skip
+                            Choice(options.pids, options.cgroup), trace)  # fmt: skip
     try:
         length = f"for {duration(options.for_s)}" if options.for_s else "until Ctrl-C"
         print_message(f"capturing requests of {layer}, {length}")
@@ -151,11 +158,37 @@ def _files(output: str | None) -> dict[str, Path]:
     stem = first.name.removesuffix(_SUFFIX)
     found = {OPEN: first, CLOSED: first.with_name(f"{stem}.closed{_SUFFIX}")}
     for path in found.values():
-        if path.exists():
-            raise UsageError(f"{path} exists, and is not overwritten.", "Choose another -o FILE.")
-        if not path.parent.is_dir():
-            raise UsageError(f"There is no directory {path.parent}.", f"mkdir -p {path.parent}")
+        _check_new(path)
     return found
+
+
+def _trace_file(options: CaptureOptions) -> bool:
+    if options.trace is None:
+        return False
+    _check_new(Path(options.trace))
+    return True
+
+
+def _check_new(path: Path) -> None:
+    if path.exists():
+        raise UsageError(f"{path} exists, and is not overwritten.", "Choose another name.")
+    if not path.parent.is_dir():
+        raise UsageError(f"There is no directory {path.parent}.", f"mkdir -p {path.parent}")
+
+
+def _write_trace(buffer: TraceBuffer, path: Path) -> None:
+    trace = buffer.trace()
+    try:
+        with open(path, "x", encoding="ascii") as file:
+            file.writelines(f"{line}\n" for line in trace_lines(trace))
+    except OSError as error:
+        raise JobFailed(f"Cannot write {path}: {error.strerror}.") from error
+    words = f"{len(trace.requests):,} requests written to {path}"
+    if trace.discards:
+        words += f", without {trace.discards:,} discards (fio discards on devices only)"
+    if buffer.dropped:
+        words += f"; {buffer.dropped:,} more did not fit"
+    print_message(f"{words}. Replay: iopstui run DIR --replay {path}")
 
 
 def _write_jobs(found: Workload, files: dict[str, Path]) -> list[tuple[str, Path]]:

@@ -44,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=values.new_file, metavar="FILE",
                         help="write fio jobs to FILE (NAME.fio) and NAME.closed.fio; neither may "
                              "exist")  # fmt: skip
+    parser.add_argument("--trace", type=values.new_file, metavar="FILE",
+                        help="write each request to FILE, for an exact replay (run --replay): at "
+                             "most a million; FILE must not exist")  # fmt: skip
     parser.add_argument("--check", metavar="DIR",
                         help="then run the open-loop job on scratch files in DIR, capture it the "
                              "same way and compare both")  # fmt: skip
@@ -58,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     return capture(CaptureOptions(
         arguments.target, tuple(arguments.pid), arguments.cgroup or "", arguments.length,
-        arguments.output, arguments.check, arguments.json,
+        arguments.output, arguments.check, arguments.json, arguments.trace,
     ))  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
@@ -31,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--diskspd", metavar="COMMAND",
                       help="a DISKSPD command line in quotes, translated to a fio job and run",
                       )  # fmt: skip
+    what.add_argument("--replay", type=values.new_file, metavar="FILE",
+                      help="a trace of `iopstui capture --trace`, replayed on a scratch file in "
+                           "the directory TARGET")  # fmt: skip
     parser.add_argument("--until-steady", type=values.span, nargs="?", const=60.0, metavar="ROUND",
                         help="stop when five rounds (1m each by default) are steady by SNIA's "
                              "rule; after 25 rounds (or --set runtime=) give up with exit code "
@@ -53,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the job to its end."""
     require_for_runs()
-    # with --diskspd a job can only be the configuration file's
-    job = arguments.job if arguments.diskspd is None else None
+    # with --diskspd or --replay a job can only be the configuration file's
+    own = arguments.diskspd is None and arguments.replay is None
+    job = arguments.job if own else None
     options = with_expectations(run_options(arguments, job), arguments)
     if options.precondition and arguments.hold:
         raise UsageError("--hold waits to start fio together with other machines, but "
@@ -65,6 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
         from iopstui.cli.runs.diskspd import run_diskspd
 
         return run_diskspd(arguments.diskspd, options, arguments.format)
+    if arguments.replay is not None:
+        from iopstui.cli.capturing.replay import run_replay
+
+        return run_replay(Path(arguments.replay), options, arguments.format)
     from iopstui.cli.runs.one_run import run_job
 
     return run_job(arguments.job, options, arguments.format)

@@ -15,6 +15,7 @@ from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
 from iopstui.model.workload.counting import WorkloadCounter
+from iopstui.model.workload.trace import TraceBuffer
 from iopstui.model.workload.words import PID_AT
 from iopstui.model.workload.workload import Workload
 
@@ -44,10 +45,14 @@ class WorkloadCapture:
     """A capture that runs from construction on. Call ``poll`` every POLL_S. Raises
     CaptureUnusable."""
 
-    def __init__(self, name: str, regions: Sequence[Region], choice: Choice, roots: Roots) -> None:
+    def __init__(
+        self, name: str, regions: Sequence[Region], choice: Choice, roots: Roots,
+        trace: TraceBuffer | None = None,
+    ) -> None:  # fmt: skip
         self._name = name
         self._roots = roots
         self._choice = choice
+        self._trace = trace
         self._regions = tuple(regions)
         self._processes = Processes(roots, choice.pids)
         self._counter = WorkloadCounter(self._processes.name)
@@ -81,6 +86,8 @@ class WorkloadCapture:
         self._lost += batch.lost
         self._all += len(batch) + batch.lost
         words = self._chosen(batch)
+        if self._trace is not None:
+            self._trace.add(words[programs.TIME], words[programs.SECTOR], words[programs.SHAPE])
         self._counter.add(words[programs.TIME], *words[programs.SHAPE :])
         return len(words[0])
 

@@ -65,6 +65,8 @@ class RunOptions:
     """What was bought (--volume): its limits are drawn, and findings name them."""
     summary: str | None = None
     """The file that a summary in Markdown is appended to."""
+    trace: str = ""
+    """The requests that the job replays, as fio's iolog; empty: it makes its own."""
 
 
 @dataclass(frozen=True, slots=True)
