@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.stalls import Stall
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Outcome
@@ -170,6 +171,17 @@ class FindingEnded:
     since: float
     until: float
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StallFound:
+    """A disk completed nothing for some time while requests were in flight
+    (model/metrics/stalls.py): once it has ended, and before that once if it is a long one."""
+
+    kind: ClassVar[str] = "stall"
+
+    t: float
+    stall: Stall
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +359,7 @@ Event = (
     | TunableChanged
     | FindingReported
     | FindingEnded
+    | StallFound
     | ExpectationChecked
     | SteadyState
     | ExperimentStarted

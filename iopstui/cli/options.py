@@ -172,7 +172,7 @@ def add_probe(command: argparse.ArgumentParser) -> None:
     """Add the options of the probe. ``probe_parts`` reads them."""
     command.add_argument("--probe", action="store_true",
                          help="measure device latency per request inside the kernel (needs "
-                              "root, costs about 0.3 µs per I/O)")  # fmt: skip
+                              "root, costs about 0.4 µs per I/O)")  # fmt: skip
     command.add_argument("--probe-with", type=values.probe_parts, default=(), metavar="LIST",
                          help="like --probe, with more detail from bpftrace; each part costs "
                               "extra: way, matrix, processes, sizes, or all")  # fmt: skip

@@ -255,6 +255,69 @@ class TaskCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class Exemplar:
+    """One request that the probe has kept: one of the ``slow``est of its direction between two
+    readings, one of a random sample (``sampled``), or both. ``kind`` is "read", "write", "discard"
+    or "flush". ``sector`` (512 bytes) is of the whole disk, ``offset`` (bytes) of ``disk``, which
+    may be a partition; ``size`` is in bytes, ``flags`` are those of the kernel's tracepoints
+    ("WSM"); a flush has no place. ``comm``, ``tid`` and ``pid`` are the thread that sent it and
+    its process, ``group`` the cgroup that it is charged to ("": not known). ``cpu`` allocated it,
+    ``cpu_done`` completed it, ``hctx`` is its hardware queue. Times are CLOCK_MONOTONIC;
+    ``allocated_ns`` is ``None`` if the kernel does not keep it (iostats=0), ``inserted_ns`` if it
+    was issued at once. ``error`` is the kernel's status, 0 for none."""
+
+    disk: str
+    kind: str
+    slow: bool
+    sampled: bool
+    sector: int | None
+    offset: int | None
+    size: int
+    flags: str
+    pid: int
+    tid: int
+    comm: str
+    group: str
+    cpu: int
+    cpu_done: int
+    hctx: int
+    allocated_ns: int | None
+    inserted_ns: int | None
+    issued_ns: int
+    completed_ns: int
+    error: int = 0
+
+    @property
+    def began_ns(self) -> int:
+        """When it began, as far as is known."""
+        return self.allocated_ns or self.inserted_ns or self.issued_ns
+
+    @property
+    def total_ns(self) -> int:
+        """From its allocation to its completion."""
+        return self.completed_ns - self.began_ns
+
+    @property
+    def device_ns(self) -> int:
+        """From its issue to its completion."""
+        return self.completed_ns - self.issued_ns
+
+    @property
+    def plugged_ns(self) -> int | None:
+        """From its allocation to its insertion into a scheduler or a queue; ``None``: not
+        inserted, or not known."""
+        if self.allocated_ns is None or self.inserted_ns is None:
+            return None
+        return self.inserted_ns - self.allocated_ns
+
+    @property
+    def queued_ns(self) -> int | None:
+        """From its insertion, or else its allocation, to its issue; ``None``: not known."""
+        begins = self.inserted_ns or self.allocated_ns
+        return None if begins is None else self.issued_ns - begins
+
+
+@dataclass(frozen=True, slots=True)
 class ProbeSample:
     """Counts of the probe (linux/probe) since it began, as printed at ``time_ns`` of its clock and
     read at ``arrived_ns`` (CLOCK_MONOTONIC). ``device`` and ``waiting`` are histograms by disk and
@@ -268,7 +331,8 @@ class ProbeSample:
     that reads the maps, ``run_ns`` how long the probes ran while the kernel counted that, for
     ``run_ios`` requests. ``parts`` names what is switched on; ``begun`` numbers the probes of a
     session: with each all counts begin at 0. ``by`` is what counts: "bpftrace", or "iopstui" for
-    programs of its own."""
+    programs of its own. ``exemplars`` are the slowest requests and a sample since the reading
+    before, the slowest first; only programs of its own keep them."""
 
     time_ns: int
     arrived_ns: int
@@ -284,6 +348,7 @@ class ProbeSample:
     run_ns: int | None = None
     run_ios: int | None = None
     by: str = "bpftrace"
+    exemplars: tuple[Exemplar, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

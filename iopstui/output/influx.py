@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TextIO
 
-from iopstui.events import Event, FindingReported, FrameReady, Mark, StepFinished, StepStarted
+from iopstui.events import (
+    Event,
+    FindingReported,
+    FrameReady,
+    Mark,
+    StallFound,
+    StepFinished,
+    StepStarted,
+)
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import DEVICE, TOTAL
@@ -67,6 +75,8 @@ class InfluxSink:
                 text = event.text
             case FindingReported():
                 text = event.finding.text
+            case StallFound():
+                text = event.stall.text
             case _:
                 return
         at_ms = (self._clock_ms or 0.0) + 1000 * event.t

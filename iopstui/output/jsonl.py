@@ -27,9 +27,10 @@ from iopstui.model.metrics.paths import SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS, LatencyStats, ProbeInterval, RequestStats, TaskIo
 from iopstui.model.metrics.share import SOURCE as NFS
 from iopstui.model.metrics.share import OperationRates, Share
+from iopstui.model.metrics.slow_requests import second_of
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import MIB, DiskRates
-from iopstui.model.samples import DIRECTIONS
+from iopstui.model.samples import DIRECTIONS, Exemplar
 from iopstui.model.sources import SOURCES, Source
 
 KIB = 1024
@@ -138,7 +139,7 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
             **{source.name: _source_figures(source, frame) for source in SOURCES},
             NFS: _share(frame.share) if frame.share else None,
         },
-        "device": _probe(frame.probe, frame.opened) if frame.probe else None,
+        "device": _probe(frame.probe, frame.opened, frame.t) if frame.probe else None,
         "nvme": figures_of(frame.nvme),
         "jobs": list(frame.jobs) if whole else [],
     }
@@ -255,7 +256,7 @@ def _disk(disk: DiskRates) -> Object:
     return row
 
 
-def _probe(probe: ProbeInterval, opened: Sequence[str]) -> Object:
+def _probe(probe: ProbeInterval, opened: Sequence[str], t: float) -> Object:
     """Probe figures of the job's devices, together and each."""
     return {
         "seconds": probe.seconds,
@@ -271,6 +272,7 @@ def _probe(probe: ProbeInterval, opened: Sequence[str]) -> Object:
         },
         "matrix": probe.matrix,
         "tasks": [_task(task) for task in probe.tasks],
+        "slowest": [exemplar_object(one, second_of(one, probe, t)) for one in probe.exemplars],
         "requeues/s": probe.requeued_s,
         "merges/s": probe.merged_s,
         "sequential": probe.sequential,
@@ -321,6 +323,33 @@ def _task(task: TaskIo) -> Object:
         "bw": task.bw,
         "p50": task.p50_ns,
         "p99": task.p99_ns,
+    }
+
+
+def exemplar_object(one: Exemplar, t: float) -> Object:
+    """A request that completed at ``t``, with the names of the fields ``device.slowest.*``."""
+    return {
+        "t": t,
+        "disk": one.disk,
+        "direction": one.kind,
+        "slow": one.slow,
+        "sampled": one.sampled,
+        "sector": one.sector,
+        "offset": one.offset,
+        "size": one.size,
+        "rwbs": one.flags,
+        "pid": one.pid,
+        "tid": one.tid,
+        "comm": one.comm,
+        "cgroup": one.group,
+        "cpu": one.cpu,
+        "cpu_done": one.cpu_done,
+        "hctx": one.hctx,
+        "total": one.total_ns,
+        "plugged": one.plugged_ns,
+        "queued": one.queued_ns,
+        "device": one.device_ns,
+        "status": one.error,
     }
 
 

@@ -14,6 +14,7 @@ from iopstui.events import (
     LayoutProgress,
     Mark,
     Notice,
+    StallFound,
     StepFinished,
     StepStarted,
 )
@@ -75,6 +76,8 @@ class Narrator:
                 yield f"finding{f' {when}' if when else ''}: {event.finding.text}{advice}"
             case FindingEnded():
                 yield f"finding {ceased_words(event.since, event.until, event.why)}: {event.text}"
+            case StallFound():
+                yield f"stall: {event.stall.text}"
             case StepFinished():
                 yield from self._finished(event)
 

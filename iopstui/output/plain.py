@@ -25,6 +25,7 @@ from iopstui.events import (
     PointFailed,
     PointFinished,
     PointStarted,
+    StallFound,
     StepFinished,
     StepStarted,
 )
@@ -181,6 +182,8 @@ class PlainSink:
                 yield event.text if event.level == "info" else f"{event.level}: {event.text}"
             case FindingReported() | FindingEnded():
                 yield _finding(event)
+            case StallFound():
+                yield f"Stall: {event.stall.text}"
             case StepFinished():
                 yield from self._finished(event)
             case _:

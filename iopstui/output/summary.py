@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from iopstui.format import MISSING, counted, cut, latency, size
+from iopstui.format import MISSING, clock, counted, cut, latency, size
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
+from iopstui.model.metrics.slow_requests import SLOW_KINDS, SlowestTotal, one_words, way_words
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
 from iopstui.model.rates import MIB
@@ -19,6 +20,7 @@ WIDTH = 80
 MAX_ROWS = 16
 # percent of a device's requests that the probe may lack without a word
 SHOWN_MISSING = 0.01
+SHOWN_SLOWEST = 3
 RAMP_WORDS = "was under way when the ramp ended, which is where fio's count begins"
 _GROWN = (
     ("error_entries", "error log entries +{:.0f}"),
@@ -137,6 +139,22 @@ def probe_text(total: ProbeTotal) -> str:
         lines.append(f"  {missing:.2f} % of the requests are not in these figures")
     if lines and total.doubtful:
         lines.append("  incomplete: requests were missed (missed, lost, full in the frames)")
+    return "\n".join(lines)
+
+
+def slowest_text(total: SlowestTotal) -> str:
+    """The slowest requests of the run, in at most 80 columns; "" if none was kept."""
+    import textwrap
+
+    lines: list[str] = []
+    for kind in SLOW_KINDS:
+        for t, one in total.of(kind)[:SHOWN_SLOWEST]:
+            if not lines:
+                lines.append("slowest requests, from allocation to completion:")
+            words = f"{clock(t)} {kind} {latency(one.total_ns)}: {way_words(one)}; {one_words(one)}"
+            lines += textwrap.wrap(
+                printable(words), WIDTH, initial_indent="  ", subsequent_indent="    "
+            )
     return "\n".join(lines)
 
 

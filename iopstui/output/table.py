@@ -18,11 +18,12 @@ from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
+from iopstui.model.metrics.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.output.narration import Narrator
-from iopstui.output.summary import drives_text, probe_text, summary_text
+from iopstui.output.summary import drives_text, probe_text, slowest_text, summary_text
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
@@ -84,6 +85,7 @@ class TableSink:
         self._probed = ProbeTotal()
         self._waits = RunWaits()
         self._drives = RunDrives()
+        self._slowest = SlowestTotal()
 
     def handle(self, event: Event) -> None:
         """Print the event."""
@@ -95,10 +97,12 @@ class TableSink:
             self._rows, self._seen = 0, ()
             self._explained, self._total = set(), FramesTotal()
             self._probed, self._waits = ProbeTotal(), RunWaits()
-            self._drives = RunDrives()
+            self._drives, self._slowest = RunDrives(), SlowestTotal()
         elif isinstance(event, StepFinished) and event.summary:
             self._print("\n" + summary_text(event.summary, self._total, self._waits.value))
-            for text in (probe_text(self._probed), drives_text(self._drives)):
+            for text in (
+                probe_text(self._probed), slowest_text(self._slowest), drives_text(self._drives),
+            ):  # fmt: skip
                 if text:
                     self._print(text)
 
@@ -113,6 +117,7 @@ class TableSink:
         self._drives.add(frame.nvme)
         if frame.fio is not None:
             self._probed.add(frame.probe, frame.opened)
+            self._slowest.add(frame)
         self._explain(frame)
         before, self._seen = self._seen, self._all_seen(frame)
         shown = shown_directions(self._seen)

@@ -39,11 +39,13 @@ from iopstui.model.experiment.expectation import Expectation, Outcome
 from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant
 from iopstui.model.experiment.point import LittlesLaw, Point
 from iopstui.model.findings.evidence import Finding
+from iopstui.model.metrics.stalls import Stall
 from iopstui.model.samples import (
     CpuTimes,
     DirectionStatus,
     DiskCounters,
     DriveReading,
+    Exemplar,
     FioStatus,
     JobStatus,
     JobThread,
@@ -101,6 +103,7 @@ OTHERS: dict[str, type] = {
     "TunableChanged": events.TunableChanged,
     "Found": events.FindingReported,
     "Ceased": events.FindingEnded,
+    "StallFound": events.StallFound,
     "Judged": events.ExpectationChecked,
     "SteadyState": events.SteadyState,
     "ExperimentStarted": events.ExperimentStarted,
@@ -132,8 +135,10 @@ _PARTS: dict[str, type] = {
     "JobThread": JobThread,
     "ProbeSample": ProbeSample,
     "TaskCounts": TaskCounts,
+    "Exemplar": Exemplar,
     "DriveReading": DriveReading,
     "Finding": Finding,
+    "Stall": Stall,
     "Plan": Plan,
     "Axis": Axis,
     "Variant": Variant,

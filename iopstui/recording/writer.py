@@ -436,6 +436,9 @@ class RecordingBuffer:
         if isinstance(value, events.FindingEnded):
             changed["since"] = self._own_second(value.since)
             changed["until"] = self._own_second(value.until)
+        if isinstance(value, events.StallFound):
+            start = max(0.0, value.stall.start - self._shift_s)
+            changed["stall"] = dataclasses.replace(value.stall, start=start)
         return dataclasses.replace(value, **changed)
 
     def _own_second(self, t: float | None) -> float | None:

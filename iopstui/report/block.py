@@ -14,6 +14,7 @@ from iopstui.model.metrics.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.mark_intervals import IntervalFigures, middle_of_frame
 from iopstui.model.metrics.run_history import RunFigures
+from iopstui.model.metrics.slow_requests import SlowestTotal
 from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form
 from iopstui.report import series
@@ -25,7 +26,8 @@ class Block:
     """Adds up frames, in order. ``header`` and ``duration`` are the recording's.
 
     ``runs`` and ``figures`` are by run, in the order in which these were first seen; ``first`` is
-    the earliest middle of a frame. ``watched`` says where I/Os waited while no job ran.
+    the earliest middle of a frame. ``watched`` says where I/Os waited while no job ran,
+    ``slowest`` has the slowest requests.
     """
 
     def __init__(self, header: form.Header, duration: float) -> None:
@@ -34,6 +36,7 @@ class Block:
         self._opened: Sequence[str] = header.target.opened
         self.series = series.empty(self._tree)
         self.watched = MeanWaits()
+        self.slowest = SlowestTotal()
         self.heat = Heat(duration)
         self.runs: dict[int, Run] = {}
         self.figures: dict[int, RunFigures] = {}
@@ -55,6 +58,7 @@ class Block:
                 figures.add(frame)
         else:
             self.watched.add(frame.waits, frame.seconds)
+        self.slowest.add(frame)
         self.first = min(self.first, middle_of_frame(frame))
         self.measured.add(frame, self._opened)
         self._line(frame, fio)

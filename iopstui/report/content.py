@@ -25,7 +25,7 @@ from iopstui.report.markup import (
 from iopstui.report.run import Run
 from iopstui.report.series import points
 from iopstui.report.story import Story
-from iopstui.report.wording import comparing, repeating
+from iopstui.report.wording import comparing, repeating, slowest
 from iopstui.report.wording import recording as words
 from iopstui.session.run_rows import MARK_COLUMNS, RUN_COLUMNS
 
@@ -61,6 +61,10 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     head, waits = words.wait_table(story)
     if waits:
         yield from (Heading(2, words.WAITS), Text(words.WAITS_MEAN), Table(head, waits))
+    slow = [*slowest.rows(story)]
+    if slow:
+        yield from (Heading(2, slowest.TITLE), Text(slowest.NOTE))
+        yield Table(slowest.HEAD, slow, left=slowest.LEFT)
     drives = words.drive_rows(story)
     if drives:
         yield Heading(2, words.DRIVES)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from iopstui import __version__
-from iopstui.output.jsonl import clean, wait_data
+from iopstui.output.jsonl import clean, exemplar_object, wait_data
 from iopstui.report.experiment import as_data
 from iopstui.report.run import Run
 from iopstui.report.series import points
@@ -48,6 +48,8 @@ def _story(story: Story) -> dict[str, Any]:
             {"t": found.t, **asdict(found.finding), "ceased": _ends(story, place)}
             for place, found in enumerate(story.findings)
         ],
+        "slowest": [exemplar_object(one, t) for t, one in story.slowest.all()],
+        "stalls": [asdict(stall) for stall in story.stalls],
         "marks": [asdict(mark) for mark in story.marks],
         "between_marks": [asdict(one) for one in story.stretches],
         "changes": [asdict(change) for change in story.changes],

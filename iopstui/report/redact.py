@@ -53,15 +53,25 @@ class RedactedRecording(Recording):
         self.path = Path(REDACTED)
 
     def records(self, start: int | None = None, until: int | None = None) -> Iterator[Record]:
-        """Return records like ``Recording.records``. Samples are numbers: of their names none is in
-        a report."""
+        """Return records like ``Recording.records``. Samples are numbers: of their names only those
+        of single requests are in a report."""
         for record in super().records(start, until):
             if isinstance(record, SampleRecord):
-                if record.raw.probe is not None:
-                    self._private.learn(record.raw.probe.tasks)
-                yield record
+                yield self._without_names(record)
             else:
                 yield EventRecord(record.t, self._private.redacted(record.value))
+
+    def _without_names(self, record: SampleRecord) -> SampleRecord:
+        raw = record.raw
+        if raw.probe is None:
+            return record
+        self._private.learn(raw.probe.tasks)
+        if not raw.probe.exemplars:
+            return record
+        self._private.learn(raw.probe.exemplars)
+        hidden = tuple(map(self._private.redacted, raw.probe.exemplars))
+        probe = dataclasses.replace(raw.probe, exemplars=hidden)
+        return dataclasses.replace(record, raw=dataclasses.replace(raw, probe=probe))
 
 
 def opened(path: Path, redact: bool) -> Recording:

@@ -14,6 +14,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.fio.log_lines import LogRow
 from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory, RunRow
+from iopstui.model.metrics.slow_requests import SlowestTotal
+from iopstui.model.metrics.stalls import Stall
 from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form
 from iopstui.recording.reader import EventRecord, Recording
@@ -65,6 +67,7 @@ class Story:
     """The same runs side by side."""
     watched: MeanWaits = field(default_factory=MeanWaits)
     """Where the I/Os of other programs waited while no job ran."""
+    slowest: SlowestTotal = field(default_factory=SlowestTotal)
     experiments: list[Experiment] = field(default_factory=list)
     marks: list[events.Mark] = field(default_factory=list)
     stretches: list[MarkInterval] = field(default_factory=list)
@@ -73,6 +76,7 @@ class Story:
     ends_of: dict[int, FindingEnds] = field(default_factory=dict)
     """Of the findings that ceased, by their place in ``findings``."""
     notices: list[events.Notice] = field(default_factory=list)
+    stalls: list[Stall] = field(default_factory=list)
     devices: tuple[BlockDevice, ...] = ()
     ends: str = ""
     foreign: str = ""
@@ -156,6 +160,7 @@ def take_block(story: Story, block: Block) -> None:
     extend(story.series, story.header.interval_s, block.series)
     story.heat.join(block.heat)
     story.watched.join(block.watched)
+    story.slowest.join(block.slowest)
 
 
 def _run(story: Story, step: int) -> Run:
@@ -225,9 +230,20 @@ def _add_message(story: Story, event: events.Event) -> None:
             story.findings.append(event)
         case events.FindingEnded():
             _finding_ended(story, event)
+        case events.StallFound():
+            _stall(story, event.stall)
         case events.Notice() if len(story.notices) < MAX_SAID:
             # passing messages (fio's progress) are not part of a report
             story.notices += [event] if event.level != "info" else []
+
+
+def _stall(story: Story, stall: Stall) -> None:
+    """A long one is reported before its end, too: its last words replace those."""
+    last = story.stalls[-1] if story.stalls else None
+    if last is not None and (last.disk, last.start) == (stall.disk, stall.start):
+        story.stalls[-1] = stall
+    elif len(story.stalls) < MAX_SAID:
+        story.stalls.append(stall)
 
 
 def _begin(story: Story, step: int) -> float:

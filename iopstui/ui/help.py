@@ -55,6 +55,7 @@ PANELS: tuple[Section, ...] = (
             ("time", "the chart fills up, then moves on by a quarter"),
             ("gaps", "nothing was measured; a gap is never drawn as 0"),
             ("│ with words", "a mark: a run started, a tunable changed, or you pressed m"),
+            ("│ as a band", "a stall: nothing completed while requests were in flight"),
         ),
     ),
     (

@@ -10,10 +10,18 @@ import pytest
 import recordings as made
 
 from iopstui.cli.fleet.agent import compact, trimmed_frame
-from iopstui.events import Event, FindingReported, FrameReady, Mark, StepStarted
+from iopstui.events import (
+    Event,
+    FindingReported,
+    FrameReady,
+    Mark,
+    StallFound,
+    StepStarted,
+)
 from iopstui.fleet.merging.frames import event_of, target_of
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.stalls import Stall
 from iopstui.output.jsonl import event_object
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replay_events
@@ -33,6 +41,14 @@ def line(event: Event, made: Any = dict) -> dict[str, Any]:
 def frame(event: Event | None) -> Frame:
     assert isinstance(event, FrameReady)
     return event.frame
+
+
+def test_a_line_of_a_stall_gives_the_stall() -> None:
+    for stall in (Stall("vda", 4.0, 2.0, 3.5, 32), Stall("vda", 4.0, 3.0, None, 1, False)):
+        row = line(StallFound(9.0, stall))
+        assert event_of(row, ()) == StallFound(9.0, stall)
+        for name, wrong in (("start", "x"), ("in_flight", None), ("at_most", [])):
+            assert event_of({**row, "stall": {**row["stall"], name: wrong}}, ()) is None
 
 
 def test_a_whole_line_gives_the_frame(demo: tuple[list[Event], tuple[str, ...]]) -> None:

@@ -12,7 +12,7 @@ STACK = 0x7FFF_0000_0000
 OPERATIONS: Mapping[int, Callable[[int, int], int]] = {
     0x0: lambda a, b: a + b, 0x1: lambda a, b: a - b, 0x2: lambda a, b: a * b,
     0x4: lambda a, b: a | b, 0x5: lambda a, b: a & b, 0x6: lambda a, b: a << (b & 63),
-    0x7: lambda a, b: a >> (b & 63), 0xB: lambda a, b: b,
+    0x7: lambda a, b: a >> (b & 63), 0xA: lambda a, b: a ^ b, 0xB: lambda a, b: b,
 }  # fmt: skip
 TESTS: Mapping[int, Callable[[int, int], bool]] = {
     0x1: lambda a, b: a == b, 0x2: lambda a, b: a > b, 0x3: lambda a, b: a >= b,
@@ -22,24 +22,24 @@ TESTS: Mapping[int, Callable[[int, int], bool]] = {
 
 class Machine:
     """``memory``: bytes by the address at which they begin; ``maps``: the address of the value of
-    each map by its descriptor; ``helpers``: by number. Whatever lies elsewhere reads as 0, as in
-    the kernel."""
+    each map by its descriptor; ``helpers``: by number, called with r1 to r5 if they take them.
+    Whatever lies elsewhere reads as 0, as in the kernel; the stack ends at STACK."""
 
     def __init__(
         self,
         memory: dict[int, bytearray],
         maps: Mapping[int, int],
-        helpers: Mapping[int, Callable[[], int]],
+        helpers: Mapping[int, Callable[..., int]],
+        writers: frozenset[int] = frozenset(),
     ) -> None:
         self._memory = {STACK - 512: bytearray(512), **memory}
-        self._maps, self._helpers = maps, helpers
+        self._maps, self._helpers, self._writers = maps, helpers, writers
 
     def run(self, code: bytes, context: int) -> int:
         """What the program returns, begun with r1 = ``context``."""
         rows = list(struct.iter_unpack("<BBhi", code))
         r, at = [0] * 11, 0
-        r[10] = STACK
-        r[1] = context
+        r[1], r[10] = context, STACK
         while True:
             op, registers, offset, n = rows[at]
             to, other = registers & 15, registers >> 4
@@ -48,7 +48,7 @@ class Machine:
             if op == 0x95:
                 return r[0]
             if op == 0x85:
-                r[0] = self._helpers[n]()
+                r[0] = self._helpers[n](*r[1:6]) if n in self._writers else self._helpers[n]()
                 # what a helper may overwrite is overwritten
                 r[1:6] = [0xDEAD] * 5
             elif op == 0x18:

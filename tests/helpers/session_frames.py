@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fio_recordings import samples, statuses
+from slow_requests import exemplar
 
 from iopstui.events import Event, FrameReady, SessionEnded, StepFinished, StepStarted
 from iopstui.model.metrics.frame import Frame, FrameBuilder
@@ -58,6 +59,7 @@ def probe(n: int, at_ns: int) -> ProbeSample:
             ("missed", "skipped", "requeued", "merged", "issued", "sequential"), n
         ),
         busy_s=0.002 * n, run_ns=3000 * n, run_ios=1000 * n,
+        exemplars=(exemplar(ended_ns=at_ns - 1000),),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.linux.probe.btf import PTR, TYPEDEF, Types
-from iopstui.linux.probe.counting import COMPLETE, EVENTS, kernel_of
+from iopstui.linux.probe.counting import COMPLETE, EVENTS, INSERT, kernel_of
+from iopstui.linux.probe.slowest import OriginTypes
 
 INT, STRUCT, UNION, CONST, PROTO = 1, 4, 5, 10, 13
 
@@ -56,8 +58,9 @@ class Made:
         return at
 
 
-def kernel(old: bool = False, without: str = "") -> bytes:
-    """A kernel's types; an ``old`` one gives its tracepoints the queue before the request."""
+def kernel(old: bool = False, without: str = "", origin: bool = False) -> bytes:
+    """A kernel's types; an ``old`` one gives its tracepoints the queue before the request. With
+    ``origin`` they say where requests come from."""
     made = Made()
     u32 = made.add(INT, "unsigned int", 4, bytes(4))
     void = made.add(PTR)
@@ -65,21 +68,39 @@ def kernel(old: bool = False, without: str = "") -> bytes:
     disk = made.struct("gendisk", ("major", u32, 0), ("first_minor", u32, 32))
     queue = made.struct("request_queue", ("disk", made.add(PTR, of=disk), 8 * 104))
     inner = made.struct("", ("__sector", u32, 0), kind=UNION)
+    more_of = _origin(made, u32) if origin else ()
     request = made.struct(
         "request",
         ("q", made.add(PTR, of=queue), 0), ("mq_hctx", made.add(PTR, of=hctx), 128),
         # a kernel whose struct has bit fields keeps their width above the offset
         ("cmd_flags", u32, 192), ("some_bits", u32, 3 << 24 | 230), ("tag", u32, 256),
-        ("__data_len", u32, 352), ("", inner, 384), flag=True,
+        ("internal_tag", u32, 288),
+        ("__data_len", u32, 352), ("", inner, 384), *more_of, flag=True,
     )  # fmt: skip
     asked, of_queue = made.add(PTR, of=request), made.add(PTR, of=made.add(CONST, of=queue))
     before = (void, of_queue) if old else (void,)
-    for event in EVENTS:
+    for event in (*EVENTS, INSERT) if origin else EVENTS:
         if event != without:
             more = (u32, u32) if event == COMPLETE else ()
             first = (void,) if event == COMPLETE else before
             made.tracepoint(f"btf_trace_{event}", *first, asked, *more)
     return made.data()
+
+
+def _origin(made: Made, u32: int) -> Sequence[tuple[str, int, int]]:
+    """Members of a request."""
+    node = made.struct("kernfs_node", ("id", u32, 8 * 96))
+    group = made.struct("cgroup", ("kn", made.add(PTR, of=node), 8 * 256))
+    state = made.struct("cgroup_subsys_state", ("cgroup", made.add(PTR, of=group), 8 * 8))
+    blkcg = made.struct("blkcg", ("css", state, 8 * 16))
+    blkg = made.struct("blkcg_gq", ("blkcg", made.add(PTR, of=blkcg), 8 * 40))
+    bio = made.struct("bio", ("bi_blkg", made.add(PTR, of=blkg), 8 * 72))
+    made.struct("task_struct", ("pid", u32, 8 * 16), ("comm", u32, 8 * 32))
+    ctx = made.struct("blk_mq_ctx", ("cpu", u32, 8 * 64))
+    return (
+        ("mq_ctx", made.add(PTR, of=ctx), 8 * 8), ("bio", made.add(PTR, of=bio), 8 * 56),
+        ("start_time_ns", u32, 8 * 104),
+    )  # fmt: skip
 
 
 def test_members_are_found_where_they_are() -> None:
@@ -88,6 +109,20 @@ def test_members_are_found_where_they_are() -> None:
     assert (found.bytes_left, found.sector, found.disk) == (44, 48, 104)
     assert (found.major, found.first_minor, found.number) == (0, 4, 8)
     assert len(set(found.tracepoints.values())) == 3 and set(found.request_at.values()) == {0}
+
+
+def test_where_a_request_comes_from_is_found_if_all_of_it_is_there() -> None:
+    assert kernel_of(kernel()).origin is None
+    found = kernel_of(kernel(origin=True))
+    assert found.origin == OriginTypes(
+        started=104, ctx=8, cpu=64, pid=16, comm=32, bio=56, group=(72, 40, 16 + 8, 256, 96)
+    )
+    assert found.request_at[INSERT] == 0 and found.tracepoints[INSERT] > 0
+    assert kernel_of(kernel(origin=True, without=INSERT)).origin is None
+    # a kernel without cgroups, one that keeps no time
+    without = kernel_of(kernel(origin=True).replace(b"bi_blkg", b"bi_none")).origin
+    assert without is not None and without.group == () and without.started == 104
+    assert kernel_of(kernel(origin=True).replace(b"start_time", b"ztart_time")).origin is None
 
 
 def test_bit_fields_are_no_members() -> None:

@@ -13,6 +13,7 @@ from iopstui.linux.probe import counting
 from iopstui.linux.probe.assembler import GET_SMP_PROCESSOR_ID, KTIME_GET_NS
 from iopstui.linux.probe.counting import (
     COMPLETE,
+    INSERT,
     ISSUE,
     REQUEUE,
     CountMap,
@@ -24,9 +25,10 @@ from iopstui.linux.probe.script import Region
 from iopstui.model.histogram import bucket_key
 
 KERNEL = KernelTypes(
-    queue=0, hctx=16, flags=24, tag=32, bytes_left=44, sector=48, disk=104, major=0,
-    first_minor=4, number=364, tracepoints={ISSUE: 1, COMPLETE: 2, REQUEUE: 3},
-    request_at={ISSUE: 0, COMPLETE: 0, REQUEUE: 0},
+    queue=0, hctx=16, flags=24, tag=32, scheduler_tag=36, bytes_left=44, sector=48,
+    disk=104, major=0,
+    first_minor=4, number=364, tracepoints={ISSUE: 1, COMPLETE: 2, REQUEUE: 3, INSERT: 4},
+    request_at={ISSUE: 0, COMPLETE: 0, REQUEUE: 0, INSERT: 0},
 )  # fmt: skip
 CONTEXT, REQUESTS, QUEUES, DISKS, HCTXS = 0x1000, 0x10000, 0x20000, 0x30000, 0x40000
 SLOTS_AT, BINS_AT = 0x1_0000_0000, 0x2_0000_0000
@@ -70,7 +72,7 @@ class Disks:
 
     def request(
         self, number: int = 0, disk: int = 0, operation: int = READ, sector: int = 0,
-        queue: int = 0, tag: int = 0, size: int = 4096,
+        queue: int = 0, tag: int = 0, size: int = 4096, scheduler_tag: int = -1,
     ) -> int:  # fmt: skip
         """The address of a request."""
         at = REQUESTS + 256 * number
@@ -79,7 +81,8 @@ class Disks:
         held = self.memory[REQUESTS]
         # REQ_SYNC and the like stand above the operation
         struct.pack_into("<I", held, at - REQUESTS + KERNEL.flags, operation | 1 << 11)
-        struct.pack_into("<I", held, at - REQUESTS + KERNEL.tag, tag)
+        struct.pack_into("<i", held, at - REQUESTS + KERNEL.tag, tag)
+        struct.pack_into("<i", held, at - REQUESTS + KERNEL.scheduler_tag, scheduler_tag)
         struct.pack_into("<I", held, at - REQUESTS + KERNEL.bytes_left, size)
         self._put(at + KERNEL.sector, sector)
         return at
@@ -214,3 +217,15 @@ def test_the_paths_of_a_disk_are_one_region() -> None:
     for disk in (0, 1):
         disks.lasts(disks.request(disk=disk), 100)
     assert disks.counts() == {("nvme1n1", 0, 100): 2}
+
+
+def test_with_a_scheduler_its_tag_is_the_request_s() -> None:
+    disks = Disks()
+    # the driver's tag may be another one's meanwhile
+    first, second = (disks.request(n, tag=5, scheduler_tag=n) for n in (1, 2))
+    disks.happens(ISSUE, first)
+    disks.happens(ISSUE, second)
+    disks.time += 100
+    disks.happens(COMPLETE, first)
+    disks.happens(COMPLETE, second)
+    assert disks.counts() == {("vda", 0, 100): 2} and disks.counter(counting.MISSED) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from test_probe_btf import kernel
 from trees import Tree
 
-from iopstui.linux.probe import bpf, bpf_probe, counting
+from iopstui.linux.probe import bpf, bpf_probe, counting, slowest
 from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
 from iopstui.linux.probe.script import Region
 from iopstui.linux.process.clock import Clock
@@ -178,6 +179,54 @@ def test_where_it_can_t_count_nothing_is_left(begin: Begin, made: Kernel) -> Non
     assert os.listdir("/proc/self/fd") == before and "locked down" in (
         bpf_probe.why_not(tree.roots) or ""
     )
+
+
+def test_the_slowest_requests_are_read_where_the_kernel_takes_their_programs(
+    begin: Begin, made: Kernel
+) -> None:
+    tree: Tree = begin.tree  # type: ignore[attr-defined]
+    tree.sys("kernel/btf/vmlinux", kernel(origin=True))
+    tree.sys("devices/system/cpu/possible", "0-5\n")
+    probe = begin()
+    ((fd, size),) = made.maps["iops_slowest"]
+    assert (made.attached, size) == (4, slowest.map_bytes(8))
+    rooms = [size >> slowest.SLOT_BITS for _, size in made.maps["iops_slots"]]
+    assert rooms == [512]
+    # CPU 5 has kept a read that took 40 of 90 ns in the device
+    at = slowest.HEAD_BYTES + 5 * slowest.CPU_BYTES
+    entry = struct.pack("<6Q6IQ16sII", 1090, 1050, 0, 1000, 7 << 32 | 8, 16, 512, 0, 1, 5, 2, 0, 0,
+                        b"fio", 0, 8)  # fmt: skip
+    os.pwrite(fd, struct.pack("<3Q", 90, 0, 90), at)
+    os.pwrite(fd, entry, at + 16 + 8 * slowest.COUNT)
+    found = probe.take()
+    assert found is not None
+    [one] = found.exemplars
+    assert (one.disk, one.total_ns, one.device_ns, one.comm) == ("vda", 90, 40, "fio")
+    again = probe.take()
+    assert again is not None and again.exemplars == ()
+
+
+def test_where_it_does_not_the_latencies_are_counted_all_the_same(
+    begin: Begin, made: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree: Tree = begin.tree  # type: ignore[attr-defined]
+    tree.sys("kernel/btf/vmlinux", kernel(origin=True))
+    play, before = made.loaded, os.listdir("/proc/self/fd")
+
+    def refused(code: bytes, tracepoint: int, name: str) -> int:
+        if "insert" in name:
+            raise OSError(errno.EACCES, "no")
+        return play(code, tracepoint, name)
+
+    monkeypatch.setattr(bpf, "loaded", refused)
+    probe = begin()
+    del made.maps["iops_bins"][0]
+    made.count(8 * 100, 3)
+    found = probe.take()
+    assert found is not None and found.exemplars == () and made.attached == 3
+    assert sum(found.device["vda"]["read"].values()) == 3
+    probe.close()
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_nothing_is_open_when_it_is_closed(begin: Begin) -> None:

@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 from fio_recordings import NAMES, OFF, ONLY_SUBMISSIONS, frames, items, raw, statuses
+from slow_requests import exemplar
+from watch_frames import frame as watch_frame
 
 from iopstui.events import StepFinished
 from iopstui.fio.stream.framing import Document
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.metrics.frame import SOME_LATENCY, SUBMITTED
 from iopstui.model.metrics.nvme import RunDrives
-from iopstui.model.metrics.probe import LATENCY, ProbeIntervals, ProbeTotal
+from iopstui.model.metrics.probe import LATENCY, ProbeInterval, ProbeIntervals, ProbeTotal
+from iopstui.model.metrics.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import (
     DIFFERS,
     EXACT,
@@ -30,6 +33,7 @@ from iopstui.output.summary import (
     interruption,
     probe_text,
     reconciliation,
+    slowest_text,
     summary_text,
 )
 
@@ -362,6 +366,29 @@ def test_requests_that_the_probe_did_not_see_are_counted_and_said(
     assert f"read {10_000 - missed} requests" in text and "incomplete" not in text
     assert ("not in these figures" in text) == (said is not None)
     assert said is None or f"{said} of the requests" in text
+
+
+def test_the_slowest_requests_say_where_they_waited() -> None:
+    slow = SlowestTotal()
+    assert slowest_text(slow) == ""
+    flush = {"kind": "flush", "flags": "FF", "sector": None, "offset": None, "size": 0}
+    kept = (
+        *(exemplar(1000 * n, pid=n) for n in range(50, 60)),
+        exemplar(90_000, inserted_ns=None, comm="", error=10, **flush),
+    )
+    probe = replace(
+        ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, None, None, 0, 0, 0, None, None),
+        exemplars=kept, read_ns=10**9,
+    )  # fmt: skip
+    slow.add(replace(watch_frame(7.0, {}), probe=probe))
+    head, *lines = slowest_text(slow).splitlines()
+    assert head.startswith("slowest requests") and max(map(len, lines)) <= 80
+    text = " ".join(line.strip() for line in lines)
+    assert "0:07 read 59.0 µs: 1.00 µs plugged, 10.0 µs queued, 48.0 µs device; sector 2048" in text
+    assert text.count("read") == 3 and "fio (56)" not in text
+    assert (
+        "flush 90.0 µs: 11.0 µs queued, 79.0 µs device; FF, – (700), CPU 0 → 1, status 10" in text
+    )
 
 
 def test_what_a_run_did_to_its_drives() -> None:

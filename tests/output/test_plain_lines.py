@@ -20,12 +20,14 @@ from iopstui.events import (
     Mark,
     Notice,
     PointFailed,
+    StallFound,
     StepFinished,
     StepStarted,
 )
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import LATE, Frame
+from iopstui.model.metrics.stalls import Stall
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.plain import PlainSink
 from iopstui.output.replay import replay_headless
@@ -99,6 +101,13 @@ def test_a_finding_has_its_headline_evidence_and_next_step() -> None:
     )
     [ended] = said(FindingEnded(36.0, "saturated", finding.text, 12.0, 36.0))
     assert ended.startswith("0:36 Finding ended after 24 s: ")
+
+
+def test_a_stall_is_a_sentence() -> None:
+    [found] = said(StallFound(9.0, Stall("vda", 4.0, 2.0, 3.9, 32)))
+    assert found == (
+        "0:09 Stall: vda completed nothing for 2.0 to 3.9 s from 0:04 on, 32 requests in flight."
+    )
 
 
 def test_marks_notices_and_progress() -> None:

@@ -31,11 +31,11 @@ NAMES_IN_FILES = [
     "Outcome", "Expectation", "ExperimentFinished", "StepFinished", "Ended", "JobRun",
     "Binding", "DeviceLinks", "Devices",
     "BlockDevice", "QueueLimits", "Hctx", "IrqVector", "Mount", "Stopped", "ProbeSample",
-    "TaskCounts", "DriveReading",
+    "TaskCounts", "DriveReading", "Exemplar", "StallFound", "Stall",
 ]  # fmt: skip
 KINDS_IN_JSON = [
     "step_started", "planned", "armed", "executed", "progress", "frame",
-    "mark", "notice", "tunable_changed", "found", "ceased",
+    "mark", "notice", "tunable_changed", "found", "ceased", "stall",
     "judged", "steady_state", "experiment_started", "point_started", "point_finished",
     "point_failed", "experiment_finished", "step_finished", "ended",
 ]  # fmt: skip

@@ -69,7 +69,8 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _tasks(raw: RawSample) -> object:
     assert raw.probe is not None
     tasks = tuple(replace(task, comm=COMM, group=GROUP) for task in raw.probe.tasks)
-    return replace(raw.probe, tasks=tasks)
+    slow = tuple(replace(one, comm=COMM, group=GROUP) for one in raw.probe.exemplars)
+    return replace(raw.probe, tasks=tasks, exemplars=slow)
 
 
 def _plain(place: Path) -> bytes:
@@ -126,6 +127,8 @@ def test_the_figures_and_what_is_public_stay(path: Path) -> None:
     ]
     assert bare["devices"][0]["name"] == "dm-0" and bare["devices"][0]["layer"] == "LVM"
     assert bare["changes"] == whole["changes"]
+    assert whole["slowest"][0]["comm"] == COMM and bare["slowest"][0]["comm"] == REDACTED
+    assert bare["slowest"][0]["total"] == whole["slowest"][0]["total"]
     assert bare["marks"][0]["text"] == f"{REDACTED} restarted on {REDACTED}"
     assert "rw=randread" in bare["runs"][0]["job_file"]
     assert rendered([path], "csv", ReportOptions(True)) == rendered([path], "csv", DEFAULT_OPTIONS)

@@ -24,6 +24,7 @@ from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.format import MISSING, number
 from iopstui.model.findings.rules import Finding
+from iopstui.model.metrics.stalls import Stall
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.recording import layout as form
 from iopstui.recording.reader import recording_path
@@ -180,6 +181,35 @@ def test_a_finding_that_ceased_says_so(path: Path) -> None:
     assert json.loads(rendered([path], "json"))["recordings"][0]["findings"][0]["ceased"] == {
         "times": 2, "held_s": 14.0, "until": 34.0,
     }  # fmt: skip
+
+
+def test_stalls_are_listed_once_and_drawn(path: Path) -> None:
+    begun = Stall("vda", 2.0, 3.0, None, 7, ended=False)
+    ended = replace(begun, seconds=4.5, at_most=6.0, ended=True)
+    one = made.tape(path)
+    first, *later = made.raws(made.RUN)
+    made.tell(one, [first, *later, *(events.StallFound(9.0, stall) for stall in (begun, ended))])
+    one.close(events.SessionEnded(99.0, 0))
+    assert list(report_words.happened(gather(path))) == [
+        "0:02 stall: vda completed nothing for 4.5 to 6.0 s from 0:02 on, 7 requests in flight"
+    ]
+    found = json.loads(rendered([path], "json"))["recordings"][0]["stalls"]
+    assert [(stall["seconds"], stall["at_most"]) for stall in found] == [(4.5, 6.0)]
+    assert "stall 4.5 s</text>" in rendered([path], "html")
+
+
+def test_the_slowest_requests_are_a_table(path: Path) -> None:
+    made.write(path, taken=made.raws(made.RUN, probed=True))
+    [one, *_] = json.loads(rendered([path], "json"))["recordings"][0]["slowest"]
+    assert (one["comm"], one["direction"], one["total"]) == ("fio", "read", 5_000_000)
+    text = rendered([path], "md")
+    assert "## Slowest requests" in text
+    row = next(line for line in text.splitlines() if "fio (700)" in line)
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[1:] == ["vda", "read", "R", "2048", "1 MiB", "4 KiB", "fio (700)", "/", "0 → 1",
+                         "5.00 ms", "1.00 µs", "10.0 µs", "4.99 ms"]  # fmt: skip
+    made.write(path.with_name("none.iops"))
+    assert "Slowest requests" not in rendered([path.with_name("none.iops")], "md")
 
 
 def test_what_the_device_did_not_tell_is_no_zero() -> None:

@@ -76,7 +76,7 @@ def test_latencies_alone_are_counted_by_its_own_programs(
     probe: SessionProbe, told: list[str]
 ) -> None:
     assert begun(probe, (LATENCY,)) == (1, 0) and probe.begins
-    assert "with own programs: about 0.3 µs" in told[0] and probe.why_off == ""
+    assert "with own programs: about 0.4 µs" in told[0] and probe.why_off == ""
     assert probe.take() is SAMPLE and not probe.begins
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from test_app import make, running, screen_text, settle
 
+from iopstui.events import StallFound
 from iopstui.model.metrics.mark_intervals import MarkInterval
+from iopstui.model.metrics.stalls import Stall
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.draw.flags import flags
 from iopstui.ui.draw.style import UTF8
@@ -32,6 +36,23 @@ async def test_a_mark_has_the_words_that_were_typed_and_means_beside_it() -> Non
         await pilot.press("m", "enter")
         await settle(pilot)
         assert fake.calls[-1] == ("mark", "mark 1")
+
+
+async def test_a_stall_is_a_band_on_every_chart_with_its_length() -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        fake = await running(app, pilot, 8)
+        lines = screen_text(app).count(UTF8.mark)
+        begun = Stall("vda", fake.second - 4.0, 3.0, None, 7, ended=False)
+        fake.sink(StallFound(fake.second, begun))
+        await settle(pilot)
+        band = screen_text(app)
+        assert "▾stall 3.0 s" in band and "vda completed nothing for 3.0 s so far" in band
+        assert band.count(UTF8.mark) > lines + 10
+        fake.sink(StallFound(fake.second, replace(begun, seconds=4.0, at_most=6.0, ended=True)))
+        await settle(pilot)
+        assert "▾stall 4.0 s" in screen_text(app) and "stall 3.0 s" not in screen_text(app)
+        assert screen_text(app).count(UTF8.mark) > band.count(UTF8.mark)
 
 
 async def test_in_a_small_terminal_the_field_comes_before_the_words_about_it() -> None:

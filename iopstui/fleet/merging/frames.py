@@ -18,6 +18,7 @@ from iopstui.events import (
     LayoutProgress,
     Mark,
     Notice,
+    StallFound,
     SteadyState,
     StepFinished,
     StepStarted,
@@ -37,6 +38,7 @@ from iopstui.model.metrics.frame import Frame, JobFrame
 from iopstui.model.metrics.paths import DEVICE as PROBED
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS, ProbeInterval
+from iopstui.model.metrics.stalls import Stall
 from iopstui.model.rates import MIB, CpuLoad, DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.text import printable
@@ -77,6 +79,8 @@ def event_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Event | None:
             return FrameReady(frame.t, frame)
         if kind == "found":
             return FindingReported(float(row["t"]), _finding(row["finding"]))
+        if kind == "stall":
+            return StallFound(float(row["t"]), _stall(row["stall"]))
         made = _KINDS.get(str(kind))
         return None if made is None else _event(made, row)
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
@@ -112,6 +116,14 @@ def _finding(row: Mapping[str, Any]) -> Finding:
     values = {name: value for name, value in row.items() if name in names and name != "test"}
     test = tuple((str(name), str(value)) for name, value in row.get("test") or ())
     return Finding(**values, test=test)
+
+
+def _stall(row: Mapping[str, Any]) -> Stall:
+    at_most, start, seconds = row["at_most"], float(row["start"]), float(row["seconds"])
+    return Stall(
+        printable(str(row["disk"])), start, seconds, None if at_most is None else float(at_most),
+        int(row["in_flight"]), bool(row["ended"]), printable(str(row["by"])),
+    )  # fmt: skip
 
 
 def frame_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:

@@ -54,6 +54,11 @@ def online_cpus(roots: Roots) -> tuple[int, ...]:
     return _cpus(roots.sys / "devices/system/cpu/online")
 
 
+def possible_cpus(roots: Roots) -> tuple[int, ...]:
+    """The CPUs that may ever be online; empty if unknown."""
+    return _cpus(roots.sys / "devices/system/cpu/possible")
+
+
 def _cpus(path: Path) -> tuple[int, ...]:
     return parse_cpu_list(read_text(path) or "")
 

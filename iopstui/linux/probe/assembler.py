@@ -8,7 +8,7 @@ _INSTRUCTION = struct.Struct("<BBhi")
 _LOADS = {4: 0x61, 8: 0x79}
 _STORES = {8: 0x7B}
 _WITH_NUMBER = {"=": 0xB7, "+": 0x07, "-": 0x17, "*": 0x27, "|": 0x47, "&": 0x57, "<<": 0x67,
-                ">>": 0x77}  # fmt: skip
+                ">>": 0x77, "^": 0xA7}  # fmt: skip
 # added to a code of these
 _FROM_REGISTER = 0x08
 # of the lower 32 bits, without sign
@@ -21,6 +21,7 @@ _FETCH = 1
 _MAP_VALUE = 2
 # from linux/bpf.h, enum bpf_func_id
 KTIME_GET_NS, GET_SMP_PROCESSOR_ID, GET_CURRENT_PID_TGID = 5, 8, 14
+GET_CURRENT_TASK, PROBE_READ_KERNEL = 35, 113
 STACK = 10
 """The register with the address behind the last byte of the 512 of the stack."""
 

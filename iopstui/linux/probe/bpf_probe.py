@@ -16,12 +16,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from iopstui.linux.probe import bpf, counting
+from iopstui.linux.machine.topology import possible_cpus
+from iopstui.linux.probe import bpf, counting, slowest
 from iopstui.linux.probe.availability import locked_down
 from iopstui.linux.probe.counting import CountMap, InFlightMap
 from iopstui.linux.probe.output import bucket_middle, by_disk
 from iopstui.linux.probe.programs import BpfPrograms, ProbeCost
 from iopstui.linux.probe.script import DIRECTION_AT, REGION_AT, Region
+from iopstui.linux.process.cgroup_paths import CgroupPaths
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_int, read_text
@@ -70,6 +72,9 @@ class BpfProbe:
         self._problem = ""
         self._fds: list[int] = []
         self._memory: mmap.mmap | None = None
+        self._kept: mmap.mmap | None = None
+        self._slowest: slowest.SlowestReader | None = None
+        self._groups = CgroupPaths(roots)
         self._costs: ProbeCost | None = None
         if any(region.bios for region in regions):
             raise ProbeUnusable("a disk without requests of its own is followed by its bios")
@@ -77,7 +82,7 @@ class BpfProbe:
             raise ProbeUnusable("the kernel is locked down (lockdown=confidentiality)")
         try:
             kernel = counting.kernel_of(read_bytes(roots.sys / BTF) or b"")
-            programs = self._loaded(kernel)
+            programs = self._all_loaded(kernel)
             self._fds += [bpf.attached(fd) for fd in programs if attach]
         except (ValueError, KeyError) as error:
             self.close()
@@ -98,7 +103,12 @@ class BpfProbe:
         # before the bins, so that nothing which ends meanwhile is taken for missing
         done = {region: self._completed(region) for region in self._began_at}
         now = self._clock.monotonic_ns()
+        if self._slowest is not None:
+            self._slowest.turn()
         found = self._read(self._memory, now)
+        if self._slowest is not None:
+            # what a program still wrote at the turn is there by now
+            found = replace(found, exemplars=self._slowest.read())
         self._busy_s += time.thread_time() - began
         found = self._with_uncounted(self._costs.added(found, self._busy_s), done)
         if self._unproven:
@@ -112,46 +122,78 @@ class BpfProbe:
     def close(self) -> None:
         """The kernel removes the programs. Idempotent."""
         memory, self._memory = self._memory, None
-        if memory is not None:
-            memory.close()
+        kept, self._kept, self._slowest = self._kept, None, None
+        for one in (memory, kept):
+            if one is not None:
+                one.close()
+        self._groups.close()
         if self._costs is not None:
             self._costs.close()
+        self._close_fds()
+
+    def _close_fds(self) -> None:
         fds, self._fds = self._fds, []
         # what runs first, then what it uses
         for fd in reversed(fds):
             with contextlib.suppress(OSError):
                 os.close(fd)
 
-    def _loaded(self, kernel: counting.KernelTypes) -> list[int]:
+    def _all_loaded(self, kernel: counting.KernelTypes) -> list[int]:
+        """The programs, those that keep the slowest requests if this kernel takes them."""
+        if kernel.origin is not None:
+            with contextlib.suppress(OSError):
+                return self._loaded(kernel, True)
+            self._close_fds()
+        return self._loaded(kernel, False)
+
+    def _loaded(self, kernel: counting.KernelTypes, keep: bool) -> list[int]:
         devs = sorted({dev for region in self._regions for dev in region.devs})
-        slots = [self._slots(dev) for dev in devs]
+        bits = slowest.SLOT_BITS if keep else counting.SLOT_BITS
+        slots = [self._slots(dev, bits) for dev in devs]
         self._bins, size = self._bins_map()
         self._fds.append(self._bins.fd)
+        kept = self._slowest_map() if keep else None
         texts = {
-            counting.ISSUE: counting.issue(kernel, slots),
-            counting.COMPLETE: counting.complete(kernel, slots, self._bins, self._regions),
+            counting.ISSUE: counting.issue(kernel, slots, keep),
+            counting.COMPLETE: counting.complete(kernel, slots, self._bins, self._regions, kept),
             counting.REQUEUE: counting.requeue(kernel, slots, self._bins),
         }
+        if keep:
+            texts[counting.INSERT] = counting.insert(kernel, slots)
         programs = []
         for event, text in texts.items():
             programs.append(bpf.loaded(text, kernel.tracepoints[event], f"iops_{event[9:]}"))
             self._fds.append(programs[-1])
         self._memory = mmap.mmap(self._bins.fd, size, mmap.MAP_SHARED, mmap.PROT_READ)
+        if kept is not None:
+            self._kept = mmap.mmap(kept.fd, kept.size, mmap.MAP_SHARED)
+            self._slowest = slowest.SlowestReader(
+                self._kept, kept.cpus, self._regions, self._groups.path
+            )
         return programs
 
-    def _slots(self, dev: int) -> InFlightMap:
+    def _slowest_map(self) -> slowest.SlowestMap:
+        # a CPU's number may be as high as that of the last possible one
+        cpus = 1 << (max(possible_cpus(self._roots), default=0)).bit_length()
+        fd = bpf.values(slowest.map_bytes(cpus), "iops_slowest")
+        self._fds.append(fd)
+        return slowest.SlowestMap(fd, cpus)
+
+    def _slots(self, dev: int, bits: int) -> InFlightMap:
         place = self._roots.sys / f"dev/block/{dev >> 20}:{dev & 0xFFFFF}/mq"
         with contextlib.suppress(OSError):
             queues = [read_int(one / "nr_tags") or 0 for one in place.iterdir()]
             if any(queues):
-                return self._in_flight_map(dev, max(queues), len(queues))
-        return self._in_flight_map(dev, MAX_TAGS, MAX_SLOTS // MAX_TAGS)
+                # a scheduler has tags of its own
+                tags = max(*queues, read_int(place.parent / "queue/nr_requests") or 0)
+                return self._in_flight_map(dev, tags, len(queues), bits)
+        return self._in_flight_map(dev, MAX_TAGS, MAX_SLOTS // MAX_TAGS, bits)
 
-    def _in_flight_map(self, dev: int, tags: int, queues: int) -> InFlightMap:
+    def _in_flight_map(self, dev: int, tags: int, queues: int, bits: int) -> InFlightMap:
         slots = min(1 << (tags * queues - 1).bit_length(), MAX_SLOTS)
-        fd = bpf.values(slots << counting.SLOT_BITS, "iops_slots")
+        fd = bpf.values(slots << bits, "iops_slots")
         self._fds.append(fd)
-        return InFlightMap(dev, fd, tags, slots - 1)
+        return InFlightMap(dev, fd, tags, slots - 1, bits)
 
     def _bins_map(self) -> tuple[CountMap, int]:
         """The bins, and how many bytes of the map there are to be mapped."""

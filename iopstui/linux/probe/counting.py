@@ -1,10 +1,11 @@
 """The programs that count latencies at the block layer's raw tracepoints, as BPF instructions.
+With ``Slowest`` (slowest.py) they also note who sent a request, and keep the slowest ones.
 
 A request is known by its address. At its issue that and the time are noted in the slot of its queue
-and tag: no two requests of a disk that are in flight have the same, so a slot is one load and two
-stores, where a hash map's key takes a lock and a search. At its completion the difference is
-counted in fio's bin, in the bank of the CPU. All of it is two maps' memory, which is read without
-asking the kernel.
+and tag (the scheduler's tag, where there is a scheduler): no two requests of a disk that are in
+flight have the same, so a slot is one load and two stores, where a hash map's key takes a lock and
+a search. At its completion the difference is counted in fio's bin, in the bank of the CPU. All of
+it is the memory of maps, which is read without asking the kernel.
 
 Fixed instructions, in which numbers alone are filled in: where the kernel's types have their
 members (its own BTF, which the kernel compares when the program is loaded), disks and sectors.
@@ -16,15 +17,20 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from iopstui.linux.probe import slowest
 from iopstui.linux.probe.assembler import GET_SMP_PROCESSOR_ID, KTIME_GET_NS, Program
 from iopstui.linux.probe.btf import TYPEDEF, Types
 from iopstui.linux.probe.script import BUCKET_BITS, Region
 
 ISSUE, COMPLETE, REQUEUE = "block_rq_issue", "block_rq_complete", "block_rq_requeue"
+INSERT = "block_rq_insert"
 EVENTS = (ISSUE, COMPLETE, REQUEUE)
 STRUCTS = ("request", "request_queue", "gendisk", "blk_mq_hw_ctx")
-NAMES = (*STRUCTS, *(f"btf_trace_{event}" for event in EVENTS))
+NAMES = (
+    *STRUCTS, *slowest.STRUCTS, *(f"btf_trace_{event}" for event in (*EVENTS, INSERT)),
+)  # fmt: skip
 
+# a slot: the request, when it was issued; and with ``Slowest`` what slowest.py notes
 SLOT_BITS = 4
 BINS_BITS, KIND_BITS, REGION_BITS = 3 + 11, 2, 3 + 11 + 2
 KIND_BYTES, REGION_BYTES = 1 << BINS_BITS, 1 << REGION_BITS
@@ -36,21 +42,29 @@ _HIGHEST += BUCKET_BITS - 1
 MISSED, REQUEUED = 0, 8
 COUNTERS_BYTES = 16
 # enum req_op, include/linux/blk_types.h: the first 8 bits; what comes from DRV_IN on has no sectors
-_OPERATION, _READ, _DISCARD, _ERASE, _PASSTHROUGH = 0xFF, 0, 3, 5, 32
+_OPERATION, _READ, _FLUSH, _DISCARD, _ERASE, _PASSTHROUGH = 0xFF, 0, 2, 3, 5, 32
 # major and minor in a dev_t
 _MAJOR_AT = 20
+_NO_TAG = 0xFFFFFFFF
 RQ, SLOT, REGION, KIND = 6, 7, 8, 9
+# on the stack
+_NOW, _BIN, _CPU, _ARGUMENTS = -8, -16, -24, -32
+_STACK = 10
+FLUSH = 3
+"""After read, write and discard; its latencies are not counted, as it has no sectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelTypes:
     """Offsets (bytes) in this kernel's types, the numbers of its tracepoints, and which of their
-    arguments is the request."""
+    arguments is the request. ``origin`` is what slowest.py needs (``None``: this kernel lacks some
+    of it)."""
 
     queue: int
     hctx: int
     flags: int
     tag: int
+    scheduler_tag: int
     bytes_left: int
     sector: int
     disk: int
@@ -59,17 +73,19 @@ class KernelTypes:
     number: int
     tracepoints: dict[str, int]
     request_at: dict[str, int]
+    origin: slowest.OriginTypes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class InFlightMap:
-    """Map of the requests in flight of the disk ``dev``: ``fd`` with ``mask`` + 1 slots, ``tags``
-    for each queue."""
+    """Map of the requests in flight of the disk ``dev``: ``fd`` with ``mask`` + 1 slots of 2 to the
+    power of ``bits`` bytes, ``tags`` for each queue."""
 
     dev: int
     fd: int
     tags: int
     mask: int
+    bits: int = SLOT_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +108,55 @@ def kernel_of(data: bytes) -> KernelTypes:
 
 def _kernel_of(types: Types) -> KernelTypes:
     request, queue, disk, hctx = (types.members(name) for name in STRUCTS)
-    at = {}
-    for event in EVENTS:
-        # the first is the tracepoint's own
-        parameters = types.parameters(f"btf_trace_{event}")[1:]
-        at[event] = parameters.index("request")
+    at = {event: _request_at(types, event) for event in EVENTS}
+    numbers = {event: types.number(f"btf_trace_{event}", TYPEDEF) for event in EVENTS}
+    origin = slowest.origin_of(types)
+    try:
+        at[INSERT] = _request_at(types, INSERT)
+        numbers[INSERT] = types.number(f"btf_trace_{INSERT}", TYPEDEF)
+    except (KeyError, ValueError):
+        origin = None
     return KernelTypes(
         queue=request["q"], hctx=request["mq_hctx"], flags=request["cmd_flags"],
-        tag=request["tag"], bytes_left=request["__data_len"], sector=request["__sector"],
+        tag=request["tag"], scheduler_tag=request["internal_tag"],
+        bytes_left=request["__data_len"], sector=request["__sector"],
         disk=queue["disk"], major=disk["major"], first_minor=disk["first_minor"],
         number=hctx["queue_num"],
-        tracepoints={event: types.number(f"btf_trace_{event}", TYPEDEF) for event in EVENTS},
-        request_at=at,
+        tracepoints=numbers, request_at=at, origin=origin,
     )  # fmt: skip
 
 
-def issue(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
-    """Notes the request and the time."""
+def _request_at(types: Types, event: str) -> int:
+    # the first is the tracepoint's own
+    return types.parameters(f"btf_trace_{event}")[1:].index("request")
+
+
+def insert(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
+    """Notes who hands a request to a scheduler or a queue, and the time."""
     p = Program()
-    _requests(p, kernel, ISSUE, slots)
+    _requests(p, kernel, INSERT, slots, origin=True)
+    assert kernel.origin is not None
+    slowest.if_noted(p, kernel.origin, "out")
+    slowest.note_owner(p)
+    p.call(KTIME_GET_NS)
+    p.store(SLOT, slowest.INSERTED, 0)
+    p.do("=", 3, 0)
+    p.store(SLOT, slowest.ISSUED, 3)
+    p.store(SLOT, 0, RQ)
+    return _ended(p)
+
+
+def issue(kernel: KernelTypes, slots: Sequence[InFlightMap], origin: bool = False) -> bytes:
+    """Notes the request and the time; with ``origin`` who sends it, if nobody inserted it."""
+    p = Program()
+    _requests(p, kernel, ISSUE, slots, origin=origin)
+    if origin:
+        assert kernel.origin is not None
+        slowest.if_noted(p, kernel.origin, "noted")
+        p.do("=", 3, 0)
+        p.store(SLOT, slowest.INSERTED, 3)
+        slowest.note_owner(p)
+        p.label("noted")
     p.call(KTIME_GET_NS)
     p.store(SLOT, 8, 0)
     p.store(SLOT, 0, RQ)
@@ -118,41 +164,96 @@ def issue(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
 
 
 def complete(
-    kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap, regions: Sequence[Region]
+    kernel: KernelTypes,
+    slots: Sequence[InFlightMap],
+    bins: CountMap,
+    regions: Sequence[Region],
+    kept: slowest.SlowestMap | None = None,
 ) -> bytes:
-    """Counts what was noted, in its region, direction and bin; once."""
+    """Counts what was noted, in its region, direction and bin; once. With ``kept`` the slowest
+    requests and a random sample go there."""
     p = Program()
-    _requests(p, kernel, COMPLETE, slots, regions)
+    if kept is not None:
+        p.store(_STACK, _ARGUMENTS, 1)
+    _requests(p, kernel, COMPLETE, slots, regions, origin=kept is not None)
     p.load(8, 3, SLOT, 0)
     p.jump_with(3, "!=", RQ, "missed")
     p.do("=", 3, 0)
     p.store(SLOT, 0, 3)
     p.call(KTIME_GET_NS)
-    p.load(8, 3, SLOT, 8)
-    p.do_with("-", 0, 3)
-    _bin(p)
-    p.do_with("=", SLOT, 1)
+    p.store(_STACK, _NOW, 0)
     p.call(GET_SMP_PROCESSOR_ID)
-    p.do("&", 0, bins.banks - 1)
-    p.do("<<", 0, bins.bank_bits)
-    p.value(2, bins.fd)
-    for part in (0, REGION, KIND, SLOT):
-        p.do_with("+", 2, part)
-    _count(p)
-    p.goto("out")
+    p.store(_STACK, _CPU, 0)
+    if kept is not None:
+        p.jump(KIND, "==", FLUSH << BINS_BITS, "counted")
+    _count_latency(p, bins)
+    if kept is None:
+        p.goto("out")
+    else:
+        p.label("counted")
+        _keep(p, kernel, kept)
     p.label("missed")
+    if kept is not None:
+        p.jump(KIND, "==", FLUSH << BINS_BITS, "out")
     p.value(2, bins.fd, (bins.banks << bins.bank_bits) + MISSED)
     _count(p)
     return _ended(p)
 
 
 def requeue(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap) -> bytes:
-    """Counts requests that are sent again."""
+    """Counts requests that are sent again, and notes for slots of slowest.py since when they
+    wait."""
     p = Program()
     _requests(p, kernel, REQUEUE, slots)
+    if slots and slots[0].bits > SLOT_BITS:
+        p.load(8, 3, SLOT, 0)
+        p.jump_with(3, "!=", RQ, "count")
+        p.call(KTIME_GET_NS)
+        p.store(SLOT, slowest.INSERTED, 0)
+        p.do("=", 3, 0)
+        p.store(SLOT, slowest.ISSUED, 3)
+        p.label("count")
     p.value(2, bins.fd, (bins.banks << bins.bank_bits) + REQUEUED)
     _count(p)
     return _ended(p)
+
+
+def _count_latency(p: Program, bins: CountMap) -> None:
+    p.load(8, 0, _STACK, _NOW)
+    p.load(8, 3, SLOT, 8)
+    p.do_with("-", 0, 3)
+    _bin(p)
+    p.load(8, 0, _STACK, _CPU)
+    p.do("&", 0, bins.banks - 1)
+    p.do("<<", 0, bins.bank_bits)
+    p.value(2, bins.fd)
+    for part in (0, REGION, KIND, 1):
+        p.do_with("+", 2, part)
+    _count(p)
+
+
+def _keep(p: Program, kernel: KernelTypes, kept: slowest.SlowestMap) -> None:
+    """Lets KIND be the set of this CPU, buffer and direction, and offers the request to both."""
+    p.do(">>", KIND, BINS_BITS)
+    p.do("*", KIND, 2 * slowest.SET_BYTES)
+    p.do("+", KIND, slowest.HEAD_BYTES)
+    p.load(8, 3, _STACK, _CPU)
+    p.do("&", 3, kept.cpus - 1)
+    p.do("*", 3, slowest.CPU_BYTES)
+    p.do_with("+", KIND, 3)
+    p.value(2, kept.fd)
+    p.load(8, 3, 2, 0)
+    p.do("&", 3, 1)
+    p.do("*", 3, slowest.BUFFER_BYTES)
+    p.do_with("+", KIND, 3)
+    p.do_with("+", KIND, 2)
+    assert kernel.origin is not None
+    entry = slowest.Entry(
+        kernel.origin, kernel.hctx, kernel.number, kernel.flags, kernel.bytes_left, kernel.sector,
+        kernel.request_at[COMPLETE] + 1,
+    )  # fmt: skip
+    slowest.offer(p, entry)
+    p.goto("out")
 
 
 def _count(p: Program) -> None:
@@ -168,7 +269,8 @@ def _ended(p: Program) -> bytes:
 
 def _place_of_request(p: Program, kernel: KernelTypes) -> None:
     """Loads where the request RQ is: its disk's number into register 3, its hardware queue into
-    SLOT, its tag into register 4."""
+    SLOT, its tag into register 4: the scheduler's, which it has from its allocation on, or
+    without a scheduler the driver's."""
     p.load(8, 2, RQ, kernel.queue)
     p.load(8, 2, 2, kernel.disk)
     p.load(4, 3, 2, kernel.major)
@@ -177,7 +279,10 @@ def _place_of_request(p: Program, kernel: KernelTypes) -> None:
     p.do_with("|", 3, 4)
     p.load(8, 2, RQ, kernel.hctx)
     p.load(4, SLOT, 2, kernel.number)
+    p.load(4, 4, RQ, kernel.scheduler_tag)
+    p.jump(4, "!=", _NO_TAG, "tagged")
     p.load(4, 4, RQ, kernel.tag)
+    p.label("tagged")
 
 
 def _requests(
@@ -186,9 +291,11 @@ def _requests(
     event: str,
     slots: Sequence[InFlightMap],
     regions: Sequence[Region] = (),
+    origin: bool = False,
 ) -> None:
-    """Leaves out what is of no disk of ours or has no sectors. RQ is the request, SLOT its slot's
-    address; where ``regions`` are given, REGION and KIND are the distances of its bins."""
+    """Leaves out what is of no disk of ours or has no sectors (with ``origin``: and is no flush).
+    RQ is the request, SLOT its slot's address; where ``regions`` are given, REGION and KIND are the
+    distances of its bins."""
     at = kernel.request_at[event]
     p.load(8, RQ, 1, 8 * at)
     if event == COMPLETE:
@@ -196,10 +303,15 @@ def _requests(
         p.load(8, 3, 1, 8 * (at + 2))
     else:
         p.load(4, 3, RQ, kernel.bytes_left)
-    p.jump(3, "==", 0, "out")
+    if not origin:
+        p.jump(3, "==", 0, "out")
     p.load(4, KIND, RQ, kernel.flags)
     p.do("&", KIND, _OPERATION)
     p.jump(KIND, ">=", _PASSTHROUGH, "out")
+    if origin:
+        p.jump(3, "!=", 0, "has sectors")
+        p.jump(KIND, "!=", _FLUSH, "out")
+        p.label("has sectors")
     _place_of_request(p, kernel)
     for number, disk in enumerate(slots):
         p.jump(3, "!=", disk.dev, f"no {number}")
@@ -213,10 +325,10 @@ def _requests(
         p.label(f"no {number}")
     p.goto("out")
     p.label("found")
-    p.do("<<", SLOT, SLOT_BITS)
+    p.do("<<", SLOT, slots[0].bits if slots else SLOT_BITS)
     p.do_with("+", SLOT, 2)
     if regions:
-        _emit_direction(p)
+        _emit_direction(p, origin)
 
 
 def _region(
@@ -239,15 +351,21 @@ def _region(
     p.label(f"in {number}")
 
 
-def _emit_direction(p: Program) -> None:
-    """0 read, 1 write, 2 discard, as the first letter of a tracepoint's rwbs says it."""
+def _emit_direction(p: Program, flushes: bool) -> None:
+    """0 read, 1 write, 2 discard, as the first letter of a tracepoint's rwbs says it; 3 flush."""
     p.jump(KIND, "==", _READ, "kind")
     p.jump(KIND, "==", _DISCARD, "discard")
     p.jump(KIND, "==", _ERASE, "discard")
+    if flushes:
+        p.jump(KIND, "==", _FLUSH, "flush")
     p.do("=", KIND, 1 << BINS_BITS)
     p.goto("kind")
     p.label("discard")
     p.do("=", KIND, 2 << BINS_BITS)
+    if flushes:
+        p.goto("kind")
+        p.label("flush")
+        p.do("=", KIND, FLUSH << BINS_BITS)
     p.label("kind")
 
 

@@ -326,6 +326,36 @@ def _probe_fields() -> Iterator[Field]:
         ("p99", "ns", "99 % of its requests took at most this in the device (within 6 %)"),
     ):
         yield Field((DEVICE, "tasks", ANY, name), name, unit, PROBE, meaning)
+    yield from _slowest_fields()
+
+
+def _slowest_fields() -> Iterator[Field]:
+    for name, unit, meaning in (
+        ("t", "s", "when it completed, in seconds of the session"),
+        ("disk", "", "its disk or partition"),
+        ("direction", "", "read, write, discard or flush"),
+        ("slow", "", "one of the 10 slowest of its direction in this interval"),
+        ("sampled", "", "one of a random sample of 10 of its direction"),
+        ("sector", "512 B", "its first sector, of the whole disk"),
+        ("offset", "B", "its place on the disk or partition"),
+        ("size", "B", "its size"),
+        ("rwbs", "", "its flags, as the kernel's tracepoints show them: R, W, D or F, before it F "
+                     "for a flush first, after it F (FUA), A (readahead), S (sync), M (metadata)"),
+        ("pid", "", "process that sent it; writeback is the kernel's kworker"),
+        ("tid", "", "its thread"),
+        ("comm", "", "the thread's name"),
+        ("cgroup", "", "the cgroup that it is charged to; empty where that is not known"),
+        ("cpu", "", "CPU that allocated it"),
+        ("cpu_done", "", "CPU that completed it"),
+        ("hctx", "", "its hardware queue"),
+        ("total", "ns", "from its allocation to its completion"),
+        ("plugged", "ns", "from its allocation to its insertion into a scheduler or a queue; null "
+                          "if it was issued at once"),
+        ("queued", "ns", "from there, or from its allocation, to its issue to the driver"),
+        ("device", "ns", "from its issue to its completion"),
+        ("status", "", "the kernel's status of its completion; 0: no error"),
+    ):  # fmt: skip
+        yield Field((DEVICE, "slowest", ANY, name), name, unit, PROBE, meaning)
 
 
 def _request_fields(base: tuple[str, ...], what: str, of: str) -> Iterator[Field]:

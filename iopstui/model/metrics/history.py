@@ -30,6 +30,15 @@ class HistoryMark:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryBand:
+    """A span of time that charts show as a band."""
+
+    start: float
+    end: float
+    text: str
+
+
 class _Level:
     """A ring of intervals: start, end, and for every series its mean and its maximum, which are one
     where an interval is a ``single`` sample."""
@@ -113,6 +122,7 @@ class History:
         self._fold_s = fold_s
         self._fold: _Fold | None = None
         self._marks: deque[HistoryMark] = deque(maxlen=MAX_MARKS)
+        self._bands: deque[HistoryBand] = deque(maxlen=MAX_MARKS)
 
     def __len__(self) -> int:
         """The number of samples that are kept as they came."""
@@ -157,6 +167,32 @@ class History:
     def marks(self, start: float, end: float) -> Iterator[HistoryMark]:
         """The marks in [start, end), oldest first."""
         return (mark for mark in self._marks if start <= mark.t < end)
+
+    def band(self, start: float, end: float, text: str) -> None:
+        """Remember a span of time; one that begins where the newest does replaces it."""
+        if self._bands and self._bands[-1].start == start:
+            self._bands.pop()
+        self._bands.append(HistoryBand(start, end, text))
+
+    def bands(self, start: float, end: float) -> Iterator[HistoryBand]:
+        """The spans that reach into [start, end), oldest first."""
+        return (band for band in self._bands if band.start < end and band.end > start)
+
+    def flagged_columns(
+        self, start: float, column_s: float, columns: int
+    ) -> list[tuple[int, str | None]]:
+        """The columns of a chart that marks and bands take, in order, with their words: a band's
+        stand at its first column, the others have ``None``."""
+        end = start + columns * column_s
+        found: list[tuple[int, str | None]] = [
+            (int((mark.t - start) / column_s), mark.text) for mark in self.marks(start, end)
+        ]
+        for band in self.bands(start, end):
+            first = max(0, int((band.start - start) / column_s))
+            last = min(columns - 1, int((band.end - start) / column_s))
+            found += [(column, None if column > first else band.text)
+                      for column in range(first, last + 1)]  # fmt: skip
+        return sorted(found, key=lambda one: one[0])
 
     def window(
         self, name: str, start: float, column_s: float, columns: int, how: str = MEAN

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from iopstui.model import histogram
 from iopstui.model.histogram import Bins
 from iopstui.model.rates import ratio
-from iopstui.model.samples import ProbeSample, TaskCounts
+from iopstui.model.samples import Exemplar, ProbeSample, TaskCounts
 
 READS, WRITES, DISCARDS = "read", "write", "discard"
 KINDS = (READS, WRITES, DISCARDS)
@@ -93,7 +93,8 @@ class ProbeInterval:
     disk at which another probe ran on that CPU (at most so many are missing), ``lost`` events the
     kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
     reading the maps, ``run_ns`` the probes' own run time for each request, as the kernel counts it.
-    ``by`` is what counts."""
+    ``by`` is what counts. ``exemplars`` are single requests, the slowest first, ``read_ns`` is
+    when they were read (CLOCK_MONOTONIC)."""
 
     seconds: float
     age_s: float
@@ -111,6 +112,8 @@ class ProbeInterval:
     busy: float | None
     run_ns: float | None
     by: str = "bpftrace"
+    exemplars: tuple[Exemplar, ...] = ()
+    read_ns: int = 0
 
     @property
     def missed_ios(self) -> float:
@@ -153,8 +156,8 @@ PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
 BPFTRACE, OWN = "bpftrace", "iopstui"
 # CPU time for each I/O in µs, measured (docs/costs.md)
 COST_US = {LATENCY: 0.9, WAY: 0.3, MATRIX: 0.2, PROCESSES: 0.4, SIZES: 0.3}
-# of the latencies alone, counted by programs of its own
-OWN_COST = 0.3
+# of the latencies and the slowest requests, by programs of its own
+OWN_COST = 0.4
 
 
 class ProbeIntervals:
@@ -250,6 +253,8 @@ def _interval(
         busy=_busy(sample, before),
         run_ns=_run_ns(sample),
         by=sample.by,
+        exemplars=sample.exemplars,
+        read_ns=sample.time_ns,
     )
 
 

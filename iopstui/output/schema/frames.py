@@ -8,10 +8,10 @@ from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.paths import ANY
 from iopstui.output.schema.notation import Schema, array, keyed, or_null, record
 
-LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks")}
+LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks"), ("device", "slowest")}
 """Whose ``*`` is a place in a list; any other is a key."""
-TEXTS = {"host", "utc", "name", "bins_of", "comm", "cgroup", "disk"}
-BOOLEANS = {"pinned", "stalled"}
+TEXTS = {"host", "utc", "name", "bins_of", "comm", "cgroup", "disk", "direction", "rwbs"}
+BOOLEANS = {"pinned", "stalled", "slow", "sampled"}
 NEVER_NULL = {"event", "host", "seq", "step", "t", "wall_ms", "utc"}
 """What is never null."""
 NEVER_NULL_CONTAINERS = {
@@ -25,6 +25,7 @@ NEVER_NULL_CONTAINERS = {
     "disks",
     "matrix",
     "tasks",
+    "slowest",
     "bins",
     "sizes",
 }

@@ -75,6 +75,8 @@ def charts(story: Story, scales: Scales) -> list[str]:
     """The figures of a page, those that have something to show."""
     times = scales.times or own_times(story)
     marks = [(mark.t - story.zero, mark.text) for mark in story.marks]
+    marks += [(stall.start - story.zero, stall.flag) for stall in story.stalls]
+    marks.sort()
     drawn = [
         *(_foreign(story, scales, times) if story.foreign else _first(story, scales, times, marks)),
         heat("Latency of every I/O (stronger colour: more I/Os)",

@@ -394,6 +394,7 @@ def happened(story: Story) -> Iterator[str]:
     lines = [(m.t, f"mark: {m.text}") for m in story.marks]
     lines += [(c.t, f"{c.name} of {c.device}: {c.before} → {c.now}") for c in story.changes]
     lines += [(n.t, f"{n.level}: {n.text}") for n in story.notices]
+    lines += [(stall.start, f"stall: {stall.text}") for stall in story.stalls]
     for t, text in sorted(lines):
         yield printable(f"{units.clock(t)}  {text}")
     if story.ends:

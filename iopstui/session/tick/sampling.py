@@ -13,6 +13,7 @@ from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.stalls import StallWatch
 from iopstui.model.samples import (
     DriveReading,
     FioStatus,
@@ -77,6 +78,7 @@ class Sampling:
         self._idle_frames = idle_frames
         self._soon = soon
         self._builder = FrameBuilder(opened=context.target.opened, links=context.target.links)
+        self._stalls = StallWatch()
         self._own_cost = OwnCost()
         self._guards = GuardTime()
         self._pinning = (0, Pinning())
@@ -96,6 +98,8 @@ class Sampling:
 
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""
+        for stall in self._stalls.ongoing():
+            self._context.emit(events.StallFound(self._context.now(), stall))
         self._conditions.close()
         self._drives.close()
         self.probe.close()
@@ -185,8 +189,10 @@ class Sampling:
         return self._drives.take()
 
     def _conclude(self, frame: Frame) -> None:
-        """Emit the findings that began or ended with this frame."""
+        """Emit the stalls and findings that began or ended with this frame."""
         context = self._context
+        for stall in self._stalls.feed(frame):
+            context.emit(events.StallFound(frame.t, stall))
         known, target = context.devices, context.target
         devices = [known[name] for name in target.opened if name in known]
         tree = [known[name] for name in target.tree if name in known]

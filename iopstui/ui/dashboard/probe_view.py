@@ -28,7 +28,7 @@ from iopstui.ui.state.live import LiveState
 
 PROBE_OFF = (
     "Kernel probe: off. Press P to measure the device latency of each request, with or without a "
-    "job (needs root; costs about 0.3 µs per I/O, or 1 µs with bpftrace)."
+    "job (needs root; costs about 0.4 µs per I/O, or 1 µs with bpftrace)."
 )
 NOT_RECORDED = "The kernel probe was off at this time."
 PROBE_STARTING = "The probe is starting (a few seconds with bpftrace)."

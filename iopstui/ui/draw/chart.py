@@ -229,7 +229,7 @@ class Chart:
         scale = self._rescale(known + near, moved)
         self._edges(window)
         column_s = window.dot_s * self._charset.dots
-        marks = self._marks_shown(history, window.start, column_s)
+        marks = history.flagged_columns(window.start, column_s, self._columns)
         levels = [self._level(mean, window, column_s, scale) for mean in means]
         levels += [(0, self._columns, scale.row(one, self._rows)) for one in near]
         said = {int((mean.start - window.start) / column_s): mean.words for mean in means}
@@ -304,15 +304,6 @@ class Chart:
             for one, curve in zip(data, self.spec.curves, strict=True)
         ]
 
-    def _marks_shown(
-        self, history: History, start: float, column_s: float
-    ) -> list[tuple[int, str]]:
-        """The column and text of each mark that is shown."""
-        return [
-            (int((mark.t - start) / column_s), mark.text)
-            for mark in history.marks(start, start + self._columns * column_s)
-        ]
-
     def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
         pieces: list[Piece] = [(self.spec.title, BOLD)]
         if self.framed:
@@ -381,10 +372,11 @@ class Chart:
         return first, last, scale.row(mean.value, self._rows)
 
     def _flags(
-        self, marks: Sequence[tuple[int, str]], means: Mapping[int, str] | None = None
+        self, marks: Sequence[tuple[int, str | None]], means: Mapping[int, str] | None = None
     ) -> list[Row]:
+        worded = [(column, words) for column, words in marks if words is not None]
         return flags(
-            marks, AXIS_WIDTH, self._columns, self._box.width - (2 if self.framed else 0),
+            worded, AXIS_WIDTH, self._columns, self._box.width - (2 if self.framed else 0),
             self._flag_rows, self._charset, means or {},
         )  # fmt: skip
 

@@ -68,7 +68,7 @@ class HeatMap(Chart):
         self._edges(window)
         for column in range(first, after):
             self._levels[column] = self._shade(self._data[column], scale)
-        marks = self._marks(history, window, column_s)
+        marks = history.flagged_columns(window.start, column_s, self._columns)
         self.title.show([self._legend(note), *self._edged(self._flags(marks))])
         curves = self._curves(history, window) if lines else []
         at = None if cursor is None else window.column(cursor, column_s)
@@ -122,15 +122,6 @@ class HeatMap(Chart):
             counts[scale.row(middle_of(step), self._rows)] += count
         total = sum(counts)
         return [sum(count > share * total for share in SHARES) for count in counts]
-
-    def _marks(
-        self, history: History, window: TimeWindow, column_s: float
-    ) -> list[tuple[int, str]]:
-        end = window.start + self._columns * column_s
-        return [
-            (int((mark.t - window.start) / column_s), mark.text)
-            for mark in history.marks(window.start, end)
-        ]
 
     def _legend(self, note: Sequence[Piece]) -> Row:
         if self.framed:

@@ -25,6 +25,7 @@ from iopstui.events import (
     PointFinished,
     PointStarted,
     SessionEnded,
+    StallFound,
     SteadyState,
     StepFinished,
     StepStarted,
@@ -212,12 +213,8 @@ class LiveState:
         match event:
             case FrameReady():
                 self._frame(event.frame)
-            case Mark():
-                self.history.mark(event.t, printable(event.text))
-                self.log.add_line(event.t, "mark", f"mark: {event.text}")
-            case Notice():
-                self.log.add_line(event.t, event.level, event.text)
-                self._noticed = event.t
+            case Mark() | Notice() | StallFound():
+                self._message(event)
             case FindingReported():
                 self.findings.found(event, self._step)
                 self.moments.found(self.findings.entries)
@@ -242,6 +239,19 @@ class LiveState:
     def _finding_ended(self, event: FindingEnded) -> None:
         if self.findings.ceased(event):
             self.moments.found(self.findings.entries)
+
+    def _message(self, event: Mark | Notice | StallFound) -> None:
+        match event:
+            case Mark():
+                self.history.mark(event.t, printable(event.text))
+                self.log.add_line(event.t, "mark", f"mark: {event.text}")
+            case Notice():
+                self.log.add_line(event.t, event.level, event.text)
+                self._noticed = event.t
+            case StallFound():
+                stall = event.stall
+                self.history.band(stall.start, stall.start + stall.seconds, printable(stall.flag))
+                self.log.add_line(event.t, "warning", f"stall: {stall.text}")
 
     def _tunable(self, event: TunableChanged) -> None:
         self.was.setdefault(event.name, {}).setdefault(event.device, event.before)

@@ -122,3 +122,15 @@ def test_marks_are_found_by_time_and_bounded() -> None:
         history.mark(float(index), f"m{index}")
     assert [mark.text for mark in history.marks(997.0, 999.0)] == ["m997", "m998"]
     assert len(list(history.marks(0.0, 1e9))) == 500
+
+
+def test_a_band_takes_the_columns_of_its_seconds_and_the_last_words_of_its_beginning() -> None:
+    history = History(("a",))
+    history.mark(1.5, "off")
+    history.band(4.0, 5.0, "stall 1.0 s")
+    history.band(4.0, 7.5, "stall 3.5 s")
+    assert history.flagged_columns(0.0, 1.0, 6) == [(1, "off"), (4, "stall 3.5 s"), (5, None)]
+    assert history.flagged_columns(6.0, 0.5, 9) == [
+        (0, "stall 3.5 s"), (1, None), (2, None), (3, None),
+    ]  # fmt: skip
+    assert history.flagged_columns(7.5, 0.5, 9) == []

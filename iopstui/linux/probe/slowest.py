@@ -1,0 +1,347 @@
+"""The slowest requests and a random sample, kept in the kernel, and how they are read.
+
+Each CPU has sets of its own, which only its completions write: for each direction the COUNT
+requests with the largest key. The key of one set is the time from allocation to completion, that of
+the other a hash of the time, so it holds a uniform random sample. The largest of all CPUs together
+are exact for both. Most requests cost a comparison with the smallest key of each set.
+
+There are two buffers: the programs write to the one that word 0 of the map names; the reader turns
+it, reads the other one, and empties it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import mmap
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from iopstui.linux.probe.assembler import (
+    GET_CURRENT_PID_TGID,
+    GET_CURRENT_TASK,
+    PROBE_READ_KERNEL,
+    Program,
+)
+from iopstui.linux.probe.btf import Types
+from iopstui.linux.probe.script import Region
+from iopstui.model.metrics.slow_requests import FLUSHES, SLOW_KINDS, rwbs
+from iopstui.model.samples import Exemplar
+
+STRUCTS = (
+    "blk_mq_ctx",
+    "task_struct",
+    "bio",
+    "blkcg_gq",
+    "blkcg",
+    "cgroup_subsys_state",
+    "cgroup",
+    "kernfs_node",
+)
+COUNT = 10
+"""Requests in a set."""
+# a slot of counting.py: request, issued, inserted, thread and process, the kernel's task
+ISSUED, INSERTED, OWNER, TASK = 8, 16, 24, 32
+COMM_BYTES = 16
+SLOT_BITS = 6
+# a set: the smallest key and its place, all keys, then what is known of the requests
+_SMALLEST, _SMALLEST_AT, _KEYS = 0, 8, 16
+_ENTRIES = _KEYS + 8 * COUNT
+_ENTRY = struct.Struct("<6Q6IQ16sII")
+ENTRY_BYTES = _ENTRY.size
+SET_BYTES = _ENTRIES + COUNT * ENTRY_BYTES
+BUFFER_BYTES = 2 * len(SLOW_KINDS) * SET_BYTES
+CPU_BYTES = 2 * BUFFER_BYTES
+HEAD_BYTES = 8
+_EMPTY = bytes(_ENTRIES)
+_HEAD = struct.Struct(f"<{COUNT}Q")
+# odd 64-bit constants of MurmurHash3's finalizer
+_MIX_1, _MIX_2 = 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
+_MASK = (1 << 64) - 1
+# registers and places on the stack, as in counting.py
+_RQ, _SLOT, _REGION, _SET = 6, 7, 8, 9
+_STACK, _NOW, _CPU, _ARGUMENTS, _PLACE = 10, -8, -24, -32, -40
+_REGION_BITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class OriginTypes:
+    """Offsets (bytes) in this kernel's types: when a request was allocated, the CPU that did, a
+    thread's number and name, a request's first bio, and from there the way to the number of its
+    cgroup (empty: this kernel has none)."""
+
+    started: int
+    ctx: int
+    cpu: int
+    pid: int
+    comm: int
+    bio: int
+    group: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Offsets of an entry's other parts, as in KernelTypes (counting.py), and which argument is the
+    request's error."""
+
+    origin: OriginTypes
+    hctx: int
+    number: int
+    flags: int
+    bytes_left: int
+    sector: int
+    error_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlowestMap:
+    """The map ``fd`` with sets of ``cpus`` CPUs (a power of two)."""
+
+    fd: int
+    cpus: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of its value."""
+        return map_bytes(self.cpus)
+
+
+def map_bytes(cpus: int) -> int:
+    """Bytes of a map of so many CPUs."""
+    return HEAD_BYTES + cpus * CPU_BYTES
+
+
+def origin_of(types: Types) -> OriginTypes | None:
+    """Extract the offsets from BTF; ``None`` if this kernel lacks what is needed."""
+    try:
+        request, ctx = types.members("request"), types.members("blk_mq_ctx")
+        task = types.members("task_struct")
+        found = OriginTypes(request["start_time_ns"], request["mq_ctx"], ctx["cpu"], task["pid"],
+                            task["comm"], request["bio"], ())  # fmt: skip
+    except KeyError:
+        return None
+    try:
+        state = types.members("blkcg")["css"] + types.members("cgroup_subsys_state")["cgroup"]
+        way = (types.members("bio")["bi_blkg"], types.members("blkcg_gq")["blkcg"], state,
+               types.members("cgroup")["kn"], types.members("kernfs_node")["id"])  # fmt: skip
+    except KeyError:
+        return found
+    return replace(found, group=way)
+
+
+def if_noted(p: Program, origin: OriginTypes, to: str) -> None:
+    """Jump if the slot has an insertion of this very request that was not issued since: one of an
+    earlier request, whose end was not seen, is older than this request."""
+    p.load(8, 3, _SLOT, 0)
+    p.jump_with(3, "!=", _RQ, "anew")
+    p.load(8, 3, _SLOT, ISSUED)
+    p.jump_wide(3, "!=", 0, "anew")
+    p.load(8, 3, _SLOT, INSERTED)
+    p.load(8, 4, _RQ, origin.started)
+    p.jump_with(3, ">=", 4, to)
+    p.label("anew")
+
+
+def note_owner(p: Program) -> None:
+    """Note the current thread: its name is looked up for those requests that are kept."""
+    p.call(GET_CURRENT_PID_TGID)
+    p.store(_SLOT, OWNER, 0)
+    p.call(GET_CURRENT_TASK)
+    p.store(_SLOT, TASK, 0)
+
+
+def offer(p: Program, entry: Entry) -> None:
+    """Put the request into the set at register 9 and the following one, if its keys are large
+    enough. Ends behind the second set."""
+    p.load(8, 4, _STACK, _NOW)
+    p.load(8, 3, _RQ, entry.origin.started)
+    p.jump_wide(3, "!=", 0, "allocated")
+    p.load(8, 3, _SLOT, ISSUED)
+    p.label("allocated")
+    p.do_with("-", 4, 3)
+    _offer(p, entry, "slow")
+    p.do("+", _SET, SET_BYTES)
+    p.load(8, 4, _STACK, _NOW)
+    p.load(8, 3, _RQ, entry.sector)
+    p.do_with("^", 4, 3)
+    _mix(p)
+    _offer(p, entry, "random")
+
+
+def _mix(p: Program) -> None:
+    """r4 = hash of r4."""
+    for constant in (_MIX_1, _MIX_2):
+        p.do_with("=", 3, 4)
+        p.do(">>", 3, 33)
+        p.do_with("^", 4, 3)
+        p.wide(3, constant)
+        p.do_with("*", 4, 3)
+
+
+def mixed(n: int) -> int:
+    """The same hash."""
+    for constant in (_MIX_1, _MIX_2):
+        n = (n ^ n >> 33) * constant & _MASK
+    return n
+
+
+def _offer(p: Program, entry: Entry, name: str) -> None:
+    p.load(8, 3, _SET, _SMALLEST)
+    p.jump_with(3, ">=", 4, f"{name} no")
+    p.load(8, 5, _SET, _SMALLEST_AT)
+    p.jump_wide(5, ">=", COUNT, f"{name} no")
+    p.do_with("=", 1, 5)
+    p.do("<<", 1, 3)
+    p.do_with("+", 1, _SET)
+    p.store(1, _KEYS, 4)
+    p.do("*", 5, ENTRY_BYTES)
+    p.do_with("+", 5, _SET)
+    _fill(p, entry)
+    _find_smallest(p, name)
+    p.label(f"{name} no")
+
+
+def _find_smallest(p: Program, name: str) -> None:
+    p.load(8, 3, _SET, _KEYS)
+    p.do("=", 5, 0)
+    for place in range(1, COUNT):
+        p.load(8, 1, _SET, _KEYS + 8 * place)
+        p.jump_with(1, ">=", 3, f"{name} {place}")
+        p.do_with("=", 3, 1)
+        p.do("=", 5, place)
+        p.label(f"{name} {place}")
+    p.store(_SET, _SMALLEST, 3)
+    p.store(_SET, _SMALLEST_AT, 5)
+
+
+def _fill(p: Program, entry: Entry) -> None:
+    """Write the entry whose distance from the first one is that of r5 from the set; r0 to r3 are
+    lost."""
+    origin, at = entry.origin, iter(range(_ENTRIES, 1 << 12, 8))
+    for address, offset in (
+        (_STACK, _NOW), (_SLOT, ISSUED), (_SLOT, INSERTED), (_RQ, origin.started),
+        (_SLOT, OWNER), (_RQ, entry.sector),
+    ):  # fmt: skip
+        p.load(8, 1, address, offset)
+        p.store(5, next(at), 1)
+    _pair(p, next(at), (_RQ, entry.bytes_left), (_RQ, entry.flags))
+    p.load(8, 3, _RQ, origin.ctx)
+    p.load(8, 2, _STACK, _CPU)
+    _with_upper(p, next(at), (3, origin.cpu))
+    p.load(8, 3, _RQ, entry.hctx)
+    p.do_with("=", 2, _REGION)
+    p.do(">>", 2, _REGION_BITS)
+    _with_upper(p, next(at), (3, entry.number))
+    p.do("=", 1, 0)
+    if origin.group:
+        p.load(8, 1, _RQ, origin.bio)
+        for offset in origin.group:
+            p.load(8, 1, 1, offset)
+    p.store(5, next(at), 1)
+    name = next(at)
+    next(at)
+    end = next(at)
+    p.load(8, 1, _STACK, _ARGUMENTS)
+    p.load(8, 1, 1, 8 * entry.error_at)
+    p.store(5, end, 1)
+    # safe where the thread is gone; whether it was this thread is compared by its number
+    p.store(_STACK, _PLACE, 5)
+    for offset, size, to in ((origin.comm, COMM_BYTES, name), (origin.pid, 4, end + 4)):
+        p.load(8, 1, _STACK, _PLACE)
+        p.do("+", 1, to)
+        p.do("=", 2, size)
+        p.load(8, 3, _SLOT, TASK)
+        p.do("+", 3, offset)
+        p.call(PROBE_READ_KERNEL)
+
+
+def _pair(p: Program, at: int, low: tuple[int, int], high: tuple[int, int]) -> None:
+    """Two words of 32 bits."""
+    p.load(4, 2, *high)
+    _with_upper(p, at, low)
+
+
+def _with_upper(p: Program, at: int, low: tuple[int, int]) -> None:
+    """The word at ``low``, and r2 above it."""
+    p.load(4, 1, *low)
+    p.do("<<", 2, 32)
+    p.do_with("|", 1, 2)
+    p.store(5, at, 1)
+
+
+class SlowestReader:
+    """Reads the sets of a mapped SlowestMap. ``group_of`` gives the path of a cgroup by its number.
+    ``torn`` counts entries that were read while they were written."""
+
+    def __init__(
+        self, memory: mmap.mmap | bytearray, cpus: int, regions: Sequence[Region],
+        group_of: Callable[[int], str],
+    ) -> None:  # fmt: skip
+        self._memory, self._cpus, self._regions = memory, cpus, regions
+        self._group_of = group_of
+        self._buffer = 0
+        self.torn = 0
+
+    def turn(self) -> None:
+        """Let the programs write to the other buffer. Some time later ``read`` reads this one."""
+        self._buffer ^= 1
+        self._memory[:HEAD_BYTES] = self._buffer.to_bytes(HEAD_BYTES, "little")
+
+    def read(self) -> tuple[Exemplar, ...]:
+        """Read the buffer that was written until ``turn``, and empty it. The slowest first."""
+        found: dict[tuple[int, ...], Exemplar] = {}
+        for kind in SLOW_KINDS:
+            for sampled in (False, True):
+                for key, one in self._largest(SLOW_KINDS.index(kind), sampled):
+                    made = self._exemplar(kind, key, one, sampled)
+                    if made is None:
+                        self.torn += 1
+                        continue
+                    same = (made.completed_ns, made.sector or 0, made.cpu_done)
+                    if same in found:
+                        made = replace(made, slow=True, sampled=True)
+                    found[same] = made
+        return tuple(sorted(found.values(), key=lambda one: -one.total_ns))
+
+    def _largest(self, kind: int, sampled: bool) -> Iterator[tuple[int, bytes]]:
+        """The largest keys of all CPUs, with their entries."""
+        memory, keys = self._memory, []
+        for cpu in range(self._cpus):
+            at = HEAD_BYTES + cpu * CPU_BYTES + (self._buffer ^ 1) * BUFFER_BYTES
+            at += (2 * kind + sampled) * SET_BYTES
+            for place, key in enumerate(_HEAD.unpack_from(memory, at + _KEYS)):
+                if key:
+                    entry = at + _ENTRIES + place * ENTRY_BYTES
+                    keys.append((key, entry))
+        for key, entry in heapq.nlargest(COUNT, keys):
+            yield key, bytes(memory[entry : entry + ENTRY_BYTES])
+        for cpu in range(self._cpus if keys else 0):
+            at = HEAD_BYTES + cpu * CPU_BYTES + (self._buffer ^ 1) * BUFFER_BYTES
+            at += (2 * kind + sampled) * SET_BYTES
+            memory[at : at + _ENTRIES] = _EMPTY
+
+    def _exemplar(self, kind: str, key: int, data: bytes, sampled: bool) -> Exemplar | None:
+        """``None`` if the entry does not belong to its key."""
+        (completed, issued, inserted, started, owner, sector, size, flags, cpu, cpu_done, hctx,
+         region, group, comm, error, named) = _ENTRY.unpack(data)  # fmt: skip
+        own = mixed(completed ^ sector) if sampled else completed - (started or issued)
+        if key != own or region >= len(self._regions) or issued > completed:
+            return None
+        of, placed = self._regions[region], kind != FLUSHES
+        return Exemplar(
+            disk=of.name, kind=kind, slow=not sampled, sampled=sampled,
+            sector=sector if placed else None,
+            offset=(sector - of.first) << 9 if placed else None, size=size, flags=rwbs(flags),
+            pid=owner >> 32, tid=owner & 0xFFFFFFFF,
+            comm=_text(comm) if named == owner & 0xFFFFFFFF else "",
+            group=self._group_of(group) if group else "",
+            cpu=cpu, cpu_done=cpu_done, hctx=hctx,
+            allocated_ns=started or None,
+            # of an earlier request, whose end was not seen
+            inserted_ns=inserted if inserted >= started and inserted else None,
+            issued_ns=issued, completed_ns=completed, error=error,
+        )  # fmt: skip
+
+
+def _text(name: bytes) -> str:
+    return name.split(b"\0", 1)[0].decode("utf-8", "replace")

@@ -1,0 +1,96 @@
+"""Single requests: what is known of each, and words for it."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable, Sequence
+from heapq import nlargest
+
+from iopstui import format as units
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import KINDS, ProbeInterval
+from iopstui.model.samples import Exemplar
+
+FLUSHES = "flush"
+SLOW_KINDS = (*KINDS, FLUSHES)
+TOTAL_COUNT = 10
+"""So many of each direction are kept of many seconds."""
+# enum req_op and the flags above it (include/linux/blk_types.h), as blk_fill_rwbs shows them
+_OPERATIONS = {0: "R", 1: "W", 2: "F", 3: "D", 5: "DE"}
+_FLUSH_BEFORE = 1 << 18
+_FLAGS = ((1 << 17, "F"), (1 << 19, "A"), (1 << 11, "S"), (1 << 12, "M"))
+
+
+def rwbs(flags: int) -> str:
+    """The letters of the kernel's tracepoints for a request's ``cmd_flags``: F before the operation
+    flush first, after it FUA; A readahead, S sync, M metadata."""
+    before = "F" if flags & _FLUSH_BEFORE else ""
+    letters = "".join(letter for flag, letter in _FLAGS if flags & flag)
+    return before + _OPERATIONS.get(flags & 0xFF, "N") + letters
+
+
+def way_words(one: Exemplar) -> str:
+    """Where its time went: "2.11 ms queued, 7.10 ms device"."""
+    parts = (("plugged", one.plugged_ns), ("queued", one.queued_ns), ("device", one.device_ns))
+    return ", ".join(f"{units.latency(ns)} {name}" for name, ns in parts if ns is not None)
+
+
+def one_words(one: Exemplar) -> str:
+    """Which it is: "sector 2048, 4 KiB RS, fio (700), CPU 0 → 1"."""
+    place = "" if one.sector is None else f"sector {one.sector}, {units.size(one.size)} "
+    process = f"{one.comm or units.MISSING} ({one.pid})"
+    error = f", status {one.error}" if one.error else ""
+    return f"{place}{one.flags}, {process}, CPU {one.cpu} → {one.cpu_done}{error}"
+
+
+def second_of(exemplar: Exemplar, probe: ProbeInterval, t: float) -> float:
+    """When a request completed, in seconds of the session; ``t`` is the frame's with this probe."""
+    return t - probe.age_s - (probe.read_ns - exemplar.completed_ns) / 1e9
+
+
+def slow_ones(frame: Frame | None) -> Sequence[Exemplar]:
+    """The slowest requests of a frame's second, without those that only are of the sample."""
+    if frame is None or frame.probe is None:
+        return ()
+    return [one for one in frame.probe.exemplars if one.slow]
+
+
+def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
+    """The slowest of these."""
+    return nlargest(count, exemplars, key=lambda one: one.total_ns)
+
+
+class SlowestTotal:
+    """The slowest requests of many frames, by direction, with the second of the session in which
+    each completed."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, list[tuple[float, Exemplar]]] = {}
+
+    def add(self, frame: Frame) -> None:
+        """Add the requests of a frame."""
+        probe = frame.probe
+        if probe is not None and probe.exemplars:
+            for one in slow_ones(frame):
+                self._add(second_of(one, probe, frame.t), one)
+
+    def join(self, later: SlowestTotal) -> None:
+        """Add those of later frames."""
+        for kept in later._kept.values():
+            for t, one in kept:
+                self._add(t, one)
+
+    def of(self, kind: str) -> list[tuple[float, Exemplar]]:
+        """Those of a direction, the slowest first."""
+        return self._kept.get(kind, [])
+
+    def all(self) -> list[tuple[float, Exemplar]]:
+        """Direction by direction, in each the slowest first."""
+        return [row for kind in SLOW_KINDS for row in self._kept.get(kind, ())]
+
+    def _add(self, t: float, one: Exemplar) -> None:
+        kept = self._kept.setdefault(one.kind, [])
+        if len(kept) >= TOTAL_COUNT and one.total_ns <= kept[-1][1].total_ns:
+            return
+        insort(kept, (t, one), key=lambda row: -row[1].total_ns)
+        del kept[TOTAL_COUNT:]

@@ -1,0 +1,71 @@
+"""Single requests: their way, and when they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from slow_requests import exemplar
+from test_probe_figures import EMPTY
+from watch_frames import frame
+
+from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
+from iopstui.model.metrics.slow_requests import SlowestTotal, second_of, slow_ones, slowest
+from iopstui.output.jsonl import frame_object
+
+PROBE = ProbeInterval(
+    1.0, 0.0, (), {}, {}, (), None, None, None, None, 0, 0, 0, None, None, "iopstui"
+)
+
+
+def test_the_parts_of_its_way_add_up() -> None:
+    one = exemplar(total_ns=5_000_000)
+    assert (one.plugged_ns, one.queued_ns, one.device_ns) == (1000, 10_000, 4_989_000)
+    assert one.total_ns == 5_000_000
+    at_once = replace(one, inserted_ns=None)
+    assert (at_once.plugged_ns, at_once.queued_ns) == (None, 11_000)
+    unknown = replace(at_once, allocated_ns=None)
+    assert (unknown.queued_ns, unknown.total_ns) == (None, unknown.device_ns)
+
+
+def test_it_has_a_second_of_the_session() -> None:
+    kept = (exemplar(9_000, ended_ns=1_250_000_000), exemplar(8_000, slow=False, sampled=True))
+    intervals = ProbeIntervals()
+    assert intervals.feed(replace(EMPTY, time_ns=10**9, arrived_ns=10**9), 10**9) is None
+    read = replace(EMPTY, time_ns=2 * 10**9, arrived_ns=2 * 10**9, exemplars=kept)
+    # the frame ends half a second after the reading
+    probe = intervals.feed(read, 2_500_000_000)
+    assert probe is not None
+    of = replace(frame(7.5, {}), probe=probe)
+    assert abs(second_of(kept[0], probe, of.t) - 6.25) < 1e-9
+    assert slow_ones(of) == [kept[0]] and slow_ones(None) == ()
+    rows = frame_object(of)["device"]["slowest"]
+    assert [(row["t"], row["total"], row["slow"], row["sampled"]) for row in rows] == [
+        (6.25, 9000, True, False), (6.0, 8000, False, True),
+    ]  # fmt: skip
+    assert rows[0]["plugged"] + rows[0]["queued"] + rows[0]["device"] == rows[0]["total"]
+
+
+def test_over_many_seconds_the_slowest_of_each_direction_stay() -> None:
+    of = [
+        replace(frame(float(n + 1), {}), probe=replace(PROBE, read_ns=10**9, exemplars=(
+            exemplar(1000 * n), exemplar(500 * n, kind="write"),
+            exemplar(10**9, slow=False, sampled=True),
+        )))
+        for n in range(30)
+    ]  # fmt: skip
+    whole, first, second = SlowestTotal(), SlowestTotal(), SlowestTotal()
+    for place, one in enumerate(of):
+        whole.add(one)
+        (first if place < 12 else second).add(one)
+    first.join(second)
+    kept = whole.all()
+    assert first.all() == kept
+    assert [(t, one.kind, one.total_ns) for t, one in kept[:10]] == [
+        (30.0 - n, "read", 29_000 - 1000 * n) for n in range(10)
+    ]
+    assert [one.kind for _, one in kept[10:]] == ["write"] * 10
+
+
+def test_the_slowest_of_many() -> None:
+    many = [exemplar(1000 * n) for n in (3, 9, 1, 7)]
+    assert [one.total_ns for one in slowest(many, 2)] == [9000, 7000]
