@@ -21,6 +21,7 @@ from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
 from iopstui.ui.core.modal import Keys
 from iopstui.ui.core.picture import pictures
+from iopstui.ui.dialogs import picker_rows as rows
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.picker import Picker
 from iopstui.ui.dialogs.picker_rows import (
@@ -202,11 +203,31 @@ def test_columns_fit_and_the_figures_are_never_left_out(width: int) -> None:
     assert width < 200 or (found["LAST 60 s"], found["MODEL"]) == (60, 48)
 
 
+@pytest.mark.parametrize(("width", "cells"), [(76, 11), (156, 16), (246, 24)])
+def test_long_names_are_cut_last(width: int, cells: int) -> None:
+    found = rows.widths(width, 40)
+    assert found["NAME"] >= cells and sum(found.values()) + 2 * len(found) <= width
+
+
+def test_a_tree_s_names_and_long_paths() -> None:
+    assert rows.label("dm-0", 2, False, wide=True) == "  └ dm-0"
+    assert rows.label("dm-0", 2, True, wide=False) == " └●dm-0"
+    assert rows.label("sda", 0, True, wide=False) == "● sda"
+    assert rows.shorten("/srv/backup/archive", 9) == "…/archive"
+    assert rows.shorten("/boot/efi, /, swap", 9) == "/boot/ef…"
+    assert rows.shorten("short", 9) == "short"
+
+
 def test_the_last_minute_has_its_worst_seconds() -> None:
     activity = Activity()
-    assert activity.sparkline(10) == "▁" * 10
+    # what was before the first second is not known
+    assert activity.sparkline(10) == " " * 10
+    activity.add(replace(LOAD, util=0.0), 1.0)
+    assert activity.sparkline(10) == " " * 9 + "▁"
+    activity.add(None, 2.0)
+    assert activity.mean == 0.0
     for second in range(60):
-        activity.add(replace(LOAD, util=100.0 if second == 59 else 0.0))
+        activity.add(replace(LOAD, util=100.0 if second == 59 else 0.0), 3.0 + second)
     assert activity.sparkline(10) == "▁" * 9 + "█" and activity.mean == pytest.approx(100 / 60)
     assert activity.sparkline(10, PLAIN_BARS).isascii()
 
@@ -281,7 +302,7 @@ async def test_no_fact_of_a_disk_is_cut_off(size: tuple[int, int]) -> None:
     async with picking(Wished(), whole).run_test(size=size) as pilot:
         app = await opened(pilot)
         seen = pictures(app)[".txt"]
-        words = "nvme0n1: no writing jobs" if size == (80, 24) else "Safe reads, scratch files only"
+        words = "in use, only jobs that read" if size == (80, 24) else "Jobs only those that read"
         assert words in " ".join(seen.split()), seen
 
 
@@ -311,3 +332,61 @@ async def test_a_recording_is_chosen_or_typed(
         await pilot.press("enter")
         await settle(pilot)
     assert [Path(name).name for name in wish.names] == ["mine.iops"]
+
+
+async def test_charts_of_the_selected_disk_take_the_rows_that_are_left() -> None:
+    async with picking(Wished()).run_test(size=(160, 45)) as pilot:
+        app = await opened(pilot)
+        for _ in range(3):
+            app.screen._tick()  # type: ignore[attr-defined]
+        await settle(pilot)
+        seen = pictures(app)[".txt"]
+        assert "IOPS of sda" in seen and "Await of sda" in seen and "reads    300" in seen
+        await pilot.press("down")
+        await settle(pilot)
+        assert "IOPS of nvme0n1" in pictures(app)[".txt"]
+        await pilot.resize_terminal(160, 24)
+        await settle(pilot)
+        assert "IOPS of" not in pictures(app)[".txt"]
+
+
+async def test_without_disks_it_says_so_and_what_works() -> None:
+    async with picking(Wished(), {}).run_test(size=(120, 36)) as pilot:
+        app = await opened(pilot)
+        assert "No disk here. A job can still run on a scratch file" in pictures(app)[".txt"]
+        # a filter has its own words
+        await pilot.press("slash", "x")
+        assert "No disk here" not in pictures(app)[".txt"]
+
+
+async def test_dialogs_stand_over_the_home_screen_which_goes_on() -> None:
+    async with picking(Wished()).run_test(size=(120, 36)) as pilot:
+        app = await opened(pilot)
+        home = app.screen
+        for key in ("o", "x"):
+            await pilot.press(key)
+            await settle(pilot)
+            assert app.screen is not home and "What do you want to do?" in pictures(app)[".txt"]
+            home._tick()  # type: ignore[attr-defined]
+            await pilot.press("escape")
+            await settle(pilot)
+            assert app.screen is home
+        home._tick()  # type: ignore[attr-defined]
+        assert row_of(app)[0] == "300"
+
+
+async def test_a_click_on_a_title_sorts_the_recordings_and_not_the_disks() -> None:
+    async with picking(Wished()).run_test(size=(120, 36)) as pilot:
+        app = await opened(pilot)
+        table = app.screen.query_one("#home-recordings", DataTable)
+
+        def first() -> str:
+            return str(table.get_row_at(0)[0])
+
+        box = app.screen.query_one("#home-recent")
+        assert first() == "/srv/first.iops" and "newest first" in str(box.border_subtitle)
+        for wanted, order in (("broken", "A first"), ("first", "Z first")):
+            await pilot.click(table, offset=(2, 0))
+            await settle(pilot)
+            assert first() == f"/srv/{wanted}.iops" and order in str(box.border_subtitle)
+        assert "activity" in str(app.screen.query_one("#home-disks").border_subtitle)

@@ -28,7 +28,7 @@ Hint = tuple[str, str, str]
 CLOSE_HINT: Hint = ("Esc", "Close", "screen.leave")
 HEADER_ROWS = 3
 """Rows of the dashboard that stay in sight above a dialog: its title and the job."""
-ROOMY_HEIGHT = 30
+ROOMY_HEIGHT, NARROW_WIDTH = 30, 90
 FRAME_ROWS = 3
 """Rows of a box beside its body: the border and the keys."""
 LIST_KEYS: tuple[BindingType, ...] = (
@@ -129,6 +129,7 @@ class Modal(ModalScreen[Result]):
     def _fit(self) -> None:
         width, height = self.app.size
         self.set_class(height < ROOMY_HEIGHT, "-low")
+        self.set_class(width < NARROW_WIDTH, "-narrow-screen")
         self.set_class(width < 40 or height < 14, "-tiny")
         rows = max(3, height - HEADER_ROWS) if height >= 14 else height
         self.box.styles.max_height = rows

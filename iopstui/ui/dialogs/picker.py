@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.style import Style
@@ -24,8 +24,10 @@ from iopstui.text import printable
 from iopstui.ui.core.backend import Recent
 from iopstui.ui.core.messages import Discover, Loads, MakeWatch
 from iopstui.ui.core.modal import Keys
+from iopstui.ui.dialogs import disk_charts
 from iopstui.ui.dialogs import picker_rows as rows
-from iopstui.ui.dialogs.picker_rows import COLUMNS, HEAD, LIVE, Activity
+from iopstui.ui.dialogs.disk_charts import DiskCharts
+from iopstui.ui.dialogs.picker_rows import COLUMNS, HEAD, LIVE, NAME, Activity
 from iopstui.ui.dialogs.recent import RecentRecordings
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
@@ -36,7 +38,10 @@ SORT_EVERY = 5
 ROOMY_HEIGHT = 30
 EDGES = 4
 """Columns of a box and its scroll bar."""
-MARK = "● "
+LOW_BOXES = 7
+"""Rows of the boxes below the disks."""
+SEARCHING = "Reading the disks ..."
+NO_DISK = "No disk here. A job can still run on a scratch file (s)."
 NO_MATCH = "No disk has all of these words."
 WATCH, RUN, SCRATCH, SWEEP, COMPARE, LESSONS, OPEN, DEMO, CHECK = (
     "watch", "run", "scratch", "sweep", "compare", "lessons", "open", "demo", "check",
@@ -50,6 +55,8 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip
 ACT_BINDINGS = [Binding(key, f"act({act!r})", does) for key, does, act in ACTIONS if act != WATCH]
 DISK_ACTIONS = frozenset({WATCH, RUN, SWEEP, COMPARE})
+OVER_HOME = frozenset({CHECK, OPEN})
+"""These open a dialog over this screen."""
 ALL_ACTIONS = frozenset(act for _, _, act in ACTIONS)
 FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only) · l: lessons"
 FOOTER_HINTS = (
@@ -75,7 +82,7 @@ class DevicesChanged(Message):
 class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     """Gives the chosen devices and what to do with them; ``None`` to leave. ``loads`` is asked each
     second for what the disks do. ``offered`` are the actions that are possible here. ``back``: to
-    leave it goes back to a dashboard."""
+    leave it goes back to a dashboard. ``over`` opens the dialogs of ``OVER_HOME``."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("f5,ctrl+r", "rescan", "Rescan"),
@@ -107,8 +114,10 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         first_run: bool = False,
         recent: Recent | None = None,
         back: bool = False,
+        over: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__()
+        self._over = over
         self._foot = (*FOOTER_HINTS, BACK if back else QUIT)
         self._recent = recent
         self._discover = discover
@@ -132,6 +141,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self._first_run = first_run
         self._said = ""
         self._keys = Keys(self._foot, charset)
+        self._charts = DiskCharts(charset)
 
     # -- what is on it
 
@@ -143,8 +153,10 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             yield Static(Text(self._charset.text(machine()), style=DIM), id="picker-machine")
         yield Static(id="picker-words")
         with Vertical(id="home-disks", classes=box):
+            yield Static(SEARCHING, id="home-none")
             yield DataTable(id="home-table", cursor_type="row", cell_padding=rows.CELL_PADDING)
         yield Static(id="home-line")
+        yield self._charts
         if self._recent is not None:
             yield RecentRecordings(self._charset)
         with Horizontal(id="home-below"):
@@ -198,7 +210,25 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self.set_class(height < 16 or width < 60, "-tiny")
         for recent in self.query(RecentRecordings):
             recent.resize(width - EDGES, height)
-        widths = rows.widths(width - EDGES)
+        self._share_rows()
+        self._show()
+
+    def _share_rows(self) -> None:
+        """The disks take the rows that they need; charts take those that are left."""
+        height = self.app.size.height
+        recent = sum(one.rows for one in self.query(RecentRecordings))
+        rest = height - 2 - LOW_BOXES - recent - bool(self._said)
+        needed = len(rows.tree(self._devices or {}, self._partitions)) + EDGES
+        if rest - needed < disk_charts.MIN_HEIGHT and rest > 3 * disk_charts.MIN_HEIGHT:
+            needed = rest - disk_charts.MIN_HEIGHT
+        room = height >= ROOMY_HEIGHT and rest - needed >= disk_charts.MIN_HEIGHT
+        self._charts.display = room and bool(self._devices)
+        self.query_one("#home-disks").styles.height = needed if self._charts.display else "1fr"
+
+    def _fit_columns(self, names: Sequence[str]) -> None:
+        """Give the table the columns that there is room for."""
+        longest = max((len(one) for one in names), default=0)
+        widths = rows.widths(self.app.size.width - EDGES, longest)
         if widths == self._widths:
             return
         self._widths = widths
@@ -208,8 +238,6 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             if column.title in widths:
                 title = Text(column.title, justify="right" if column.right else "left")
                 table.add_column(title, key=column.title, width=widths[column.title])
-        self._shown = {}
-        self._show()
 
     def _look_back(self) -> None:
         """Look through recent recordings in a thread, as each is opened."""
@@ -219,6 +247,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     def _recordings(self, found: Sequence[RecentRecording]) -> None:
         for recent in self.query(RecentRecordings):
             recent.show(found, self.app.size.width - EDGES, self.app.size.height)
+        self._share_rows()
 
     def on_recent_recordings_chosen(self, message: RecentRecordings.Chosen) -> None:
         """Play a recording."""
@@ -265,6 +294,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             return
         paths = {device.path for device in devices.values()}
         self._marked = [path for path in self._marked if path in paths]
+        self._share_rows()
         self._show()
         if before is not None:
             self._report_changes(list(before), list(devices))
@@ -344,7 +374,12 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         """Fill the table anew; the cursor stays on its row, or where that was."""
         table, listed = self._table(), self._listed()
         chosen, place = self._key(), table.cursor_row
+        self._fit_columns([self._label(depth, device) for depth, device in listed])
         self._order = [device.name for _, device in listed]
+        none = self.query_one("#home-none", Static)
+        none.display = not listed and not self.filtering
+        if none.display:
+            none.update(SEARCHING if self._devices is None else NO_DISK)
         with self.app.batch_update():
             table.clear()
             self._shown = {}
@@ -362,14 +397,16 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def _cells(self, depth: int, device: BlockDevice) -> dict[str, Text]:
         said = rows.cells(device, self._devices or {})
-        said["NAME"] = f"{'  ' * (depth - 1)}{'└ ' if depth else ''}{self._label(device)}"
         found = {}
         live = self._live(device.name)
         for column in COLUMNS:
             if column.title in self._widths:
-                text = live.get(column.title) or Text(
-                    self._charset.text(printable(said.get(column.title, "")))
-                )
+                words = rows.shorten(
+                    self._label(depth, device) if column.title == NAME
+                    else printable(said.get(column.title, "")),
+                    self._widths[column.title],
+                )  # fmt: skip
+                text = live.get(column.title) or Text(self._charset.text(words))
                 text.justify = "right" if column.right else "left"
                 found[column.title] = text
         return found
@@ -392,12 +429,18 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def _tick(self) -> None:
         """Update the disks' figures of this second; only changed cells are drawn."""
-        if self._loads is None or self.app.screen is not self:
+        if self._loads is None:
             return
         rates = self._loads()
-        for name in self._devices or ():
-            self._activity.setdefault(name, Activity()).add(rates.get(name))
         self._ticks += 1
+        for name in self._devices or ():
+            activity = self._activity.setdefault(name, Activity())
+            activity.add(rates.get(name), self._ticks * LIVE_S)
+        if self.app.screen is self:
+            self._show_loads()
+
+    def _show_loads(self) -> None:
+        self._paint_charts()
         if (self._ticks == 1 or self._ticks % SORT_EVERY == 0) and not self._sort:
             listed = [device.name for _, device in self._listed()]
             if listed != self._order:
@@ -417,6 +460,13 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
                 if now != cells[title] or now.style != cells[title].style:
                     cells[title] = now
                     table.update_cell(path, title, now)
+
+    def _paint_charts(self) -> None:
+        """The selected disk's past."""
+        device = self._selected()
+        activity = self._activity.get(device.name) if device is not None else None
+        if device is not None and activity is not None and self._charts.display:
+            self._charts.paint(device.name, activity.history, activity.rates)
 
     def apply_filter(self) -> None:
         """Show the disks that have all of the words."""
@@ -460,9 +510,11 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         box.border_title = Text(printable(device.name) if device is not None else "Disk")
         about = rows.about(device, self._devices or {}) if device is not None else []
         self.query_one("#home-facts", Static).update(self._facts(about))
-        line = rows.in_a_line(device, self._devices or {}) if device is not None else ""
+        width = self.app.size.width - 2
+        line = rows.in_a_line(device, self._devices or {}, width) if device is not None else ""
         text = Text(self._charset.text(printable(line)), style=DIM)
         self.query_one("#home-line", Static).update(text)
+        self._paint_charts()
 
     def _facts(self, about: Sequence[tuple[str, str]]) -> Table:
         grid = Table.grid(padding=(0, 1, 0, 0))
@@ -478,8 +530,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     # -- what is chosen
 
-    def _label(self, device: BlockDevice) -> str:
-        return f"{MARK}{device.name}" if device.path in self._marked else device.name
+    def _label(self, depth: int, device: BlockDevice) -> str:
+        wide = self.app.size.width >= rows.WIDE_NAMES
+        return rows.label(printable(device.name), depth, device.path in self._marked, wide)
 
     def action_mark(self) -> None:
         """Mark the device under the cursor, or take its mark away."""
@@ -503,6 +556,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     def action_partitions(self) -> None:
         """Show partitions, too, or not any more."""
         self._partitions = not self._partitions
+        self._share_rows()
         self._show()
 
     def _key(self) -> str | None:
@@ -522,6 +576,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     def action_act(self, name: str) -> None:
         """Do this with the marked devices, or the one under the cursor if none is marked."""
         if name not in self._offered:
+            return
+        if name in OVER_HOME and self._over is not None:
+            self._over(name)
             return
         here = self._key()
         paths = tuple(self._marked) or ((here,) if here else ())

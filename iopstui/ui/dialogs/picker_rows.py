@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from iopstui import format as f
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.rates import DiskRates
+from iopstui.ui.dialogs.disk_charts import new_history, values_of
 
 HEAD = "iopstui"
 MAX_CARRIED = 4
@@ -35,17 +36,31 @@ COLUMNS = (
     Column("MOUNTED", 8, grows=16), Column("READ/s", 7, True), Column("WRITE/s", 7, True),
     Column("MiB/s", 6, True), Column("UTIL", 5, True), Column("LAST 60 s", 9, grows=21),
 )  # fmt: skip
-LAST_TITLE = "LAST 60 s"
+NAME, MOUNTED, LAST_TITLE = "NAME", "MOUNTED", "LAST 60 s"
 LIVE = ("READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s")
+LONGEST_NAME, WIDE_NAMES = 24, 100
+"""From ``WIDE_NAMES`` columns on a tree has blanks between its lines and the names."""
 LONG_TEXT = 48
 """Columns of a long model or mount point."""
 CELL_PADDING = 1
 """Blanks on each side of a cell."""
 
 
-def widths(total: int) -> dict[str, int]:
-    """The columns that a table of ``total`` cells has room for, with their widths."""
+def widths(total: int, name: int = 0) -> dict[str, int]:
+    """The columns that a table of ``total`` cells has room for, with their widths. ``name`` is the
+    length of the longest name: names are cut last."""
     shown = [column for column in COLUMNS if total + 4 >= column.least]
+    shown[0] = replace(shown[0], width=max(shown[0].width, min(name, LONGEST_NAME)))
+    needed = sum(column.width + 2 * CELL_PADDING for column in shown)
+    shown = [
+        replace(one, width=max(len(MOUNTED), one.width - max(0, needed - total)))
+        if one.title == MOUNTED else one
+        for one in shown
+    ]  # fmt: skip
+    needed = sum(column.width + 2 * CELL_PADDING for column in shown)
+    shown[0] = replace(
+        shown[0], width=max(COLUMNS[0].width, shown[0].width - max(0, needed - total))
+    )
     spare = max(0, total - sum(column.width + 2 * CELL_PADDING for column in shown))
     found = {}
     for column in sorted(shown, key=lambda one: one.grows, reverse=True):
@@ -65,22 +80,26 @@ class Activity:
     """Activity of one disk in the last minute."""
 
     def __init__(self) -> None:
-        self._utils: deque[float] = deque(maxlen=MEAN_SECONDS)
+        self._utils: deque[float | None] = deque(maxlen=MEAN_SECONDS)
         self.rates: DiskRates | None = None
+        self.history = new_history()
 
-    def add(self, rates: DiskRates | None) -> None:
-        """The second that has passed."""
+    def add(self, rates: DiskRates | None, t: float) -> None:
+        """The second that has passed, at ``t``."""
         self.rates = rates
-        self._utils.append((rates.util or 0.0) if rates is not None else 0.0)
+        self._utils.append(rates.util if rates is not None else None)
+        self.history.add(t, 1.0, values_of(rates))
 
     @property
     def mean(self) -> float:
         """Percent busy, of the seconds that are known."""
-        return sum(self._utils) / len(self._utils) if self._utils else 0.0
+        known = [util for util in self._utils if util is not None]
+        return sum(known) / len(known) if known else 0.0
 
     def sparkline(self, width: int, bars: str = BARS) -> str:
-        """Percent busy over the last minute, the newest at the right; the worst of each part."""
-        known = [0.0] * (MEAN_SECONDS - len(self._utils)) + list(self._utils)
+        """Percent busy over the last minute, the newest at the right; the worst of each part.
+        Seconds that are not known are blank."""
+        known = [*[None] * (MEAN_SECONDS - len(self._utils)), *self._utils]
         parts = [
             known[
                 n * MEAN_SECONDS // width : max(
@@ -89,8 +108,28 @@ class Activity:
             ]
             for n in range(width)
         ]
-        top = len(bars) - 1
-        return "".join(bars[min(top, round(max(part) / 100 * top))] for part in parts)
+        return "".join(_bar([one for one in part if one is not None], bars) for part in parts)
+
+
+def _bar(utils: Sequence[float], bars: str) -> str:
+    top = len(bars) - 1
+    return bars[min(top, round(max(utils) / 100 * top))] if utils else " "
+
+
+def label(name: str, depth: int, marked: bool, wide: bool) -> str:
+    """A name behind the lines of its tree, and its mark."""
+    blank = " " if wide else ""
+    branch = f"{' ' * (1 + wide) * (depth - 1)}└{blank}" if depth else ""
+    mark = "" if not marked else "●" if depth and not wide else "● "
+    return f"{branch}{mark}{name}"
+
+
+def shorten(words: str, width: int) -> str:
+    """``words`` in ``width`` characters, with a mark where they are cut. Of a path its end says
+    more."""
+    if len(words) > width > 1 and words.startswith("/") and ", " not in words:
+        return "…" + words[1 - width :]
+    return f.cut(words, width)
 
 
 def tree(devices: Mapping[str, BlockDevice], partitions: bool) -> list[tuple[int, BlockDevice]]:
@@ -152,11 +191,15 @@ def about(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple
     """(label, words) for the selected disk."""
     size, kind, _, model, _ = facts(device)
     used = use_above(device, devices)
-    safe = "reads, scratch files" + (" only" if _busy(device, devices) else "")
+    jobs = (
+        "only those that read"
+        if _busy(device, devices)
+        else "those that read; others need --destroy-data"
+    )
     found = [
         ("Model", model), ("Type", f"{kind}, {size}"), ("Queue", _queue(device)),
         ("In use", "no" if used == "free" else used.removeprefix("carries ")),
-        ("Safe", safe),
+        ("Jobs", jobs),
     ]  # fmt: skip
     return [(label, words) for label, words in found if words]
 
@@ -170,12 +213,14 @@ def _queue(device: BlockDevice) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def in_a_line(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Facts missing from the table, in one line for low terminals."""
+def in_a_line(device: BlockDevice, devices: Mapping[str, BlockDevice], width: int) -> str:
+    """Facts missing from the table, as many as one line of a low terminal has room for."""
     _, kind, _, model, _ = facts(device)
-    parts = ["no writing jobs" if _busy(device, devices) else "free", model or kind]
-    parts.append(_queue(device))
-    return f"{device.name}: " + " · ".join(part for part in parts if part)
+    found = f"{device.name}: {'in use, only jobs that read' if _busy(device, devices) else 'free'}"
+    for part in (model or kind, *_queue(device).split(", ")):
+        if part and len(found) + 3 + len(part) <= width:
+            found += f" · {part}"
+    return found
 
 
 def _busy(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -14,10 +14,20 @@ from textual.widgets import DataTable
 from iopstui import format as f
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
+from iopstui.ui.dialogs.picker_rows import shorten
 from iopstui.ui.draw.style import Charset
 
-COLUMNS = (("RECORDING", 0), ("TARGET", 16), ("BEGAN", 12), ("SIZE", 9))
-"""Title and width; the first has what is left over."""
+RECORDING, TARGET, BEGAN, SIZE = "RECORDING", "TARGET", "BEGAN", "SIZE"
+COLUMNS = ((RECORDING, 0), (TARGET, 16), (BEGAN, 12), (SIZE, 9))
+"""Title and least width; the first has what is left over, a part of that has the second."""
+ORDERS: dict[str, tuple[Callable[[RecentRecording], object], str, str]] = {
+    RECORDING: (lambda one: str(one.path), "A first", "Z first"),
+    TARGET: (lambda one: one.target, "A first", "Z first"),
+    BEGAN: (lambda one: one.began_ms or 0.0, "oldest first", "newest first"),
+    SIZE: (lambda one: one.size, "smallest first", "largest first"),
+}
+"""What a click on a title sorts by, and the words of both orders."""
+SHARE, MOST_TARGET = 4, 40
 MIN_NAME, GAP, EDGE, SHOWN, HIGH = 20, 1, 3, 4, 45
 DAY_S = 86400.0
 
@@ -36,6 +46,8 @@ class RecentRecordings(Vertical):
         super().__init__(id="home-recent", classes=f"home-box {charset.name}")
         self._charset = charset
         self._found: Sequence[RecentRecording] = ()
+        self._order, self._down = BEGAN, True
+        self._widths = dict(COLUMNS)
 
     def compose(self) -> ComposeResult:
         """The table."""
@@ -52,34 +64,63 @@ class RecentRecordings(Vertical):
         self.styles.height = min(SHOWN if height < HIGH else 2 * SHOWN, len(found)) + EDGE
         table = self.query_one(DataTable)
         table.clear(columns=True)
-        others = sum(one for _, one in COLUMNS) + 2 * GAP * len(COLUMNS)
-        for title, wide in COLUMNS:
-            heading = Text(title, justify="right" if title == "SIZE" else "left")
-            table.add_column(heading, width=wide or max(MIN_NAME, width - others))
-        for one in found:
+        self._widths = _widths(width)
+        for title, wide in self._widths.items():
+            heading = Text(title, justify="right" if title == SIZE else "left")
+            table.add_column(heading, width=wide, key=title)
+        self._fill()
+
+    def _fill(self) -> None:
+        """Fill the table in the chosen order."""
+        table = self.query_one(DataTable)
+        value, up, down = ORDERS[self._order]
+        table.clear()
+        for one in sorted(self._found, key=value, reverse=self._down):  # type: ignore[arg-type]
             table.add_row(*self._cells(one), key=str(one.path))
+        words = f"Sorted by {self._order}, {down if self._down else up}"
+        self.border_subtitle = Text(self._charset.text(words))
+
+    @property
+    def rows(self) -> int:
+        """How many it takes of the screen."""
+        return int(self.styles.height.value) if self._found and self.styles.height else 0
 
     def resize(self, width: int, height: int) -> None:
         """Fill the rows again in another size."""
         self.show(self._found, width, height)
 
     def _cells(self, one: RecentRecording) -> list[Text]:
-        words = (
-            str(one.path),
-            one.target or "unreadable",
-            start_text(one.began_ms),
-            f.size(one.size),
-        )
-        cells = [Text(self._charset.text(printable(word)), no_wrap=True) for word in words]
-        # of a long path its end says more
-        cells[0].overflow = "ellipsis"
-        cells[3].justify = "right"
+        words = {
+            RECORDING: str(one.path), TARGET: one.target or "unreadable",
+            BEGAN: start_text(one.began_ms), SIZE: f.size(one.size),
+        }  # fmt: skip
+        cells = [
+            Text(self._charset.text(shorten(printable(word), self._widths[title])), no_wrap=True)
+            for title, word in words.items()
+        ]
+        cells[-1].justify = "right"
         return cells
+
+    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
+        """Sort by this column; again: the other way round."""
+        event.stop()
+        title = event.column_key.value or BEGAN
+        self._down = not self._down if title == self._order else title in (BEGAN, SIZE)
+        self._order = title
+        self._fill()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Play it."""
         event.stop()
         self.post_message(self.Chosen(event.row_key.value or ""))
+
+
+def _widths(width: int) -> dict[str, int]:
+    """The columns' widths in ``width`` cells."""
+    found = dict(COLUMNS)
+    spare = width - sum(found.values()) - 2 * GAP * len(COLUMNS)
+    more = max(0, min((spare - MIN_NAME) // SHARE, MOST_TARGET - found[TARGET]))
+    return {**found, RECORDING: max(MIN_NAME, spare - more), TARGET: found[TARGET] + more}
 
 
 def start_text(wall_ms: float | None, now_s: float | None = None) -> str:

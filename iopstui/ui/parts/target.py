@@ -65,8 +65,20 @@ class TargetKeys(Part):
             self._offered_actions(), self._first_run,
             backend.recent if self.port.session is None else None,
             self.port.session is not None,
+            self._over_home,
         )  # fmt: skip
         self.port.push(picker, self._picked)
+
+    def _over_home(self, name: str) -> None:
+        """Open a dialog over the home screen."""
+        from iopstui.ui.dialogs import picker as home
+
+        if name == home.CHECK:
+            from iopstui.ui.dialogs.text import doctor_screen
+
+            self.port.push(doctor_screen(self.port.charset))
+        elif name == home.OPEN:
+            self._choose_recording()
 
     def _offered_actions(self) -> frozenset[str]:
         """Offered actions; actions that need no device only before there is a session."""
@@ -86,17 +98,10 @@ class TargetKeys(Part):
             if self.port.session is None:
                 self.port.leave(EXIT_OK)
             return
-        if choice.then == home.CHECK:
-            from iopstui.ui.dialogs.text import doctor_screen
-
-            self.port.push(doctor_screen(self.port.charset), lambda _: self._open_picker())
-        elif choice.then == home.DEMO:
+        if choice.then == home.DEMO:
             self._played(DEMO_NAME)
         elif choice.then == home.OPEN:
-            if choice.paths:
-                self._played(choice.paths[0])
-            else:
-                self._choose_recording()
+            self._played(choice.paths[0])
         else:
             if self.port.session is not None:
                 self._closed()
@@ -115,11 +120,9 @@ class TargetKeys(Part):
         values = [printable(path.name) for path in recent] + [OTHER_FILE]
 
         def chosen(value: str | None) -> None:
-            if value is None:
-                self._open_picker()
-            elif value == OTHER_FILE:
+            if value == OTHER_FILE:
                 self._ask_for_recording()
-            else:
+            elif value is not None:
                 self._played(str(recent[values.index(value)]))
 
         self.port.push(Choice("Open a recording", values, "", self.port.charset), chosen)
@@ -128,9 +131,7 @@ class TargetKeys(Part):
         from iopstui.ui.dialogs.prompt import Prompt
 
         def typed(value: str | None) -> None:
-            if value is None:
-                self._open_picker()
-            else:
+            if value is not None:
                 self._played(value.strip())
 
         words = "Path of a recording (made with R, or run --record)."

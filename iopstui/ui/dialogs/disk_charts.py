@@ -1,0 +1,92 @@
+"""Charts of the selected disk, where the home screen has room for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual import events
+
+from iopstui import format as f
+from iopstui.model.metrics.history import History
+from iopstui.model.rates import DiskRates
+from iopstui.text import printable
+from iopstui.ui.draw import charts
+from iopstui.ui.draw.canvas import Canvas
+from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.layout import Box
+from iopstui.ui.draw.style import P50, P99, Charset
+
+READS, WRITES, R_AWAIT, W_AWAIT = SERIES = ("r/s", "w/s", "r_await", "w_await")
+MIN_HEIGHT = 10
+KEPT_SECONDS = 600
+NS_OF_MS = 1e6
+
+
+def new_history() -> History:
+    """The past of one disk, as far as the widest chart shows it."""
+    return History(SERIES, raw_samples=KEPT_SECONDS, folded_samples=1)
+
+
+def values_of(rates: DiskRates | None) -> dict[str, float | None]:
+    """One second of it."""
+    if rates is None:
+        return {}
+    return {
+        READS: rates.r_s, WRITES: rates.w_s,
+        R_AWAIT: None if rates.r_await is None else rates.r_await * NS_OF_MS,
+        W_AWAIT: None if rates.w_await is None else rates.w_await * NS_OF_MS,
+    }  # fmt: skip
+
+
+class DiskCharts(Canvas):
+    """IOPS and mean latency of one disk, beside each other."""
+
+    def __init__(self, charset: Charset) -> None:
+        line = "⠒⠒" if charset.line == "braille" else charset.line * 2
+        point = "⠂⠐" if charset.line == "braille" else charset.points[0] * 2
+        read, write = (charset.line, P50, line), (charset.points[0], P99, point)
+        self._iops = Chart(
+            ChartSpec(
+                "home-iops", "IOPS",
+                (Curve(WRITES, "writes", charts.POINTS, *write),
+                 Curve(READS, "reads", charts.LINE, *read)),
+                False, f.axis_number, 0,
+            ),
+            charset,
+        )  # fmt: skip
+        self._await = Chart(
+            ChartSpec(
+                "home-await", "Await (means)",
+                (Curve(W_AWAIT, "w_await", charts.POINTS, *write),
+                 Curve(R_AWAIT, "r_await", charts.LINE, *read)),
+                True, f.axis_latency, 0,
+            ),
+            charset,
+        )  # fmt: skip
+        self._window = TimeWindow()
+        self._name = ""
+        super().__init__([*self._iops.widgets(), *self._await.widgets()])
+        self.id = "home-charts"
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Both take half of the width."""
+        width, height = event.size
+        left = width // 2
+        boxes = (Box(0, 0, left, height), Box(left, 0, width - left, height))
+        for chart, box in zip((self._iops, self._await), boxes, strict=True):
+            self.add(chart.place(box, framed=True))
+
+    def paint(self, name: str, history: History, rates: DiskRates | None) -> None:
+        """Show the past of this disk; ``rates`` are those of its newest second."""
+        if name != self._name:
+            self._name = name
+            for chart, title in ((self._iops, "IOPS"), (self._await, "Await")):
+                chart.forget()
+                chart.spec = replace(chart.spec, title=f"{title} of {printable(name)}")
+        self._window.follow(history.end or 0.0, self._iops.dots)
+        iops, waits = ["", ""], ["", ""]
+        if rates is not None:
+            iops = [f.number(rates.w_s), f.number(rates.r_s)]
+            waits = [f.milliseconds(rates.w_await, ""), f.milliseconds(rates.r_await, "")]
+        self._iops.paint(history, self._window, iops, ())
+        self._await.paint(history, self._window, waits, ())
