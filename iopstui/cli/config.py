@@ -52,6 +52,15 @@ def _layout(text: str) -> str:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def _fleet_layout(text: str) -> str:
+    from iopstui.ui.fleet.kept_layout import parse_fleet_layout
+
+    try:
+        return str(parse_fleet_layout(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def _parse_bool(text: str) -> bool:
     return text == "True"
 
@@ -99,6 +108,7 @@ KEYS: Mapping[str, Key] = {
     "nice": Key(int, values.nice_value, RUNS, "0"),
     "format": Key(str, _format, ("run", "sweep", "compare"), values.EXPERIMENT_FORMATS[0]),
     "layout": Key(str, _layout, ("live", "replay"), "all panels"),
+    "fleet-layout": Key(str, _fleet_layout, ("fleet", "replay"), "hosts by name"),
 }
 COMMANDS = {command for key in KEYS.values() for command in key.commands}
 

@@ -55,6 +55,7 @@ def require_for_screen(arguments: argparse.Namespace) -> None:
     if not in_browser():
         PREFERENCES.remember = remember
     PREFERENCES.layout = getattr(arguments, "layout", "")
+    PREFERENCES.fleet_layout = getattr(arguments, "fleet_layout", "")
 
 
 def require_for_runs() -> None:

@@ -26,7 +26,6 @@ from iopstui.text import printable
 from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, LESSON, REPLAY, Actions
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.driver import PatientDriver
-from iopstui.ui.core.kept_layout import parse_layout
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.keys_in_order import KeysInOrder
 from iopstui.ui.core.messages import (
@@ -161,6 +160,11 @@ class IopstuiApp(KeysInOrder):
         """The dashboard, once a target is chosen."""
         return self.port.dashboard
 
+    @property
+    def main_dashboard(self) -> Dashboard | None:
+        """The one whose layout is kept."""
+        return self.dashboard
+
     # -- themes
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -187,16 +191,19 @@ class IopstuiApp(KeysInOrder):
         else:
             self.port.show_message("info", f"{key}: {value} (saved in the configuration)")
 
+    def _kept_layout(self, key: str) -> str:
+        return str(getattr(PREFERENCES, key.replace("-", "_")))
+
     def _keep_layout(self) -> None:
         """The dashboard is left: the next one begins like that."""
-        dashboard = self.dashboard
+        dashboard = self.main_dashboard
         if dashboard is None or not dashboard.keeps_layout or self.actions.mode == LESSON:
             return
-        layout = str(dashboard.kept_layout)
-        if layout != PREFERENCES.layout:
-            PREFERENCES.layout = layout
+        layout, key = str(dashboard.kept_layout), dashboard.layout_key
+        if layout != self._kept_layout(key):
+            setattr(PREFERENCES, key.replace("-", "_"), layout)
             with contextlib.suppress(OSError):
-                PREFERENCES.remember("layout", layout)
+                PREFERENCES.remember(key, layout)
 
     # -- start and end
 
@@ -239,7 +246,7 @@ class IopstuiApp(KeysInOrder):
         dashboard = self.make_dashboard(session, state)
         dashboard.turns = not self._replayed
         if dashboard.keeps_layout:
-            dashboard.lay_out(parse_layout(PREFERENCES.layout))
+            dashboard.begin_with(self._kept_layout(dashboard.layout_key))
         self._sessions.append((session.target, state))
         self.experiments.forget()
         self.port.begin(session, state, dashboard)

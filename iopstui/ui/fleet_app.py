@@ -40,6 +40,7 @@ from iopstui.ui.fleet_keys import (
 )
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
+from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.replay import REPLACED_ACTIONS, ReplayKeys
 from iopstui.ui.start import put_last
@@ -129,7 +130,7 @@ class FleetApp(IopstuiApp):
         )  # fmt: skip
         return [
             self.jobs, self.view, KernelKeys(port, self.jobs, self.experiments),
-            PictureKeys(port), LeaveKeys(port, self.action_quit), keys,
+            PanelKeys(port), PictureKeys(port), LeaveKeys(port, self.action_quit), keys,
             self.sweeps, FleetReportKeys(port, self._recording),
         ]  # fmt: skip
 
@@ -140,6 +141,11 @@ class FleetApp(IopstuiApp):
     def missing_actions(self) -> frozenset[str]:
         """Actions that this screen doesn't have."""
         return NOT_IN_FLEET
+
+    @property
+    def main_dashboard(self) -> Dashboard | None:
+        """All hosts, whichever is shown."""
+        return self.board
 
     @property
     def state(self) -> LiveState:

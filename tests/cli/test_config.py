@@ -49,10 +49,11 @@ def test_what_is_set_is_the_default_and_the_command_line_wins(file: Path) -> Non
 
 
 def test_every_key_is_an_option_of_its_commands() -> None:
-    # the screen alone writes its layout
+    # the screen alone writes its layouts
     assert str(KEYS["layout"].check("cpus")) == "cpus"
+    assert str(KEYS["fleet-layout"].check("map by-util")) == "by-util map"
     for name, key in KEYS.items():
-        for command in key.commands if name != "layout" else ():
+        for command in key.commands if not name.endswith("layout") else ():
             below = parser()._subparsers._group_actions[0].choices[command]  # type: ignore[union-attr,index]
             options = below._option_string_actions
             assert f"--{name}" in options or f"--no-{name}" in options

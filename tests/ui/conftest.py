@@ -35,6 +35,7 @@ def _terminal_with_all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
 def _nobody_s_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     """An earlier test's screen was left with some layout, which this process remembers."""
     monkeypatch.setattr(PREFERENCES, "layout", "")
+    monkeypatch.setattr(PREFERENCES, "fleet_layout", "")
 
 
 @pytest.fixture(autouse=True)

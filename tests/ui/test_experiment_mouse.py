@@ -120,3 +120,54 @@ def test_each_labelled_value_has_a_line_of_the_grid(charset: object) -> None:
     for line in lines:
         labelled = bool(line[:8].strip())
         assert (charset.grid * 3 in line) == labelled, line
+
+
+def numbers(pilot: Pilot[int]) -> list[str]:
+    """The points as they stand, one below the other."""
+    rows = screen_text(pilot.app).split("\n")  # type: ignore[arg-type]
+    first = next(n for n, row in enumerate(rows) if " # " in row and "IOPS" in row)
+    found = [row.strip("│ ").split() for row in rows[first + 1 :]]
+    return [row[0] for row in found if len(row) > 5 and row[0].isdigit()]
+
+
+@pytest.mark.parametrize("size", [LARGE, SMALL])
+async def test_a_click_on_a_title_sorts_the_points(size: tuple[int, int]) -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=size) as pilot:
+        await shown(pilot)
+        planned = [str(n) for n in range(1, 8)]
+        assert numbers(pilot) == planned
+        for wanted, words in (("7", "largest first"), ("1", "smallest first"), ("1", "")):
+            await pilot.click(offset=place(pilot, "mean", " # "))
+            await settle(pilot)
+            assert numbers(pilot)[0] == wanted, words
+            assert shows(pilot.app, f"by mean, {words}") is bool(words)  # type: ignore[arg-type]
+        await pilot.click(offset=place(pilot, "p99", " # "))
+        await pilot.click(offset=place(pilot, "iodepth", " # "))
+        await settle(pilot)
+        assert numbers(pilot) == planned, "the number's title brings back the plan's order"
+
+
+async def test_a_click_on_a_title_sorts_the_runs_of_a_comparison() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        await shown(pilot, 8, lab.COMPARE)
+        await pilot.press("2")
+        assert numbers(pilot)[:3] == ["1", "2", "3"]
+        await pilot.click(offset=place(pilot, "IOPS", " # "))
+        await settle(pilot)
+        letters = [row.split()[1] for row in screen_text(pilot.app).split("\n")  # type: ignore[arg-type]
+                   if len(row.split()) > 6 and row.split()[1] in "AB"]  # fmt: skip
+        assert shows(pilot.app, "by IOPS, largest first") and len(set(letters[:4])) <= 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("plan", "points"), [(lab.SWEEP, 7), (lab.COMPARE, 8)])
+async def test_at_the_end_a_small_terminal_shows_the_figures_and_what_they_mean(
+    plan: Plan, points: int
+) -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
+        screen = await shown(pilot, points, plan)
+        words = screen.state.sentences()[0].split()[0]
+        seen = screen_text(pilot.app)  # type: ignore[arg-type]
+        assert "── result ─" in seen and words in seen and "4 result" in seen
+        await pilot.press("4")
+        assert "── result ─" in screen_text(pilot.app)  # type: ignore[arg-type]
+        assert "── points ─" not in screen_text(pilot.app)  # type: ignore[arg-type]

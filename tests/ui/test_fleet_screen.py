@@ -328,7 +328,7 @@ async def test_many_hosts_are_a_map_that_typing_narrows_to_rows() -> None:
         assert runs.details == [("node02", True)]
         await pilot.press("escape")
         await settle(pilot)
-        assert shows(app, "hosts 3 of 99") and not shows(app, "p99 / median")
+        assert shows(app, "Hosts 3 of 99") and not shows(app, "p99 / median")
         await pilot.press("escape")
         assert shows(app, "p99 / median")
 
@@ -524,7 +524,7 @@ async def test_between_two_runs_the_disks_are_watched_and_the_run_s_end_stays_sa
         runs.play_between(20, 6)
         await settle(pilot)
         text = screen_text(app)
-        assert "4 of 4 hosts watched" in text and "hosts 4  no job runs" in text
+        assert "4 of 4 hosts watched" in text and "Hosts 4  no job runs" in text
         assert "run 1: 34.0k IOPS" in text and "figures of its last second" in text
         inner = [line.strip("│ ") for line in text.splitlines()]
         rows = {line.split()[0]: line for line in inner if line.startswith("node")}
@@ -555,3 +555,24 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
         await settle(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
+    app, runs = made(four())
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        runs.play(4)
+        await settle(pilot)
+        board = app.board
+        assert board is not None
+        for key, tab in (("1", 0), ("4", 3), ("tab", 4), ("shift+tab", 3)):
+            await pilot.press(key)
+            assert board.tab == tab and not board.hosts.words, "no letters of a filter"
+        await pilot.press("5", "5")
+        await settle(pilot)
+        assert board.tabbed and board.panels["runs"].shown
+        await pilot.press("0", "4", "enter")
+        await until(pilot, lambda: app.host is not None)
+        await pilot.press("2")
+        assert app.dashboard is not None and app.dashboard.tab == 1

@@ -6,11 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_app import make, running, settle
+from test_fleet_screen import four, made, until
 
 from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout, parse_layout
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.dashboard import panels
 from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.fleet.hosts import ORDERS
+from iopstui.ui.fleet.kept_layout import PANELS as FLEET_PANELS
+from iopstui.ui.fleet.kept_layout import FleetLayout, parse_fleet_layout
 
 Kept = list[tuple[str, str | bool]]
 
@@ -19,6 +23,7 @@ Kept = list[tuple[str, str | bool]]
 def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
     found: Kept = []
     monkeypatch.setattr(PREFERENCES, "layout", "")
+    monkeypatch.setattr(PREFERENCES, "fleet_layout", "")
     monkeypatch.setattr(PREFERENCES, "remember", lambda key, value: found.append((key, value)))
     return found
 
@@ -97,3 +102,38 @@ async def test_a_configuration_that_cannot_be_written_stops_nothing(
         await running(app, pilot)
         await pilot.press("h", "q")
     assert app.return_code == 0
+
+
+@given(
+    st.builds(
+        FleetLayout, st.sampled_from(FLEET_PANELS), st.booleans(), st.booleans(),
+        st.sampled_from(DOT_SECONDS), st.sampled_from(ORDERS), st.booleans(),
+        st.sampled_from((None, True, False)),
+    )
+)  # fmt: skip
+def test_the_words_of_a_fleet_s_are_the_same_layout(layout: FleetLayout) -> None:
+    assert parse_fleet_layout(str(layout)) == layout
+
+
+async def test_a_fleet_s_screen_begins_as_it_was_left(kept: Kept) -> None:
+    app, _ = made(four())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("2", "h", "minus", "o", "o", "O", "k", "q")
+    assert kept == [("fleet-layout", "latency heat-map 2s by-iops reversed map")]
+    app, runs = made(four())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        board = app.board
+        assert board is not None and str(board.kept_layout) == kept[0][1]
+        # also with one host opened: what is kept is the board of all
+        runs.play(3)
+        await settle(pilot)
+        await pilot.press("4", "k")
+        await settle(pilot)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.host is not None)
+        await pilot.press("escape", "q")
+    assert kept[1:] == [("fleet-layout", "heat-map 2s by-iops reversed rows")]
+    with pytest.raises(ValueError, match="'big' is not one of iops, "):
+        parse_fleet_layout("big")

@@ -64,7 +64,7 @@ def device_line(
         what = "scratch file in " if target.kind == kinds.DIRECTORY else ""
         line.add(f"{what}{printable(target.path)}", BOLD)
         line.add(f"  {printable(target.fstype)}" if target.fstype else "")
-        line.add("  on " if device else "")
+        line.add("  on " if target.device else "")
     if device is None:
         line.add(printable(target.device or ""), BOLD)
         return line.finished()

@@ -67,7 +67,7 @@ def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[R
     last = _flowed(next_, inner, charset)[: max(1, height - 3)]
     room = height - 2 - len(last)
     head = _head(found[0], state)[1:]
-    evidence = wrap(inner, charset, printable(finding.text), None)
+    evidence = wrap(inner, charset, evidence_text(finding), None)
     body = [Line(inner, charset).add(" ").extend(head).finished(), *evidence][:room]
     if len(evidence) + 1 > room > 1:
         words = "".join(piece for piece, _ in body[-1]).strip()
@@ -104,7 +104,14 @@ def _head(entry: FoundEntry, state: LiveState) -> list[Piece]:
 
 
 def _evidence(finding: Finding) -> Piece:
-    return (printable(finding.text), None)
+    return (evidence_text(finding), None)
+
+
+def evidence_text(finding: Finding) -> str:
+    """A finding's sentence without the headline, where that is its beginning."""
+    text = printable(finding.text)
+    head, mark, rest = text.partition(": ")
+    return rest if mark and head == printable(headline_of(finding)) else text
 
 
 def _advice_pieces(finding: Finding) -> list[Piece]:
@@ -243,7 +250,7 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     finding = _current_finding(entry)
     seconds = seconds_words(finding)
     head.add(f"  seconds {seconds}" if seconds else "", DIM)
-    body = wrap(width, charset, printable(finding.text), None)
+    body = wrap(width, charset, evidence_text(finding), None)
     if _advice_pieces(finding):
         body += _flowed(_advice_pieces(finding), width, charset)
     excluded = EXCLUDED.get(finding.rule)

@@ -226,7 +226,7 @@ def task_rows(
     words = (
         "kworker: the kernel writing back for other processes. Latencies here are accurate to 6 %."
     )
-    return [*found, message(width, charset, words), message(width, charset, "")]
+    return [*found, *wrap(width, charset, words), message(width, charset, "")]
 
 
 def process_label(state: LiveState, comm: str, pid: int, width: int) -> str:

@@ -15,7 +15,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
-from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout
+from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout, parse_layout
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
 from iopstui.ui.core.pace import OwnCost
@@ -129,6 +129,8 @@ class Dashboard(CanvasScreen):
     """Whether Enter gives the focused panel the whole screen."""
     keeps_layout = True
     """Whether the next start begins with its layout."""
+    layout_key = "layout"
+    """Where the configuration keeps it."""
     _pointed_at: float | None = None
     """The moment under the mouse."""
     _rests: Timer | None = None
@@ -200,18 +202,28 @@ class Dashboard(CanvasScreen):
         self.charts += [*self.overlay.charts, *self.more.charts]
 
     @property
-    def kept_layout(self) -> KeptLayout:
-        """Layout to keep for the next start; ``lay_out`` restores it."""
+    def kept_layout(self) -> object:
+        """Layout to keep for the next start; its text is what ``begin_with`` takes."""
         return KeptLayout(
             PANELS[self.tab], self.alone, self.heat_shown, self.percentiles_shown,
-            DOT_SECONDS[self._zoom],
+            self.seconds_shown,
         )  # fmt: skip
 
-    def lay_out(self, kept: KeptLayout) -> None:
+    @property
+    def seconds_shown(self) -> int:
+        """Seconds of a column of the charts."""
+        return DOT_SECONDS[self._zoom]
+
+    def begin_with(self, layout: str) -> None:
         """Begin as an earlier one was left. Before it is shown."""
-        self.tab, self.alone = PANELS.index(kept.panel), kept.zoomed
-        self.heat_shown, self.percentiles_shown = kept.heat_map, kept.percentiles
-        self._zoom = DOT_SECONDS.index(kept.seconds)
+        kept = parse_layout(layout)
+        self.alone = kept.zoomed
+        self.lay_out(PANELS.index(kept.panel), kept.heat_map, kept.percentiles, kept.seconds)
+
+    def lay_out(self, tab: int, heat_map: bool, percentiles: bool, seconds: int) -> None:
+        """Open this tab, with these charts."""
+        self.tab, self.heat_shown, self.percentiles_shown = tab, heat_map, percentiles
+        self._zoom = DOT_SECONDS.index(seconds)
         self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
 
     @property

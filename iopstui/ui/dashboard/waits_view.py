@@ -52,6 +52,8 @@ LAYER_MEANINGS = {
 
 Part = tuple[str, "float | None", "Style | None"]
 
+SIGNS = f"·: almost none in that second. Blank, {f.MISSING}: not known."
+
 
 def parts(waits: Waits) -> list[Part]:
     """The places from the top down, as names of few letters, with their styles."""
@@ -148,7 +150,8 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
         found += [message(width, charset, ""), rule(width, charset, ("in the lowest device", BOLD))]
         for name, value in (("queue", waits.queue), ("device", waits.device)):
             found.append(_row(name, (value, None), waits.ios, [], most, DEVICE, width, charset))
-    return [*found, message(width, charset, ""), *_explained(parts(waits), width, charset)]
+    signs = wrap(width, charset, SIGNS, DIM)
+    return [*found, message(width, charset, ""), *_explained(parts(waits), width, charset), *signs]
 
 
 def _mean(now: Waits, newest: Sequence[Frame]) -> Waits | None:

@@ -29,7 +29,7 @@ LEFT_ALIGNED = frozenset({"", "CHANGE", "ENDED"})
 FEW_TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p99")
 """Where the terminal is not ``WIDE``."""
 WIDE = 118
-MIN_CHANGE, MAX_CHANGE, OTHERS = 26, 60, 92
+MIN_CHANGE, MAX_CHANGE, OTHERS = 26, 68, 92
 """Characters of the change, and columns that the others and the frame take where all are shown."""
 VALUES: dict[str, Callable[[RunRow], float | None]] = {
     "#": lambda row: row.step, "IOPS": lambda row: row.iops, "BEFORE": lambda row: row.to_before,
@@ -121,7 +121,7 @@ class RunsList(TypeToFilter, Modal[None]):
             order = "largest first" if self._down else "smallest first"
             note = f"{note}  sorted by {self._sort}, {order}".strip()
         if not self._state().runs.rows:
-            note = "no run yet"
+            note = "no run yet: r on the dashboard runs a job"
         if note != self.note:
             self.head(self.heading, note)
 

@@ -19,14 +19,16 @@ from iopstui.ui.draw.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, linea
 from iopstui.ui.draw.xy_chart import Point as XY
 from iopstui.ui.experiment.rows import (
     FIGURES,
+    RESULT,
     STYLES,
     place_note,
     point,
+    result_pane,
     sentences,
     title,
     window,
-    words_pane,
 )
+from iopstui.ui.experiment.sorting import Order, in_order, title_at
 from iopstui.ui.state.experiment import ExperimentState, Trace, variant_names
 
 NAME_WIDTH = 25
@@ -48,10 +50,13 @@ COLUMNS: tuple[Column[PointFinished], ...] = (
 class CompareView:
     """Makes the rows of each pane; ``top`` is the first row of one that scrolls."""
 
-    PANES = ("seconds", "runs", "figures", "words")
+    PANES = ("seconds", "runs", "figures", RESULT)
+    LAST = "figures"
+    """The pane that small terminals show at the end."""
 
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
+        self.order: Order | None = None
         self._seconds = XYChart(charset)
 
     def rows(
@@ -62,13 +67,13 @@ class CompareView:
         if pane == "seconds":
             return self._seconds.rows(seconds_spec(state), width, height, at)
         if pane == "runs":
-            return runs(state, width, height, self._charset, top)
+            return runs(state, width, height, self._charset, top, self.order)
         if pane == "figures":
             return figures(state, width, height, self._charset, top)
-        return words_pane(state, width, height, self._charset, top)
+        return result_pane(state, width, height, self._charset, top)
 
     def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
-        """All panes at once: the chart, runs and figures side by side, the words."""
+        """All panes at once: the chart, runs and figures side by side, the result."""
         words = max(7, min(10, box.height // 5))
         rows = min(max(state.total + 3, 14), max(10, (box.height - words) * 3 // 5))
         right = min(84, box.width - 48)
@@ -77,8 +82,13 @@ class CompareView:
             "seconds": Box(box.x, box.y, box.width, top),
             "runs": Box(box.x, box.y + top, left, rows),
             "figures": Box(box.x + left, box.y + top, right, rows),
-            "words": Box(box.x, box.y + top + rows, box.width, words),
+            RESULT: Box(box.x, box.y + top + rows, box.width, words),
         }
+
+    def title_at(self, pane: str, state: ExperimentState, width: int, column: int) -> str | None:
+        """The title over a column of the runs; ``None`` in other panes."""
+        made: Table[PointFinished] = Table(COLUMNS, LABEL, width, self._charset)
+        return title_at(made, column) if pane == "runs" else None
 
 
 # -- the seconds of all runs
@@ -131,16 +141,18 @@ def mean_line(traces: Sequence[Trace]) -> Iterator[XY]:
 
 
 def runs(
-    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
-) -> list[Row]:
-    """A row a run, in the order they are made."""
+    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None,
+    order: Order | None = None,
+) -> list[Row]:  # fmt: skip
+    """A row a run, in the order they are made or by a column."""
     made: Table[PointFinished] = Table(COLUMNS, LABEL, width, charset)
     running = state.started.index if state.started is not None else None
     focus = len(state.points) if running is None else running
     room, steps = max(1, height - 2), state.steps
-    first = max(0, min(len(steps) - room, focus - room + 2 if top is None else top))
+    follows = focus - room + 2 if order is None else 0
+    first = max(0, min(len(steps) - room, follows if top is None else top))
     rows = []
-    for step in steps[first : first + room]:
+    for step in in_order(steps, state.points, order)[first : first + room]:
         mark = ">" if step.index == running else " "
         label = f"{mark}{step.index + 1:>4} {letter(step.variant)}"
         done = state.points.get(step.index)
@@ -154,8 +166,10 @@ def runs(
             line.add(iops.rjust(made.columns[0][1]), FIO).add(f"  {state.now()}", WARNING)
         rows.append(line.finished())
     shown, _ = window(rows, room, width, 0, 0)
-    note = place_note(first, room, len(steps))
-    return [title("runs", width, charset, note), made.header("    #"), *shown][:height]
+    parts = (order.words if order is not None else "", place_note(first, room, len(steps)))
+    head = made.header("    #", order.title if order is not None else "")
+    note = "  ".join(part for part in parts if part)
+    return [title("runs", width, charset, note), head, *shown][:height]
 
 
 def figures(

@@ -1,4 +1,4 @@
-"""Shared parts of the panes of sweep and comparison: words, and tables that scroll."""
+"""Shared parts of the panes of sweep and comparison: the result, and tables that scroll."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def point(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
     return lambda event: show(event.point)
 
 
+RESULT = "result"
+LEAST_RESULT = 4
 FIGURES: tuple[Column[PointFinished], ...] = (
     Column("IOPS", 7, point(lambda p: f.number(p.iops)), style=FIO),
     Column("MiB/s", 7, point(lambda p: f.mib(p.bw)), drop=6),
@@ -87,7 +89,16 @@ def place_note(first: int, height: int, total: int) -> str:
     return f"{first + 1}-{min(total, first + height)} of {total}" if total > height else ""
 
 
-def words_pane(
+def with_result(pane: str, box: Box, used: int) -> dict[str, Box]:
+    """A pane alone in ``box``, of which it uses so many rows: the result stands below it, if there
+    is room."""
+    if box.height - used < LEAST_RESULT:
+        return {pane: box}
+    below = Box(box.x, box.y + used, box.width, box.height - used)
+    return {pane: Box(box.x, box.y, box.width, used), RESULT: below}
+
+
+def result_pane(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
 ) -> list[Row]:
     """The pane of sentences: what the experiment shows so far."""
@@ -95,5 +106,5 @@ def words_pane(
     if not rows:
         rows = sentences(["First run in progress."], width, charset)
     shown, first = window(rows, height - 1, width, top or 0, 0)
-    name = "result" if not state.active else "so far"
+    name = RESULT if not state.active else "so far"
     return [title(name, width, charset, place_note(first, height - 1, len(rows))), *shown]

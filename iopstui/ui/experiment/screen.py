@@ -20,7 +20,8 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView
-from iopstui.ui.experiment.rows import boxed, rows_inside
+from iopstui.ui.experiment.rows import RESULT, boxed, rows_inside, with_result
+from iopstui.ui.experiment.sorting import clicked
 from iopstui.ui.experiment.sweep_view import SweepView
 from iopstui.ui.state.experiment import COMPARE, ExperimentState
 from iopstui.ui.state.live import LiveState
@@ -28,7 +29,7 @@ from iopstui.ui.state.live import LiveState
 ALL = "all"
 TOP = 3
 MAX_ROWS = 1000
-TABLES, TEXTS = ("points", "runs"), ("figures", "words")
+TABLES, TEXTS = ("points", "runs"), ("figures", RESULT)
 NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", "footer")
 
 
@@ -72,6 +73,7 @@ class ExperimentScreen(CanvasScreen):
         """The pane under the mouse, and the cell in it."""
         self._tops: dict[str, int | None] = {}
         self._places: dict[str, Box] = {}
+        self._placed_for: tuple[int, bool] | None = None
         self.panels = {name: Lines(f"experiment-{name}") for name in NAMES}
         self.small = Lines("experiment-small")
         self.canvas.add([*self.panels.values(), self.small])
@@ -110,8 +112,19 @@ class ExperimentScreen(CanvasScreen):
     def shown_pane(self) -> str:
         """The pane that has the whole screen, or ALL."""
         if self._pane == ALL and not self._is_full_size:
-            return self._view.PANES[0]
+            return self._view.PANES[0] if self.state.active else self._view.LAST
         return self._pane
+
+    def _alone(self, pane: str, box: Box) -> dict[str, Box]:
+        """A pane that has the whole screen, on a small terminal with the result below it."""
+        if pane != self._view.LAST or self._is_full_size:
+            return {pane: box}
+        return with_result(pane, box, self._length(pane, box.width) + 1)
+
+    @property
+    def _progress(self) -> tuple[int, bool]:
+        """What the places of small terminals depend on."""
+        return len(self.state.points), self.state.active
 
     def relayout(self) -> None:
         """Gives every panel its place for this size and pane, and paints it."""
@@ -128,7 +141,8 @@ class ExperimentScreen(CanvasScreen):
                 "footer": Box(0, height - 1, width, 1),
             }
             pane = self.shown_pane
-            boxes = self._view.places(self.state, body) if pane == ALL else {pane: body}
+            self._placed_for = self._progress
+            boxes = self._view.places(self.state, body) if pane == ALL else self._alone(pane, body)
             for number, name in enumerate(self._view.PANES, 1):
                 places[f"pane{number}"] = boxes.get(name, NO_BOX)
         self._places = places
@@ -147,6 +161,9 @@ class ExperimentScreen(CanvasScreen):
             return
         if not self._follow():
             self.dismiss(None)
+            return
+        if not self._is_full_size and self._placed_for != self._progress:
+            self.relayout()
             return
         charset, live = self._charset, self._live()
         self.panels["header"].show([self._title(width), self._status(width)])
@@ -247,7 +264,8 @@ class ExperimentScreen(CanvasScreen):
         last = max(0, total - room)
         top = self._tops.get(pane)
         done = self.state.started.index if self.state.started else len(self.state.points)
-        following = max(0, min(last, done - room + 2)) if table else 0
+        follows = table and self._view.order is None
+        following = max(0, min(last, done - room + 2)) if follows else 0
         wanted = max(0, min(last, (following if top is None else top) + by))
         # back where what runs is at the bottom, the table follows it again
         self._tops[pane] = None if wanted == following else wanted
@@ -308,10 +326,26 @@ class ExperimentScreen(CanvasScreen):
             tab = mouse.tab_at([name for _, name in self._tab_names()], x)
             if tab is not None:
                 self.action_pane(self._tab_names()[tab][0])
+        elif self._sort_at(x, y):
+            self.paint()
         elif event.chain == 2 and self._is_full_size:
             at = self._pane_at(x, y)
             alone = self._pane != ALL or at is None
             self.action_pane(0 if alone or at is None else self._view.PANES.index(at[0]) + 1)
+
+    def _sort_at(self, x: int, y: int) -> bool:
+        """Sort by the title at this cell, if there is one."""
+        at = self._pane_at(x, y)
+        if at is None or at[2] != 1:
+            return False
+        pane, column, _ = at
+        width = self._inner(self._places[f"pane{self._view.PANES.index(pane) + 1}"]).width
+        title = self._view.title_at(pane, self.state, width, column)
+        if title is None:
+            return False
+        self._view.order = clicked(self._view.order, title)
+        self._tops.pop(pane, None)
+        return True
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel scrolls what the arrows scroll."""

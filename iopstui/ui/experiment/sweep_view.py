@@ -1,4 +1,4 @@
-"""A sweep's panes: the table of its points, IOPS over the load, latency over IOPS, the words."""
+"""A sweep's panes: the table of its points, IOPS over the load, latency over IOPS, the result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
 from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.draw.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis, values_axis
-from iopstui.ui.experiment.rows import FIGURES, STYLES, place_note, point, title, window, words_pane
+from iopstui.ui.experiment.rows import (
+    FIGURES,
+    RESULT,
+    STYLES,
+    place_note,
+    point,
+    result_pane,
+    title,
+    window,
+)
+from iopstui.ui.experiment.sorting import Order, in_order, title_at
 from iopstui.ui.state.experiment import ExperimentState
 
 MAX_DRAWN = 9
@@ -55,10 +65,13 @@ class DrawnCurve:
 class SweepView:
     """Makes the rows of each pane; ``top`` is the first row of one that scrolls."""
 
-    PANES = ("points", "IOPS", "latency", "words")
+    PANES = ("points", "IOPS", "latency", RESULT)
+    LAST = "points"
+    """The pane that small terminals show at the end."""
 
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
+        self.order: Order | None = None
         self._iops, self._latency = XYChart(charset), XYChart(charset)
 
     def rows(
@@ -67,15 +80,15 @@ class SweepView:
     ) -> list[Row]:  # fmt: skip
         """Exactly ``height`` rows of ``width`` cells. ``at`` is the cell under the mouse."""
         if pane == "points":
-            return table(state, width, height, self._charset, top)
-        if pane == "words":
-            return words_pane(state, width, height, self._charset, top)
+            return table(state, width, height, self._charset, top, self.order)
+        if pane == RESULT:
+            return result_pane(state, width, height, self._charset, top)
         if pane == "IOPS":
             return self._iops.rows(iops_spec(state), width, height, at)
         return self._latency.rows(latency_spec(state), width, height, at)
 
     def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
-        """All panes at once: the charts side by side, then the table, then the words."""
+        """All panes at once: the charts side by side, then the table, then the result."""
         words = max(5, min(10, box.height // 5))
         rows = min(len(state.rows) + 3, max(6, (box.height - words) * 2 // 5))
         left = (box.width + 1) // 2
@@ -84,33 +97,51 @@ class SweepView:
             "IOPS": Box(box.x, box.y, left, top),
             "latency": Box(box.x + left, box.y, box.width - left, top),
             "points": Box(box.x, box.y + top, box.width, rows),
-            "words": Box(box.x, box.y + top + rows, box.width, words),
+            RESULT: Box(box.x, box.y + top + rows, box.width, words),
         }
+
+    def title_at(self, pane: str, state: ExperimentState, width: int, column: int) -> str | None:
+        """The title over a column of the table; ``None`` in other panes."""
+        return (
+            title_at(_made(state.plan, len(state.rows), width, self._charset)[0], column)
+            if (pane == "points")
+            else None
+        )
 
 
 # -- the table
 
 
-def table(
-    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None
-) -> list[Row]:
-    """A row a point; the running one is marked, those to come are dim."""
-    plan, steps = state.plan, state.rows
-    measured, failed = state.measured(), {state.place(one) for one in state.failed.values()}
+def _made(
+    plan: Plan, steps: int, width: int, charset: Charset
+) -> tuple[Table[PointFinished], list[int], int]:
+    """The table, the widths of the axes, and that of the numbers."""
     widths = [min(MAX_NAME, max(len(name), *map(len, values))) for name, values in _axes(plan)]
-    number = max(2, len(str(len(steps))))
+    number = max(2, len(str(steps)))
     label = 2 + number + sum(one + 1 for one in widths)
     # their IOPS are then means
     columns = (COLUMNS[0], INTERVAL_COLUMN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
-    made: Table[PointFinished] = Table(columns, label, width, charset)
+    return Table(columns, label, width, charset), widths, number
+
+
+def table(
+    state: ExperimentState, width: int, height: int, charset: Charset, top: int | None,
+    order: Order | None = None,
+) -> list[Row]:  # fmt: skip
+    """A row a point; the running one is marked, those to come are dim."""
+    plan, steps = state.plan, state.rows
+    measured, failed = state.measured(), {state.place(one) for one in state.failed.values()}
+    made, widths, number = _made(plan, len(steps), width, charset)
     names = [fit(name, one).rjust(one) for (name, _), one in zip(_axes(plan), widths, strict=True)]
-    head = made.header(" ".join(["  " + "#".rjust(number), *names]))
+    label = " ".join(["  " + "#".rjust(number), *names])
+    head = made.header(label, order.title if order is not None else "")
     running = state.place(state.steps[state.started.index]) if state.started is not None else None
     focus = len(measured) if running is None else running
     room = max(1, height - 2)
-    first = max(0, min(len(steps) - room, focus - room + 2 if top is None else top))
+    follows = focus - room + 2 if order is None else 0
+    first = max(0, min(len(steps) - room, follows if top is None else top))
     rows = []
-    for step in steps[first : first + room]:
+    for step in in_order(steps, measured, order)[first : first + room]:
         text = _label(step, plan, widths, number, step.index == running, charset)
         done = measured.get(step.index)
         if done is not None and step.index != running:
@@ -120,7 +151,8 @@ def table(
         else:
             rows.append(_unmeasured(text, state, step.index == running, width, made, charset))
     shown, _ = window(rows, room, width, 0, 0)
-    note = place_note(first, room, len(steps))
+    parts = (order.words if order is not None else "", place_note(first, room, len(steps)))
+    note = "  ".join(part for part in parts if part)
     return [title("points", width, charset, note), head, *shown][:height]
 
 

@@ -26,10 +26,11 @@ from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw import frame, layout
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import Column, Line, Row, Table, message, pad, rule
+from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, ERROR, WARNING, Charset
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.hosts import FEW_HOSTS, HostsView
+from iopstui.ui.fleet.kept_layout import PANELS, FleetLayout, parse_fleet_layout
 from iopstui.ui.state.live import LiveState
 
 TITLES = ("IOPS", "latency", "numbers", "hosts")
@@ -53,7 +54,8 @@ KERNEL: tuple[Column[DiskRates], ...] = (
 class FleetDashboard(TypeToFilter, Dashboard):
     """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
 
-    zooms = keeps_layout = False
+    zooms = False
+    layout_key = "fleet-layout"
     about = (
         "Many hosts: their totals, and a row (or a line of the map) for each. Type to filter them: "
         "part of a name, or node[01-10]; press / first if the letter is a key. Up and down select "
@@ -67,8 +69,12 @@ class FleetDashboard(TypeToFilter, Dashboard):
         self.scene = scene
         self.fleet = controller
         panes = (
-            Panel("fio", self._fio_rows),
-            Panel("kernel", lambda s, width, height: kernel_rows(s.state, width, height, charset)),
+            Panel("fio", self._fio_rows, title="fio", value=self._fio_value, foot=True),
+            Panel(
+                "kernel",
+                lambda s, width, height: kernel_rows(s.state, width, height, charset),
+                title="Devices of all hosts",
+            ),
             Panel("cpus", self._host_rows),
             Panel(
                 "runs",
@@ -77,12 +83,30 @@ class FleetDashboard(TypeToFilter, Dashboard):
                 ),
                 tab="runs",
                 height=runs_view.HEIGHT,
+                title="Runs",
+                value=lambda s: runs_view.value(s.state),
             ),
         )
         super().__init__(
             controller, state, charset, lambda width, height, tabbed: (), panes, TITLES, True
         )
         self.tab = HOSTS_TAB
+
+    @property
+    def kept_layout(self) -> FleetLayout:
+        """Layout to keep for the next start."""
+        hosts = self.hosts
+        return FleetLayout(
+            PANELS[self.tab], self.heat_shown, self.percentiles_shown, self.seconds_shown,
+            hosts.order, hosts.reverse, hosts.mapped,
+        )  # fmt: skip
+
+    def begin_with(self, layout: str) -> None:
+        """Begin as an earlier one was left."""
+        kept = parse_fleet_layout(layout)
+        self.lay_out(PANELS.index(kept.panel), kept.heat_map, kept.percentiles, kept.seconds)
+        self.hosts.order, self.hosts.reverse = kept.order, kept.reverse
+        self.hosts.mapped = kept.mapped
 
     def apply_filter(self) -> None:
         """Show the hosts that have all of the words."""
@@ -153,6 +177,9 @@ class FleetDashboard(TypeToFilter, Dashboard):
                     self.post_message(KeyClicked("Enter"))
                 return
         super()._panel_clicked(x, y, chain)
+
+    def _fio_value(self, scene: PanelData) -> Sequence[Piece]:
+        return () if self.fleet.watching else fio_panel.value(scene.state)
 
     def _fio_rows(self, scene: PanelData, width: int, height: int) -> Sequence[Row]:
         if not self.fleet.watching:

@@ -198,7 +198,7 @@ class HostsView:
     ) -> Row:
         every = len(scene.hosts)
         count = f"{len(lines)} of {every}" if len(lines) < every else f"{every}"
-        pieces: list[Piece] = [("hosts", BOLD), (f" {count}", None)]
+        pieces: list[Piece] = [("Hosts", BOLD), (f" {count}", None)]
         right = f"o: {order_words(self.shown_order, not scene.watching, self.reverse)}"
         if self.words:
             pieces.append((f"  filter: {self.words}", WARNING))
