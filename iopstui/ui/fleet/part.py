@@ -23,7 +23,7 @@ ABOUT_JOBS = frozenset({
 })  # fmt: skip
 NOT_IN_FLEET = frozenset({
     "queue_map", "inside", "processes", "decide", "rq_affinity", "scheduler", "probe", "settings",
-    "bind_queues", "waits", "open_panel", "close_panel",
+    "bind_queues", "waits", "slowest", "open_panel", "close_panel",
 })  # fmt: skip
 """Actions of the live screen that a fleet's doesn't have."""
 

@@ -205,6 +205,32 @@ class ViewKeys(Part):
         )  # fmt: skip
         port.push(page)
 
+    @property
+    def experimenting(self) -> bool:
+        """Whether a sweep or a comparison runs, which the same key stops."""
+        experiment = self.port.state.experiment
+        return experiment is not None and experiment.active
+
+    @property
+    def keeps_requests(self) -> bool:
+        """Whether the second that is shown has single requests."""
+        frame = self.port.shown.probed
+        return frame is not None and frame.probe is not None and bool(frame.probe.exemplars)
+
+    def slowest(self) -> None:
+        """Open the slowest requests of the second that is shown."""
+        if self.port.dashboard is None:
+            return
+        from iopstui.ui.dialogs.slow_list import list_of, why_none
+
+        page = list_of(self.port.shown, self.port.charset)
+        if page is not None:
+            self.port.push(page)
+            return
+        live = self.port.live
+        parts = live.probe if live is not None else None
+        self.port.show_message("info", why_none(self.port.shown, parts))
+
     def heat_map(self) -> None:
         """Show the heat map in place of the percentile lines, with the probe the device's and both
         after it, then the lines again."""
@@ -328,6 +354,16 @@ class ViewKeys(Part):
                  "counts them, else over all disks), and cgroups per disk; < and > sort",
             place=206,
             footer=(Footer("processes", {IDLE: 25, RUNNING: 139}),),
+        ),
+        Action(
+            "slowest", (pages.SLOWEST,), slowest, title="Slowest requests of this second",
+            note="where each waited and whose it was; needs the probe (P)",
+            help="the slowest requests of this second (P switches the probe on): where each waited,"
+                 " whose it was, what they have in common; Enter: one as a timeline. While a sweep "
+                 "or comparison runs, x stops that", place=207,
+            footer=(Footer("slowest", {IDLE: 142, RUNNING: 142, REPLAY: 187},
+                           when=lambda view: view.keeps_requests),),
+            applies=lambda view: not view.experimenting,
         ),
         Action(
             "heat_map", (Key("h", "h"),), heat_map, title="Latency: heat map or lines",

@@ -1,0 +1,156 @@
+"""The list of the slowest requests, and one of them as a timeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import ui_fakes as fakes
+from rich.cells import cell_len
+from slow_requests import exemplar
+from test_app import make, running, screen_text, settle
+from textual.widgets import DataTable
+
+from iopstui.model.metrics.probe import LATENCY, OWN, ProbeInterval
+from iopstui.model.samples import Exemplar
+from iopstui.ui.dashboard.slow_view import timeline
+from iopstui.ui.dialogs.live_rows import LiveRows
+from iopstui.ui.dialogs.slow_list import SlowList
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
+
+READ_NS = 10**12
+
+
+def kept(second: int = 0) -> tuple[Exemplar, ...]:
+    """Ten slow reads of a backup, ten random ones of others, and a flush."""
+    slow = [
+        exemplar((30 - n) * 10**6, READ_NS - n * 10**7, comm="backup", pid=900 + second, hctx=n % 2,
+                 sector=8 * n)
+        for n in range(10)
+    ]  # fmt: skip
+    random = [
+        exemplar(200_000 + n, READ_NS - n * 10**7, slow=False, sampled=True, pid=n)
+        for n in range(10)
+    ]
+    flush = exemplar(25 * 10**6, READ_NS, kind="flush", flags="FF", sector=None, offset=None,
+                     size=0, comm="sync", pid=5)  # fmt: skip
+    return (*slow, *random, flush)
+
+
+def probe(*exemplars: Exemplar, by: str = OWN) -> ProbeInterval:
+    return ProbeInterval(
+        1.0, 0.0, (LATENCY,), {}, {}, (), None, None, None, None, 0, 0, 0, None, None, by,
+        exemplars, READ_NS,
+    )  # fmt: skip
+
+
+def tick(fake: fakes.FakeController, one: ProbeInterval) -> None:
+    fake.second += 1
+    made = fakes.frame(fake.second, fakes.interval(fake.second, 60, True, True), frozenset(),
+                       fake.target.tree, fake.cpus)  # fmt: skip
+    fake.push(replace(made, step=max(1, fake.step), probe=one))
+
+
+def column(page: SlowList, title: str) -> list[str]:
+    table = page.query_one(DataTable)
+    return [str(table.get_cell_at((row, place))) for row in range(table.row_count)
+            for place, key in enumerate(table.columns) if key.value == title]  # fmt: skip
+
+
+async def test_the_slowest_of_this_second_are_listed_sorted_and_opened() -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        fake = await running(app, pilot, 3)
+        tick(fake, probe(*kept()))
+        await settle(pilot)
+        await pilot.press("x")
+        await settle(pilot)
+        page = app.screen
+        assert isinstance(page, SlowList)
+        text = screen_text(app)
+        assert "Slowest requests at 0:04" in text and "backup (900)" in text
+        assert "10 of the 10 slowest reads were sent by backup (900)" in text
+        assert column(page, "TOTAL")[:3] == ["30.0 ms", "29.0 ms", "28.0 ms"]
+        assert column(page, "TIME")[0] == "0:04.000" and len(column(page, "TIME")) == 11
+        # sorted by another column, and the other way round
+        await pilot.press("less_than_sign", *["greater_than_sign"] * 4)
+        await settle(pilot)
+        assert "sorted by plugged" in screen_text(app)
+        await pilot.press(*"flush")
+        await settle(pilot)
+        assert column(page, "WHAT") == ["flush"] and column(page, "SECTOR") == ["–"]
+        await pilot.press("enter")
+        await settle(pilot)
+        assert isinstance(app.screen, LiveRows) and "flags FF" in screen_text(app)
+        await pilot.press("escape", "escape", "x")
+        await settle(pilot)
+        assert not isinstance(app.screen, SlowList | LiveRows), "its key closes it"
+
+
+async def test_it_stays_as_it_was_and_goes_back_in_time_with_the_screen() -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        fake = await running(app, pilot, 3)
+        for second in range(3):
+            tick(fake, probe(*kept(second)))
+        await settle(pilot)
+        await pilot.press("left", "x")
+        await settle(pilot)
+        assert isinstance(app.screen, SlowList) and "backup (901)" in screen_text(app)
+        tick(fake, probe(*kept(7)))
+        await settle(pilot)
+        assert "backup (901)" in screen_text(app) and "backup (907)" not in screen_text(app)
+
+
+async def test_without_requests_it_says_why() -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        fake = await running(app, pilot, 3)
+        for made, words in (
+            (None, "P switches on the probe"),
+            (probe(by="bpftrace"), "bpftrace keeps no single requests"),
+            (probe(), "no request was completed"),
+        ):
+            if made is not None:
+                tick(fake, made)
+            await settle(pilot)
+            await pilot.press("x")
+            await settle(pilot)
+            assert words in screen_text(app) and not isinstance(app.screen, SlowList)
+
+
+def words(one: Exemplar, width: int, charset: Charset = UTF8) -> list[str]:
+    rows = timeline(one, kept(), "0:04.000", width, charset)
+    texts = ["".join(text for text, _ in row) for row in rows]
+    assert {cell_len(text) for text in texts} == {width}
+    return [text.rstrip() for text in texts]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 250])
+@pytest.mark.parametrize("charset", [UTF8, ASCII])
+def test_a_timeline_fits_every_width(width: int, charset: Charset) -> None:
+    text = "\n".join(words(kept()[0], width, charset))
+    assert "backup, process 900" in text and "median of 10 random" in text
+    assert "flush sync" in text
+
+
+def test_bars_are_as_long_as_the_times_and_lie_where_they_were() -> None:
+    one = exemplar(20 * 10**6, READ_NS, inserted_ns=READ_NS - 15 * 10**6,
+                   issued_ns=READ_NS - 5 * 10**6)  # fmt: skip
+    lines = words(one, 102)
+    bar = next(line for line in lines if line.startswith(" ░"))
+    assert (bar.count("░"), bar.count("▒"), bar.count("█")) == (25, 50, 25)
+    # a flush that began 25 ms before the end of 20 ms fills the whole lane
+    lane = next(line for line in lines if line.startswith("flush sync"))
+    assert lane[36:].strip("█░▒") == "" and len(lane) >= 100
+    # the last of ten random reads ended 90 ms earlier: it is not beside it
+    assert sum(line.startswith("read fio") for line in lines) == 2
+
+
+def test_one_alone_says_so() -> None:
+    one = exemplar(1000, allocated_ns=None, inserted_ns=None, error=10, group="", comm="")
+    text = " ".join(
+        "".join(part for part, _ in row) for row in timeline(one, [one], "0:01", 80, UTF8)
+    )
+    assert "No random requests" in text and "No other kept request" in text
+    assert "it failed: status 10" in text and "sent by –" in text
