@@ -354,10 +354,14 @@ class ProbeSample:
 @dataclass(frozen=True, slots=True)
 class DriveReading:
     """An NVMe drive's own counters as it tells them (linux/nvme/pages.py), by name: ``counts`` when
-    they were read last, ``began`` at the beginning of the run (of the session, before any run)."""
+    they were read last, ``began`` at the beginning of the run (of the session, before any run).
+    ``problem`` is a sentence that says why the drive did not tell more ("": it did); then only the
+    temperature may be known. ``devices`` are the disks of this drive in the target's tree."""
 
     counts: Mapping[str, int]
     began: Mapping[str, int]
+    problem: str = ""
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ from typing import Any, TextIO
 from iopstui.events import Event, FrameReady
 from iopstui.model.metrics.fields import BY_ID, FIELDS, Field
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.nvme import FIGURES as DRIVE_FIGURES
+from iopstui.model.metrics.nvme import NVME
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.share import SOURCE as NFS
 from iopstui.model.samples import READ, TRIM, WRITE
@@ -49,10 +51,11 @@ class CsvSink:
         devices: Sequence[str] = (),
         layers: Sequence[str] = (),
         on_nfs: bool = False,
+        on_nvme: bool = False,
     ) -> None:
         self._stream = stream
         self._writer = csv.writer(stream, lineterminator="\n")
-        self._columns = list(session_columns(devices, layers, on_nfs))
+        self._columns = list(session_columns(devices, layers, on_nfs, on_nvme))
         self._figures = Figures(self._columns)
         self._started = False
 
@@ -100,10 +103,14 @@ def _missing_value(name: str) -> None:
 
 
 def session_columns(
-    devices: Sequence[str], layers: Sequence[str] = (), on_nfs: bool = False
+    devices: Sequence[str],
+    layers: Sequence[str] = (),
+    on_nfs: bool = False,
+    on_nvme: bool = False,
 ) -> Iterator[tuple[str, ...]]:
     """The columns of a session with these devices: of several their sum, then each; the flags
-    are one. ``layers`` are the devices in which I/Os may wait; ``on_nfs``: the target is on NFS."""
+    are one. ``layers`` are the devices in which I/Os may wait; ``on_nfs``: the target is on NFS,
+    ``on_nvme``: on an NVMe drive."""
     paths = [field.path for field in columns()]
     for path in paths:
         if path == ("flags", ANY):
@@ -121,6 +128,8 @@ def session_columns(
     if on_nfs:
         shares = (field.path for field in FIELDS if field.path[:2] == ("kernel", NFS))
         yield from (path for path in shares if ANY not in path)
+    if on_nvme:
+        yield from ((NVME, figure.name) for figure in DRIVE_FIGURES)
     yield from ((WAIT, name) for name in _WAITS)
     yield from ((WAIT, "layers", name) for name in layers)
 

@@ -22,6 +22,7 @@ from iopstui.events import (
 )
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.nvme import DRIVES, NVME
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.metrics.share import SOURCE as NFS
@@ -111,6 +112,8 @@ def _points(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], Mappi
         yield source.name, {}, kernel[source.name]
     if kernel[NFS] is not None:
         yield NFS, {}, kernel[NFS]
+    for name, drive in (row[NVME] or {}).get(DRIVES, {}).items():
+        yield NVME, {"drive": name}, drive
     probe = row[DEVICE]
     for name, kinds in (probe or {}).get("disks", {}).items():
         for kind in (*KINDS, TOTAL):

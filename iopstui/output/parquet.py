@@ -92,8 +92,8 @@ class ParquetTable:
 
 class ParquetSink:
     """Writes a row a frame of these devices to ``out``, as ParquetTable does: ``utc`` is a time,
-    ``step`` a whole number, ``flags`` a text as in CSV ("" for none). ``layers`` and
-    ``on_nfs`` as of session_columns."""
+    ``step`` a whole number, ``flags`` a text as in CSV ("" for none). ``layers``,
+    ``on_nfs`` and ``on_nvme`` as of session_columns."""
 
     def __init__(
         self,
@@ -102,8 +102,9 @@ class ParquetSink:
         about: Mapping[str, str] | None = None,
         layers: Sequence[str] = (),
         on_nfs: bool = False,
+        on_nvme: bool = False,
     ) -> None:
-        self._paths = list(session_columns(devices, layers, on_nfs))
+        self._paths = list(session_columns(devices, layers, on_nfs, on_nvme))
         self._figures = Figures(self._paths)
         self._table = ParquetTable(out, [*map(_column, self._paths)], about or {})
 

@@ -103,7 +103,8 @@ def make_sink(
         from iopstui.output.csv_out import CsvSink
 
         return NarratedSink(
-            CsvSink(out, target.devices_below, target.tree, bool(target.shares)), err
+            CsvSink(out, target.devices_below, target.tree, bool(target.shares), target.on_nvme),
+            err,
         )
     from iopstui.output.table import TableSink
 

@@ -165,7 +165,11 @@ def drives_text(drives: RunDrives) -> str:
 
     lines: list[str] = []
     for name, figures in drives.rows():
+        problem = drives.readings[name].problem
         words = f"{name} (SMART): {', '.join(drive_words(figures))}"
+        if problem:
+            seen = "".join(f"{one}. " for one in drive_words(figures))
+            words = f"{name}: {seen}{printable(problem)}"
         lines += textwrap.wrap(words, WIDTH, subsequent_indent="  ")
     return "\n".join(lines)
 

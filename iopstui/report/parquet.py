@@ -31,7 +31,8 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
         recording.only_needed(ROWS_WITHOUT)
         target = recording.header.target
         about = _about(recording.header)
-        sink = ParquetSink(out, target.devices_below, about, target.tree, bool(target.shares))
+        shares, nvme = bool(target.shares), target.on_nvme
+        sink = ParquetSink(out, target.devices_below, about, target.tree, shares, nvme)
         fold = ReplayFold(recording.header)
         try:
             for event in replay_events(recording, fold):

@@ -35,7 +35,8 @@ def csv_text(source: Source, redact: bool = False) -> str:
             sink = ReplayedExperiments("csv", recording.header, stream, io.StringIO())
         else:
             target = recording.header.target
-            sink = CsvSink(stream, target.devices_below, target.tree, bool(target.shares))
+            shares, nvme = bool(target.shares), target.on_nvme
+            sink = CsvSink(stream, target.devices_below, target.tree, shares, nvme)
             recording.only_needed(ROWS_WITHOUT)
         fold = ReplayFold(recording.header)
         for event in replay_events(recording, fold):

@@ -90,6 +90,8 @@ PANELS: tuple[Section, ...] = (
                       "two of the devices above"),
             ("sum of 2", "the job's devices, each counted once; awaits are total waiting time "
                          "over all requests, util has no sum"),
+            ("nvme0 47 °C", "what the NVMe drive reports of itself every 10 s; bytes count from "
+                            "the start of the run"),
             ("–", "no such requests"),
         ),
     ),

@@ -11,7 +11,7 @@ from trees import Tree
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.nvme import admin, pages
 from iopstui.linux.nvme.admin import DriveUnreadable
-from iopstui.linux.nvme.health import DriveHealth, controllers_of, drives_of
+from iopstui.linux.nvme.health import Drive, DriveHealth, controllers_of, drives_of, open_figures
 
 
 @pytest.fixture
@@ -33,7 +33,9 @@ def test_a_drive_is_its_controller(tree: Tree) -> None:
     classed(tree, disk.parent)
     devices = read_devices(tree.roots)
     assert controllers_of(tree.roots, devices["nvme0n1"]) == ("nvme0",)
-    assert drives_of(tree.roots, devices, ["nvme0n1p1", "nvme0n1", "sda", "gone"]) == {"nvme0": 3}
+    assert drives_of(tree.roots, devices, ["nvme0n1p1", "nvme0n1", "sda", "gone"]) == {
+        "nvme0": Drive(3, ("nvme0n1",))
+    }
 
 
 def test_of_several_paths_the_first_live_one_is_asked(tree: Tree) -> None:
@@ -43,9 +45,9 @@ def test_of_several_paths_the_first_live_one_is_asked(tree: Tree) -> None:
     devices = read_devices(tree.roots)
     assert controllers_of(tree.roots, devices["nvme1n1"]) == ("nvme1", "nvme2")
     everything = ["nvme1n1", *devices["nvme1n1"].slaves]
-    assert drives_of(tree.roots, devices, everything) == {"nvme1": 1}
+    assert drives_of(tree.roots, devices, everything) == {"nvme1": Drive(1, ("nvme1n1",))}
     (controllers[0] / "state").write_text("connecting\n")
-    assert drives_of(tree.roots, devices, everything) == {"nvme2": 1}
+    assert drives_of(tree.roots, devices, everything) == {"nvme2": Drive(1, ("nvme1n1",))}
 
 
 def test_a_controller_that_is_not_live_is_not_asked(tree: Tree) -> None:
@@ -122,3 +124,22 @@ def test_only_what_the_drive_has_is_asked_for(
     assert found["kelvin"] == 310 and found["capacity"] == 200
     assert ("media_bytes_written" in found) == (0xC0 in asked)
     assert ("group_media_gb_written" in found) == groups
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("49850", {"kelvin": 323}), ("-273150", {}), ("hot", {}), ("", {}),
+])  # fmt: skip
+def test_any_user_sees_the_kernel_s_temperature_in_whole_kelvins(
+    tree: Tree, text: str, found: dict[str, int]
+) -> None:
+    disk = nvme_disk(tree)
+    classed(tree, disk.parent)
+    sensor = disk.parent / "hwmon3"
+    sensor.mkdir()
+    (sensor / "temp1_input").write_text(text + "\n")
+    (sensor / "name").write_text("nvme\n")
+    (disk.parent / "state").write_text("live\n")
+    assert open_figures(tree.roots, "nvme0") == found
+    (disk.parent / "state").write_text("resetting\n")
+    assert open_figures(tree.roots, "nvme0") == {}, "a drive that is not live is not asked"
+    assert open_figures(tree.roots, "nvme7") == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from iopstui.model import histogram
 from iopstui.model.block.target import Target
 from iopstui.model.findings import names as rules
 from iopstui.model.findings.evidence import Finding
+from iopstui.model.samples import DriveReading
 from iopstui.output.export.buckets import BOUNDS_NS, Buckets
 from iopstui.output.export.exposition import openmetrics, text_format
 from iopstui.output.export.metrics import COUNTERS, GAUGES, HISTOGRAMS, Metrics
@@ -119,6 +121,30 @@ def test_a_run_begins_with_0_ios_of_what_it_may_do(
         for direction in directions:
             assert found[name].value("_total", direction=direction) == 0
         assert len(found[name].samples) == len(directions)
+
+
+def readings(kelvin: int, units: int, began: int, **more: int) -> dict[str, DriveReading]:
+    counts = {"kelvin": kelvin, "units_written": units, "thermal_1": 1, "thermal_2": 2, **more}
+    return {"nvme0": DriveReading(counts, {**counts, "units_written": began})}
+
+
+def test_the_counters_of_a_drive_grow_over_all_runs() -> None:
+    """A run compares with its own beginning, the metrics with the reading before."""
+    seconds = (
+        readings(300, 10, 10),
+        readings(310, 12, 10),
+        {},
+        readings(305, 15, 14, spare=90),
+    )
+    frames = [FrameReady(t, replace(frame(t, {}), nvme=one)) for t, one in enumerate(seconds)]
+    found = families(folded([*frames]))
+    assert found["iopstui_nvme_written_bytes"].value("_total", drive="nvme0") == 5 * 512_000
+    assert found["iopstui_nvme_throttled"].value("_total", drive="nvme0") == 0
+    assert found["iopstui_nvme_temperature_celsius"].value(drive="nvme0") == 305 - 273
+    assert found["iopstui_nvme_spare_ratio"].value(drive="nvme0") == 0.9
+    # not told, so not 0
+    assert "iopstui_nvme_media_errors" not in found
+    assert "iopstui_nvme_critical_warning" not in found
 
 
 def test_a_histogram_s_sum_is_the_mean_times_the_count() -> None:

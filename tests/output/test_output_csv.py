@@ -10,6 +10,7 @@ from test_output_jsonl import Closed
 
 from iopstui.events import Mark
 from iopstui.format import utc
+from iopstui.model.block.target import Target
 from iopstui.model.metrics.fields import find
 from iopstui.output.csv_out import CsvSink
 
@@ -54,6 +55,19 @@ def test_the_values_are_those_of_the_json_lines() -> None:
     assert second["utc"] == utc(float(second["wall_ms"])) != ""
     assert second["fio.write.iops"] == ""
     assert second["fio.read.lat.p99"] == ""
+
+
+def test_a_target_on_nvme_has_the_drive_s_figures_as_well() -> None:
+    stream = io.StringIO()
+    sink = CsvSink(stream, ["vda"], on_nvme=True)
+    for event in session("3.42-a-randread-grp", probed=True):
+        sink.handle(event)
+    last = list(csv.DictReader(io.StringIO(stream.getvalue())))[-1]
+    assert float(last["nvme.temperature"]) == 27
+    assert float(last["nvme.write_amplification"]) == 1.5
+    assert not any(name.startswith("nvme") for name in rows("3.42-a-randread-grp")[0])
+    assert Target("device", "/dev/nvme0n1", "nvme0n1", ("nvme0n1",)).on_nvme
+    assert not Target("device", "/dev/vda", "vda", ("vda",)).on_nvme
 
 
 def test_flags_are_one_column() -> None:

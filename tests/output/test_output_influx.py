@@ -66,12 +66,12 @@ def test_every_number_is_the_json_lines_one(name: str) -> None:
     places = {"fio": ("fio",), "fio_run": ("fio",), "frame": (), "disk": ("kernel", "disks"),
               "cpu": ("kernel", "cpus"), "pressure": ("kernel", "pressure"),
               "memory": ("kernel", "memory"), "nfs": ("kernel", "nfs"),
-              "device": ("device", "disks")}  # fmt: skip
+              "device": ("device", "disks"), "nvme": ("nvme", "drives")}  # fmt: skip
     objects = {round(frame.wall_ms * 1e6): frame_object(frame) for frame in frames}
     for measurement, tags, fields, at in found:
         if measurement == "event":
             continue
-        own = [tags[key] for key in ("device", "direction", "cpu") if key in tags]
+        own = [tags[key] for key in ("device", "direction", "cpu", "drive") if key in tags]
         for key, value in fields.items():
             path = [*places[measurement], *own, *re.split(r"\.(?!\d)", key)]
             if key == "flags":

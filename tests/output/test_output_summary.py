@@ -405,3 +405,13 @@ def test_what_a_run_did_to_its_drives() -> None:
         "nvme0 (SMART): at most 77 °C, 977 MiB written, media errors +0, throttled lightly +2 "
         "times, for 31 s, 7 % of endurance used, critical warning 0x04"
     )
+
+
+def test_an_ordinary_user_is_told_what_he_does_not_see() -> None:
+    drives = RunDrives()
+    why = "The drive's own figures need root: run with sudo."
+    drives.add({"nvme0": DriveReading({"kelvin": 320}, {}, why)})
+    drives.add({"nvme1": DriveReading({}, {}, why)})
+    assert drives_text(drives).splitlines() == [
+        f"nvme0: at most 47 °C. {why}", f"nvme1: {why}"
+    ]  # fmt: skip

@@ -82,7 +82,9 @@ def test_a_reading_every_ten_seconds(
         reader.look(t, devices, TREE)
         finish()
     assert drive.times == 2
-    assert reader.take() == {"nvme0": DriveReading({"media_errors": 2}, {"media_errors": 1})}
+    assert reader.take() == {
+        "nvme0": DriveReading({"media_errors": 2}, {"media_errors": 1}, devices=TREE)
+    }
     assert reader.take() == {}
 
 
@@ -96,7 +98,7 @@ def test_a_run_is_compared_with_its_own_beginning_and_read_at_its_end(
     reader.look(1.0, devices, TREE)
     finish()
     last = reader.last(devices, TREE)
-    assert last == {"nvme0": DriveReading({"media_errors": 3}, {"media_errors": 2})}
+    assert last == {"nvme0": DriveReading({"media_errors": 3}, {"media_errors": 2}, devices=TREE)}
 
 
 def test_a_reading_that_was_under_way_when_the_run_began_does_not_count(
@@ -130,11 +132,23 @@ def test_a_hung_drive_holds_up_neither_the_session_nor_its_end(
     assert drive.times == 1
 
 
-def test_a_drive_that_can_not_be_read_has_no_figures(
+def test_a_drive_that_can_not_be_read_says_why(
     reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
 ) -> None:
     drive.failing = True
-    assert reader.last(devices, TREE) == {} and drive.times == 1
+    why = "The drive's own figures need root."
+    assert reader.last(devices, TREE) == {"nvme0": DriveReading({}, {}, why, TREE)}
+    assert drive.times == 1
+
+
+def test_what_was_read_is_not_lost_when_a_later_reading_fails(
+    reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
+) -> None:
+    reader.look(0.0, devices, TREE)
+    finish()
+    assert reader.take()["nvme0"].counts == {"media_errors": 1}
+    drive.failing = True
+    assert reader.last(devices, TREE) == {}
 
 
 def test_without_an_nvme_drive_no_thread_is_started(

@@ -48,7 +48,11 @@ def parse_degrees(text: str) -> float | None:
 def find_sensors(disk: Path) -> Iterator[Sensor]:
     """Temperature sensors of the whole disk whose sysfs directory is ``disk``: below its SCSI
     device or its NVMe controller, or (older kernels) the controller's PCI device."""
-    device = disk / "device"
+    return sensors_near(disk / "device")
+
+
+def sensors_near(device: Path) -> Iterator[Sensor]:
+    """The same of a SCSI device's or an NVMe controller's sysfs directory."""
     state = device / "state"
     for above in (device, device / "device"):
         for place in (above, above / "hwmon"):

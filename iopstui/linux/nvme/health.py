@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.devices.health import paths_of
+from iopstui.linux.devices.temperature import read_temperature, sensors_near
 from iopstui.linux.nvme import admin, pages
 from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.linux.roots import Roots
@@ -37,12 +38,20 @@ def controllers_of(roots: Roots, device: BlockDevice) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in found if name))
 
 
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """A drive that can be asked: a ``namespace`` on it by number, and its disks by name."""
+
+    namespace: int
+    devices: tuple[str, ...]
+
+
 def drives_of(
     roots: Roots, devices: Mapping[str, BlockDevice], names: Sequence[str]
-) -> dict[str, int]:
-    """The drives under these devices: for each the name of its first controller that is live, with
-    the number of a namespace on it. The controllers of one drive have its counters in common."""
-    found: dict[str, int] = {}
+) -> dict[str, Drive]:
+    """The drives under these devices by the name of their first controller that is live. The
+    controllers of one drive have its counters in common."""
+    found: dict[str, Drive] = {}
     for name in names:
         device = devices.get(name)
         device = devices.get(device.disk or "", device) if device else None
@@ -50,8 +59,10 @@ def drives_of(
             continue
         for controller in controllers_of(roots, device):
             if state_of(roots, controller) == LIVE:
-                number = read_count(f"{roots.sys}/class/block/{device.name}/nsid")
-                found.setdefault(controller, number or 1)
+                number = read_count(f"{roots.sys}/class/block/{device.name}/nsid") or 1
+                known = found.get(controller, Drive(number, ()))
+                disks = dict.fromkeys((*known.devices, device.name))
+                found[controller] = Drive(known.namespace, tuple(disks))
                 break
     return found
 
@@ -64,6 +75,17 @@ def state_of(roots: Roots, controller: str) -> str | None:
 def _controller(roots: Roots, disk: str) -> str | None:
     name = os.path.basename(os.path.realpath(roots.sys / "class/block" / disk / "device"))
     return name if _CONTROLLER.fullmatch(name) else None
+
+
+def open_figures(roots: Roots, controller: str) -> dict[str, int]:
+    """The drive's figures that any user may read, named as in SMART: ``kelvin`` alone, from the
+    kernel's temperature sensor."""
+    for sensor in sensors_near(roots.sys / "class/nvme" / controller):
+        temperature = read_temperature(sensor)
+        if temperature is not None:
+            # the kernel subtracts 273.15 from SMART's whole kelvins
+            return {"kelvin": round(temperature.now + 273.15)}
+    return {}
 
 
 class DriveHealth:

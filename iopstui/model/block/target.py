@@ -103,6 +103,11 @@ class Target(TargetPath):
         return len(self.parts) > 1
 
     @property
+    def on_nvme(self) -> bool:
+        """Whether an NVMe disk is among its devices, by the kernel's names."""
+        return any(name.startswith("nvme") for name in self.tree)
+
+    @property
     def devices_below(self) -> tuple[str, ...]:
         """The devices that the places are on, each once: those whose counters count the jobs'
         I/Os."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.nvme import DRIVES, FIGURES, NVME
+from iopstui.model.metrics.nvme import DRIVES, FIGURES, NVME, PROBLEM
 from iopstui.model.metrics.paths import ANY, DEVICE, SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.metrics.share import SOURCE as NFS
@@ -385,6 +385,8 @@ def _nvme_fields() -> Iterator[Field]:
     for path, of in (((NVME,), "all drives"), ((NVME, DRIVES, ANY), "this drive")):
         for one in FIGURES:
             yield Field((*path, one.name), one.name, one.unit, SMART, f"{of}: {one.meaning}")
+    yield Field((NVME, DRIVES, ANY, PROBLEM), PROBLEM, "", SMART,
+                "this drive: why it could not be read; null if it was")  # fmt: skip
 
 
 def _job_fields() -> Iterator[Field]:

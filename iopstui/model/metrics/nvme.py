@@ -16,6 +16,7 @@ from iopstui.model.samples import DriveReading
 NVME = "nvme"
 """First word of these figures' paths."""
 DRIVES = "drives"
+PROBLEM = "problem"
 UNIT_BYTES = 512_000
 """A data unit of the SMART page: 1000 blocks of 512 bytes."""
 _KELVIN = 273
@@ -121,6 +122,26 @@ WORST: Mapping[str, _Join] = {
 }
 
 
+# bits of the critical warning (NVM Express Base Specification 2.0, figure 207)
+CRITICAL_WARNINGS: tuple[tuple[int, str], ...] = (
+    (0, "few spare blocks"), (1, "temperature"), (2, "unreliable"), (3, "read-only"),
+    (4, "backup of volatile memory failed"), (5, "persistent memory unreliable"),
+)  # fmt: skip
+
+
+def warnings_of(reading: DriveReading) -> Iterator[str]:
+    """What a drive warns of, and what went wrong since the run began, in a few words each."""
+    bits = reading.counts.get("critical_warning", 0)
+    yield from (f"warns: {words}" for bit, words in CRITICAL_WARNINGS if bits & 1 << bit)
+    errors = grown(reading, "media_errors")
+    if errors:
+        yield f"media errors +{errors}"
+    throttled = [grown(reading, name) or 0 for name in ("thermal_1", "thermal_2")]
+    seconds = [grown(reading, name) or 0 for name in ("thermal_1_s", "thermal_2_s")]
+    if any(throttled) or any(seconds):
+        yield f"throttled {sum(throttled)} times, {sum(seconds)} s"
+
+
 def drive_figures(reading: DriveReading) -> dict[str, float | None]:
     """All figures of one drive, by name."""
     return {figure.name: figure.of(reading) for figure in FIGURES}
@@ -139,7 +160,10 @@ def figures_of(readings: Readings) -> dict[str, object] | None:
         return None
     return {
         **{figure.name: together(readings, figure.name) for figure in FIGURES},
-        DRIVES: {name: drive_figures(reading) for name, reading in readings.items()},
+        DRIVES: {
+            name: {**drive_figures(reading), PROBLEM: reading.problem or None}
+            for name, reading in readings.items()
+        },
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from iopstui import __version__
 from iopstui.events import (
@@ -23,11 +24,12 @@ from iopstui.model.block.target import Target
 from iopstui.model.findings.names import NAMES
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.nvme import BY_NAME, UNIT_BYTES, grown
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.metrics.share import OperationRates
 from iopstui.model.rates import DiskRates
-from iopstui.model.samples import MIXED, READ, TRIM, WRITE
+from iopstui.model.samples import MIXED, READ, TRIM, WRITE, DriveReading
 from iopstui.model.sources import SOURCES
 from iopstui.output.export.buckets import Buckets
 from iopstui.output.export.exposition import (
@@ -69,6 +71,11 @@ COUNTERS = {
     "nfs_errors": "NFS operations answered with an error",
     "nfs_queue_time_seconds": "total time of NFS operations in the client's queue",
     "nfs_rtt_seconds": "total time of NFS operations from sending to the answer",
+    "nvme_read_bytes": "bytes read by hosts, counted by the drive in steps of 512,000",
+    "nvme_written_bytes": "bytes written by hosts, counted by the drive in steps of 512,000",
+    "nvme_media_errors": "media and data integrity errors, counted by the drive",
+    "nvme_throttled": "times that the drive began to throttle itself, lightly or heavily",
+    "nvme_throttled_seconds": "time that the drive throttled itself",
     "nfs_execution_time_seconds": "total time of NFS operations from the request to its end",
 }
 HISTOGRAMS = {
@@ -81,6 +88,10 @@ GAUGES = {
     "fio_progress_ratio": "progress of the run, as reported by fio",
     "fio_failed_rows": "rows of fio's report that have an error",
     "disk_in_flight": "requests in flight at the end of the newest interval",
+    "nvme_temperature_celsius": "composite temperature of the drive, as read last",
+    "nvme_spare_ratio": "spare blocks that are left, as read last",
+    "nvme_endurance_used_ratio": "rated endurance used so far; may exceed 1",
+    "nvme_critical_warning": "bits of the drive's critical warning; 0: none",
     "throttled_ratio": "share of the time in which a cgroup's CPU limit stopped iopstui and fio",
 }
 
@@ -125,6 +136,22 @@ OPERATION: Mapping[str, Callable[[OperationRates], float | None]] = {
 }
 """The same of one NFS operation."""
 
+DRIVE: Mapping[str, tuple[tuple[str, ...], int]] = {
+    "nvme_read_bytes": (("units_read",), UNIT_BYTES),
+    "nvme_written_bytes": (("units_written",), UNIT_BYTES),
+    "nvme_media_errors": (("media_errors",), 1),
+    "nvme_throttled": (("thermal_1", "thermal_2"), 1),
+    "nvme_throttled_seconds": (("thermal_1_s", "thermal_2_s"), 1),
+}
+"""The drive's counters that are added up, and the factor to the metric's unit."""
+DRIVE_GAUGES = {
+    "nvme_temperature_celsius": ("temperature", 1),
+    "nvme_spare_ratio": ("spare", 100),
+    "nvme_endurance_used_ratio": ("used", 100),
+    "nvme_critical_warning": ("critical_warning", 1),
+}
+"""The drive's figures with their divisors."""
+
 
 class Metrics:
     """A fold over the events of a program's sessions."""
@@ -140,6 +167,7 @@ class Metrics:
             self._count("findings", 0, labels(rule=rule))
         self._buckets: dict[str, dict[Labels, Buckets]] = {name: {} for name in HISTOGRAMS}
         self._met: dict[Labels, float] = {}
+        self._drives: dict[str, DriveReading] = {}
         self._newest: Frame | None = None
         self._over = False
 
@@ -147,6 +175,7 @@ class Metrics:
         """Use this target for the events that follow."""
         self._target = target.path
         self._newest = None
+        self._drives = {}
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -185,6 +214,7 @@ class Metrics:
         yield _gauge("expectation_met", "1 if the last run met it", self._met)
         if self._newest is not None and not self._over:
             yield from _moment(self._newest)
+            yield from _drive_gauges(self._drives)
 
     def _count(self, name: str, by: float | None = 1, own: Labels = ()) -> None:
         if by is not None:
@@ -203,15 +233,26 @@ class Metrics:
         self._count("frames")
         self._count("own_cpu_seconds", _seconds_of_share(frame.own_cpu, frame.seconds or 0.0, 100))
         for name, disk in frame.disks.items():
-            for what, grown in DISK.items():
-                self._count(what, grown(disk), labels(device=name))
+            for what, more in DISK.items():
+                self._count(what, more(disk), labels(device=name))
         for name, one in (frame.share.operations if frame.share else {}).items():
             for what, count in OPERATION.items():
                 self._count(what, count(one), labels(operation=name))
+        for name, reading in frame.nvme.items():
+            self._drive(name, reading)
         if frame.fio is not None:
             self._fio(frame.fio)
         if frame.probe is not None:
             self._probe(frame.probe)
+
+    def _drive(self, name: str, reading: DriveReading) -> None:
+        before, self._drives[name] = self._drives.get(name), reading
+        began = reading.began if before is None or before.problem else before.counts
+        since = replace(reading, began=began)
+        for what, (counters, factor) in DRIVE.items():
+            more = [grown(since, counter, factor) for counter in counters]
+            known = [one for one in more if one is not None]
+            self._count(what, sum(known) if len(known) == len(more) else None, labels(drive=name))
 
     def _fio(self, fio: FioInterval) -> None:
         for direction, part in fio.directions.items():
@@ -262,7 +303,8 @@ def _moment(frame: Frame) -> Iterator[Family]:
     }
     found["throttled_ratio"] = {(): _seconds_of_share(frame.throttled, 1, 100)}
     for name, words in GAUGES.items():
-        yield _gauge(name, words, found[name])
+        if name not in DRIVE_GAUGES:
+            yield _gauge(name, words, found[name])
     for source in SOURCES:
         for figure in source.figures:
             name = re.sub(r"[^a-z0-9]+", "_", f"{source.name}_{figure.name}".lower())
@@ -270,6 +312,15 @@ def _moment(frame: Frame) -> Iterator[Family]:
             share = figure.unit == "%"
             yield _gauge(f"{name}_ratio" if share else name, figure.meaning,
                          {(): _seconds_of_share(value, 1, 100) if share else value})  # fmt: skip
+
+
+def _drive_gauges(drives: Mapping[str, DriveReading]) -> Iterator[Family]:
+    for name, (figure, divisor) in DRIVE_GAUGES.items():
+        values = {drive: BY_NAME[figure].of(reading) for drive, reading in drives.items()}
+        yield _gauge(name, GAUGES[name], {
+            labels(drive=drive): None if value is None else value / divisor
+            for drive, value in values.items()
+        })  # fmt: skip
 
 
 def _percentiles(fio: FioInterval) -> Iterator[tuple[Labels, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from iopstui.linux.roots import Roots
@@ -86,21 +87,28 @@ class DriveReader:
     def _work(self, run: int, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> None:
         # loaded by the first reading, which nobody waits for
         from iopstui.linux.nvme.admin import DriveUnreadable
-        from iopstui.linux.nvme.health import DriveHealth, drives_of
+        from iopstui.linux.nvme.health import DriveHealth, drives_of, open_figures
 
         if self._health is None:
             self._health = DriveHealth(self._roots)
-        for controller, namespace in drives_of(self._roots, devices, tree).items():
-            with contextlib.suppress(DriveUnreadable, OSError):
-                counts = self._health.read(controller, namespace)
-                self._keep(run, controller, counts)
+        for controller, drive in drives_of(self._roots, devices, tree).items():
+            problem = ""
+            try:
+                counts = self._health.read(controller, drive.namespace)
+            except (DriveUnreadable, OSError) as error:
+                counts, problem = open_figures(self._roots, controller), str(error)
+            self._keep(run, controller, DriveReading(counts, counts, problem, drive.devices))
 
-    def _keep(self, run: int, controller: str, counts: Mapping[str, int]) -> None:
+    def _keep(self, run: int, controller: str, reading: DriveReading) -> None:
         with self._lock:
             # a reading that began before the run did says nothing about it
-            if run == self._run:
-                began = self._began.setdefault(controller, counts)
-                self._new[controller] = DriveReading(counts, began)
+            if run != self._run:
+                return
+            if not reading.problem:
+                began = self._began.setdefault(controller, reading.counts)
+                self._new[controller] = replace(reading, began=began)
+            elif controller not in self._began:
+                self._new[controller] = reading
 
 
 def _is_nvme(devices: Mapping[str, BlockDevice], name: str) -> bool:

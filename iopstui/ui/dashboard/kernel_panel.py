@@ -13,7 +13,7 @@ from iopstui.model.block.target import Layer, Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
-from iopstui.ui.dashboard import share_panel, waits_view
+from iopstui.ui.dashboard import drive_line, share_panel, waits_view
 from iopstui.ui.draw.rows import Column, Piece, Row, Table, cells, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, BORDER, DEVICE, DIM, WARNING_FROM, Charset, load_style
 from iopstui.ui.state.live import LiveState
@@ -71,8 +71,12 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     found = [title, *_body(state, target, width, height - 1, charset)]
+    drives = drive_line.line(state.drives, state.t, width, charset)
+    if drives is not None and height > 2 + rows_of(target) and not is_share(target):
+        found.append(drives)
     if (
-        height > 2 + rows_of(target)
+        height > len(found)
+        and height > 2 + rows_of(target)
         and state.frame is not None
         and (target.devices_below or is_share(target))
     ):

@@ -10,6 +10,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.queue_map import DeviceMap, QueueRow, mapped_disks, queue_map
 from iopstui.text import printable
+from iopstui.ui.dashboard import drive_line
 from iopstui.ui.dashboard.cpu_panel import PINNED
 from iopstui.ui.draw.rows import Column, Row, Table, fit, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
@@ -80,11 +81,11 @@ def rows(
         return wrap(width, charset, f"No queues: {why}.", None)
     found: list[Row] = []
     for one in queue_map(disks, state.frame, topology):
-        found += [*_section(one, width, charset), message(width, charset, "")]
+        found += [*_section(one, state, width, charset), message(width, charset, "")]
     return [*found, *_legend(width, charset)]
 
 
-def _section(one: DeviceMap, width: int, charset: Charset) -> list[Row]:
+def _section(one: DeviceMap, state: LiveState, width: int, charset: Charset) -> list[Row]:
     name = printable(one.device)
     rates = []
     if one.ios_s is not None:
@@ -95,6 +96,9 @@ def _section(one: DeviceMap, width: int, charset: Charset) -> list[Row]:
         rates.append(f"{f.number(one.ios_per_irq)} I/Os each")
     right = ((", ".join(rates), DIM),) if rates else ()
     found = [rule(width, charset, (name, BOLD), (f" {printable(one.kind)}", DIM), right=right)]
+    own = {name: read for name, read in state.drives.items() if one.device in read[1].devices}
+    drive = drive_line.line(own, state.t, width, charset)
+    found += [drive] if drive is not None else []
     if one.rows:
         table = Table(COLUMNS, LABEL, width, charset)
         found.append(table.header("hctx"))

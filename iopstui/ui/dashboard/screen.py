@@ -344,7 +344,7 @@ class Dashboard(CanvasScreen):
 
     def planned(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
         """The layout of everything."""
-        disks = max(1, kernel_panel.rows_of(self.controller.target))
+        disks = max(1, kernel_panel.rows_of(self.controller.target)) + bool(self.shown.drives)
         # two runs over each other have the room of all charts
         further = {} if self.overlay.active else {layout.CHARTS: more_charts.HEIGHT}
         return layout.plan(

@@ -39,6 +39,7 @@ from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
+from iopstui.model.samples import DriveReading
 from iopstui.session.run_rows import add_mark_event, add_run_event, run_outcome
 from iopstui.session.tick.outcomes import FAIL, PASS, worst_outcome
 from iopstui.text import printable
@@ -104,6 +105,8 @@ class LiveState:
     progress: LayoutProgress | None = None
     finished: StepFinished | None = None
     ipi: dict[int, float] = field(default_factory=dict)
+    drives: dict[str, tuple[float, DriveReading]] = field(default_factory=dict)
+    """The last reading of each NVMe drive by its controller, and when that was."""
     log: Log = field(default_factory=Log)
     findings: ShownFindings = field(default_factory=ShownFindings)
     next_run: NextRun = field(default_factory=NextRun)
@@ -185,6 +188,7 @@ class LiveState:
         other.total_s = self.total_s if moment.step == self.step else None
         other.steady, other.judged = moment.steady, list(moment.judged)
         other.ipi, other.findings = dict(moment.ipi), ShownFindings(moment.findings)
+        other.drives = dict(moment.drives)
         other.t, other.next_run = moment.t, self.next_run.without_changes()
         return other
 
@@ -193,6 +197,7 @@ class LiveState:
             HistoryEntry(
                 frame, self.fio, self._probed, self.step, self.finished, self.progress,
                 self.steady, tuple(self.judged), self.ipi, tuple(self.findings.entries),
+                self.drives,
             )
         )  # fmt: skip
 
@@ -354,6 +359,8 @@ class LiveState:
         counted = rate_of(frame.cpus, "ipi_s")
         # never changed in place: the moments before keep theirs
         self.ipi = {**self.ipi, **counted} if counted else self.ipi
+        read = {name: (frame.t, reading) for name, reading in frame.nvme.items()}
+        self.drives = {**self.drives, **read} if read else self.drives
         fio = frame.fio
         values: dict[str, float | None] = {}
         if fio is not None:

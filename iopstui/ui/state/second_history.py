@@ -18,6 +18,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.samples import DriveReading
 
 if TYPE_CHECKING:
     from iopstui.ui.state.findings import FoundEntry
@@ -41,6 +42,7 @@ class HistoryEntry:
     judged: tuple[ExpectationChecked, ...]
     ipi: Mapping[int, float]
     findings: tuple[FoundEntry, ...]
+    drives: Mapping[str, tuple[float, DriveReading]]
 
     @property
     def t(self) -> float:

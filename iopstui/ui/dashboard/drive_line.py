@@ -1,0 +1,63 @@
+"""One row of what the NVMe drives below the target report of themselves (SMART)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from iopstui import format as f
+from iopstui.model.metrics.nvme import together, warnings_of
+from iopstui.model.samples import DriveReading
+from iopstui.text import printable
+from iopstui.ui.draw.rows import Line, Piece, Row
+from iopstui.ui.draw.style import BOLD, DIM, WARNING, Charset
+
+OLD_S = 25.0
+"""A reading that is older than two of them should be has its age beside it."""
+SEPARATOR: Piece = (" · ", DIM)
+
+Seen = Mapping[str, "tuple[float, DriveReading]"]
+"""By controller: when its drive was read last (seconds of the session), and what was read."""
+
+
+def line(drives: Seen, now: float, width: int, charset: Charset) -> Row | None:
+    """ "nvme0  47 °C · 3 % of endurance used · 864 MiB written · no warnings"; ``None`` without a
+    reading. Several drives are added up, or the worst of them shown. What does not fit is left
+    out."""
+    if not drives:
+        return None
+    readings = {name: reading for name, (_, reading) in drives.items()}
+    name = printable(next(iter(readings)))
+    found = Line(width, charset).add(name if len(readings) == 1 else f"{len(drives)} drives", BOLD)
+    found.add("  ")
+    age = now - min(t for t, _ in drives.values())
+    first = True
+    for piece in (*_pieces(readings), *_age(age)):
+        first = not found.try_add(*((piece,) if first else (SEPARATOR, piece))) and first
+    return found.finished()
+
+
+def _pieces(readings: Mapping[str, DriveReading]) -> Iterator[Piece]:
+    problem = next((one.problem for one in readings.values() if one.problem), "")
+    for drive, reading in readings.items():
+        for words in warnings_of(reading):
+            yield (words if len(readings) == 1 else f"{printable(drive)}: {words}"), WARNING
+    temperature = together(readings, "temperature")
+    most = "at most " if len(readings) > 1 else ""
+    if not problem or temperature is not None:
+        yield f"{most}{f.missing(temperature, '{:.0f}')} °C", None
+    if problem:
+        yield printable(problem), DIM
+        return
+    yield f"{f.missing(together(readings, 'used'), '{:.0f}')} % of endurance used", None
+    yield f"{f.size(together(readings, 'bytes_written'))} written", None
+    yield f"{f.size(together(readings, 'bytes_read'))} read", None
+    amplification = together(readings, "write_amplification")
+    if amplification is not None:
+        yield f"write amplification {amplification:.2f}", None
+    if not any(any(warnings_of(one)) for one in readings.values()):
+        yield "no warnings", DIM
+
+
+def _age(seconds: float) -> Iterator[Piece]:
+    if seconds > OLD_S:
+        yield f"read {f.clock(seconds)} ago", WARNING
