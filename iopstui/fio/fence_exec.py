@@ -23,6 +23,10 @@ registered buffers), CAP_SYS_NICE (nice=, prio=), CAP_SETUID and CAP_SETGID (uid
 CAP_DAC_READ_SEARCH (root reads what others own); CAP_DAC_OVERRIDE only where a file that belongs
 to somebody else is to be written and no device is to be read. A device that is only to be read
 gets a node of its own without the right to write.
+
+NVMe's generic character devices take any command from whoever has CAP_SYS_ADMIN, however they were
+opened. Without it (Linux 6.2) the kernel lets only those through that a descriptor may: so where
+one is named, that capability is gone with either fence.
 """
 
 from __future__ import annotations
@@ -56,10 +60,10 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
 MS_NOATIME, MS_NODIRATIME, MS_BIND, MS_REC, MS_PRIVATE = 1024, 2048, 4096, 16384, 1 << 18
 MS_RELATIME = 1 << 21
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
-PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
+PR_SET_PDEATHSIG, PR_CAPBSET_READ, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 23, 24, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_SETGID, CAP_SETUID = 1, 2, 6, 7
-CAP_IPC_LOCK, CAP_SYS_NICE = 14, 23
+CAP_IPC_LOCK, CAP_SYS_ADMIN, CAP_SYS_NICE = 14, 21, 23
 CAPABILITY_VERSION_3 = 0x20080522
 SIGKILL = 9
 BLKFLSBUF = 0x1261
@@ -138,6 +142,8 @@ def enter(spec: Spec) -> None:
             _landlocked(spec, grants)
         elif spec["kind"] == NAMESPACE:
             _mounted(spec, grants)
+        if any(map(_is_generic, (*grants.read, *grants.write))):
+            _drop_administration()
     finally:
         grants.close()
     _call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -277,7 +283,11 @@ def _bind(path: str) -> str:
 
 
 def _is_device(fd: int) -> bool:
-    return stat.S_ISBLK(os.fstat(fd).st_mode)
+    return stat.S_ISBLK(os.fstat(fd).st_mode) or _is_generic(fd)
+
+
+def _is_generic(fd: int) -> bool:
+    return stat.S_ISCHR(os.fstat(fd).st_mode)
 
 
 def _read_only_node(fd: int) -> str:
@@ -293,7 +303,8 @@ def _read_only_node(fd: int) -> str:
         _mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NOEXEC)
         node = os.path.join(place, "node")
         try:
-            os.mknod(node, stat.S_IFBLK | 0o400, os.fstat(fd).st_rdev)
+            info = os.fstat(fd)
+            os.mknod(node, stat.S_IFMT(info.st_mode) | 0o400, info.st_rdev)
         except PermissionError:
             return _bind_fd(fd)
         _mount(node, f"/proc/self/fd/{fd}", None, MS_BIND)
@@ -305,7 +316,7 @@ def _read_only_node(fd: int) -> str:
 
 def _flush(fd: int) -> None:
     """Drop a device's cache for fio: invalidate=1 takes CAP_SYS_ADMIN, which fio will not have."""
-    if not _is_device(fd):
+    if not _is_device(fd) or _is_generic(fd):
         return
     try:
         device = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -371,13 +382,33 @@ def _drop_capabilities(grants: Grants) -> None:
         if number not in keep:
             _call("prctl", PR_CAPBSET_DROP, number, 0, 0, 0)  # EINVAL beyond the last one
     _call("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
-    data = ctypes.create_string_buffer(24)
-    _call_or_fail("capget", header, data)
-    effective, permitted, *_ = struct.unpack("=6I", data.raw)
+    header, (effective, permitted, *_) = _capabilities()
     mask = sum(1 << number for number in keep)
     words = (effective & mask, permitted & mask, 0, 0, 0, 0)
     _call_or_fail("capset", header, struct.pack("=6I", *words))
+
+
+def _drop_administration() -> None:
+    """Take CAP_SYS_ADMIN from this process and whatever it executes; nothing but that. Raises
+    OSError where root keeps it."""
+    header, words = _capabilities()
+    bit = 1 << CAP_SYS_ADMIN
+    # an ordinary user has none, and gains none from the bounding set
+    if os.geteuid() == 0 or (words[0] | words[1] | words[2]) & bit:
+        held = _call("prctl", PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) == 1
+        if held:
+            _call_or_fail("prctl", PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0)
+        _call("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+        left = (*(word & ~bit for word in words[:3]), *words[3:])
+        _call_or_fail("capset", header, struct.pack("=6I", *left))
+
+
+def _capabilities() -> tuple[bytes, tuple[int, ...]]:
+    """capget(2): its header, and the effective, permitted and inheritable ones, low then high."""
+    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
+    data = ctypes.create_string_buffer(24)
+    _call_or_fail("capget", header, data)
+    return header, struct.unpack("=6I", data.raw)
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int) -> None:

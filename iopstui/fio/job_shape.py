@@ -10,6 +10,7 @@ from typing import TypeVar
 from iopstui.fio.job_text import expand
 from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
 from iopstui.model.fio import jobfile
+from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.model.fio.rows import flag
 from iopstui.model.fio.sizes import size_bytes
 
@@ -68,7 +69,9 @@ def engine(options: Options) -> str:
 
 
 def direct(options: Options) -> bool:
-    """Whether I/O goes past the page cache."""
+    """Whether I/O goes past the page cache, as NVMe commands always do."""
+    if engine(options) == PASSTHROUGH:
+        return True
     if "buffered" in options:
         return not flag(options, "buffered")
     return flag(options, "direct")

@@ -8,11 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from iopstui.linux.devices.nvme_generic import generic_of
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.process.affinity import initial_cpus
 from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_text
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.kernel import parse_version
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.lesson.figures import Figures
@@ -20,6 +23,8 @@ from iopstui.model.lesson.formula import Value
 from iopstui.safety.scratch import supports_direct
 from iopstui.safety.tunable_states import TunableState, queued_disks, tunable_states
 
+PASSTHROUGH_SINCE = (6, 2)
+"""The Linux that checks NVMe commands by how the device was opened (drivers/nvme/host/ioctl.c)."""
 CHANGED_TUNABLES = ("rq_affinity", "scheduler", "nomerges", "read_ahead_kb")
 
 
@@ -45,9 +50,29 @@ def surroundings(target: Target, devices: Mapping[str, BlockDevice], roots: Root
         "device.name": target.device,
         "why.device": target.no_device or None,
     }
+    facts |= _passthrough(target, roots)
     facts |= _device(target, devices, disks, online)
     facts |= _knobs(states, disks, online)
     return TargetFacts(facts, {name: state.now for name, state in states.items()})
+
+
+def _passthrough(target: Target, roots: Roots) -> Figures:
+    why = _why_no_passthrough(target, roots)
+    return {"can.passthrough": not why, "why.passthrough": why or None}
+
+
+def _why_no_passthrough(target: Target, roots: Roots) -> str:
+    node = generic_of(roots, target.device or "") if target.kind == kinds.DEVICE else None
+    if node is None or target.has_several:
+        return "only one whole NVMe namespace takes NVMe commands (iopstui lesson 9 /dev/nvme0n1)"
+    if target.passthrough:
+        return f"name the block device /dev/{target.device}, of which both ways are known"
+    version = parse_version(read_text(roots.proc / "sys/kernel/osrelease") or "")
+    if version is not None and version < PASSTHROUGH_SINCE:
+        return "before Linux 6.2 the kernel can't keep fio from writing there"
+    if not os.access(node, os.R_OK):
+        return f"{node} can be opened by root alone"
+    return ""
 
 
 def _memory() -> float | None:

@@ -25,6 +25,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
+from iopstui.preflight.passthrough import passthrough_files
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.staging import Staging
 from iopstui.preflight.target_area import area_options
@@ -129,9 +130,11 @@ def _on_path(asked: ExaminedRequest, where: Target, devices: Mapping[str, BlockD
         text = jobfile.overridden(asked.text, asked.overrides)
         smallest = min(Path(path).stat().st_size for path in paths)
         wanted["size"] = str(_capped(text, len(paths) * smallest))
+    given = jobfile.overridden(asked.text, asked.overrides)
     return jobfile.overridden(
-        asked.text, group_reporting(asked.text, wanted), removed=("directory",)
-    )
+        asked.text, group_reporting(asked.text, wanted),
+        passthrough_files(given, where, asked.roots), removed=("directory",),
+    )  # fmt: skip
 
 
 def _size_of_each(size: str, count: int) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from iopstui.errors import Refused
 from iopstui.linux.devices.loop import read_backings
 from iopstui.linux.devices.mounts import read_btrfs
+from iopstui.linux.devices.nvme_generic import generic_number
 from iopstui.linux.devices.openers import hidden_programs_reason, writers
 from iopstui.linux.devices.signatures import Signatures, read_signatures
 from iopstui.linux.roots import Roots
@@ -114,7 +115,9 @@ def check_write(
                                 users=users)  # fmt: skip
     if target.kind != DEVICE:
         return WriteVerdict(target.path)
-    verdict = write_reasons(target.device or "", devices, roots, path=target.path, held=held)
+    # a generic device has no exclusive open and no content that can be read as a file
+    node = None if target.passthrough else target.path
+    verdict = write_reasons(target.device or "", devices, roots, path=node, held=held)
     path = printable(target.path)
     if verdict.in_use:
         more = "; ".join(verdict.carries)
@@ -124,6 +127,8 @@ def check_write(
             _CHOOSE_ANOTHER,
         )
     device = devices[target.device or ""]
+    if target.passthrough and _names_device(destroy_data, device):
+        return verdict
     if opened is None and roots.real:
         opened = _stat(target.path)
     _check_word(target.path, destroy_data, _what_goes(verdict, path), opened, roots,
@@ -275,6 +280,15 @@ def _check_word(
     )
 
 
+def _names_device(destroy_data: Words, device: BlockDevice) -> bool:
+    """Whether one of the words names this block device, whose generic device a job works on."""
+    words = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
+    info = _stat(device.path)
+    return info is not None and any(
+        word.means(device.path, info, device.diskseq) for word in bind(words)
+    )
+
+
 def _stat(path: str) -> os.stat_result | None:
     try:
         return os.stat(path)
@@ -302,7 +316,8 @@ def _open_by(
     file that a loop device among these is made of.
 
     That is how a virtual machine has its disk: neither mounted nor held exclusively, and as
-    surely destroyed as a mounted one. A program that only reads is no reason.
+    surely destroyed as a mounted one; or its namespace's generic device. A program that only reads
+    is no reason.
     """
     below = stack.below(device)
     related = (*stack.above(device), *below, *stack.overlapping(device), *stack.snapshots(device))
@@ -312,7 +327,8 @@ def _open_by(
     numbers = {(member.major, member.minor) for member in members}
     files = backing_files(names, backings)
     servers = tuple(filter(None, (server(name, roots) for name in names)))
-    for who in writers(nodes, roots, numbers, files):
+    generic = {generic_number(roots, name) for name in names} - {None}
+    for who in writers(nodes, roots, numbers, files, filter(None, generic)):
         # mdmon(8) keeps the metadata of an array on its disks, and writes to nothing else of them
         if who.startswith("mdmon (") and any(stack.devices[n].kind == "md" for n in names):
             continue

@@ -146,7 +146,8 @@ class WriteGuard:
         if target.kind != DEVICE or device is None:
             self._check_one(target, stack.devices, opened, users, held=False)
             return
-        held = self._hold_exclusively(target.path, device)
+        node = str(self._roots.dev / device.name) if target.passthrough else target.path
+        held = self._hold_exclusively(node, device)
         # nobody may mount what lies below meanwhile, either
         lower = [self._hold_exclusively(str(self._roots.dev / one.name), one)
                  for one in safety.lower_loops(device.name, stack)]  # fmt: skip

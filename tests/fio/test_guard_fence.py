@@ -107,6 +107,24 @@ def test_only_what_is_granted_can_be_written(place: Path) -> None:
     assert (place / "theirs/file").read_text() == "x"
 
 
+CAPABILITIES = "print(*[l.split()[1] for l in open('/proc/self/status') if l[:3] == 'Cap'])"
+
+
+@pytest.mark.usefixtures("kind")
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_who_may_open_a_character_device_does_not_administrate(way: str) -> None:
+    """With CAP_SYS_ADMIN the kernel would pass any NVMe command through a descriptor that was
+    opened for reading."""
+    words = [PYTHON, "-I", "-S", "-c", CAPABILITIES]
+    given = Fence(read=(grant("/dev/full"),)) if way == "read" else Fence(
+        write=(grant("/dev/full"),))  # fmt: skip
+    done = subprocess.run(fenced(given, words), capture_output=True, text=True)
+    # CapInh, CapPrm, CapEff, CapBnd and CapAmb; CAP_SYS_ADMIN is number 21
+    *held, bound, ambient = (int(word, 16) >> 21 & 1 for word in done.stdout.split())
+    assert (held, ambient) == ([0, 0, 0], 0), done.stderr
+    assert bound == 0 or os.geteuid() != 0
+
+
 @pytest.mark.usefixtures("kind")
 def test_what_is_asked_is_fenced_in_and_who_asks_is_not(place: Path) -> None:
     """Landlock fences the thread alone that starts it: neither those that were there before nor

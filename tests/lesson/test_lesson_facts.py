@@ -121,3 +121,29 @@ def test_no_device_at_all(machine) -> None:  # type: ignore[no-untyped-def]
 def test_a_loop_device_has_no_interrupt(machine) -> None:  # type: ignore[no-untyped-def]
     around = machine(disk([[0, 1]], []), 2, knob("rq_affinity"))
     assert around.facts["device.far_cpu"] == 1.0 and around.facts["device.irq_cpu"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "node", "release", "why"),
+    [
+        ("device", True, "6.12.1-amd64", ""),
+        ("device", True, "odd", ""),
+        ("device", True, "6.1.0", "Linux 6.2"),
+        ("device", False, "6.12.1", "whole NVMe namespace"),
+        ("file", True, "6.12.1", "whole NVMe namespace"),
+    ],
+)
+def test_who_can_send_commands_past_the_block_layer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, node: bool, release: str, why: str
+) -> None:
+    place = tmp_path / "ng0n1"
+    place.write_bytes(b"")
+    monkeypatch.setattr(lesson_facts, "generic_of", lambda *_: str(place) if node else None)
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/osrelease").write_text(release + "\n")
+    target = Target(kind, str(place), "nvme0n1")
+    facts = surroundings(target, {}, Roots.under(tmp_path)).facts
+    assert facts["can.passthrough"] is (not why)
+    assert why in str(facts["why.passthrough"] or "")
+    run = LessonRun(find_lesson("block-layer"), target, TargetFacts(facts, {}))
+    assert bool(run.impossible_runs()) is bool(why)

@@ -62,7 +62,7 @@ def test_files_are_those_that_fio_says_it_opens() -> None:
         ("exec_prerun", "x"), ("exec_postrun", "x"), ("opendir", "/x"), ("read_iolog", "x"),
         ("ioscheduler", "none"), ("cgroup", "x"), ("mem", "mmap:/x"), ("iomem", "mmapshared:/x"),
         ("ioengine", "filedelete"), ("ioengine", "external:/x.so"), ("ioengine", "./x.so"),
-        ("ioengine", "io_uring_cmd"), ("replay_redirect", "/dev/x"),
+        ("ioengine", "sg"), ("replay_redirect", "/dev/x"),
     ],
 )  # fmt: skip
 def test_refused_whatever_it_works_on(option: tuple[str, str], writes: bool, tmp_path: Path

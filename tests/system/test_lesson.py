@@ -95,7 +95,7 @@ def test_ctrl_c_leaves_it_in_order(where: Path) -> None:
 
 def test_the_list_and_a_lesson_looked_at(where: Path) -> None:
     listed = iopstui("lesson", cwd=where)
-    assert listed.returncode == 0 and listed.stdout.count("minutes, ") == 8
+    assert listed.returncode == 0 and listed.stdout.count("minutes, ") == 9
     checked = iopstui("lesson", "../own.ini", "--check", cwd=where)
     assert checked.returncode == 0 and "own.ini: no mistakes found" in checked.stdout
     assert "a) is right if writes.iops > reads.iops" in checked.stdout

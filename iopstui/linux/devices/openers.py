@@ -31,12 +31,19 @@ File = tuple[tuple[int, int], int]
 @dataclass(frozen=True, slots=True)
 class Writable:
     """A file or device that another program may write to: ``who`` in words, and ``name`` of the
-    file with its ``number`` (a block device) or ``file``; both ``None`` if it can't be examined."""
+    file with its ``number`` (a block device), ``character`` (the number of a character device) or
+    ``file``; all ``None`` if it can't be examined."""
 
     who: str
     name: str
     number: tuple[int, int] | None = None
     file: File | None = None
+    character: tuple[int, int] | None = None
+
+    @property
+    def unexamined(self) -> bool:
+        """Whether only its name is known."""
+        return self.number is None and self.file is None and self.character is None
 
 
 def identity(info: os.stat_result) -> File:
@@ -66,15 +73,21 @@ class Writers:
                 self._by_file.setdefault(one.file, []).append(one)
 
     def of_device(
-        self, nodes: Iterable[str], numbers: Iterable[tuple[int, int]], files: Iterable[File] = ()
+        self,
+        nodes: Iterable[str],
+        numbers: Iterable[tuple[int, int]],
+        files: Iterable[File] = (),
+        characters: Iterable[tuple[int, int]] = (),
     ) -> tuple[str, ...]:
         """ "name (pid N) has it open for writing": of these nodes by path, of these devices by
-        number (containers, chroots and virtual machines have nodes of other names and places), and
-        of these files, whatever they are called."""
+        number (containers, chroots and virtual machines have nodes of other names and places), of
+        these files, whatever they are called, and of these character devices."""
         named, numbered, of_files = frozenset(nodes), frozenset(numbers), frozenset(files)
+        generic = frozenset(characters)
         found = (
             one.who for one in self._found
             if one.name in named or one.number in numbered or one.file in of_files
+            or one.character in generic
         )  # fmt: skip
         return tuple(dict.fromkeys(found))
 
@@ -82,7 +95,7 @@ class Writers:
         """Return the writers of one file: its real path, and its numbers."""
         found = [one for file in files for one in self._by_file.get(file, ())]
         # only the name is known of what can't be examined (on a server)
-        found += [one for one in self._by_name.get(path, ()) if not one.file and not one.number]
+        found += [one for one in self._by_name.get(path, ()) if one.unexamined]
         return tuple(dict.fromkeys(one.who for one in found))
 
 
@@ -91,9 +104,10 @@ def writers(
     roots: Roots,
     numbers: Iterable[tuple[int, int]] = (),
     files: Iterable[File] = (),
+    characters: Iterable[tuple[int, int]] = (),
 ) -> tuple[str, ...]:
     """Return the current writers, like ``Writers.of_device``."""
-    return Writers(roots).of_device(nodes, numbers, files)
+    return Writers(roots).of_device(nodes, numbers, files, characters)
 
 
 def hidden_programs_reason(roots: Roots) -> str:
@@ -125,11 +139,14 @@ def _of_process(process: Path) -> Iterator[Writable]:
 
 
 def _writable(who: str, path: str, info: os.stat_result | None) -> Writable | None:
-    """Return the writable file; ``None`` if it is neither a block device nor a regular file."""
+    """Return the writable file; ``None`` if it is neither a device nor a regular file."""
     if info is None:
         return Writable(who, path)
+    number = os.major(info.st_rdev), os.minor(info.st_rdev)
     if stat.S_ISBLK(info.st_mode):
-        return Writable(who, path, (os.major(info.st_rdev), os.minor(info.st_rdev)))
+        return Writable(who, path, number)
+    if stat.S_ISCHR(info.st_mode):
+        return Writable(who, path, character=number)
     return Writable(who, path, None, identity(info)) if stat.S_ISREG(info.st_mode) else None
 
 

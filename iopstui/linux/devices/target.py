@@ -10,6 +10,7 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.linux.devices.kernel_files import kernel_file_system
 from iopstui.linux.devices.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
+from iopstui.linux.devices.nvme_generic import namespace_of
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import (
@@ -102,6 +103,10 @@ def resolve_target(
         )
     if stat.S_ISBLK(info.st_mode):
         return _device_target(path, info, roots, devices, to_read)
+    if stat.S_ISCHR(info.st_mode):
+        name = namespace_of(roots, os.major(info.st_rdev), os.minor(info.st_rdev))
+        if name is not None and name in devices:
+            return _generic_target(path, name, roots, devices, to_read)
     _check_usable(path, info, roots)
     if to_read:
         _check_rights(path, info)
@@ -314,6 +319,15 @@ def _device_target(
     tree = device_tree(name, devices, roots)
     links = device_links(tree, devices, roots)
     return Target(DEVICE, str(path), name, tree, links=links)
+
+
+def _generic_target(path: Path, name: str, roots: Roots, devices: Devices, to_read: bool) -> Target:
+    """The NVMe generic device of the namespace ``name``."""
+    if to_read:
+        _try_device(path)
+    tree = device_tree(name, devices, roots)
+    links = device_links(tree, devices, roots)
+    return Target(DEVICE, str(path), name, tree, links=links, passthrough=True)
 
 
 def _try_device(path: Path) -> None:

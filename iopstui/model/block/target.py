@@ -36,7 +36,8 @@ class TargetPath:
     stand in ``tree`` behind ``device`` and its own. ``links`` says for each device of the tree what
     lies directly below it (empty in recordings of earlier versions). ``share`` is what a network
     file system is mounted from ("server:/export"), ``mount_options`` those of its options that
-    matter for speed ("vers=4.2,rsize=1048576").
+    matter for speed ("vers=4.2,rsize=1048576"). ``passthrough``: ``path`` is the NVMe generic
+    device of the namespace ``device``, which takes commands past the block layer.
     """
 
     kind: str
@@ -50,6 +51,7 @@ class TargetPath:
     links: tuple[DeviceLinks, ...] = ()
     share: str = ""
     mount_options: str = ""
+    passthrough: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from iopstui.model.findings.evidence import (
     Finding,
     recent,
 )
+from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import SUBMITTED, Frame
 from iopstui.model.rates import DiskRates
@@ -132,6 +133,14 @@ def _agree_in_all(evidence: Evidence) -> bool:
 def _device_does_less(
     evidence: Evidence, theirs: DeviceFigures, head: str, own: float, own_bytes: float
 ) -> Finding:
+    if evidence.shape.engine == PASSTHROUGH:
+        return Finding(
+            "disagree",
+            f"{head}: NVMe commands pass by the block layer, and the kernel does not count them; "
+            "fio's figures are right",
+            "Linux 6.13 counts them after: echo 1 > /sys/block/"
+            f"{evidence.devices[0].name}/queue/iostats_passthrough",
+        )
     if theirs.merges_s >= 0.5 * (own - theirs.ios_s):
         return Finding(
             "disagree",

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator
 
 Options = Iterable[tuple[str, str]]
 
+PASSTHROUGH = "io_uring_cmd"
+"""The engine that sends commands past the block layer, to an NVMe generic device."""
 # they reach storage by filename= alone, through open(2), and load nothing from a path
 ENGINES = frozenset(
     {
-        "cpuio", "filecreate", "filestat", "io_uring", "libaio", "mmap", "null", "posixaio",
-        "psync", "pvsync", "pvsync2", "splice", "sync", "vsync",
+        "cpuio", "filecreate", "filestat", "io_uring", PASSTHROUGH, "libaio", "mmap", "null",
+        "posixaio", "psync", "pvsync", "pvsync2", "splice", "sync", "vsync",
     }
 )  # fmt: skip
 _MAKES_FILES = frozenset({"filecreate"})

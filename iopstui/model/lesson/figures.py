@@ -115,6 +115,8 @@ FACTS: Mapping[str, Figure] = {
     "can.scheduler": Figure("", "the same"),
     "can.nomerges": Figure("", "the same"),
     "can.read_ahead_kb": Figure("", "the same"),
+    "can.passthrough": Figure("", "whether NVMe commands can be sent past the block layer"),
+    "why.passthrough": Figure("", "why they can't"),
     "why.device": Figure("", "why no device is seen under the target"),
     "why.rq_affinity": Figure("", "why changing it would move nothing, or is not possible"),
     "why.scheduler": Figure("", "why it can't be changed"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui.model.fio.interval import FioInterval
+from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.model.metrics.waits import DirectionLoad, JobLoad
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE, FioStatus, JobStatus
 
@@ -69,7 +70,9 @@ def _writes(job: JobStatus) -> bool:
 
 
 def _buffered(job: JobStatus) -> bool:
-    """Return whether I/O is buffered; fio's default is yes."""
+    """Return whether I/O is buffered; fio's default is yes. NVMe commands never are."""
+    if job.options.get("ioengine") == PASSTHROUGH:
+        return False
     if "buffered" in job.options:
         return _is_enabled(job, "buffered")
     return not _is_enabled(job, "direct")

@@ -304,6 +304,9 @@ def test_what_explains_a_disagreement() -> None:
     assert "4 KiB became 40 KiB" in larger.text and larger.advice == "try direct=1"
     assert "page cache" in fired(disagreement(10_000, 1_000, buffered)).text
     assert "never reached" in fired(disagreement(10_000, 1_000)).text
+    passed = fired(disagreement(10_000, 0, replace(LIBAIO, engine="io_uring_cmd")))
+    assert "NVMe commands pass by the block layer" in passed.text
+    assert "/sys/block/vda/queue/iostats_passthrough" in passed.advice
     assert "4 KiB became 1 KiB" in fired(disagreement(1_000, 4_000, size=1024)).text
     # an empty flush is among the writes, and splits nothing
     assert disagreement(1_000, 2_000, f_s=1_000) is None

@@ -29,8 +29,8 @@ REASONS = {
     "cgroup_nodelete": "leaves a control group",
 }
 ENGINES = (
-    "cpuio, filecreate, filestat, io_uring, libaio, mmap, null, posixaio, psync, pvsync, pvsync2, "
-    "splice, sync, vsync"
+    "cpuio, filecreate, filestat, io_uring, io_uring_cmd, libaio, mmap, null, posixaio, psync, "
+    "pvsync, pvsync2, splice, sync, vsync"
 )
 
 

@@ -265,8 +265,8 @@ def test_the_one_that_the_guide_shows(root: Path) -> None:
 # -- the shipped ones
 
 
-def test_the_shipped_lessons_are_numbered_from_1_to_8() -> None:
-    assert [one.name.partition("-")[0] for one in SHIPPED] == [f"0{n}" for n in range(1, 9)]
+def test_the_shipped_lessons_are_numbered_from_1_to_9() -> None:
+    assert [one.name.partition("-")[0] for one in SHIPPED] == [f"0{n}" for n in range(1, 10)]
 
 
 @each_lesson
@@ -326,7 +326,7 @@ def test_a_number_a_name_or_a_beginning(name: str) -> None:
     assert find_lesson(name).name == "01-littles-law"
 
 
-@pytest.mark.parametrize("name", ["", "9", "99999999999999999999", "\0", "zz", "./none.ini"])
+@pytest.mark.parametrize("name", ["", "10", "99999999999999999999", "\0", "zz", "./none.ini"])
 def test_what_is_no_lesson(name: str) -> None:
     with pytest.raises(UsageError) as caught:
         find_lesson(name)

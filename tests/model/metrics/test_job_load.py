@@ -30,6 +30,7 @@ def with_options(**options: str) -> FioStatus:
         ({"direct": ""}, False),
         ({"buffered": "1"}, True),
         ({"buffered": "0"}, False),
+        ({"ioengine": "io_uring_cmd"}, False),
         ({"sync": "1"}, False),
         ({"sync": "dsync"}, False),
         ({"sync": "none"}, True),

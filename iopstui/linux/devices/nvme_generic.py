@@ -1,0 +1,56 @@
+"""The NVMe generic character device of a namespace (/dev/ng0n1), for commands past the block layer.
+
+Sources: drivers/nvme/host/core.c (nvme_cdev_add), multipath.c. The kernel names it like the
+namespace's block device, with the same parent in sysfs (a controller, or the subsystem of several).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_text
+
+_GENERIC = re.compile(r"ng([0-9]{1,9}n[0-9]{1,9})")
+_NAMESPACE = re.compile(r"nvme([0-9]{1,9}n[0-9]{1,9})")
+
+
+def namespace_of(roots: Roots, major: int, minor: int) -> str | None:
+    """The block device of the namespace whose generic device has this number ("nvme0n1"); ``None``
+    if that number is no generic device's."""
+    place = os.path.realpath(roots.sys / f"dev/char/{major}:{minor}")
+    found = _GENERIC.fullmatch(os.path.basename(place))
+    if found is None:
+        return None
+    name = f"nvme{found[1]}"
+    return name if os.path.dirname(place) == _parent(roots, name) else None
+
+
+def generic_of(roots: Roots, name: str) -> str | None:
+    """The node of the generic device of the namespace ``name`` ("nvme0n1" -> "/dev/ng0n1");
+    ``None`` if it is no whole namespace, or has none (Linux before 5.13)."""
+    place = _place_of(roots, name)
+    node = roots.dev / place.name if place is not None else None
+    return str(node) if node is not None and node.exists() else None
+
+
+def generic_number(roots: Roots, name: str) -> tuple[int, int] | None:
+    """The number of that device, whether it has a node or not."""
+    place = _place_of(roots, name)
+    major, _, minor = (read_text(place / "dev") or "" if place is not None else "").partition(":")
+    return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
+
+
+def _place_of(roots: Roots, name: str) -> Path | None:
+    """Its directory in sysfs."""
+    found = _NAMESPACE.fullmatch(name)
+    if found is None:
+        return None
+    place = os.path.realpath(roots.sys / f"class/nvme-generic/ng{found[1]}")
+    return Path(place) if os.path.dirname(place) == _parent(roots, name) else None
+
+
+def _parent(roots: Roots, name: str) -> str:
+    return os.path.dirname(os.path.realpath(roots.sys / "class/block" / name))

@@ -1,0 +1,57 @@
+"""Jobs that send NVMe commands past the block layer (ioengine=io_uring_cmd).
+
+They open the namespace's generic device (/dev/ng0n1) in place of its block device, which stays the
+target: it is what is checked, locked, reserved and, as far as the kernel counts them, measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iopstui.errors import UsageError
+from iopstui.fio.job_shape import engine
+from iopstui.fio.job_text import joined
+from iopstui.linux.devices.nvme_generic import generic_of
+from iopstui.linux.roots import Roots
+from iopstui.model.block.target import DEVICE, Target, TargetPath
+from iopstui.model.fio import jobfile
+from iopstui.model.fio.job_rules import PASSTHROUGH
+from iopstui.text import printable
+
+
+def passthrough_files(text: str, where: Target, roots: Roots) -> Mapping[int, Mapping[str, str]]:
+    """The filename= of each section of ``text`` that passes commands through, by its index.
+    UsageError where the target has no generic device, or is one and a section would do ordinary I/O
+    on it."""
+    found = {}
+    for index, job in enumerate(jobfile.effective(text)):
+        if engine(job.options) == PASSTHROUGH:
+            found[index] = {"filename": joined(_nodes(where.places, roots))}
+        else:
+            _check_ordinary(job.name, engine(job.options), where.places)
+    return found
+
+
+def _nodes(places: Sequence[TargetPath], roots: Roots) -> list[str]:
+    return [place.path if place.passthrough else _generic(place, roots) for place in places]
+
+
+def _generic(place: TargetPath, roots: Roots) -> str:
+    node = generic_of(roots, place.device or "") if place.kind == DEVICE else None
+    if node is None:
+        raise UsageError(
+            f"ioengine={PASSTHROUGH} sends NVMe commands, and {printable(place.path)} is no whole "
+            "NVMe namespace with a generic device (/dev/ng0n1).",
+            "Name a namespace (iopstui devices), or use ioengine=io_uring.",
+        )
+    return node
+
+
+def _check_ordinary(section: str, name: str, places: Sequence[TargetPath]) -> None:
+    for place in places:
+        if place.passthrough:
+            raise UsageError(
+                f"{printable(place.path)} takes NVMe commands alone, and [{printable(section)}] "
+                f"uses ioengine={printable(name)}.",
+                f"Add --set ioengine={PASSTHROUGH}, or name the block device /dev/{place.device}.",
+            )
