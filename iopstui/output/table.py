@@ -7,6 +7,7 @@ sum, and below it each of them. What lies below a device has a row of its own, t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TextIO
 
 from iopstui import format as units
@@ -28,6 +29,7 @@ from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 HEADER_EVERY = 20
+ROW_WIDTH = 75
 LEFT_WIDTH = 47
 """Columns left of the device's."""
 BELOW = "└ "
@@ -169,10 +171,19 @@ def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> li
     if target is None:
         return [_row(frame, directions, None)]
     layers = target.layers if len(target.devices_below) > 1 else target.layers[1:]
+    together = frame.combined(target.opened)
     return [
-        _row(frame, directions, frame.combined(target.opened)),
+        _row(frame, directions, together),
+        *discard_rows(together),
         *(_layer(layer, frame.disks.get(layer.name)) for layer in layers),
     ]
+
+
+def discard_rows(disk: DiskRates | None) -> Iterator[str]:
+    """A row for an interval with discards, with their own latency: they have no columns."""
+    if disk is not None and disk.d_s:
+        each = f"{units.size(disk.d_bytes_s)}/s, {units.milliseconds(disk.d_await)} each"
+        yield f"{f'discards: {units.number(disk.d_s)}/s, {each}':>{ROW_WIDTH}}"
 
 
 def _layer(layer: Layer, disk: DiskRates | None) -> str:

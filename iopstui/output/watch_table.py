@@ -12,7 +12,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import RequestStats
 from iopstui.model.rates import DiskRates
 from iopstui.output.narration import Narrator
-from iopstui.output.table import BELOW, HEADER_EVERY, QUEUE, RATES
+from iopstui.output.table import BELOW, HEADER_EVERY, QUEUE, RATES, discard_rows
 from iopstui.tables import Column, head_line, line, texts
 from iopstui.text import printable
 
@@ -76,7 +76,7 @@ def rows(frame: Frame, target: Target, probed: bool = False) -> list[str]:
     times = f"{when:>8} {units.clock(frame.t):>8}"
     room = LEFT_WIDTH - len(times) - 1  # hundreds of hours are wider
     first = f"{times} {units.cut(printable(target.name), room):>{room}}"
-    found = [_row(first, together, frame, target.opened, probed)]
+    found = [_row(first, together, frame, target.opened, probed), *discard_rows(together)]
     for layer in target.layers if several else target.layers[1:]:
         left = f"{units.cut(_layer(layer), LEFT_WIDTH):>{LEFT_WIDTH}}"
         found.append(_row(left, frame.disks.get(layer.name), frame, (layer.name,), probed))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session, whole_frames
 from test_output_jsonl import Closed
+from watch_frames import rates
 
 from iopstui.events import (
     Event,
@@ -22,7 +23,7 @@ from iopstui.events import (
 )
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.metrics import frame as flags
-from iopstui.output.table import HEADER_EVERY, TableSink, flag_words, shown_directions
+from iopstui.output.table import HEADER_EVERY, TableSink, discard_rows, flag_words, shown_directions
 
 
 def on(device: str | None) -> Target:
@@ -81,6 +82,7 @@ def test_a_row_has_both_views_of_the_second() -> None:
 
 def test_columns_stand_below_their_headings() -> None:
     lines = printed(session("3.42-k-verify"))[0].splitlines()
+    lines = [line for line in lines if "discards:" not in line]
     head = lines[1]
     ends = [match.end() for match in re.finditer(r"\S+", head)]
     for line in lines[2:5]:
@@ -226,3 +228,13 @@ def test_a_closed_pipe_is_passed_on() -> None:
         TableSink(Closed(), io.StringIO(), None).handle(
             FrameReady(0, whole_frames("3.42-a-randread-grp")[0])
         )
+
+
+def test_discards_have_a_row_with_their_own_latency() -> None:
+    """Each frame of session_frames.kernel completes one discard of 1 MiB in 3 ms."""
+    rows = [line.strip() for line in printed(session("3.42-a-randread-grp"))[0].splitlines()]
+    found = [row for row in rows if row.startswith("discards:")]
+    assert len(found) == len(whole_frames("3.42-a-randread-grp")) - 1
+    assert all(row.endswith("3.00 ms each") and "MiB/s, " in row for row in found)
+    assert [*discard_rows(None)] == []
+    assert [*discard_rows(rates(writes=5))] == []

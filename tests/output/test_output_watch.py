@@ -89,7 +89,7 @@ def test_with_the_probe_the_device_s_latencies_take_the_place_of_the_awaits() ->
     assert "dev p50 dev p99" in out.getvalue() and "r_await" not in out.getvalue()
     last = seen[-1].probe
     assert last is not None and (whole := last.combined(["vda"])) is not None
-    assert f"{whole.device.percentiles['p50'] / 1000:.2f} µs" in out.getvalue().splitlines()[-1]
+    assert f"{whole.device.percentiles['p50'] / 1000:.2f} µs" in out.getvalue().splitlines()[-2]
 
 
 def test_words_go_beside_the_table() -> None:

@@ -176,10 +176,13 @@ def _unseen_text(target: Target) -> str:
 
 
 def _extra(name: str, disk: DiskRates, shown: set[str]) -> str:
-    """Discards and flushes, in words where they have no column."""
+    """Discards with their size and latency, and flushes where they have no column, in words."""
     parts = []
-    if disk.d_s and "d/s" not in shown:
-        parts.append(f"{f.number(disk.d_s)} discards/s of {f.milliseconds(disk.d_await)}")
+    if disk.d_s:
+        parts.append(
+            f"{f.number(disk.d_s)} discards/s of {f.milliseconds(disk.d_await)}, "
+            f"{f.size(disk.d_bytes_s)}/s"
+        )
     if disk.f_s and "f/s" not in shown:
         parts.append(f"{f.number(disk.f_s)} flushes/s of {f.milliseconds(disk.f_await)}")
     return f"{printable(name)}: {', '.join(parts)}" if parts else ""
