@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from iopstui.model.rates import delta, ratio
 
+POWER = "power"
 Counters = Mapping[str, int]
 Rate = Callable[["int | None", "int | None", float], "float | None"]
 """From a counter now and before, and the seconds between."""
@@ -30,12 +31,14 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file below /proc, read with every sample. ``parse`` gives its counters (KeyError,
-    ValueError or IndexError where the file is another than expected: then it was not read)."""
+    ValueError or IndexError where the file is another than expected: then it was not read). With a
+    ``place`` in words in place of a file a reader of its own gives them (linux/counters)."""
 
     name: str
     file: str
     parse: Callable[[bytes], Counters]
     figures: tuple[Figure, ...]
+    place: str = ""
 
 
 def per_second(now: int | None, before: int | None, seconds: float) -> float | None:
@@ -47,6 +50,16 @@ def percent_of_time(now: int | None, before: int | None, seconds: float) -> floa
     """Return the percentage of the interval, from microseconds."""
     rate = per_second(now, before, seconds)
     return None if rate is None else min(rate / 1e4, 100.0)
+
+
+def watts(now: int | None, before: int | None, seconds: float) -> float | None:
+    """Mean power of the interval, from microjoules."""
+    rate = per_second(now, before, seconds)
+    return None if rate is None else rate / 1e6
+
+
+def _not_a_file(data: bytes) -> Counters:
+    raise ValueError("its counters have a reader of their own")
 
 
 def parse_pressure(data: bytes) -> Counters:
@@ -84,6 +97,21 @@ SOURCES: tuple[Source, ...] = (
                                 "memory",
                    percent_of_time),
         ),
+    ),
+    Source(
+        POWER,
+        "",
+        _not_a_file,
+        (
+            Figure("package", "W", "mean power of all CPU packages; null without RAPL, or if not "
+                                   "root",
+                   watts),
+            Figure("dram", "W", "mean power of the memory, where the CPU counts it", watts),
+            Figure("platform", "W", "mean power of the whole machine, where the CPU counts it "
+                                    "(psys)",
+                   watts),
+        ),
+        place="/sys/class/powercap",
     ),
 )  # fmt: skip
 BY_NAME = {source.name: source for source in SOURCES}

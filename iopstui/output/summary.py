@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from iopstui.format import MISSING, clock, counted, cut, latency, size
+from iopstui.format import MISSING, clock, counted, cut, latency, number, size
+from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.slow_requests import SLOW_KINDS, SlowestTotal, one_words, way_words
@@ -172,6 +173,27 @@ def drives_text(drives: RunDrives) -> str:
             words = f"{name}: {seen}{printable(problem)}"
         lines += textwrap.wrap(words, WIDTH, subsequent_indent="  ")
     return "\n".join(lines)
+
+
+KIND_NAMES = {"package": "CPU packages", "dram": "memory", "platform": "machine"}
+
+
+def energy_text(energy: RunEnergy) -> str:
+    """What CPUs and memory used in the run, in at most 80 columns; "" if no counter was read."""
+    import textwrap
+
+    parts = [
+        f"{words} {energy.watts(kind):.1f} W ({number(energy.joules[kind])} J)"
+        for kind, words in KIND_NAMES.items()
+        if kind in energy.joules
+    ]
+    if not parts:
+        return ""
+    if energy.ios_per_joule is not None:
+        parts.append(f"{number(energy.ios_per_joule)} I/Os per joule of the CPU packages")
+    return "\n".join(
+        textwrap.wrap(f"energy (RAPL): {', '.join(parts)}", WIDTH, subsequent_indent="  ")
+    )
 
 
 def drive_words(figures: Mapping[str, float | None]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from iopstui.events import Event, FrameReady, Notice, StepFinished, StepStarted
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.metrics import frame as flags
+from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
@@ -24,7 +25,13 @@ from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.output.narration import Narrator
-from iopstui.output.summary import drives_text, probe_text, slowest_text, summary_text
+from iopstui.output.summary import (
+    drives_text,
+    energy_text,
+    probe_text,
+    slowest_text,
+    summary_text,
+)
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
@@ -86,7 +93,7 @@ class TableSink:
         self._total = FramesTotal()
         self._probed = ProbeTotal()
         self._waits = RunWaits()
-        self._drives = RunDrives()
+        self._drives, self._energy = RunDrives(), RunEnergy()
         self._slowest = SlowestTotal()
 
     def handle(self, event: Event) -> None:
@@ -99,14 +106,16 @@ class TableSink:
             self._rows, self._seen = 0, ()
             self._explained, self._total = set(), FramesTotal()
             self._probed, self._waits = ProbeTotal(), RunWaits()
-            self._drives, self._slowest = RunDrives(), SlowestTotal()
+            self._drives, self._energy = RunDrives(), RunEnergy()
+            self._slowest = SlowestTotal()
         elif isinstance(event, StepFinished) and event.summary:
             self._print("\n" + summary_text(event.summary, self._total, self._waits.value))
-            for text in (
+            more = (
                 probe_text(self._probed), slowest_text(self._slowest), drives_text(self._drives),
-            ):  # fmt: skip
-                if text:
-                    self._print(text)
+                energy_text(self._energy),
+            )  # fmt: skip
+            for text in filter(None, more):
+                self._print(text)
 
     def close(self) -> None:
         """End the output: nothing more will come."""
@@ -117,6 +126,7 @@ class TableSink:
         self._total.add(frame.fio)
         self._waits.add(frame)
         self._drives.add(frame.nvme)
+        self._energy.add(frame)
         if frame.fio is not None:
             self._probed.add(frame.probe, frame.opened)
             self._slowest.add(frame)

@@ -14,6 +14,7 @@ from iopstui.errors import Missing
 from iopstui.fio.fence import LANDLOCK, NAMESPACE, fence_kind
 from iopstui.fio.fence_exec import landlock_abi
 from iopstui.fio.inspect import find_fio
+from iopstui.linux.counters.energy import why_no_energy
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.availability import why_not
 from iopstui.linux.probe.bpf_probe import why_not as own_why_not
@@ -47,7 +48,7 @@ def examine(roots: Roots | None = None) -> list[Check]:
     where = roots or Roots()
     checks: tuple[Callable[[Roots], Check | None], ...] = (
         _fio, _kernel, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
-        _settings, _fence, _probe, _direct, _udev, _terminal, _left_over,
+        _settings, _fence, _probe, _energy, _direct, _udev, _terminal, _left_over,
     )  # fmt: skip
     return [result for check in checks if (result := check(where)) is not None]
 
@@ -140,6 +141,16 @@ def _settings(roots: Roots) -> Check | None:
         return Check("tunables", OK, "can be changed")
     fix = "sudo iopstui ..." if os.geteuid() else f"In a container: {_ON_THE_HOST}"
     return Check("tunables", LACKS, "can be read, not changed", fix)
+
+
+def _energy(roots: Roots) -> Check:
+    why = why_no_energy(roots)
+    if not why:
+        return Check("energy", OK, "the CPU's energy counters (RAPL) can be read")
+    found = f"{why}; watts and I/Os per joule are not shown"
+    # most machines without them are virtual, and nothing would change that
+    return Check("energy", LACKS, found, "sudo iopstui ...") if "root" in why else Check(
+        "energy", OK, found)  # fmt: skip
 
 
 def _direct(roots: Roots) -> Check:

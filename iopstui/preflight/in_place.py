@@ -25,7 +25,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
-from iopstui.preflight.passthrough import passthrough_files
+from iopstui.preflight.passthrough import passthrough_options
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.staging import Staging
 from iopstui.preflight.target_area import area_options
@@ -133,7 +133,7 @@ def _on_path(asked: ExaminedRequest, where: Target, devices: Mapping[str, BlockD
     given = jobfile.overridden(asked.text, asked.overrides)
     return jobfile.overridden(
         asked.text, group_reporting(asked.text, wanted),
-        passthrough_files(given, where, asked.roots), removed=("directory",),
+        passthrough_options(given, where, asked.roots), removed=("directory",),
     )  # fmt: skip
 
 

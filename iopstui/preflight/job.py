@@ -19,7 +19,7 @@ from iopstui.model.fio import jobfile
 from iopstui.preflight.examined_request import ExaminedRequest
 from iopstui.preflight.in_directories import in_directories
 from iopstui.preflight.in_place import in_place
-from iopstui.preflight.passthrough import passthrough_files
+from iopstui.preflight.passthrough import passthrough_options
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.queues import bind_jobs
 from iopstui.preflight.request import JobRequest
@@ -57,7 +57,7 @@ def prepare(
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
     asked = ExaminedRequest(request, where, path, text, overrides, fio, private, roots)
     if where is not None and where.kind == target.DIRECTORY:
-        passthrough_files(jobfile.overridden(text, overrides), where, roots)
+        passthrough_options(jobfile.overridden(text, overrides), where, roots)
         prepared = in_directories(asked, where, devices)
     else:
         prepared = in_place(asked, devices)

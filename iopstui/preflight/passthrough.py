@@ -18,17 +18,25 @@ from iopstui.model.fio import jobfile
 from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.text import printable
 
+_DIRECT = sorted(jobfile.names_of("direct"))
 
-def passthrough_files(text: str, where: Target, roots: Roots) -> Mapping[int, Mapping[str, str]]:
-    """The filename= of each section of ``text`` that passes commands through, by its index.
-    UsageError where the target has no generic device, or is one and a section would do ordinary I/O
-    on it."""
-    found = {}
-    for index, job in enumerate(jobfile.effective(text)):
+
+def passthrough_options(text: str, where: Target, roots: Roots) -> Mapping[int, Mapping[str, str]]:
+    """The options of each section of ``text`` by its index, if one passes commands through: that
+    one opens the generic device, which can't be opened with O_DIRECT. UsageError where the target
+    has no generic device, or is one and a section would do ordinary I/O on it."""
+    found: dict[int, dict[str, str]] = {}
+    jobs = jobfile.effective(text)
+    for index, job in enumerate(jobs):
         if engine(job.options) == PASSTHROUGH:
-            found[index] = {"filename": joined(_nodes(where.places, roots))}
+            found[index] = {"filename": joined(_nodes(where.places, roots)), "direct": "0"}
         else:
             _check_ordinary(job.name, engine(job.options), where.places)
+    for index, job in enumerate(jobs if found else ()):
+        # what is set for one section has to be set for all
+        found.setdefault(
+            index, {name: job.options[name] for name in _DIRECT if name in job.options}
+        )
     return found
 
 

@@ -69,6 +69,10 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     if drives:
         yield Heading(2, words.DRIVES)
         yield from (Text(words.DRIVES_NOTE), Table(words.DRIVE_HEAD, drives, left=2))
+    energy = words.energy_rows(story)
+    if energy:
+        yield Heading(2, words.ENERGY)
+        yield from (Text(words.ENERGY_NOTE), Table(words.ENERGY_HEAD, energy, left=1))
     if story.promised is not None:
         yield from _promised(story, story.promised)
     yield from titled("Findings", words.findings(story))

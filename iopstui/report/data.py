@@ -80,6 +80,7 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         "bins": run.bins,
         "wait": wait_data(run.waits.value),
         "nvme": dict(run.drives.rows()) or None,
+        "energy": run.energy.data(),
         "verdicts": [asdict(judged) for judged in run.judged],
         "steady": asdict(run.steady) if run.steady else None,
         "repeat": None if run.point else repeat(story, run) or None,

@@ -9,6 +9,7 @@ from typing import Any
 from iopstui import events
 from iopstui.model import histogram
 from iopstui.model.histogram_columns import BinsTotal
+from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.figures import RunWaits, ends_idle
 from iopstui.model.metrics.frame import RAMP, Frame
 from iopstui.model.metrics.nvme import RunDrives
@@ -96,6 +97,7 @@ class Run:
     probed: ProbeTotal = field(default_factory=ProbeTotal)
     waits: RunWaits = field(default_factory=RunWaits)
     drives: RunDrives = field(default_factory=RunDrives)
+    energy: RunEnergy = field(default_factory=RunEnergy)
     device: Device = field(default_factory=Device)
     each: dict[str, Device] = field(default_factory=dict)
     added: dict[str, BinsTotal] = field(default_factory=dict)
@@ -147,6 +149,7 @@ class Run:
         self.total.add(fio)
         self.probed.add(frame.probe, frame.opened)
         self.waits.add(frame)
+        self.energy.add(frame)
         ramp, idle = RAMP in frame.flags, ends_idle(frame)
         self.device.add(frame.total, ramp, idle)
         for name in tree:
@@ -171,6 +174,7 @@ class Run:
         self.total.join(later.total)
         self.probed.join(later.probed)
         self.waits.join(later.waits)
+        self.energy.join(later.energy)
         self.device.join(later.device)
         for name, one in later.each.items():
             self.each.setdefault(name, Device()).join(one)

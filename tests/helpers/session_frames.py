@@ -44,6 +44,7 @@ def kernel(n: int, at_ns: int, wall_ms: float) -> KernelSample:
         more={
             "pressure": {"some": 2000 * n, "full": 1000 * n},
             "memory": {"some": 200 * n, "full": 100 * n},
+            "power": {"package": 40_000_000 * n, "dram": 5_000_000 * n, "platform": 90_000_000 * n},
         },
     )
 

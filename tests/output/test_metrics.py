@@ -176,6 +176,7 @@ def test_what_is_of_a_moment_is_gone_in_the_end() -> None:
         "iopstui_disk_in_flight", "iopstui_fio_percentile_seconds", "iopstui_fio_failed_rows",
         "iopstui_fio_progress_ratio", "iopstui_pressure_some_ratio", "iopstui_pressure_full_ratio",
         "iopstui_throttled_ratio", "iopstui_memory_some_ratio", "iopstui_memory_full_ratio",
+        "iopstui_power_package_watts", "iopstui_power_dram_watts", "iopstui_power_platform_watts",
     }  # fmt: skip
     assert all(after[n].samples == one.samples for n, one in before.items()
                if one.kind in ("counter", "histogram"))  # fmt: skip

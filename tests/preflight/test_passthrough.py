@@ -10,8 +10,9 @@ from iopstui.errors import Refused, UsageError
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target, TargetPath
+from iopstui.model.fio.jobfile import effective, overridden
 from iopstui.preflight import passthrough
-from iopstui.preflight.passthrough import passthrough_files
+from iopstui.preflight.passthrough import passthrough_options
 from iopstui.safety import refusals
 from iopstui.safety.refusals import WriteVerdict, check_write
 
@@ -29,21 +30,32 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def files(text: str, where: Target) -> dict[int, dict[str, str]]:
-    return {n: dict(one) for n, one in passthrough_files(text, where, Roots()).items()}
+    return {n: dict(one) for n, one in passthrough_options(text, where, Roots()).items()}
 
 
 def test_a_section_that_sends_commands_opens_the_generic_device() -> None:
-    opened = {"filename": "/dev/ng0n1"}
+    opened = {"filename": "/dev/ng0n1", "direct": "0"}
     assert files(COMMANDS, BLOCK) == files(COMMANDS, GENERIC) == {0: opened}
     mixed = "[global]\nioengine=io_uring_cmd\n[a]\n[b]\nioengine=io_uring\n[c]\n"
-    assert files(mixed, BLOCK) == {0: opened, 2: opened}
+    assert files(mixed, BLOCK) == {0: opened, 1: {}, 2: opened}
     assert files("[a]\nioengine=io_uring\n", BLOCK) == {}
+
+
+def test_a_generic_device_is_not_opened_with_o_direct_and_other_sections_keep_theirs() -> None:
+    """open(2) refuses O_DIRECT for a character device."""
+    text = "[global]\ndirect=1\n[a]\nioengine=io_uring_cmd\n[b]\nioengine=libaio\n"
+    given = overridden(
+        text, {"filename": "/dev/nvme0n1"}, passthrough_options(text, BLOCK, Roots())
+    )
+    a, b = effective(given)
+    assert (a.options["direct"], b.options["direct"]) == ("0", "1")
+    assert (a.options["filename"], b.options["filename"]) == ("/dev/ng0n1", "/dev/nvme0n1")
 
 
 def test_of_several_namespaces_each_generic_device() -> None:
     parts = tuple(TargetPath(DEVICE, f"/dev/nvme{n}n1", f"nvme{n}n1") for n in (0, 1))
     several = Target(DEVICE, "/dev/nvme0n1:/dev/nvme1n1", "nvme0n1", parts=parts)
-    assert files(COMMANDS, several) == {0: {"filename": "/dev/ng0n1:/dev/ng1n1"}}
+    assert files(COMMANDS, several) == {0: {"filename": "/dev/ng0n1:/dev/ng1n1", "direct": "0"}}
 
 
 @pytest.mark.parametrize("where", [

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from iopstui.linux.counters import procfs
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
+from iopstui.linux.counters.energy import EnergyCounters
 from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCalls
 from iopstui.linux.counters.kernel_file import KernelFile, opened
 from iopstui.linux.counters.mountstats import parse_mountstats
@@ -23,7 +24,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics import share
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
-from iopstui.model.sources import SOURCES, Counters
+from iopstui.model.sources import POWER, SOURCES, Counters
 
 # reading /proc/interrupts within a sample: on so many CPUs at most, and not longer than this
 FEW_CPUS = 32
@@ -90,8 +91,12 @@ class KernelSampler:
         self._follow = 0
         self._cpu_stats = opened(cpu_stat_files(roots))
         self._sources = {
-            source: file for source in SOURCES for file in opened([roots.proc / source.file])
+            source: file
+            for source in SOURCES
+            if source.file
+            for file in opened([roots.proc / source.file])
         }
+        self._energy = EnergyCounters(roots)
         self._shares = tuple(shares)
         self._mountstats = opened([roots.proc / "self/mountstats"] if shares else [])
         self.retarget(disks, irqs)
@@ -182,16 +187,18 @@ class KernelSampler:
             file.close()
         self._files, self._irqs, self._cpu_stats, self._calls = {}, {}, [], None
         self._sources, self._mountstats = {}, []
+        self._energy.close()
 
     def _read_more_sources(self) -> dict[str, Counters]:
         """Read the sources that this kernel has; one that failed once is not tried again."""
-        found = {}
+        found: dict[str, Counters] = {}
         for source, file in list(self._sources.items()):
             try:
                 found[source.name] = source.parse(file.read())
             except (OSError, ValueError, KeyError, IndexError):
                 self._sources.pop(source).close()
-        nfs = self._read_shares()
+        energy, nfs = self._energy.read(), self._read_shares()
+        found |= {} if energy is None else {POWER: energy}
         return found if nfs is None else {**found, share.SOURCE: nfs}
 
     def _read_shares(self) -> Counters | None:

@@ -50,6 +50,7 @@ METRICS = (
     Metric("p99", lambda p: p.p99_ns, "ns", LOWER, resolution=RESOLUTION, option="p99"),
     Metric("p99.9", lambda p: p.p999_ns, "ns", LOWER, resolution=RESOLUTION, option="p99.9"),
     Metric("CPU per I/O", lambda p: p.cpu_us, "us", LOWER, option="cpu"),
+    Metric("I/Os per joule", lambda p: p.ios_per_joule, "1/J", HIGHER, option="joule"),
     Metric("busiest CPU's completions", lambda p: p.most_completions, "share",
            NEITHER, relative=False),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.statistics import steadiness
 from iopstui.model.rates import ratio
+from iopstui.model.sources import POWER
 
 LITTLE_TOLERANCE = 0.10
 SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"
@@ -33,8 +34,9 @@ class Point:
     ``device_p50_ns``, ``device_p99_ns`` and ``stayed`` (the share, 0..1, of the requests that were
     completed on the CPU that allocated them) are the probe's. ``wait_cpu``, ``wait_above``,
     ``wait_devices`` and ``wait_unknown`` divide the I/Os in flight by the place where they wait
-    (model/metrics/waits.py), ``wait_layers`` the third by device. ``runs`` is of how many runs this
-    is the mean (model/experiment/repeated.py), ``iops_within`` and ``latency_within`` (ns) are then
+    (model/metrics/waits.py), ``wait_layers`` the third by device. ``watts`` is the mean power of
+    the CPU packages. ``runs`` is of how many runs this is the mean (model/experiment/repeated.py),
+    ``iops_within`` and ``latency_within`` (ns) are then
     95 % intervals of it. Unknown is ``None``."""
 
     seconds: float
@@ -77,6 +79,7 @@ class Point:
     wait_devices: float | None = None
     wait_unknown: float | None = None
     wait_layers: Mapping[str, float] = field(default_factory=dict)
+    watts: float | None = None
     runs: int = 1
     iops_within: tuple[float, float] | None = None
     latency_within: tuple[float, float] | None = None
@@ -85,6 +88,11 @@ class Point:
     def in_flight(self) -> float | None:
         """N = X * R (Little's law): how many I/Os were under way on average."""
         return None if self.latency_ns is None else self.iops * self.latency_ns / 1e9
+
+    @property
+    def ios_per_joule(self) -> float | None:
+        """I/Os for each joule that the CPU packages used, idle power included."""
+        return ratio(self.iops, self.watts)
 
     @property
     def most_waits(self) -> tuple[str, float] | None:
@@ -173,7 +181,7 @@ class PointMeter:
             ("fio", "total", "iops"), ("fio", "total", "bw"), ("fio", "total", "lat", "mean"),
             ("fio", "total", "clat", "mean"), ("fio", "read", "iops"), ("fio", "write", "iops"),
             ("fio", "total", "slat", "mean"), ("fio", "usr_cpu"), ("fio", "sys_cpu"),
-            ("fio", "ctx/s"),
+            ("fio", "ctx/s"), ("kernel", POWER, "package"),
         ]  # fmt: skip
         one = ("disks", *devices) if len(devices) == 1 else (TOTAL,)
         paths += [("kernel", *one, name) for name in _DISK if devices]
@@ -290,6 +298,7 @@ class PointMeter:
             wait_devices=sum(waits.layers.values()) if waits and waits.layers else None,
             wait_unknown=waits.unknown if waits else None,
             wait_layers=waits.layers if waits else {},
+            watts=self._value("package"),
         )
 
     def _sum(self, *names: str) -> float | None:

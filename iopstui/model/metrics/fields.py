@@ -252,7 +252,8 @@ def _source_fields() -> Iterator[Field]:
     for source in SOURCES:
         for one in source.figures:
             path = ("kernel", source.name, one.name)
-            yield Field(path, one.name, one.unit, f"/proc/{source.file}", one.meaning)
+            place = source.place or f"/proc/{source.file}"
+            yield Field(path, one.name, one.unit, place, one.meaning)
 
 
 def _share_fields() -> Iterator[Field]:

@@ -204,7 +204,7 @@ def difference_object(number: int, one: FigureComparison) -> Object:
 
 _CSV = ("seconds", "ios", "iops", "bw", "latency_ns", "latency_of", "p50_ns", "p99_ns",
         "p999_ns", "aqu_sz", "cpu_us", "most_completions", "steady", "device_p50_ns",
-        "device_p99_ns", "stayed")  # fmt: skip
+        "device_p99_ns", "stayed", "watts", "ios_per_joule")  # fmt: skip
 
 
 class CompareCsv:

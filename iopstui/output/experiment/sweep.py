@@ -224,7 +224,7 @@ def curve_object(curve: LoadCurve[PointFinished]) -> Object:
 
 _CSV = ("seconds", "ios", "iops", "bw", "read_iops", "write_iops", "latency_ns", "latency_of",
         "p50_ns", "p99_ns", "p999_ns", "device_iops", "aqu_sz", "util", "cpu_us", "in_flight",
-        "steady", "device_p50_ns", "device_p99_ns", "stayed")  # fmt: skip
+        "steady", "device_p50_ns", "device_p99_ns", "stayed", "watts", "ios_per_joule")  # fmt: skip
 
 
 class SweepCsv:

@@ -310,7 +310,7 @@ def _moment(frame: Frame) -> Iterator[Family]:
             name = re.sub(r"[^a-z0-9]+", "_", f"{source.name}_{figure.name}".lower())
             value = frame.more.get(source.name, {}).get(figure.name)
             share = figure.unit == "%"
-            yield _gauge(f"{name}_ratio" if share else name, figure.meaning,
+            yield _gauge(name + _SUFFIX.get(figure.unit, ""), figure.meaning,
                          {(): _seconds_of_share(value, 1, 100) if share else value})  # fmt: skip
 
 
@@ -321,6 +321,10 @@ def _drive_gauges(drives: Mapping[str, DriveReading]) -> Iterator[Family]:
             labels(drive=drive): None if value is None else value / divisor
             for drive, value in values.items()
         })  # fmt: skip
+
+
+_SUFFIX = {"%": "_ratio", "W": "_watts"}
+"""How the names of gauges end, by the unit of the field."""
 
 
 def _percentiles(fio: FioInterval) -> Iterator[tuple[Labels, float]]:

@@ -218,6 +218,28 @@ def drive_rows(story: Story) -> list[Row]:
     return rows
 
 
+ENERGY = "Energy"
+ENERGY_NOTE = (
+    "Mean power by the CPU's own counters (RAPL) while fio measured, idle power included. I/Os per "
+    "joule are those of the CPU packages."
+)
+ENERGY_HEAD = ("run", "CPU packages W", "memory W", "machine W", "I/Os per joule")
+
+
+def energy_rows(story: Story) -> list[Row]:
+    """Power of each run with counters."""
+    return [
+        (
+            str(run.step),
+            *(units.missing(run.energy.watts(kind), "{:.1f}")
+              for kind in ("package", "dram", "platform")),
+            units.number(run.energy.ios_per_joule),
+        )
+        for run in story.runs
+        if run.energy.joules
+    ]  # fmt: skip
+
+
 def probe_rows(run: Run) -> Iterator[Row]:
     """The probe's counts for a run, by direction: device times and waiting times."""
     for kind, device, waiting in run.probed.parts():

@@ -41,6 +41,7 @@ def test_each_figure_has_a_name_a_unit_and_a_better_way() -> None:
         ("IOPS", "1/s", "higher", True), ("mean latency", "ns", "lower", True),
         ("p50", "ns", "lower", True), ("p99", "ns", "lower", True),
         ("p99.9", "ns", "lower", True), ("CPU per I/O", "us", "lower", True),
+        ("I/Os per joule", "1/J", "higher", True),
         ("busiest CPU's completions", "share", "neither", False),
     ]  # fmt: skip
 

@@ -94,7 +94,8 @@ def test_every_figure_is_in_the_registry() -> None:
         for figure in source.figures:
             field = BY_ID[f"kernel.{source.name}.{figure.name}"]
             assert (field.unit, field.meaning) == (figure.unit, figure.meaning)
-            assert field.source == f"/proc/{source.file}"
+            assert field.source == (source.place or f"/proc/{source.file}")
+            assert bool(source.place) is not bool(source.file)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"some total", b"some total=x\n", b"\xff\n"])

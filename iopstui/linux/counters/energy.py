@@ -1,0 +1,110 @@
+"""Energy that CPUs and memory have used, by the kernel's counters (RAPL).
+
+Sources: Documentation/power/powercap/powercap.rst, drivers/powercap/intel_rapl_common.c (AMD's
+processors have the same files). Only root may read them (CVE-2020-8694).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.linux.counters.kernel_file import KernelFile
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import list_names, read_count, read_text
+
+PACKAGE, MEMORY, PLATFORM = "package", "dram", "platform"
+_DIRECTORY = "class/powercap"
+# intel-rapl-mmio:0 counts the same package again
+_DOMAIN = re.compile(r"intel-rapl:[0-9]{1,4}(:[0-9]{1,4})?")
+_KINDS = (("package", PACKAGE), ("dram", MEMORY), ("psys", PLATFORM))
+# longer than any counter's range takes: one that has no range begins again at 2^32 units or more
+_MOST = 1 << 63
+
+
+@dataclass(slots=True)
+class _Domain:
+    """A counter of microjoules. It begins again at 0 after ``most``; ``total`` does not."""
+
+    kind: str
+    file: KernelFile
+    most: int
+    last: int
+    total: int = 0
+
+    def read(self) -> int:
+        """What was used since it was opened. Raises OSError or ValueError."""
+        now = int(self.file.read_attribute())
+        more = now - self.last
+        self.total += more if more >= 0 else more + self.most + 1
+        self.last = now
+        return self.total
+
+
+class EnergyCounters:
+    """The domains of this machine, kept open. Counters of a kind are added up."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._domains = [*_domains(roots)]
+
+    def read(self) -> dict[str, int] | None:
+        """Microjoules used since this was made, by kind; ``None`` where there are no counters. A
+        kind of which one can't be read is left out for good."""
+        found: dict[str, int] = {}
+        gone: set[str] = set()
+        for domain in self._domains:
+            try:
+                found[domain.kind] = found.get(domain.kind, 0) + domain.read()
+            except (OSError, ValueError):
+                gone.add(domain.kind)
+        if gone:
+            self._close(gone)
+        return {kind: used for kind, used in found.items() if kind not in gone} or None
+
+    def close(self) -> None:
+        """Close all files; may be called twice."""
+        self._close({domain.kind for domain in self._domains})
+
+    def _close(self, kinds: set[str]) -> None:
+        for domain in self._domains:
+            if domain.kind in kinds:
+                domain.file.close()
+        self._domains = [one for one in self._domains if one.kind not in kinds]
+
+
+def why_no_energy(roots: Roots) -> str:
+    """Why the counters can't be read, in words; "" if they can."""
+    places = [*_places(roots)]
+    if not places:
+        return "this machine has no energy counters (RAPL), as most virtual machines"
+    counters = EnergyCounters(roots)
+    try:
+        return "" if counters.read() else "only root may read the energy counters"
+    finally:
+        counters.close()
+
+
+def _domains(roots: Roots) -> Iterator[_Domain]:
+    for kind, place in _places(roots):
+        try:
+            file = KernelFile(place / "energy_uj")
+        except OSError:
+            continue
+        try:
+            last = int(file.read_attribute())
+        except (OSError, ValueError):
+            file.close()
+            continue
+        yield _Domain(kind, file, read_count(place / "max_energy_range_uj") or _MOST, last)
+
+
+def _places(roots: Roots) -> Iterator[tuple[str, Path]]:
+    top = roots.sys / _DIRECTORY
+    for name in sorted(list_names(top)):
+        if _DOMAIN.fullmatch(name):
+            word = read_text(top / name / "name") or ""
+            for begin, kind in _KINDS:
+                if word.startswith(begin):
+                    yield kind, top / name
