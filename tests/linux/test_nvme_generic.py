@@ -10,7 +10,12 @@ from trees import Tree
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices import target as targets
-from iopstui.linux.devices.nvme_generic import generic_number, generic_of, namespace_of
+from iopstui.linux.devices.nvme_generic import (
+    generic_number,
+    generic_of,
+    named_namespaces,
+    namespace_of,
+)
 from iopstui.linux.devices.openers import writers
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
@@ -92,3 +97,27 @@ def test_a_program_that_sends_it_commands_uses_the_namespace(tree: Tree) -> None
     # that is what the number of /dev/zero is on Linux (Documentation/admin-guide/devices.txt)
     assert writers([], tree.roots, characters=[(1, 5)]) == ("spdk (pid 9) has it open for writing",)
     assert writers([], tree.roots, numbers=[(1, 5)]) == ()
+
+
+def test_who_names_a_controller_is_told_its_namespaces(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = nvme_disk(tree)
+    head = multipath_head(tree)
+    (tree.roots.sys / "class/nvme").mkdir()
+    for number in (0, 1):
+        place = tree.roots.sys / f"class/nvme/nvme{number}"
+        place.mkdir()
+        (place / "subsystem").symlink_to(head.parent if number else tree.roots.proc)
+        if not number:
+            (place / disk.name).symlink_to(disk)
+    generic(tree, disk, "237:0")
+    assert named_namespaces(tree.roots, "/dev/nvme0") == ("nvme0n1",)
+    assert named_namespaces(tree.roots, "/dev/nvme1") == ("nvme1n1",)
+    assert named_namespaces(tree.roots, "/dev/ng0n1") == ("nvme0n1",)
+    for name in ("/dev/nvme7", "/dev/ng7n1", "/dev/nvme0n1", "/dev/sda", "", "/dev/nvme0x"):
+        assert named_namespaces(tree.roots, name) == ()
+    monkeypatch.setattr(targets, "named_namespaces", lambda *_: ("nvme0n1", "nvme0n2"))
+    with pytest.raises(UsageError) as caught:
+        resolve_target("/dev/null", Path("/"), tree.roots, {})
+    assert caught.value.hint == "Name a namespace of it: /dev/nvme0n1, /dev/nvme0n2"

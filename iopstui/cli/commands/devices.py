@@ -11,6 +11,7 @@ from iopstui.cli.terminal import show, width
 from iopstui.errors import EXIT_OK, UsageError
 
 if TYPE_CHECKING:
+    from iopstui.linux.devices.smart import DiskHealth
     from iopstui.model.block.device import BlockDevice
     from iopstui.model.rates import DiskRates
     from iopstui.output.nvme import NamespaceReport
@@ -24,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("device", nargs="?", metavar="DEVICE",
                         help="only this one; of an NVMe drive also paths, queues, format, "
-                             "power states and health")  # fmt: skip
+                             "power states and health, of a SATA or SAS disk "
+                             "its health")  # fmt: skip
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--all", action="store_true", help="include empty and hidden devices")
 
@@ -57,23 +59,29 @@ def _one(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> i
     from iopstui.linux.machine.topology import online_cpus
     from iopstui.linux.roots import Roots
     from iopstui.output.devices import devices_json, devices_table
+    from iopstui.output.disk_health import health_text
     from iopstui.output.zones import zones_text
 
     device = _named(arguments.device, devices)
     only = {device.name: device}
     detail = _namespace(device, devices)
     zones = read_zones(Roots(), devices.get(device.disk or "", device))
+    health = _health(device, devices)
     if arguments.format == "json":
         found = devices_json(only, online_cpus(Roots()))
         if detail is not None:
             found["nvme"] = detail.json()
         if zones is not None:
             found["zones"] = asdict(zones)
+        if health is not None:
+            found["smart"] = asdict(health)
         print(json.dumps(found, indent=2))
         return EXIT_OK
     text = devices_table(devices, width(), only=device.name)
     if zones is not None:
         text += "\n" + zones_text(zones, width())
+    if health is not None:
+        text += "\n" + health_text(health, width())
     show(text if detail is None else text + detail.text(devices, width()))
     return EXIT_OK
 
@@ -81,13 +89,31 @@ def _one(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> i
 def _named(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
     import os
 
+    from iopstui.linux.devices.nvme_generic import named_namespaces
+    from iopstui.linux.roots import Roots
     from iopstui.text import printable
 
     real = os.path.realpath(name) if "/" in name else f"/dev/{name}"
     for device in devices.values():
         if real == device.path or name == device.name:
             return device
-    raise UsageError(f"There is no block device {printable(name)}.", "List: iopstui devices")
+    namespaces = [one for one in named_namespaces(Roots(), real) if one in devices]
+    if len(namespaces) == 1:
+        return devices[namespaces[0]]
+    hint = "List: iopstui devices"
+    if namespaces:
+        hint = f"Name one of its namespaces: {', '.join(namespaces)}"
+    raise UsageError(f"There is no block device {printable(name) or '(empty)'}.", hint)
+
+
+def _health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> DiskHealth | None:
+    """Of a SATA or SAS disk; ``None`` for others."""
+    from iopstui.linux.devices.smart import read_disk_health
+
+    whole = devices.get(device.disk or "", device)
+    if whole.kind != "scsi" or whole.transport in ("virtio", "iscsi", "usb"):
+        return None
+    return read_disk_health(whole.path)
 
 
 def _namespace(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> NamespaceReport | None:

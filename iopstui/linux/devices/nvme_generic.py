@@ -11,9 +11,10 @@ import re
 from pathlib import Path
 
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_text
+from iopstui.linux.sysattr import list_names, read_text
 
 _GENERIC = re.compile(r"ng([0-9]{1,9}n[0-9]{1,9})")
+_CONTROLLER = re.compile(r"nvme[0-9]{1,9}")
 _NAMESPACE = re.compile(r"nvme([0-9]{1,9}n[0-9]{1,9})")
 
 
@@ -41,6 +42,21 @@ def generic_number(roots: Roots, name: str) -> tuple[int, int] | None:
     place = _place_of(roots, name)
     major, _, minor = (read_text(place / "dev") or "" if place is not None else "").partition(":")
     return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
+
+
+def named_namespaces(roots: Roots, path: str) -> tuple[str, ...]:
+    """The block devices of the namespaces that a user means who names a node of an NVMe controller
+    (/dev/nvme0), or a generic device: those whose names begin alike, as the kernel numbers them."""
+    name = os.path.basename(path)
+    generic = _GENERIC.fullmatch(name)
+    if generic is not None:
+        found = f"nvme{generic[1]}"
+        return (found,) if _place_of(roots, found) is not None else ()
+    if not _CONTROLLER.fullmatch(name):
+        return ()
+    place = roots.sys / "class/nvme" / name
+    below = {*list_names(place), *list_names(place / "subsystem")}
+    return tuple(sorted(one for one in below if _NAMESPACE.fullmatch(one)))
 
 
 def _place_of(roots: Roots, name: str) -> Path | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.linux.devices.kernel_files import kernel_file_system
 from iopstui.linux.devices.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
-from iopstui.linux.devices.nvme_generic import namespace_of
+from iopstui.linux.devices.nvme_generic import named_namespaces, namespace_of
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import (
@@ -376,10 +376,12 @@ def _options_that_matter(options: str) -> str:
 def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
     for test, what in _WRONG_KINDS:
         if test(info.st_mode):
+            namespaces = named_namespaces(roots, str(path))
             raise UsageError(
                 f"{_path_text(path)} is {what}, not a block device, file or directory.",
-                LIST_DEVICES,
-            )
+                f"Name a namespace of it: {', '.join(f'/dev/{one}' for one in namespaces)}"
+                if namespaces else LIST_DEVICES,
+            )  # fmt: skip
     kind = "" if stat.S_ISDIR(info.st_mode) else kernel_file_system(path)
     if kind:
         raise UsageError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+from iopstui.linux.devices.smart import DiskHealth
 from iopstui.linux.devices.zones import Zones
 from iopstui.linux.nvme.topology import DriveFacts, NamespaceTopology
 from iopstui.model.block.device import BlockDevice, Hctx
@@ -70,9 +71,10 @@ def _devices(strict: bool) -> Schema:
         "rates": keyed(record(rates, strict)),
         "drive": of_type(DriveFacts, strict),
     }
-    # only of `devices DEVICE`, and of an NVMe drive or a zoned device
+    # only of `devices DEVICE`, and of an NVMe drive, a zoned device, or a SATA or SAS disk
     found["properties"]["nvme"] = record(nvme, strict)
     found["properties"]["zones"] = of_type(Zones, strict)
+    found["properties"]["smart"] = of_type(DiskHealth, strict)
     return found
 
 

@@ -1,0 +1,176 @@
+"""Health of a SATA or SAS disk, as smartctl (smartmontools) reads it.
+
+Source: smartctl(8). It is asked with ``--nocheck=standby``: a disk that sleeps is not woken. Only
+``iopstui devices DEVICE`` asks, never a run: a SATA disk finishes all it was given first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iopstui.linux.process.programs import which
+from iopstui.text import printable
+
+PROGRAM = "smartctl"
+_PLACES = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin:/usr/local/bin"
+OPTIONS = ("--json=c", "--nocheck=standby", "-i", "-H", "-A", "-l", "error")
+SINCE = (7, 2)
+"""The first version that honours --nocheck for SAS disks as well."""
+TIMEOUT_S = 30.0
+MAX_ATTRIBUTES = 64
+# smartctl(8), "EXIT STATUS": bit 1 is a device that could not be opened, or that sleeps
+_NOT_READ = 1 << 1
+_ASLEEP = re.compile(r"\b(standby|sleep|low.power)\b", re.IGNORECASE)
+_VERSION = re.compile(r"smartctl ([0-9]{1,4})\.([0-9]{1,4})")
+UNCORRECTED = ("read", "write", "verify")
+
+Run = Callable[[Sequence[str]], "tuple[int, str]"]
+"""Runs a command and returns its exit code and output. Raises OSError or SubprocessError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An SMART attribute of a SATA disk: normalised ``value`` and ``worst`` (higher is better),
+    ``limit`` below which it fails, ``raw`` as the maker means it. ``failed``: "now", "past" or
+    ""."""
+
+    number: int
+    name: str
+    value: int | None
+    worst: int | None
+    limit: int | None
+    raw: str
+    failed: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiskHealth:
+    """What a disk says of itself; unknown is ``None``. ``degrees`` Celsius, ``hours`` powered on.
+    ``grown_defects`` is the size of the list of defects found in use, as smartctl counts it (some
+    versions count its bytes: 0 means none). ``uncorrected`` are errors by direction (SAS).
+    ``problem`` is a sentence that says why it could not be read ("": it was)."""
+
+    passed: bool | None = None
+    degrees: int | None = None
+    hours: int | None = None
+    attributes: tuple[Attribute, ...] = ()
+    grown_defects: int | None = None
+    uncorrected: Mapping[str, int] | None = None
+    problem: str = ""
+
+
+def read_disk_health(node: str, run: Run | None = None) -> DiskHealth:
+    """Ask smartctl for the disk at this node. Never fails."""
+    program = which(PROGRAM, _PLACES)
+    if program is None:
+        return _unread("SMART needs smartctl: install smartmontools.")
+    if os.geteuid() != 0:
+        return _unread("SMART needs root: run with sudo.")
+    ask = run or _run
+    try:
+        version = _VERSION.search(ask((program, "--version"))[1])
+        if version is None or (int(version[1]), int(version[2])) < SINCE:
+            return _unread("SMART needs smartctl 7.2 or newer, which lets disks sleep.")
+        code, text = ask((program, *OPTIONS, node))
+    except subprocess.TimeoutExpired:
+        return _unread(f"The disk did not answer smartctl within {TIMEOUT_S:.0f} s.")
+    except (OSError, subprocess.SubprocessError) as error:
+        return _unread(f"Cannot run smartctl: {error}.")
+    return parse_disk_health(text, code)
+
+
+def _unread(problem: str) -> DiskHealth:
+    return DiskHealth(problem=printable(problem))
+
+
+def _run(command: Sequence[str]) -> tuple[int, str]:
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        timeout=TIMEOUT_S, check=False, env={"LC_ALL": "C", "PATH": _PLACES},
+    )  # fmt: skip
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def parse_disk_health(text: str, code: int = 0) -> DiskHealth:
+    """smartctl's JSON, with its exit code. What is missing or of another kind is unknown."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return _unread("smartctl's answer is no JSON.")
+    if not isinstance(found, dict):
+        return _unread("smartctl's answer is no JSON object.")
+    if code & _NOT_READ or code & 1:
+        return _unread(_why(found))
+    log = _part(found, "scsi_error_counter_log")
+    errors = {way: _count(_part(log, way).get("total_uncorrected_errors")) for way in UNCORRECTED}
+    passed = _part(found, "smart_status").get("passed")
+    degrees = _degrees(_part(found, "temperature").get("current"))
+    return DiskHealth(
+        passed=passed if isinstance(passed, bool) else None,
+        # smartctl's 0 is what a SCSI disk without a sensor has
+        degrees=degrees or None,
+        hours=_count(_part(found, "power_on_time").get("hours")),
+        attributes=_attributes(_part(found, "ata_smart_attributes").get("table")),
+        grown_defects=_count(found.get("scsi_grown_defect_list")),
+        uncorrected={way: n for way, n in errors.items() if n is not None} or None,
+    )
+
+
+def _why(found: Mapping[str, Any]) -> str:
+    messages = _part(found, "smartctl").get("messages")
+    texts = [
+        one["string"]
+        for one in (messages if isinstance(messages, list) else ())
+        if isinstance(one, dict) and isinstance(one.get("string"), str)
+    ]
+    if any(map(_ASLEEP.search, texts)) or "power_mode" in found:
+        return "The disk sleeps (standby), and it is not woken for this."
+    reason = texts[0].rstrip(".") if texts else "it says no reason"
+    return f"smartctl could not read the disk: {reason[:200]}."
+
+
+def _part(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = found.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _count(value: object) -> int | None:
+    """A count; whatever no counter of a disk can hold is unknown."""
+    plain = isinstance(value, int) and not isinstance(value, bool)
+    return value if plain and 0 <= value < 1 << 64 else None  # type: ignore[operator, return-value]
+
+
+def _degrees(value: object) -> int | None:
+    plain = isinstance(value, int) and not isinstance(value, bool)
+    return value if plain and -60 <= value <= 200 else None  # type: ignore[operator, return-value]
+
+
+def _attributes(table: object) -> tuple[Attribute, ...]:
+    rows = table if isinstance(table, list) else []
+    return tuple(_attribute(row) for row in rows[:MAX_ATTRIBUTES] if _is_attribute(row))
+
+
+def _is_attribute(row: object) -> bool:
+    return isinstance(row, dict) and _count(row.get("id")) is not None
+
+
+def _attribute(row: Mapping[str, Any]) -> Attribute:
+    raw = _part(row, "raw")
+    text = raw.get("string")
+    name = row.get("name")
+    failed = row.get("when_failed")
+    return Attribute(
+        number=int(row["id"]),
+        name=printable(name)[:40] if isinstance(name, str) else "",
+        value=_count(row.get("value")),
+        worst=_count(row.get("worst")),
+        limit=_count(row.get("thresh")),
+        raw=printable(text)[:40] if isinstance(text, str) else "",
+        failed=printable(failed)[:8] if isinstance(failed, str) else "",
+    )
