@@ -149,6 +149,8 @@ def _drive_lines(facts: DriveFacts) -> Iterator[str]:
         used = "off" if not facts.host_memory else units.size(facts.host_memory)
         wanted = units.size(facts.controller.host_memory)
         yield f"Host memory buffer: {used}; the drive asks for {wanted}"
+    if facts.placement is not None:
+        yield f"Flexible data placement (FDP): {'on' if facts.placement else 'off'}"
     if facts.firmware is not None:
         slots = ", ".join(f"slot {n} {text}" for n, text in facts.firmware.revisions.items())
         after = f"; slot {facts.firmware.next} after the next reset" if facts.firmware.next else ""

@@ -67,7 +67,8 @@ def probe(n: int, at_ns: int) -> ProbeSample:
 DRIVE_COUNTERS = (
     "spare", "used", "critical_warning", "media_errors", "error_entries", "units_read",
     "read_commands", "write_commands", "busy_min", "thermal_1", "thermal_2", "thermal_1_s",
-    "thermal_2_s", "warning_min", "critical_min",
+    "thermal_2_s", "warning_min", "critical_min", "power_state",
+    "power_limit_mw",
 )  # fmt: skip
 
 

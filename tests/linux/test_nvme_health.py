@@ -63,6 +63,7 @@ class Pages:
 
     def __init__(self, listed: tuple[int, ...], lists: bool, groups: bool) -> None:
         self.asked: list[int] = []
+        self.placement = 0
         self._listed, self._lists, self._groups = listed, lists, groups
 
     def log_page(self, fd: int, page: int, size: int, *, specific: int = 0) -> bytes:
@@ -90,6 +91,14 @@ class Pages:
         else:
             data[102], data[130] = 4, 9
         return bytes(data)
+
+    def feature(
+        self, fd: int, number: int, size: int = 0, *, specific: int = 0
+    ) -> tuple[int, bytes]:
+        if number == admin.PLACEMENT:
+            assert specific == 4
+            return self.placement, b""
+        return 1, b""
 
 
 @pytest.mark.parametrize(
@@ -143,3 +152,38 @@ def test_any_user_sees_the_kernel_s_temperature_in_whole_kelvins(
     (disk.parent / "state").write_text("resetting\n")
     assert open_figures(tree.roots, "nvme0") == {}, "a drive that is not live is not asked"
     assert open_figures(tree.roots, "nvme7") == {}
+
+
+class Placing(Pages):
+    """A drive with flexible data placement and two power states of 25 W and 5 W."""
+
+    def identify(self, fd: int, what: int, namespace: int = 0) -> bytes:
+        data = bytearray(super().identify(fd, what, namespace))
+        if what == admin.CONTROLLER:
+            data[98], data[263] = 8, 1
+            data[2048:2050], data[2080:2082] = (2500).to_bytes(2, "little"), b"\xf4\x01"
+        return bytes(data)
+
+    def log_page(self, fd: int, page: int, size: int, *, specific: int = 0) -> bytes:
+        if page != admin.PLACEMENT_STATISTICS:
+            return super().log_page(fd, page, size, specific=specific)
+        self.asked.append(page)
+        assert specific == 4
+        return bytes(16) + (9).to_bytes(16, "little") + bytes(32)
+
+
+@pytest.mark.parametrize(("on", "asked"), [(1, [2, 9, 0x22]), (0, [2, 9])])
+def test_placement_is_asked_for_only_where_it_is_on(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, on: int, asked: list[int]
+) -> None:
+    disk = nvme_disk(tree)
+    classed(tree, disk.parent)
+    (tree.roots.dev / "nvme0").write_bytes(b"")
+    drive = Placing((), False, True)
+    drive.placement = on
+    for name in ("log_page", "identify", "feature"):
+        monkeypatch.setattr(admin, name, getattr(drive, name))
+    found = DriveHealth(tree.roots).read("nvme0")
+    assert drive.asked == asked
+    assert found.get("fdp_media_bytes_written") == (9 if on else None)
+    assert (found["power_state"], found["power_limit_mw"]) == (1, 5000)

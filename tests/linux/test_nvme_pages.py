@@ -172,3 +172,15 @@ def test_no_page_does_harm(parse: Callable[[bytes], object], start: bytes, size:
         parse((start * 8)[:4096].ljust(size, b"\xff"))
     except DriveUnreadable as error:
         assert str(error).endswith(".")
+
+
+def test_placement_statistics() -> None:
+    """libnvme, struct nvme_fdp_stats_log: three counters of 16 bytes in 64."""
+    page = b"".join(n.to_bytes(16, "little") for n in (5 << 40, 7 << 40, 3)) + bytes(16)
+    assert pages.parse_placement(page) == {
+        "fdp_host_bytes_written": 5 << 40, "fdp_media_bytes_written": 7 << 40,
+        "fdp_media_bytes_erased": 3,
+    }  # fmt: skip
+    with pytest.raises(pages.MalformedPage):
+        pages.parse_placement(page[:63])
+    assert pages.parse_placement(b"\xff" * 64) == {}, "no drive counts so far"

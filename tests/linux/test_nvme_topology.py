@@ -131,6 +131,7 @@ class Drive:
 
     def __init__(self, controller: dict[int, int]) -> None:
         self.asked: list[tuple[str, int]] = []
+        self.group = 0
         self._controller = controller
 
     def log_page(self, fd: int, number: int, size: int, *, specific: int = 0) -> bytes:
@@ -143,14 +144,19 @@ class Drive:
 
     def identify(self, fd: int, what: int, namespace: int = 0) -> bytes:
         if what == admin.NAMESPACE:
-            return page("ns")
+            # the endurance group, at byte 102
+            return page("ns")[:102] + bytes([self.group]) + page("ns")[103:]
         data = bytearray(page("ctrl"))
         for at, value in self._controller.items():
             data[at] = value
         return bytes(data)
 
-    def feature(self, fd: int, number: int, size: int = 0) -> tuple[int, bytes]:
+    def feature(
+        self, fd: int, number: int, size: int = 0, *, specific: int = 0
+    ) -> tuple[int, bytes]:
         self.asked.append(("feature", number))
+        if number == admin.PLACEMENT:
+            return specific, b""
         data = bytearray(size)
         if number == admin.AUTONOMOUS_POWER:
             data[0:4] = (3 << 3 | 100 << 8).to_bytes(4, "little")
@@ -194,6 +200,18 @@ def test_power_saving_host_memory_and_a_refusal(
     assert text.endswith("(status 0x4002).") and report.facts.self_test is None
     whole = {"schema": 1, "devices": [], "nvme": report.json()}
     check(json.loads(json.dumps(whole)), "document.devices")
+
+
+@pytest.mark.parametrize(("group", "says"), [(1, "(FDP): on"), (2, "(FDP): off"), (0, "")])
+def test_flexible_data_placement(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, group: int, says: str
+) -> None:
+    """CTRATT bit 19; the fake answers with the group's number, whose bit 0 says that it is on."""
+    drive = Drive({98: 8})
+    drive.group = group
+    text = told(tree, monkeypatch, drive).text({})
+    assert says in text and ("FDP" in text) is bool(says)
+    assert (("feature", admin.PLACEMENT) in drive.asked) is bool(group)
 
 
 def test_a_hostile_description_does_no_harm(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,8 @@ def test_every_number_is_the_json_lines_one(name: str) -> None:
     places = {"fio": ("fio",), "fio_run": ("fio",), "frame": (), "disk": ("kernel", "disks"),
               "cpu": ("kernel", "cpus"), "pressure": ("kernel", "pressure"),
               "memory": ("kernel", "memory"), "power": ("kernel", "power"),
-              "nfs": ("kernel", "nfs"), "device": ("device", "disks"), "nvme": ("nvme", "drives")}  # fmt: skip
+              "nfs": ("kernel", "nfs"), "device": ("device", "disks"),
+              "nvme": ("nvme", "drives")}  # fmt: skip
     objects = {round(frame.wall_ms * 1e6): frame_object(frame) for frame in frames}
     for measurement, tags, fields, at in found:
         if measurement == "event":

@@ -1,6 +1,7 @@
 """Admin commands to an NVMe controller, read-only ones alone.
 
 Sources: NVM Express Base Specification 2.0 (Get Log Page 5.16, Identify 5.17, Get Features 5.15),
+2.1 (flexible data placement: log page 22h, feature 1Dh),
 include/uapi/linux/nvme_ioctl.h.
 
 ``ALLOWED`` lists every command that may be sent. No timeout is set: the kernel resets a controller
@@ -24,16 +25,17 @@ _COMMAND = struct.Struct("=BBHIIIQQII6III")
 GET_LOG_PAGE, IDENTIFY, GET_FEATURES = 0x02, 0x06, 0x0A
 # log pages
 SUPPORTED_PAGES, ERRORS, SMART, FIRMWARE, SELF_TEST, ENDURANCE = 0x00, 0x01, 0x02, 0x03, 0x06, 0x09
-OCP_SMART = 0xC0
+PLACEMENT_STATISTICS, OCP_SMART = 0x22, 0xC0
 # what Identify describes
 NAMESPACE, CONTROLLER = 0x00, 0x01
 # features
-POWER_STATE, AUTONOMOUS_POWER, HOST_MEMORY = 0x02, 0x0C, 0x0D
+POWER_STATE, AUTONOMOUS_POWER, HOST_MEMORY, PLACEMENT = 0x02, 0x0C, 0x0D, 0x1D
 ALLOWED = frozenset(
     {(GET_LOG_PAGE, page) for page in (SUPPORTED_PAGES, ERRORS, SMART, FIRMWARE, SELF_TEST,
-                                       ENDURANCE, OCP_SMART)}
+                                       ENDURANCE, PLACEMENT_STATISTICS, OCP_SMART)}
     | {(IDENTIFY, what) for what in (NAMESPACE, CONTROLLER)}
-    | {(GET_FEATURES, feature) for feature in (POWER_STATE, AUTONOMOUS_POWER, HOST_MEMORY)}
+    | {(GET_FEATURES, feature) for feature in (POWER_STATE, AUTONOMOUS_POWER, HOST_MEMORY,
+                                             PLACEMENT)}
 )  # fmt: skip
 """Pairs of opcode and what is asked for; nothing else reaches a drive."""
 WHOLE_DRIVE = 0xFFFFFFFF
@@ -72,9 +74,10 @@ def identify(fd: int, what: int, namespace: int = 0) -> bytes:
     return _send(fd, IDENTIFY, what, 4096, (what, 0), namespace)[0]
 
 
-def feature(fd: int, number: int, size: int = 0) -> tuple[int, bytes]:
-    """A feature's current value, and the ``size`` bytes of its data. Raises DriveUnreadable."""
-    data, value = _send(fd, GET_FEATURES, number, size, (number, 0), 0)
+def feature(fd: int, number: int, size: int = 0, *, specific: int = 0) -> tuple[int, bytes]:
+    """A feature's current value, and the ``size`` bytes of its data; ``specific`` says of what (an
+    endurance group). Raises DriveUnreadable."""
+    data, value = _send(fd, GET_FEATURES, number, size, (number, specific), 0)
     return value, data
 
 

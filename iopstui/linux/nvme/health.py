@@ -28,6 +28,9 @@ class _Abilities:
     ocp: bool
     group: int
     capacity: int | None
+    placement: bool = False
+    limits_mw: tuple[int | None, ...] = ()
+    """The most that each power state takes."""
 
 
 def controllers_of(roots: Roots, device: BlockDevice) -> tuple[str, ...]:
@@ -115,6 +118,11 @@ class DriveHealth:
                 found |= _or_nothing(lambda: pages.parse_endurance(
                     admin.log_page(fd, admin.ENDURANCE, pages.PAGE, specific=group)
                 ))  # fmt: skip
+            if able.placement:
+                found |= _or_nothing(lambda: pages.parse_placement(
+                    admin.log_page(fd, admin.PLACEMENT_STATISTICS, 64, specific=able.group)
+                ))  # fmt: skip
+            found |= _or_nothing(lambda: _power(fd, able.limits_mw))
         return found if able.capacity is None else {**found, "capacity": able.capacity}
 
 
@@ -137,8 +145,31 @@ def _abilities(fd: int, namespace: int) -> _Abilities:
             group = pages.parse_namespace(admin.identify(fd, admin.NAMESPACE, namespace)).group
     except DriveUnreadable:
         return _Abilities(False, 0, None)
-    ocp = supports(fd, controller, admin.OCP_SMART)
-    return _Abilities(ocp, group, controller.capacity)
+    return _Abilities(
+        supports(fd, controller, admin.OCP_SMART),
+        group,
+        controller.capacity,
+        bool(group) and controller.placement and places_data(fd, group),
+        tuple(None if one.watts is None else round(1000 * one.watts) for one in controller.states),
+    )
+
+
+def places_data(fd: int, group: int) -> bool:
+    """Whether flexible data placement is on: where it is off, asking for its statistics would be an
+    error in the drive's log."""
+    try:
+        return bool(admin.feature(fd, admin.PLACEMENT, specific=group)[0] & 1)
+    except DriveUnreadable:
+        return False
+
+
+def _power(fd: int, limits_mw: Sequence[int | None]) -> dict[str, int]:
+    """The present power state, and the most it takes where the drive says that."""
+    if not limits_mw:
+        return {}
+    state = admin.feature(fd, admin.POWER_STATE)[0] & 31
+    limit = limits_mw[state] if state < len(limits_mw) else None
+    return {"power_state": state, **({} if limit is None else {"power_limit_mw": limit})}
 
 
 def _or_nothing(read: Callable[[], dict[str, int]]) -> dict[str, int]:

@@ -41,6 +41,10 @@ _ENDURANCE: Places = {
     "group_spare": (3, 1), "group_used": (5, 1), "group_media_gb_written": (80, 16),
     "group_media_errors": (128, 16),
 }  # fmt: skip
+_PLACEMENT: Places = {
+    "fdp_host_bytes_written": (0, 16), "fdp_media_bytes_written": (16, 16),
+    "fdp_media_bytes_erased": (32, 16),
+}  # fmt: skip
 _TESTS = {0x1: "short", 0x2: "extended", 0xE: "vendor"}
 _RESULTS = {
     0x0: "passed", 0x1: "aborted by a command", 0x2: "aborted by a controller reset",
@@ -113,6 +117,7 @@ class Controller:
     lists_pages: bool
     self_test: bool
     endurance_groups: bool
+    placement: bool
     autonomous_power: bool
     host_memory: int
     capacity: int | None
@@ -156,6 +161,12 @@ def parse_ocp(page: bytes) -> dict[str, int]:
 def parse_endurance(page: bytes) -> dict[str, int]:
     """Endurance Group Information (09h); ``group_media_gb_written`` is in 10^9 bytes."""
     return _counts(page, _ENDURANCE, "endurance group page")
+
+
+def parse_placement(page: bytes) -> dict[str, int]:
+    """FDP Statistics (22h) of an endurance group, in bytes, with the metadata."""
+    _need(page, 64, "page of placement statistics")
+    return _known(page, _PLACEMENT)
 
 
 def parse_supported(page: bytes) -> frozenset[int]:
@@ -215,6 +226,7 @@ def parse_controller(data: bytes) -> Controller:
         lists_pages=bool(data[261] & 1 << 5),
         self_test=bool(_number(data, 256, 2) & 1 << 4),
         endurance_groups=bool(_number(data, 96, 4) & 1 << 4),
+        placement=bool(_number(data, 96, 4) & 1 << 19),
         autonomous_power=bool(data[265] & 1),
         host_memory=_number(data, 272, 4) * 4096,
         capacity=_number(data, 280, 16) or None,
@@ -254,6 +266,10 @@ def _power_state(data: bytes) -> PowerState:
 
 def _counts(page: bytes, places: Places, what: str) -> dict[str, int]:
     _need(page, PAGE, what)
+    return _known(page, places)
+
+
+def _known(page: bytes, places: Places) -> dict[str, int]:
     found = {name: _number(page, at, size) for name, (at, size) in places.items()}
     return {name: value for name, value in found.items() if value < _MOST}
 

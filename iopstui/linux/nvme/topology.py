@@ -17,7 +17,7 @@ from iopstui.linux.counters.procfs import parse_diskstats
 from iopstui.linux.devices.health import paths_of
 from iopstui.linux.nvme import admin, pages
 from iopstui.linux.nvme.admin import DriveUnreadable
-from iopstui.linux.nvme.health import LIVE, controllers_of, state_of
+from iopstui.linux.nvme.health import LIVE, controllers_of, places_data, state_of
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_count, read_text
 from iopstui.model.block.device import BlockDevice
@@ -59,7 +59,8 @@ class NvmePath:
 
 @dataclass(frozen=True, slots=True)
 class DriveFacts:
-    """What a controller tells root; ``problems`` are sentences on what could not be read."""
+    """What a controller tells root; ``placement`` says whether flexible data placement is on
+    (``None``: the drive has none), ``problems`` are sentences on what could not be read."""
 
     health: Mapping[str, int] = field(default_factory=dict)
     controller: pages.Controller | None = None
@@ -67,6 +68,7 @@ class DriveFacts:
     power_state: int | None = None
     transitions: tuple[tuple[int, int, int], ...] | None = None
     host_memory: int | None = None
+    placement: bool | None = None
     firmware: pages.Firmware | None = None
     errors: tuple[pages.ErrorEntry, ...] | None = None
     self_test: pages.SelfTest | None = None
@@ -191,17 +193,19 @@ def _facts(fd: int, number: int, health: dict[str, int]) -> DriveFacts:
     tests = controller is not None and controller.self_test
     sleeps = controller is not None and controller.autonomous_power
     borrows = controller is not None and controller.host_memory > 0
+    space = get(lambda: pages.parse_namespace(admin.identify(fd, admin.NAMESPACE, number)))
+    places = controller is not None and controller.placement and space is not None and space.group
     size = NEWEST_ERRORS * pages.ERROR_ENTRY
     if controller is not None:
         size = min(NEWEST_ERRORS, controller.error_entries) * pages.ERROR_ENTRY
     return DriveFacts(
         health=health,
         controller=controller,
-        namespace=get(lambda: pages.parse_namespace(
-            admin.identify(fd, admin.NAMESPACE, number))),
+        namespace=space,
         power_state=get(lambda: admin.feature(fd, admin.POWER_STATE)[0] & 31),
         transitions=get(lambda: _transitions(fd)) if sleeps else None,
         host_memory=get(lambda: _host_memory(fd)) if borrows else None,
+        placement=get(lambda: places_data(fd, places)) if places else None,
         firmware=get(lambda: pages.parse_firmware(
             admin.log_page(fd, admin.FIRMWARE, pages.PAGE))),
         errors=get(lambda: pages.parse_errors(admin.log_page(fd, admin.ERRORS, size))),

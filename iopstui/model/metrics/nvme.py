@@ -62,11 +62,18 @@ def _now(name: str, offset: int = 0) -> _Of:
     return read
 
 
+def _watts(reading: DriveReading) -> float | None:
+    value = reading.counts.get("power_limit_mw")
+    return None if value is None else value / 1000
+
+
 def media_written(reading: DriveReading) -> int | None:
-    """Bytes that the drive wrote to its media in the run: of OCP's page, else of the endurance
-    group (in steps of 10^9 bytes)."""
-    found = grown(reading, "media_bytes_written")
-    return grown(reading, "group_media_gb_written", 10**9) if found is None else found
+    """Bytes that the drive wrote to its media in the run: of OCP's page, else of the statistics of
+    flexible data placement, else of the endurance group (in steps of 10^9 bytes)."""
+    places = (("media_bytes_written", 1), ("fdp_media_bytes_written", 1),
+              ("group_media_gb_written", 10**9))  # fmt: skip
+    known = (grown(reading, name, factor) for name, factor in places)
+    return next((value for value in known if value is not None), None)
 
 
 def amplification(reading: DriveReading) -> float | None:
@@ -108,8 +115,12 @@ FIGURES: tuple[DriveFigure, ...] = (
                 _grown("warning_min")),
     DriveFigure("critical_min", "min", "time in the run above the critical temperature",
                 _grown("critical_min")),
-    DriveFigure("media_bytes_written", "B", "written to the media in the run (OCP page or "
-                                            "endurance group)",
+    DriveFigure("power_state", "", "power state; 0 takes the most and is the fastest",
+                _now("power_state"), min),
+    DriveFigure("power_limit", "W", "the most that the drive takes in that state, as it says",
+                _watts),
+    DriveFigure("media_bytes_written", "B", "written to the media in the run (OCP page, FDP "
+                                            "statistics or endurance group)",
                 media_written),
     DriveFigure("write_amplification", "", "bytes written to the media for each byte that the "
                                            "hosts wrote in the run; null below 1 GiB",
