@@ -12,7 +12,7 @@ import pytest
 from test_probe_btf import Made
 from trees import Tree
 
-from iopstui.linux.capture import kernel_types, programs
+from iopstui.linux.capture import kernel_types, live_capture, programs
 from iopstui.linux.capture.bpf_capture import RING_BITS, BpfCapture, CaptureUnusable
 from iopstui.linux.capture.processes import ENDED, Processes, cgroups_below
 from iopstui.linux.capture.workload_capture import Choice, WorkloadCapture
@@ -272,6 +272,41 @@ def test_whose_requests_are_counted(
         assert running.result().ios == 0 and running.disk_counted() == 0
     finally:
         running.close()
+
+
+def test_a_screen_s_capture_runs_in_a_thread(
+    kernel: Kernel, tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_capture, "POLL_S", 0.001)
+    monkeypatch.setattr(live_capture, "RESULT_EVERY", 2)
+    monkeypatch.setattr(live_capture, "read_devices", lambda roots: {})
+    monkeypatch.setattr(live_capture, "regions", lambda *asked: [VDA, Region("other", 1, 2)])
+    running = live_capture.LiveCapture(["vda"], tree.roots)
+    try:
+        process(tree, 20, "db", 1)
+        while running.workload is None:
+            assert running.problem == ""
+        shaped(kernel, 0, 20, 8, 1)
+        kernel.count(programs.HEAD, 1)
+        while running.workload.ios == 0:
+            assert running.problem == ""
+        assert running.workload.processes == ("db",) and running.workload.device == "vda"
+        (tree.roots.sys / "dev/block/254:0").rename(tree.roots.sys / "elsewhere")
+        while not running.problem:
+            pass
+        assert "vanished" in running.problem
+    finally:
+        running.close()
+    for found, why in (([], "no disk"), ([VDA, DM], "together")):
+        monkeypatch.setattr(live_capture, "regions", lambda *asked, of=found: of)
+        other = live_capture.LiveCapture(["vda", "dm-0"], tree.roots)
+        other.close()
+        assert why in other.problem and other.workload is None
+    kernel.refuses = errno.EPERM
+    monkeypatch.setattr(live_capture, "regions", lambda *asked: [VDA])
+    other = live_capture.LiveCapture(["vda"], tree.roots)
+    other.close()
+    assert "refuses the programs" in other.problem
 
 
 def test_a_disk_that_vanishes(kernel: Kernel, tree: Tree) -> None:

@@ -16,6 +16,8 @@ _MIN_PER_REGION = 5
 _HOT_DISPERSION = 2.0
 _EVEN, _BURSTY = 0.5, 3.0
 _MIN_BURST, _MIN_IDLE_SHARE = 4, 0.1
+# of fewer the pause between is not known; fio ends only after one that it has begun
+_FEWEST_BURSTS = 5
 _ALL, _BY_CHANCE = 100, 2
 _MIN_RANDOM = 20
 """Percentage of random requests below which hot places are those of sequential runs."""
@@ -120,7 +122,7 @@ def pause_of(stream: Stream) -> Pause | None:
     arrivals = stream.arrivals
     short_s = SHORT_WINDOW_NS / 1e9
     idle = stream.seconds - arrivals.active * short_s
-    if not arrivals.bursts or idle < _MIN_IDLE_SHARE * stream.seconds:
+    if arrivals.bursts < _FEWEST_BURSTS or idle < _MIN_IDLE_SHARE * stream.seconds:
         return None
     ios = round(stream.ios / arrivals.bursts)
     if ios < _MIN_BURST:

@@ -231,6 +231,27 @@ class ViewKeys(Part):
         parts = live.probe if live is not None else None
         self.port.show_message("info", why_none(self.port.shown, parts))
 
+    def workload(self) -> None:
+        """Capture what applications ask of the disk while the page is open."""
+        if self.port.dashboard is None:
+            return
+        from iopstui.linux.capture.live_capture import LiveCapture
+        from iopstui.linux.roots import Roots
+        from iopstui.ui.dashboard import workload_view
+        from iopstui.ui.dialogs.live_rows import LiveRows
+
+        live, charset = self.port.live, self.port.charset
+        running = None if live is None else LiveCapture(live.target.devices_below, Roots())
+        page = LiveRows(
+            "Workload",
+            lambda width: workload_view.rows(
+                running.workload if running is not None else None,
+                running.problem if running is not None else "", width, charset, running is None,
+            ),
+            charset, pages.WORKLOAD,
+        )  # fmt: skip
+        self.port.push(page, lambda _: None if running is None else running.close())
+
     def heat_map(self) -> None:
         """Show the heat map in place of the percentile lines, with the probe the device's and both
         after it, then the lines again."""
@@ -364,6 +385,13 @@ class ViewKeys(Part):
             footer=(Footer("slowest", {IDLE: 142, RUNNING: 142, REPLAY: 187},
                            when=lambda view: view.keeps_requests),),
             applies=lambda view: not view.experimenting,
+        ),
+        Action(
+            "workload", (pages.WORKLOAD,), workload, title="Workload: what applications ask for",
+            note="sizes, order, depth and bursts by process; needs root",
+            help="workload: captures what each process asks of the disk while the page is open "
+                 "(root): sizes, sequential or random, depth, bursts, flushes, working set",
+            place=208,
         ),
         Action(
             "heat_map", (Key("h", "h"),), heat_map, title="Latency: heat map or lines",

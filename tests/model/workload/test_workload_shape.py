@@ -108,6 +108,7 @@ def test_bursts_and_pauses() -> None:
     assert pause_of(arrivals(0, active=950, bursts=20)) is None, "hardly a pause"
     assert pause_of(arrivals(0, active=400, bursts=400)) is None, "single requests"
     assert pause_of(arrivals(0)) is None
+    assert pause_of(arrivals(0, active=100, bursts=4)) is None, "no pause is known"
 
 
 def test_depths() -> None:

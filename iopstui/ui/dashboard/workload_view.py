@@ -1,0 +1,105 @@
+"""What applications ask of the disk: sizes by direction, and each process in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as f
+from iopstui.model.workload.job import describe
+from iopstui.model.workload.workload import Stream, Workload
+from iopstui.text import printable
+from iopstui.ui.draw.density import cells as grid_cells
+from iopstui.ui.draw.rows import Line, Row, message, rule, wrap
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
+
+MAX_PROCESSES = 12
+STARTING = "starting; the first second follows"
+AS_A_JOB = (
+    "To make a fio job of it: iopstui capture {device} --for 1m -o app.fio. Sequential: begins "
+    "where a recent request of the process ended. Bursts: the variance of the requests in 100 ms "
+    "is three times their mean, or more."
+)
+# sizes of the map: powers of two from 512 B on
+_FIRST_BIT, _COLUMNS, _CELL = 9, 14, 5
+_LABEL = 10
+
+
+def rows(
+    found: Workload | None, problem: str, width: int, charset: Charset, recorded: bool = False
+) -> list[Row]:
+    """The page. ``problem``: why nothing, or nothing more, is captured; ``recorded``: it is a
+    replay."""
+    if recorded:
+        return wrap(width, charset, "This recording has no workload.", None)
+    if problem:
+        words = f"The capture cannot go on: {problem}." if found else f"No capture: {problem}."
+        above = [*wrap(width, charset, words, WARNING), message(width, charset, "")]
+        return above if found is None else [*above, *_page(found, width, charset)]
+    if found is None:
+        return [message(width, charset, STARTING)]
+    return _page(found, width, charset)
+
+
+def _page(found: Workload, width: int, charset: Charset) -> list[Row]:
+    rate = f.number(found.ios / found.seconds) if found.seconds else "0"
+    title = f"{found.device}: {rate} requests/s since this page was opened"
+    out = [rule(width, charset, (title, BOLD), right=((f.clock(found.seconds), DIM),))]
+    if not found.ios:
+        return [*out, message(width, charset, "no requests yet")]
+    out += [*_map(found, width, charset), message(width, charset, "")]
+    for process in found.processes[:MAX_PROCESSES]:
+        out.append(Line(width, charset).add(printable(process), BOLD).finished())
+        for one in found.of(process).values():
+            out += wrap(width, charset, "  " + _words(one), None)
+    left = len(found.processes) - MAX_PROCESSES
+    if left > 0:
+        out.append(message(width, charset, f"and {f.counted(left, 'process', 'processes')} more"))
+    if found.lost:
+        out += wrap(
+            width, charset, f"{found.lost:,} requests came too fast to be looked at.", WARNING
+        )
+    name = found.device.split(",")[0]
+    return [*out, message(width, charset, ""), *wrap(width, charset, AS_A_JOB.format(device=name))]
+
+
+def _words(one: Stream) -> str:
+    return f"{f.number(one.rate)} flushes/s" if one.kind == "flush" else describe(one)
+
+
+def _map(found: Workload, width: int, charset: Charset) -> list[Row]:
+    """Sizes by direction: each row's largest share is full."""
+    kinds = [one for kind in ("read", "write", "discard") if (one := found.total(kind)).ios]
+    used = [_shares(one) for one in kinds]
+    columns = [n for n in range(_COLUMNS) if any(share[n] for share in used)]
+    if not columns:
+        return []
+    # the largest sizes stay where there is no room for all
+    columns = columns[-max(1, (width - _LABEL) // _CELL) :]
+    head = Line(width, charset).add(" " * _LABEL)
+    for n in columns:
+        head.add(_size(n).rjust(_CELL), DIM)
+    grid, out = grid_cells(charset), [head.finished()]
+    for one, share in zip(kinds, used, strict=True):
+        line = Line(width, charset).add(f"{one.kind}s".ljust(_LABEL),
+                                        DEVICE if one.kind == "read" else None)  # fmt: skip
+        top = max(share)
+        for n in columns:
+            level = -(-share[n] * (len(grid) - 1) // top) if top else 0
+            text, style = grid[int(level)]
+            line.add(" " * (_CELL - 3) + text * 3, style)
+        out.append(line.finished())
+    return out
+
+
+def _shares(one: Stream) -> Sequence[int]:
+    found = [0] * _COLUMNS
+    for size, count in one.sizes.items():
+        found[min(max(size.bit_length() - 1 - _FIRST_BIT, 0), _COLUMNS - 1)] += count
+    return found
+
+
+def _size(column: int) -> str:
+    bits = column + _FIRST_BIT
+    if bits < 10:
+        return str(1 << bits)
+    return f"{1 << bits - 10}k" if bits < 20 else f"{1 << bits - 20}M"
