@@ -1,16 +1,16 @@
 """Counts captured requests into streams, in bounded memory.
 
-Equal words are counted at once (``Counter`` of a whole batch), then each different word is taken
-apart. At most MAX_PROCESSES names are kept apart, MAX_SIZES exact sizes (then bins of an eighth of
-an octave) and MAX_REGIONS regions (then regions of twice the size) for each stream: at most about
-40 MiB.
+Equal words are counted at once (``Counter``), and each different word is taken apart later: that
+costs ten times as much. At most MAX_WORDS different ones wait. At most MAX_PROCESSES names are kept
+apart, and for each stream MAX_SIZES exact sizes (then bins of an eighth of an octave) and
+MAX_REGIONS regions (then regions of twice the size): at most about 40 MiB.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from iopstui.model.workload.words import (
     FUA,
@@ -32,6 +32,7 @@ from iopstui.model.workload.workload import (
     Workload,
 )
 
+MAX_WORDS = 1 << 15
 MAX_PROCESSES, MAX_SIZES, MAX_REGIONS, MAX_CGROUPS = 48, 64, 4096, 256
 OTHERS = "other processes"
 _EXACT_DEPTH = 64
@@ -134,6 +135,8 @@ class WorkloadCounter:
         self._streams: dict[tuple[str, int], _Stream] = {}
         self._names: set[str] = set()
         self._cgroups: dict[int, int] = {}
+        # shapes, depths, regions and cgroups that were not taken apart yet
+        self._words: tuple[Counter[int], ...] = (Counter(), Counter(), Counter(), Counter())
         self._in_flight = self._seen = 0
         # requests of the short window that is not over: its number, its requests by stream
         self._open = -1
@@ -160,22 +163,13 @@ class WorkloadCounter:
             return
         self._first_ns = times[0] if self._first_ns < 0 else self._first_ns
         self._last_ns = times[-1]
-        for word, count in Counter(shapes).items():
-            for stream in self._of(word):
-                stream.add_shape(word & LOW_BITS, count)
-        # the words of a flush are 0: it has no place, and its depth means nothing
-        for word, count in _without_flushes(depths):
-            for stream in self._of(word):
-                stream.add_depth(word & LOW_BITS, count)
-        for word, count in _without_flushes(regions):
-            for stream in self._of(word):
-                stream.add_region(word & LOW_BITS, count)
-        for cgroup, count in Counter(cgroups).items():
-            if cgroup in self._cgroups or len(self._cgroups) < MAX_CGROUPS:
-                self._cgroups[cgroup] = self._cgroups.get(cgroup, 0) + count
+        for words, of in zip(self._words, (shapes, depths, regions, cgroups), strict=True):
+            words.update(of)
         self._in_flight += sum(totals)
         self._seen += len(totals) - totals.count(0)
         self._arrive(times, [word >> KIND_AT for word in shapes])
+        if sum(map(len, self._words)) > MAX_WORDS:
+            self._take_apart()
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -188,6 +182,7 @@ class WorkloadCounter:
     ) -> Workload:  # fmt: skip
         """What was counted until ``end_ns``. Rates are those of all requests, with the ``lost``."""
         self._close_window()
+        self._take_apart()
         looked_at = self._seen / (self._seen + lost) if self._seen else 1.0
         begin = begin_ns if begin_ns is not None else self._windows_from * WINDOW_NS
         seconds = max(0.0, (end_ns - begin) / 1e9)
@@ -201,6 +196,26 @@ class WorkloadCounter:
             self._in_flight / self._seen if self._seen else None,
             dict(self._cgroups), lost, missed, requeued, unknown, filtered,
         )  # fmt: skip
+
+    def _take_apart(self) -> None:
+        """Count what the words say, each different one once."""
+        shapes, depths, regions, cgroups = self._words
+        self._words = (Counter(), Counter(), Counter(), Counter())
+        # the words of a flush are 0: it has no place, and its depth means nothing
+        depths.pop(0, None)
+        regions.pop(0, None)
+        for word, count in shapes.items():
+            for stream in self._of(word):
+                stream.add_shape(word & LOW_BITS, count)
+        for word, count in depths.items():
+            for stream in self._of(word):
+                stream.add_depth(word & LOW_BITS, count)
+        for word, count in regions.items():
+            for stream in self._of(word):
+                stream.add_region(word & LOW_BITS, count)
+        for cgroup, count in cgroups.items():
+            if cgroup in self._cgroups or len(self._cgroups) < MAX_CGROUPS:
+                self._cgroups[cgroup] = self._cgroups.get(cgroup, 0) + count
 
     def _of(self, word: int) -> tuple[_Stream, _Stream]:
         """The stream of a word's process and kind, and that of all processes."""
@@ -245,12 +260,6 @@ class WorkloadCounter:
         for (name, kind), (count, pids) in found.items():
             self._stream(name, kind).arrivals.add(self._open, count, pids)
         self._open_counts = Counter()
-
-
-def _without_flushes(words: Sequence[int]) -> Iterable[tuple[int, int]]:
-    counts = Counter(words)
-    counts.pop(0, None)
-    return counts.items()
 
 
 def binned(value: int) -> int:

@@ -19,6 +19,8 @@ _MIN_SHARE = 0.005
 _MIN_SIZE, _BLOCK = 1 << 24, 1 << 20
 _MAX_DEPTH, _MIN_OPEN_DEPTH, _MAX_JOBS = 256, 16, 64
 _RUNTIME_S = (10, 300)
+_OFTEN = 16
+"""Writes for a flush, up to which flushes decide how a stream behaves."""
 _COLUMNS = 98
 _PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -218,8 +220,11 @@ def _flushes(part: Part) -> Iterator[str]:
 
 def _open_loop(part: Part) -> Iterator[str]:
     (stream,) = part.streams
-    depth = 2 * shape.percentile_depth(stream, 0.99)
-    yield f"iodepth={min(max(depth, _MIN_OPEN_DEPTH), _MAX_DEPTH)}"
+    depth = min(max(2 * shape.percentile_depth(stream, 0.99), _MIN_OPEN_DEPTH), _MAX_DEPTH)
+    if part.flushes and stream.ios <= _OFTEN * part.flushes:
+        # with more in flight and a rate, fio (3.33) flushes less often than it is told to
+        depth = 1
+    yield f"iodepth={depth}"
     kind = shape.process_of(stream)
     pause = shape.pause_of(stream) if kind == "bursts" else None
     if pause is not None:

@@ -46,6 +46,8 @@ def test_open_loop_keeps_the_rate_of_each_direction() -> None:
     assert read["filename"] == write["filename"] == "db.scratch"
     assert read["size"] == "64m"
     assert int(read["iodepth"]) >= 16 and "rate_process" not in read
+    # fio flushes every tenth write with one in flight only
+    assert write["iodepth"] == "1"
 
 
 def test_closed_loop_keeps_depth_mix_and_workers() -> None:
