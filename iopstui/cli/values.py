@@ -207,6 +207,20 @@ def new_file(text: str) -> str:
             f"{text!r} names a directory, by the / at its end; name a file, such as "
             f"{text.rstrip('/') or '/tmp/run'!r}"
         )
+    return reachable(text)
+
+
+def reachable(text: str) -> str:
+    """The name of a file. UsageError where it is on a file system that does not answer: looking at
+    it would take for ever."""
+    # what has no directory is in the current one, or no file at all ("demo")
+    if "/" in text and "\0" not in text:
+        from pathlib import Path
+
+        from iopstui.linux.roots import Roots
+        from iopstui.linux.shares.first_touch import require_answer
+
+        require_answer(Path.cwd() / text, Roots())
     return text
 
 

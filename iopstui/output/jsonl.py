@@ -18,6 +18,8 @@ from iopstui import __version__
 from iopstui.events import Event, FrameReady
 from iopstui.format import utc
 from iopstui.model.block.target import Target
+from iopstui.model.cgroups.rates import LIMITS, PRESSURES, DiskUse, GroupRates
+from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.cpu_frames import CpuFrame
@@ -29,6 +31,8 @@ from iopstui.model.metrics.share import SOURCE as NFS
 from iopstui.model.metrics.share import OperationRates, Share
 from iopstui.model.metrics.slow_requests import second_of
 from iopstui.model.metrics.waits import Waits
+from iopstui.model.network.connections import SOURCE as TCP
+from iopstui.model.network.connections import Connection
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.samples import DIRECTIONS, Exemplar
 from iopstui.model.sources import SOURCES, Source
@@ -138,6 +142,8 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
             "irqs": frame.irqs if whole else {},
             **{source.name: _source_figures(source, frame) for source in SOURCES},
             NFS: _share(frame.share) if frame.share else None,
+            TCP: None if frame.connections is None else [_connection(c) for c in frame.connections],
+            GROUPS: None if frame.groups is None else [_group(one) for one in frame.groups],
         },
         "device": _probe(frame.probe, frame.opened, frame.t) if frame.probe else None,
         "nvme": figures_of(frame.nvme),
@@ -363,14 +369,73 @@ def _share(share: Share) -> Object:
         "ops/s": share.ops_s,
         "bklog": share.bklog,
         "connections": len(share.connections),
-        "read": _operation(share.read),
-        "write": _operation(share.write),
-        TOTAL: _operation(share.total),
-        "others": {name: _operation(one) for name, one in share.others.items()},
+        "read": operation_data(share.read),
+        "write": operation_data(share.write),
+        TOTAL: operation_data(share.total),
+        "others": {name: operation_data(one) for name, one in share.others.items()},
     }
 
 
-def _operation(one: OperationRates) -> Object:
+def _connection(one: Connection) -> Object:
+    return {
+        "server": one.server,
+        "kind": one.kind,
+        "local_port": one.local_port,
+        "rtt": one.rtt,
+        "rttvar": one.rttvar,
+        "min_rtt": one.min_rtt,
+        "retrans": one.retrans,
+        "retrans%": one.retrans_percent,
+        "sent": one.sent_s,
+        "received": one.received_s,
+        "send_queue": one.send_queue,
+        "receive_queue": one.receive_queue,
+        "unsent": one.unsent,
+        "unacked": one.unacked,
+        "cwnd": one.cwnd,
+        "busy": one.busy,
+        "rwnd_limited": one.rwnd_limited,
+        "sndbuf_limited": one.sndbuf_limited,
+    }
+
+
+def _group(one: GroupRates) -> Object:
+    name = one.name
+    return {
+        "cgroup": one.path,
+        "kind": name.kind,
+        "name": name.name,
+        **_disk_use(one.total),
+        "disks": {disk: _disk_use(use) for disk, use in one.disks.items()},
+        "pressure": _pressures(one.pressure),
+        "cpu": one.cpu,
+        "cpu_limit": one.cpu_limit,
+        "memory": one.memory,
+        "memory_limit": one.memory_limit,
+        "limits": {disk: {what: one.io_limits.get((disk, what)) for what in LIMITS}
+                   for disk in one.disks},
+    }  # fmt: skip
+
+
+def _pressures(found: Mapping[str, float]) -> Object:
+    each: Object = {}
+    for name in PRESSURES:
+        resource, kind = name.split(".")
+        each.setdefault(resource, {})[kind] = found.get(name)
+    return each
+
+
+def _disk_use(use: DiskUse) -> Object:
+    return {
+        "r/s": use.reads_s,
+        "w/s": use.writes_s,
+        "rMB/s": use.read_bytes_s / MIB,
+        "wMB/s": use.write_bytes_s / MIB,
+    }
+
+
+def operation_data(one: OperationRates) -> Object:
+    """The figures of an NFS operation by their names in nfsiostat."""
     return {
         "ops/s": one.ops_s,
         "kB/s": one.kb_s,

@@ -34,6 +34,7 @@ from iopstui.model.findings.headlines import headline_of, severity_of
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory
+from iopstui.model.metrics.share import OperationRates, ShareTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.watch.totals import WeightedMean
 from iopstui.output.narration import LOG_LINES
@@ -48,6 +49,8 @@ CHANGED, CHANGED_LATENCY, CHANGED_UTIL = 0.1, 0.5, 10.0
 """A figure has changed if it differs by this share; util by so many points."""
 MIN_RATE = 1.0
 """Rates below this are as good as none."""
+MIN_RTT_MS = 0.5
+"""An answer that takes so much longer or shorter is no news."""
 QUARTERS = 4
 """Progress of laying out is told so often."""
 _ENDED = {DONE: "ended", RUNS: "ended", STOPPED: "stopped", FAILED: "failed"}
@@ -64,11 +67,13 @@ class _Rates:
     writes: WeightedMean = field(default_factory=WeightedMean)
     bw: WeightedMean = field(default_factory=WeightedMean)
     util: WeightedMean = field(default_factory=WeightedMean)
+    share: ShareTotal = field(default_factory=ShareTotal)
     p99_ns: float | None = None
 
     def add(self, frame: Frame, devices: Sequence[str]) -> None:
         """Add one interval."""
         fio, disk = frame.fio, frame.combined(devices) if devices else None
+        self.share.add(frame.share)
         if fio is not None:
             self.fio_iops.add(fio.total.iops, fio.seconds)
             self.fio_bw.add(fio.total.bw, fio.seconds)
@@ -86,7 +91,7 @@ class _Rates:
     def empty(self) -> bool:
         """Whether nothing was measured."""
         means = (self.fio_iops, self.reads, self.writes, self.util)
-        return all(mean.value is None for mean in means)
+        return all(mean.value is None for mean in means) and not self.share.operations
 
     def differs(self, other: _Rates) -> bool:
         """Whether a reader should hear of it."""
@@ -94,11 +99,23 @@ class _Rates:
             (getattr(self, name).value, getattr(other, name).value)
             for name in ("fio_iops", "fio_bw", "reads", "writes", "bw")
         ]
+        pairs += [(getattr(self._data, name, None), getattr(other._data, name, None))
+                  for name in ("ops_s", "kb_s")]  # fmt: skip
         return (
             any(_differ_by_share(now, before, CHANGED) for now, before in pairs)
             or _differ_by_share(self.p99_ns, other.p99_ns, CHANGED_LATENCY)
+            or _differ_by_share(
+                getattr(self._data, "rtt", None),
+                getattr(other._data, "rtt", None),
+                CHANGED_LATENCY,
+                MIN_RTT_MS,
+            )
             or _util_differs(self.util.value, other.util.value)
         )
+
+    @property
+    def _data(self) -> OperationRates | None:
+        return self.share.data
 
     def text(self, name: str) -> str:
         """ "fio 75.1k IOPS, 293 MiB/s, p99 up to 1.79 ms. vda 52.3k reads/s ..."; what was not
@@ -117,13 +134,29 @@ class _Rates:
                 disk.append(f"{units.mib(self.bw.value)} MiB/s")
             if self.util.value is not None:
                 disk.append(f"util {units.percent(self.util.value)} %")
-        return ". ".join(", ".join(part) for part in (fio, disk) if part)
+        return ". ".join(", ".join(part) for part in (fio, disk, self._share_words()) if part)
+
+    def _share_words(self) -> list[str]:
+        """Of NFS mounts: the server's rates and the time of an answer."""
+        data = self._data
+        if data is None:
+            return []
+        read, write = (self.share.operations[name] for name in ("read", "write"))
+        found = [f"NFS {units.number(read.ops_s)} reads/s", f"{units.number(write.ops_s)} writes/s",
+                 f"{units.number(data.kb_s)} kB/s"]  # fmt: skip
+        if data.rtt is not None:
+            found.append(f"RTT {units.milliseconds(data.rtt)}")
+        if data.retransmissions:
+            found.append(f"{units.counted(data.retransmissions, 'request')} sent again")
+        return found
 
 
-def _differ_by_share(now: float | None, before: float | None, share: float) -> bool:
+def _differ_by_share(
+    now: float | None, before: float | None, share: float, least: float = MIN_RATE
+) -> bool:
     if now is None or before is None:
         return now is not before
-    return abs(now - before) > max(MIN_RATE, share * max(abs(now), abs(before)))
+    return abs(now - before) > max(least, share * max(abs(now), abs(before)))
 
 
 def _util_differs(now: float | None, before: float | None) -> bool:

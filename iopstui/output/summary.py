@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from iopstui.format import MISSING, clock, counted, cut, latency, number, size
+from iopstui.format import MISSING, clock, counted, cut, latency, milliseconds, number, size
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
+from iopstui.model.metrics.share import ShareTotal
 from iopstui.model.metrics.slow_requests import SLOW_KINDS, SlowestTotal, one_words, way_words
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
@@ -156,6 +157,22 @@ def slowest_text(total: SlowestTotal) -> str:
             lines += textwrap.wrap(
                 printable(words), WIDTH, initial_indent="  ", subsequent_indent="    "
             )
+    return "\n".join(lines)
+
+
+def share_text(share: ShareTotal) -> str:
+    """The run's NFS operations, in at most 80 columns; "" if there were none."""
+    import textwrap
+
+    lines: list[str] = []
+    for name, one in share.operations.items():
+        if one.ops:
+            again = counted(one.retransmissions, "request")
+            lines += textwrap.wrap(
+                f"NFS {name}: {number(one.ops_s)}/s of {number(one.kb_op)} kB, RTT "
+                f"{milliseconds(one.rtt)}, queue {milliseconds(one.queue)}, exe "
+                f"{milliseconds(one.exe)}; {again} sent again", WIDTH, subsequent_indent="  ",
+            )  # fmt: skip
     return "\n".join(lines)
 
 

@@ -20,6 +20,7 @@ from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
+from iopstui.model.metrics.share import Share, ShareTotal
 from iopstui.model.metrics.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
@@ -29,6 +30,7 @@ from iopstui.output.summary import (
     drives_text,
     energy_text,
     probe_text,
+    share_text,
     slowest_text,
     summary_text,
 )
@@ -74,6 +76,13 @@ PERCENTILE_COLUMNS = tuple(
 RATES = (Column("r_s", "r/s", 5, units.number), Column("w_s", "w/s", 5, units.number))
 QUEUE = (Column("aqu_sz", "aqu-sz", 6, units.number), Column("util", "util", 4, units.percent))
 DEVICE = (*RATES, *QUEUE)
+SHARE = (
+    Column("read/ops_s", "r/s", 5, units.number), Column("write/ops_s", "w/s", 5, units.number),
+    Column("data/rtt", "RTT", 6, lambda value: units.milliseconds(value, "")),
+    Column("data/retransmissions", "retr", 4, units.number),
+)  # fmt: skip
+"""In place of the device's where the target is an NFS mount: reads, writes, and of both the time of
+an answer and how many were sent again."""
 
 
 class TableSink:
@@ -95,6 +104,7 @@ class TableSink:
         self._waits = RunWaits()
         self._drives, self._energy = RunDrives(), RunEnergy()
         self._slowest = SlowestTotal()
+        self._share = ShareTotal()
 
     def handle(self, event: Event) -> None:
         """Print the event."""
@@ -107,12 +117,12 @@ class TableSink:
             self._explained, self._total = set(), FramesTotal()
             self._probed, self._waits = ProbeTotal(), RunWaits()
             self._drives, self._energy = RunDrives(), RunEnergy()
-            self._slowest = SlowestTotal()
+            self._slowest, self._share = SlowestTotal(), ShareTotal()
         elif isinstance(event, StepFinished) and event.summary:
             self._print("\n" + summary_text(event.summary, self._total, self._waits.value))
             more = (
                 probe_text(self._probed), slowest_text(self._slowest), drives_text(self._drives),
-                energy_text(self._energy),
+                energy_text(self._energy), share_text(self._share),
             )  # fmt: skip
             for text in filter(None, more):
                 self._print(text)
@@ -127,6 +137,8 @@ class TableSink:
         self._waits.add(frame)
         self._drives.add(frame.nvme)
         self._energy.add(frame)
+        if frame.fio is not None:
+            self._share.add(frame.share)
         if frame.fio is not None:
             self._probed.add(frame.probe, frame.opened)
             self._slowest.add(frame)
@@ -170,16 +182,21 @@ def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> 
     on = target.devices_below if target is not None else ()
     how = "together" if target is not None and target.opened else "without a sum"
     name = f"{len(on)} devices {how}" if len(on) > 1 else (on or ("no device",))[0]
+    if target is not None and _is_share(target):
+        name = target.places[0].share or name
     name = units.cut(printable(name), 24)
     groups = f"{'':5} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
     names = [*(f"{name:>5}" for name in directions), head_line((MIB_S, *PERCENTILE_COLUMNS)), ""]
-    return f"{groups.rstrip()}\n {'time'} {' '.join(names)} {head_line(DEVICE)}"
+    columns = SHARE if target is not None and _is_share(target) else DEVICE
+    return f"{groups.rstrip()}\n {'time'} {' '.join(names)} {head_line(columns)}"
 
 
 def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> list[str]:
     """Return a frame in at most 80 columns, then a row for each further device."""
     if target is None:
         return [_row(frame, directions, None)]
+    if _is_share(target):
+        return [_row(frame, directions, frame.share, SHARE)]
     layers = target.layers if len(target.devices_below) > 1 else target.layers[1:]
     together = frame.combined(target.opened)
     return [
@@ -196,6 +213,11 @@ def discard_rows(disk: DiskRates | None) -> Iterator[str]:
         yield f"{f'discards: {units.number(disk.d_s)}/s, {each}':>{ROW_WIDTH}}"
 
 
+def _is_share(target: Target) -> bool:
+    """Whether there is a mount of NFS to show, and no device."""
+    return bool(target.shares) and not target.devices_below
+
+
 def _layer(layer: Layer, disk: DiskRates | None) -> str:
     name = f"{BELOW * bool(layer.under)}{printable(layer.name)}"
     if layer.under > 1:
@@ -203,11 +225,16 @@ def _layer(layer: Layer, disk: DiskRates | None) -> str:
     return f"{units.cut(name, LEFT_WIDTH):>{LEFT_WIDTH}}  {row_line(DEVICE, disk)}"
 
 
-def _row(frame: Frame, directions: tuple[str, ...], disk: DiskRates | None) -> str:
+def _row(
+    frame: Frame,
+    directions: tuple[str, ...],
+    kernel: DiskRates | Share | None,
+    columns: tuple[Column, ...] = DEVICE,
+) -> str:
     total = frame.fio.total if frame.fio else None
     cells = [f"{units.clock(frame.t):>5}"]
     cells += [f"{_iops(frame, name, directions):>5}" for name in directions]
-    cells += [row_line((MIB_S, *PERCENTILE_COLUMNS), total), "", row_line(DEVICE, disk)]
+    cells += [row_line((MIB_S, *PERCENTILE_COLUMNS), total), "", row_line(columns, kernel)]
     return " ".join([*cells, flag_words(frame.flags)]).rstrip()
 
 

@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from iopstui import format as units
 from iopstui.model.watch.totals import DiskTotal, FindingCount, WatchTotals
 from iopstui.output.share_table import COLUMNS
-from iopstui.tables import head_line, row_line
+from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 WIDTH = 80
 NAME_WIDTH = 16
+MAX_GROUPS, GROUP_WIDTH = 10, 34
+GROUP_COLUMNS = (
+    Column("reads_s", "r/s", 5, units.number), Column("writes_s", "w/s", 5, units.number),
+    Column("read_bytes_s", "rMB/s", 5, units.mib), Column("write_bytes_s", "wMB/s", 5, units.mib),
+)  # fmt: skip
 
 
 def watch_summary(totals: WatchTotals) -> str:
@@ -37,6 +42,11 @@ def watch_sentences(totals: WatchTotals) -> Iterator[str]:
             f"NFS {name}: {units.number(one.ops_s)} operations/s, {units.number(one.kb_s)} kB/s, "
             f"RTT {units.milliseconds(one.rtt)}, execution {units.milliseconds(one.exe)}."
         )
+    for group, mean in totals.busiest_groups[:MAX_GROUPS]:
+        yield (
+            f"Cgroup {printable(group.name)}: {units.number(mean.reads_s)} reads/s, "
+            f"{units.number(mean.writes_s)} writes/s, {units.mib(mean.bytes_s)} MiB/s."
+        )
     for text, times in totals.fired.items():
         fired = f"fired {_times(times)}" if times else "never fired"
         yield f"Trigger {printable(text)} {fired}."
@@ -54,6 +64,7 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
     if totals.nfs:
         yield f"{'mean':>5} {head_line(COLUMNS)}"
         yield from (f"{name:>5} {row_line(COLUMNS, one)}" for name, one in totals.nfs.items())
+    yield from _groups(totals)
     for text, times in totals.fired.items():
         how = f"fired {_times(times)}" if times else "never fired"
         yield from _wrapped(f"trigger {printable(text)}: {how}")
@@ -61,6 +72,18 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
         when = f"{units.clock(said.since)}-{units.clock(said.until)}"
         often = f", reported {_times(said.times)}" if said.times > 1 else ""
         yield from _wrapped(f"finding {when}{often}{_ended_text(said)}: {printable(said.text)}")
+
+
+def _groups(totals: WatchTotals) -> Iterator[str]:
+    found = totals.busiest_groups
+    if found:
+        yield f"{'cgroup, mean':{GROUP_WIDTH}} {head_line(GROUP_COLUMNS)}"
+    for one, mean in found[:MAX_GROUPS]:
+        waited = f"  I/O wait {one.waited_s:.1f} s" if one.waited_s is not None else ""
+        name = units.cut(printable(one.name), GROUP_WIDTH)
+        yield f"{name:{GROUP_WIDTH}} {row_line(GROUP_COLUMNS, mean)}{waited}"
+    if len(found) > MAX_GROUPS:
+        yield f"and {len(found) - MAX_GROUPS} more cgroups"
 
 
 def _ended_text(said: FindingCount) -> str:

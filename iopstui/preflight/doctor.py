@@ -15,12 +15,22 @@ from iopstui.fio.fence import LANDLOCK, NAMESPACE, fence_kind
 from iopstui.fio.fence_exec import landlock_abi
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.counters.energy import why_no_energy
+from iopstui.linux.devices.mounts import read_own_mounts
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.availability import why_not
 from iopstui.linux.probe.bpf_probe import why_not as own_why_not
 from iopstui.linux.probe.process import PROGRAM
 from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, why_closed
 from iopstui.linux.roots import Roots
+from iopstui.linux.shares.first_touch import (
+    LIMIT_S,
+    how_to_leave,
+    is_served,
+    mount_words,
+    silent,
+    silent_mount,
+)
+from iopstui.preflight.container import look_out
 from iopstui.safety.leftovers import clean_up
 from iopstui.safety.scratch import supports_direct
 from iopstui.text import printable
@@ -47,8 +57,8 @@ def examine(roots: Roots | None = None) -> list[Check]:
     """All checks, in the order they matter."""
     where = roots or Roots()
     checks: tuple[Callable[[Roots], Check | None], ...] = (
-        _fio, _kernel, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
-        _settings, _fence, _probe, _energy, _direct, _udev, _terminal, _left_over,
+        _fio, _kernel, _container, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
+        _settings, _fence, _probe, _energy, _shares, _direct, _udev, _terminal, _left_over,
     )  # fmt: skip
     return [result for check in checks if (result := check(where)) is not None]
 
@@ -67,6 +77,18 @@ def _fio(roots: Roots) -> Check:
 def _kernel(roots: Roots) -> Check:
     version = f"Linux {platform.release()}, Python {platform.python_version()}"
     return Check("system", OK, version)
+
+
+def _container(roots: Roots) -> Check | None:
+    sight = look_out(roots)
+    if sight is None:
+        return None
+    lacks = list(sight.lacks())
+    if not lacks:
+        return Check("container", OK, sight.words())
+    missing = "; ".join(what for what, _ in lacks)
+    return Check("container", LACKS, f"{sight.words()}. Not shown: {missing}",
+                 f"Start it with: {' '.join(how for _, how in lacks)}")  # fmt: skip
 
 
 def _readable(roots: Roots, path: Path, what: str, shows: str) -> Check:
@@ -96,7 +118,7 @@ def _block_devices(roots: Roots) -> Check:
     count = len(found)
     if not count:
         return Check("block devices", LACKS, f"{roots.sys}/class/block shows none",
-                     "In a container: mount /sys")  # fmt: skip
+                     "In a container: docker run -v /sys:/sys:ro ...")  # fmt: skip
     empty = sum(not device.size for device in found.values())
     of_these = f", {empty} of them without a size (iopstui devices --all)" if empty else ""
     return Check("block devices", OK, f"{count} found{of_these}")
@@ -153,8 +175,27 @@ def _energy(roots: Roots) -> Check:
         "energy", OK, found)  # fmt: skip
 
 
+def _shares(roots: Roots) -> Check | None:
+    """File systems of servers and programs; to ask autofs would mount what nobody uses."""
+    mounts = {Path(mount.mountpoint): mount for mount in read_own_mounts(roots)
+              if is_served(mount) and mount.fstype != "autofs"}  # fmt: skip
+    if not mounts:
+        return None
+    dead = [mounts[path] for path in silent(list(mounts))]
+    if not dead:
+        return Check("served mounts", OK, f"{len(mounts)} found (NFS, SMB, FUSE ...); all answer")
+    more = f" and {len(dead) - MAX_TOLD} more" if len(dead) > MAX_TOLD else ""
+    told = ", ".join(mount_words(mount) for mount in dead[:MAX_TOLD])
+    return Check("served mounts", LACKS, f"no answer from {told}{more} within {LIMIT_S:g} s",
+                 how_to_leave(dead[0]))  # fmt: skip
+
+
 def _direct(roots: Roots) -> Check:
     here = Path.cwd()
+    mount = silent_mount(here, roots)
+    if mount is not None:
+        return Check("scratch files", LACKS, f"{here}: {mount_words(mount)} does not answer",
+                     "Change to a directory that does: cd ~")  # fmt: skip
     if not os.access(here, os.W_OK):
         return Check("scratch files", LACKS, f"{here} is not writable: no scratch file here",
                      "Use a directory: iopstui run DIRECTORY ...")  # fmt: skip

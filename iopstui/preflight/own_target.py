@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from iopstui.fio.inspect import find_fio
 from iopstui.fio.job_text import (
     absolute_files,
+    expand,
     names_its_files,
     read_job,
 )
@@ -16,9 +18,13 @@ from iopstui.fio.library import find_job, is_shipped
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
+from iopstui.linux.shares.first_touch import require_answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, one_target
+from iopstui.model.fio.jobfile import effective
 from iopstui.preflight.inspection import inspected
+
+_SEPARATOR = re.compile(r"(?<!\\):")
 
 
 def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Target | None:
@@ -32,6 +38,9 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
     text = read_job(path)
     if is_shipped(path) or not names_its_files(text):
         return None
+    # fio looks at them when it reads the job
+    for place in _named_places(text):
+        require_answer(Path.cwd() / place, roots)
     private = private_directory()
     try:
         facts = inspected(find_fio(), private, text, f"the job file {path}", Path.cwd())
@@ -44,6 +53,19 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
         key = one.path if one.kind == DEVICE else one.device or one.mountpoint
         found.setdefault(key, one)
     return one_target(tuple(found.values())) if found else None
+
+
+def _named_places(text: str) -> set[str]:
+    """Directories and files as the text names them; fio joins them to more than these."""
+    found: set[str] = set()
+    for section in effective(text):
+        values = (section.options.get(name, "") for name in ("directory", "filename"))
+        directories, files = (
+            [one.replace("\\:", ":") for one in _SEPARATOR.split(expand(value)) if one]
+            for value in values
+        )
+        found |= {os.path.join(top, file) for top in directories or [""] for file in files or [""]}
+    return found
 
 
 def _watched(place: Path, roots: Roots) -> str:

@@ -24,6 +24,8 @@ def choose_targets(
 ) -> Chosen:
     """Choose the target from all TARGETs, or without any the ``job``. UsageError for an invalid
     target."""
+    # a job's name may be a file's
+    _require_answers((*texts, *(name for name in (job,) if name is not None)), roots)
     for text in texts:
         _refuse_result(Path(text))
     if not texts and job is not None:
@@ -35,6 +37,16 @@ def choose_targets(
     # watching needs no right; a job that lacks one says which when it starts
     target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
     return target, target
+
+
+def _require_answers(texts: Sequence[str], roots: Roots) -> None:
+    """UsageError if one is on a file system that does not answer; before anything looks at it."""
+    from iopstui.linux.shares.first_touch import require_answer
+
+    here = Path.cwd()
+    for text in dict.fromkeys(texts or (".",)):
+        if "\0" not in text:
+            require_answer(here / text, roots)
 
 
 def _refuse_result(path: Path) -> None:
@@ -65,6 +77,7 @@ def choose_watched(
         from iopstui.linux.machine.active_disks import active_disks
 
         return active_disks(devices, roots)
+    _require_answers(texts, roots)
     try:
         target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
     except NoSuchFile as error:

@@ -27,7 +27,7 @@ _SAMPLE: Mapping[str, Any] = {"own_busy_s": None}
 _JOB: Mapping[str, Any] = {"iodepth_level": {}}
 LEFT_OUT: Without = {
     RawSample: _SAMPLE,
-    KernelSample: {**_INTERRUPTS_LEFT_OUT, "more": {}},
+    KernelSample: _INTERRUPTS_LEFT_OUT,
     JobStatus: _JOB,
     DirectionStatus: {"slat": None, "percentiles": {}},
 }

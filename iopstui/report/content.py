@@ -27,7 +27,7 @@ from iopstui.report.series import points
 from iopstui.report.story import Story
 from iopstui.report.wording import comparing, repeating, slowest
 from iopstui.report.wording import recording as words
-from iopstui.session.run_rows import MARK_COLUMNS, RUN_COLUMNS
+from iopstui.session.run_rows import MARK_COLUMNS, run_columns
 
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import Promised
@@ -65,14 +65,7 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     if slow:
         yield from (Heading(2, slowest.TITLE), Text(slowest.NOTE))
         yield Table(slowest.HEAD, slow, left=slowest.LEFT)
-    drives = words.drive_rows(story)
-    if drives:
-        yield Heading(2, words.DRIVES)
-        yield from (Text(words.DRIVES_NOTE), Table(words.DRIVE_HEAD, drives, left=2))
-    energy = words.energy_rows(story)
-    if energy:
-        yield Heading(2, words.ENERGY)
-        yield from (Text(words.ENERGY_NOTE), Table(words.ENERGY_HEAD, energy, left=1))
+    yield from _beside(story)
     if story.promised is not None:
         yield from _promised(story, story.promised)
     yield from titled("Findings", words.findings(story))
@@ -90,6 +83,22 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     yield from _folded(story, [block for run in story.runs for block in _repeat(story, run)])
     if scales is not None:
         yield _seconds(story)
+
+
+def _beside(story: Story) -> Iterator[Block]:
+    """What the runs did to drives, power and NFS mounts, by counters that are not the disks'."""
+    drives = words.drive_rows(story)
+    if drives:
+        yield Heading(2, words.DRIVES)
+        yield from (Text(words.DRIVES_NOTE), Table(words.DRIVE_HEAD, drives, left=2))
+    energy = words.energy_rows(story)
+    if energy:
+        yield Heading(2, words.ENERGY)
+        yield from (Text(words.ENERGY_NOTE), Table(words.ENERGY_HEAD, energy, left=1))
+    shares = words.share_rows(story)
+    if shares:
+        yield Heading(2, words.SHARES)
+        yield from (Text(words.SHARES_NOTE), Table(words.SHARE_HEAD, shares, left=2))
 
 
 def _promised(story: Story, found: Promised) -> Iterator[Block]:
@@ -142,7 +151,7 @@ def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterato
 def _several_runs(story: Story) -> Iterator[Block]:
     side = words.side_by_side(story)
     if side:
-        yield from (Text(words.SIDE_BY_SIDE), Table.from_rows(RUN_COLUMNS, side, left=2))
+        yield from (Text(words.SIDE_BY_SIDE), Table.from_rows(run_columns(side), side, left=2))
     if story.stretches:
         yield from (Text(words.STRETCHES), Table.from_rows(MARK_COLUMNS, story.stretches, left=2))
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from iopstui import __version__
-from iopstui.output.jsonl import clean, exemplar_object, wait_data
+from iopstui.output.jsonl import clean, exemplar_object, operation_data, wait_data
 from iopstui.report.experiment import as_data
 from iopstui.report.run import Run
 from iopstui.report.series import points
@@ -81,6 +81,7 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         "wait": wait_data(run.waits.value),
         "nvme": dict(run.drives.rows()) or None,
         "energy": run.energy.data(),
+        "nfs": {name: operation_data(one) for name, one in run.share.operations.items()} or None,
         "verdicts": [asdict(judged) for judged in run.judged],
         "steady": asdict(run.steady) if run.steady else None,
         "repeat": None if run.point else repeat(story, run) or None,

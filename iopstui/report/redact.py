@@ -14,7 +14,7 @@ from iopstui.recording.reader import EventRecord, Record, Recording, SampleRecor
 REDACTED = "redacted"
 PRIVATE = frozenset(
     {"host", "path", "paths", "files", "serial", "dm_name", "backing_file", "mountpoint", "comm",
-     "group"}
+     "group", "share"}
 )  # fmt: skip
 """Fields of what is recorded that are left out whole."""
 OPTIONS = (
@@ -34,6 +34,12 @@ _OPTION = re.compile(rf"\b({'|'.join(OPTIONS)})(\s*=\s*)[^\n]*")
 _PATH = re.compile(r"(?:^|(?<=[\s=\"'(:,\[<`]))~?/[^\s\"'`;,)\]}>]+", re.MULTILINE)
 # with all that stands before it: a process's name may hold anything
 _PROCESS = re.compile(r"[^.;,\n]*\(pid \d+\)")
+# what findings say of others: a cgroup's or program's name, a server's address
+_SAID = (
+    (re.compile(r"^.+(?= does (?:\d+ % of the (?:reads|writes) on |all that io\.max ))"), REDACTED),
+    (re.compile(r"(?<=it may be )[^(\n]*\(PID \d+[^:\n]*:"), f"{REDACTED} (PID:"),
+    (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|\[[0-9a-f]*:[0-9a-f:]*\]"), REDACTED),
+)
 _MAX_NAMES = 5000
 
 
@@ -131,6 +137,8 @@ class Redactor:
     def _text(self, text: str) -> str:
         if self._pattern is not None:
             text = self._pattern.sub(REDACTED, text)
+        for pattern, words in _SAID:
+            text = pattern.sub(words, text)
         text = _PROCESS.sub(f"{REDACTED} (pid)", _OPTION.sub(rf"\1\2{REDACTED}", text))
         return _PATH.sub(REDACTED, text)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from iopstui.linux.process.private import abandoned_directories, remove
 from iopstui.linux.roots import Roots
-from iopstui.safety.scratch import abandoned
+from iopstui.safety.scratch import abandoned, take_silent
 from iopstui.safety.tunables import restore_abandoned
 
 
@@ -25,6 +25,7 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
             failed.append(f"cannot remove {scratch.path}: {sudo}rm -r {where}")
         elif existed:
             done.append(f"{scratch.path} is removed")
+    failed += take_silent()
     for directory in abandoned_directories():
         # job files and fio's output, in memory: not worth a message
         remove(directory)

@@ -19,6 +19,8 @@ from iopstui.errors import UsageError
 from iopstui.linux.devices.kernel_files import keeps_all, kernel_file_system
 from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.programs import new_directory, random_name
+from iopstui.linux.roots import Roots
+from iopstui.linux.shares.first_touch import mount_words, silent_mount
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
 from iopstui.text import printable
@@ -31,6 +33,8 @@ FREE_SHARE = 0.05
 MIB = 1 << 20
 # those that could not be removed so far
 _LEFTOVERS: list[Path] = []
+_SILENT: dict[Path, str] = {}
+"""Directories on file systems that do not answer, and their mounts in words."""
 
 
 @dataclass(slots=True)
@@ -63,9 +67,11 @@ class Scratch:
 
     def close(self) -> None:
         """Remove the directory, wherever it is now, then the note; the same with all others. May be
-        called twice."""
+        called twice. On a file system that does not answer both stay, for a later iopstui."""
         for one in self.spread[1:]:
             one.close()
+        if _is_silent(self.path):
+            return
         _remove(self.path)
         if self.fd >= 0:
             # somebody may have renamed a directory above it
@@ -82,12 +88,32 @@ class Scratch:
 
 def left_behind() -> list[str]:
     """Directories that could not be removed and are still there, a sentence each."""
-    return [
+    return take_silent() + [
         f"cannot remove {printable(str(path))}: its directory is append-only or "
         "immutable now. Change that, then: iopstui doctor"
         for path in dict.fromkeys(_LEFTOVERS)
         if os.path.lexists(path)
     ]
+
+
+def take_silent() -> list[str]:
+    """Directories that were not removed because their file systems do not answer, a sentence each;
+    every one once."""
+    found = [
+        f"cannot remove {printable(str(path))}: {where} does not answer. When it does: "
+        "iopstui doctor"
+        for path, where in _SILENT.items()
+    ]
+    _SILENT.clear()
+    return found
+
+
+def _is_silent(path: Path) -> bool:
+    """Whether its file system does not answer, which is remembered: nothing may touch it then."""
+    mount = silent_mount(path, Roots())
+    if mount is not None:
+        _SILENT[path] = mount_words(mount)
+    return mount is not None
 
 
 def _remove(path: Path) -> None:
@@ -162,7 +188,7 @@ def abandoned() -> Iterator[Scratch]:
     """Scratch directories whose iopstui no longer runs (it was killed together with its guard)."""
     for note in journal.abandoned("scratch"):
         path = Path(str(note.content.get("scratch", "")))
-        if _is_ours(path):
+        if path.is_absolute() and not _is_silent(path) and _is_ours(path):
             yield Scratch(path, note)
 
 

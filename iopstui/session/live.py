@@ -93,7 +93,7 @@ class LiveSession:
         self._current = CurrentRun()
         self._sampling = Sampling(
             context, self._current, self.interval_s, sampling.idle_frames, sampling.soon,
-            sampling.volume,
+            sampling.volume, sampling.cgroups,
         )  # fmt: skip
         self._knobs = TunableChanges(context, self._sampling, knobs)
         self._runs = LazyRuns(

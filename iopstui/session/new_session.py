@@ -35,7 +35,13 @@ def new_session(
     ``deadline_s``: as of ``RunPolicy``.
     UsageError for an invalid --record or --cpu; then no file is left."""
     sampling = SamplingOptions(
-        options.interval_s, idle_frames, soon, keep_s, options.probe, options.volume
+        options.interval_s,
+        idle_frames,
+        soon,
+        keep_s,
+        options.probe,
+        options.volume,
+        options.cgroups,
     )
     policy = RunPolicy(
         size=options.size, part=options.part, destroy_data=options.destroy_data, bind=options.bind,

@@ -39,6 +39,7 @@ RUN_COLUMNS = (
     Column("seconds", "s", 5, _seconds),
     Column("ended", "ended", 8, lambda ended: "no end" if ended == RUNS else ended, left=True),
 )
+_RTT = Column("rtt_ms", "RTT", 6, lambda ms: f.milliseconds(ms, ""))
 _TEXT_COLUMNS = (
     RUN_COLUMNS[0],
     Column("", "what was changed", 27, left=True,
@@ -55,6 +56,14 @@ MARK_COLUMNS = (
     Column("seconds", "s", 5, _seconds),
 )  # fmt: skip
 """IOPS and MiB/s are means; the device's, where no job ran, have a "d"."""
+
+
+def run_columns(rows: Sequence[RunRow], columns: Sequence[Column] = RUN_COLUMNS) -> list[Column]:
+    """The columns of these runs: those on NFS have the time of an answer, not a device's queue."""
+    if all(row.rtt_ms is None for row in rows):
+        return [*columns]
+    others = [column for column in columns if column.id != "util"]
+    return [_RTT if column.id == "aqu_sz" else column for column in others]
 
 
 def add_run_event(history: RunHistory, event: Event) -> None:
@@ -107,9 +116,10 @@ def run_outcome(row: RunRow) -> str:
 def text_rows(rows: Sequence[RunRow]) -> Iterator[str]:
     """A table of at most 80 columns, the oldest run first; ``change`` is that of IOPS to the run
     before."""
-    yield head_line(_TEXT_COLUMNS)
+    columns = run_columns(rows, _TEXT_COLUMNS)
+    yield head_line(columns)
     for row in rows:
-        yield row_line(_TEXT_COLUMNS, row)
+        yield row_line(columns, row)
 
 
 def seconds(row: RunRow) -> str:

@@ -19,6 +19,7 @@ class SamplingOptions:
     covers a shorter interval, for somebody who waits at a screen. ``keep_s``: so many of the last
     seconds are kept, for a recording that is made later. ``probe``: parts of the kernel probe to
     count. ``volume`` is what was bought, if the user says so: findings name its limits.
+    ``cgroups``: each sample has the I/O of each cgroup.
     """
 
     interval_s: float = 1.0
@@ -27,6 +28,7 @@ class SamplingOptions:
     keep_s: float = 0.0
     probe: Sequence[str] = ()
     volume: Promised | None = None
+    cgroups: bool = False
 
 
 @dataclass(frozen=True, slots=True)

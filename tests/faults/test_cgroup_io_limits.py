@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from machine import loop, sh
 
-from iopstui.linux.counters.cgroup_io import CgroupIo
+from iopstui.linux.counters.cgroup_load import CgroupLoad
 from iopstui.linux.roots import Roots
 
 VERSION_1, VERSION_2 = Path("/sys/fs/cgroup/blkio"), Path("/sys/fs/cgroup")
@@ -82,14 +82,14 @@ def test_what_the_groups_do_on_one_disk_is_what_the_disk_counts(here: Path) -> N
             pytest.skip("io.stat by disk is version 2's")
         (above / "cgroup.subtree_control").write_text("+io")
         name = Path(node).name
-        source = CgroupIo((name,), Roots(), least_s=0.0)
-        assert source.available and source.rates() is None
+        source = CgroupLoad((name,), Roots(), least_s=0.0)
+        assert not source.why_not and source.rates() is None
         before, began = read_requests(name), time.monotonic()
         in_group(
             below, "dd", f"if={node}", "of=/dev/null", "bs=4k", f"count={READS}", "iflag=direct"
         )
         in_group(below, "dd", f"if={other}", "of=/dev/null", "bs=4k", "count=7", "iflag=direct")
-        found = {one.name: one for one in source.rates() or ()}
+        found = {one.path: one.total for one in source.rates() or ()}
         took = time.monotonic() - began
         mine = found["/iopstui-test/below"]
         assert round(mine.reads_s * took) == pytest.approx(READS, rel=0.05)

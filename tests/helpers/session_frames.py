@@ -8,9 +8,12 @@ from fio_recordings import samples, statuses
 from slow_requests import exemplar
 
 from iopstui.events import Event, FrameReady, SessionEnded, StepFinished, StepStarted
+from iopstui.linux.network.sock_diag import _INFO
+from iopstui.model.cgroups.rates import COUNTERS, CPU_US, LIMITS, PRESSURES, ROOT, key
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.probe import PARTS
 from iopstui.model.metrics.summary import fio_summary
+from iopstui.model.network.connections import key as connection_key
 from iopstui.model.samples import (
     CpuTimes,
     DiskCounters,
@@ -85,12 +88,34 @@ NFS_COUNTERS = (
 
 
 def with_share(n: int, sample: KernelSample) -> KernelSample:
-    """The same machine, on which an NFS mount has been used as well."""
+    """The same machine, on which an NFS mount and cgroups have been used as well."""
     operations = {
         f"{name}.{key}": n for name in ("read", "write", "getattr") for key in NFS_COUNTERS
     }
     connection = {f"connection.0.{name}": n for name in ("sends", "receives", "backlog")}
-    return replace(sample, more={**sample.more, "nfs": {**operations, **connection}})
+    shared = {**operations, **connection}
+    return replace(sample, more={**sample.more, "nfs": shared, "cgroups": groups(n), "tcp": tcp(n)})
+
+
+def tcp(n: int) -> dict[str, int]:
+    """Counters of a connection to an NFS server."""
+    names = (*_INFO, "send_queue", "receive_queue")
+    return {connection_key(name, 871, "10.9.0.2:2049", "NFS"): 1000 * n for name in names}
+
+
+def groups(n: int) -> dict[str, int]:
+    """Counters of a unit with limits, of the slice above it, and of all."""
+    slice_, unit = "/system.slice", "/system.slice/db.service"
+    io = {
+        key(what, path, "vda"): count * n
+        for path, count in (("/", 10), (slice_, 7), (unit, 5))
+        for what in COUNTERS
+    }
+    waits = {key(what, unit): 1000 * n for what in (*PRESSURES, CPU_US)}
+    limits = {key(what, unit, "vda"): 100 for what in LIMITS}
+    states = {key("memory.current", unit): 1 << 20, key("memory.max", unit): 1 << 21,
+              key("cpu.max", unit): 1500, key(ROOT, "/"): 1}  # fmt: skip
+    return io | waits | limits | states
 
 
 def whole_frames(name: str, probed: bool = False) -> list[Frame]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.linux.counters.mountstats import parse_mountstats
+from iopstui.linux.counters.mountstats import parse_mountstats, until_found
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.roots import Roots
 
@@ -75,3 +75,41 @@ def test_a_sample_has_the_counters_of_its_shares(tmp_path: Path, shares: tuple[s
     sampler.close()
     assert more.get("nfs") == (parse_mountstats(AFTER, shares) if shares else None)
     assert ("nfs" in more) == (shares == ("/mnt/n3",))
+
+
+def many(count: int) -> list[bytes]:
+    """The file of so many mounts, in the pieces that the kernel gives."""
+    section = AFTER[AFTER.index(b"device 10.9.0.2:/run") :]
+    return [b"device proc mounted on /proc with fstype proc\n",
+            *(section.replace(b"/mnt/n3", b"/m/%d" % n) for n in range(count))]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wanted", "read"), [((0,), 3), ((3,), 6), ((3, 1), 6), ((9,), 11)])
+def test_no_more_is_read_than_up_to_the_mount(wanted: tuple[int, ...], read: int) -> None:
+    pieces = many(10)
+    places = [f"/m/{n}" for n in wanted]
+    asked = iter(pieces)
+    found = until_found(asked, places)
+    assert len(pieces) - len(list(asked)) == min(read, len(pieces))
+    assert parse_mountstats(found, places) == parse_mountstats(b"".join(pieces), places)
+
+
+@given(st.integers(1, 999))
+def test_pieces_may_be_cut_anywhere(size: int) -> None:
+    data = b"".join(many(4))
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    found = until_found(iter(pieces), ["/m/2"])
+    assert parse_mountstats(found, ["/m/2"]) == parse_mountstats(data, ["/m/2"])
+    assert len(found) < len(data)
+
+
+def test_a_mount_on_top_of_another_is_found(tmp_path: Path) -> None:
+    first, *_, last = many(3)
+    top = last.replace(b"/m/2", b"/m/0").replace(b" 2110 ", b" 2111 ")
+    (tmp_path / "proc/self").mkdir(parents=True)
+    file = tmp_path / "proc/self/mountstats"
+    file.write_bytes(b"".join(many(3)) + top)
+    sampler = KernelSampler(Roots.under(tmp_path), [], [], shares=["/m/0"])
+    both = [sampler.sample().more["nfs"] for _ in range(3)]
+    sampler.close()
+    assert both == [parse_mountstats(first + top, ["/m/0"])] * 3

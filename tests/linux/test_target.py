@@ -339,6 +339,14 @@ def test_a_file_system_in_memory_has_no_device(tree: Tree, tmp_path: Path) -> No
 
 
 _AWAY = "{} files are on another machine, not on a local block device"
+_HOST = (
+    "{} files are on the host of this virtual machine, and the kernel counts none of their I/Os; "
+    "run iopstui there"
+)
+_PROGRAM = (
+    "{} is served by a program, not by a block device; the kernel only knows how many of its "
+    "requests wait (/sys/fs/fuse/connections/25/waiting)"
+)
 _MEMORY = "{} keeps files in memory, not on a block device"
 _OWN = "{} spreads files over disks of its own, not on a single block device"
 
@@ -346,10 +354,16 @@ _OWN = "{} spreads files over disks of its own, not on a single block device"
 @pytest.mark.parametrize(
     ("fstypes", "why"),
     [
-        ("nfs nfs4 cifs smb3 ceph 9p virtiofs afs lustre", _AWAY),
+        ("nfs nfs4 cifs smb3 afs lustre", _AWAY),
+        ("9p virtiofs", _HOST),
+        (
+            "ceph",
+            "{} files are on a cluster; what the kernel counts of them is for root alone "
+            "(/sys/kernel/debug/ceph/*/metrics)",
+        ),
         ("tmpfs ramfs devtmpfs hugetlbfs", _MEMORY),
         ("zfs bcachefs", _OWN),
-        ("fuse fuse.sshfs fuseblk", "{} is served by a program, not by a block device"),
+        ("fuse fuse.sshfs fuseblk", _PROGRAM),
         ("overlay", "{} stacks other file systems, and the disk below is not visible from here"),
         ("novel", "the {} file system shows no block device"),
     ],

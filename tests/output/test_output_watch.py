@@ -11,6 +11,7 @@ from watch_frames import frame, rates, watched
 
 from iopstui.events import FindingEnded, FindingReported, FrameReady, Mark
 from iopstui.model.block.target import DEVICE, Target, TargetPath, one_target
+from iopstui.model.cgroups.rates import DiskUse, GroupRates
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
@@ -18,7 +19,7 @@ from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.sinks import NarratedSink, make_watch_sink
 from iopstui.output.table import HEADER_EVERY
-from iopstui.output.watch_summary import watch_summary
+from iopstui.output.watch_summary import watch_sentences, watch_summary
 from iopstui.output.watch_table import WatchTable, header, rows
 
 ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",))
@@ -163,3 +164,26 @@ def test_what_ceased_is_in_the_summary() -> None:
     totals.note_end("busy", 37.0, 41.0)
     lines = " ".join(watch_summary(totals).split())
     assert "0:02-0:41, reported 2 times, ended 2 times after 28 s in total: it is" in lines
+
+
+def test_the_summary_has_the_means_of_each_cgroup() -> None:
+    def second(*counts: float) -> Frame:
+        found = tuple(
+            GroupRates(f"/{name}.service", {"vda": DiskUse(count, 0.0, count * 1e6, 0.0)},
+                       {"io.some": 50.0} if name == "a" else {})
+            for name, count in zip("abcdefghijkl", counts, strict=False)
+        )  # fmt: skip
+        return replace(frame(1.0, {}, 2.0), groups=found)
+
+    totals = WatchTotals((), 2.0)
+    for one in (second(10.0, 60.0), second(20.0), replace(second(), groups=None)):
+        totals.add(one)
+    head, first, second_, *_ = watch_summary(totals).splitlines()[1:]
+    assert head.split() == ["cgroup,", "mean", "r/s", "w/s", "rMB/s", "wMB/s"]
+    assert first.split() == ["b.service", "30.0", "0", "28.6", "0"], "60 in one of two readings"
+    assert second_.split() == ["a.service", "15.0", "0", "14.3", "0", "I/O", "wait", "2.0", "s"]
+    sentences = [one for one in watch_sentences(totals) if one.startswith("Cgroup")]
+    assert sentences[0] == "Cgroup b.service: 30.0 reads/s, 0 writes/s, 28.6 MiB/s."
+    totals.add(second(*range(12)))
+    assert "and 2 more cgroups" in watch_summary(totals)
+    assert max(map(len, watch_summary(totals).splitlines())) <= 80

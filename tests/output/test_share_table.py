@@ -5,19 +5,24 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+from session_frames import session
 from watch_frames import frame
 
-from iopstui.events import FrameReady
+from iopstui.events import Event, FrameReady
 from iopstui.model.block.target import DIRECTORY, Target
-from iopstui.model.metrics.share import OperationRates, Share
+from iopstui.model.metrics.run_history import RunHistory
+from iopstui.model.metrics.share import OperationRates, Share, ShareTotal
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.export.metrics import Metrics
 from iopstui.output.influx import InfluxSink
 from iopstui.output.jsonl import frame_object
+from iopstui.output.plain import PlainSink
 from iopstui.output.share_table import header, rows
 from iopstui.output.sinks import make_watch_sink
+from iopstui.output.table import TableSink
 from iopstui.output.watch_summary import watch_sentences, watch_summary
+from iopstui.session.run_rows import RUN_COLUMNS, add_run_event, run_columns, text_rows
 
 TARGET = Target(DIRECTORY, "/mnt/n", None, (), "far away", "nfs4", "/mnt/n", share="srv:/export")
 READ = OperationRates(2.0, 240, 240 * 65536, 3, 480, 1200, 1800, 0)
@@ -94,3 +99,71 @@ def test_counters_of_operations_are_exported() -> None:
         (sample,) = [one for one in found[f"iopstui_nfs_{name}"]
                      if dict(one.labels) == {"operation": "read"}]  # fmt: skip
         assert sample.value == value
+
+
+def run_events() -> list[Event]:
+    """A run on the mount, whose seconds have reads and one that was not measured."""
+    events = session("3.42-p-both", probed=True)
+    return [
+        FrameReady(one.t, replace(one.frame, share=SHARE, disks={}))
+        if isinstance(one, FrameReady) else one
+        for one in events
+    ]  # fmt: skip
+
+
+def test_a_run_s_table_has_the_server_s_rates_and_its_sum_at_the_end() -> None:
+    out = io.StringIO()
+    sink = TableSink(out, io.StringIO(), TARGET)
+    for event in run_events():
+        sink.handle(event)
+    sink.close()
+    lines = out.getvalue().splitlines()
+    assert lines[0].split()[-1] == "srv:/export"
+    assert lines[1].split()[-4:] == ["r/s", "w/s", "RTT", "retr"]
+    assert lines[3].split()[-4:] == ["120", "0", "5.00ms", "3"]
+    assert max(map(len, lines)) <= 80
+    (total,) = [place for place, line in enumerate(lines) if line.startswith("NFS read: ")]
+    assert " ".join(lines[total : total + 2]).startswith(
+        "NFS read: 120/s of 64.0 kB, RTT 5.00 ms, queue 2.00 ms, exe 7.50 ms;"
+    )
+    assert not any(line.startswith("NFS write") for line in lines), "there was none"
+
+
+def test_lines_for_screen_readers_name_reads_writes_and_the_time_of_an_answer() -> None:
+    out = io.StringIO()
+    sink = PlainSink(out, TARGET, 1.0)
+    slow = replace(SHARE, operations={"read": replace(READ, rtt_ms=3000)})
+    for number in range(9):
+        share = SHARE if number < 3 else slow if number < 6 else None
+        sink.handle(FrameReady(number, replace(FRAME, t=float(number), share=share)))
+    first, second = out.getvalue().splitlines()
+    assert first == (
+        "0:00 NFS 120 reads/s, 0 writes/s, 7.68k kB/s, RTT 5.00 ms, 3 requests sent again."
+    )
+    assert "RTT 12.5 ms" in second
+
+
+def test_a_table_of_runs_has_the_time_of_an_answer_in_place_of_a_queue() -> None:
+    history = RunHistory()
+    for event in run_events():
+        add_run_event(history, event)
+    (row,) = history.rows
+    assert row.rtt_ms == 5.0
+    head, line = text_rows([row])
+    assert "RTT" in head.split() and "aqu-sz" not in head
+    assert "5.00ms" in line.split()
+    names = [column.title for column in run_columns([row])]
+    assert "RTT" in names and "util %" not in names
+    assert [*run_columns([replace(row, rtt_ms=None)])] == [*RUN_COLUMNS]
+
+
+def test_parts_of_a_run_add_up_to_its_whole() -> None:
+    whole, first, rest = ShareTotal(), ShareTotal(), ShareTotal()
+    slow = replace(SHARE, operations={"read": replace(READ, ops=60, rtt_ms=3000)})
+    for number, share in enumerate((SHARE, None, slow)):
+        whole.add(share)
+        (first if number == 0 else rest).add(share)
+    first.join(rest)
+    assert first.operations == whole.operations
+    assert whole.data is not None and whole.data.rtt == 14.0
+    assert ShareTotal().data is None

@@ -127,3 +127,34 @@ def test_what_counts_inside_the_kernel(
     found = doctor._probe(Roots())
     assert found.state == status and words in found.found
     assert found.fix == (lacks[1] if lacks else "")
+
+
+def test_mounts_that_do_not_answer_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    roots = Roots.under(tmp_path)
+    assert doctor._shares(roots) is None
+    lines = [
+        f"{number} 1 0:{number} / {where} rw - {kind} {source} rw"
+        for number, (where, kind, source) in enumerate([
+            ("/", "ext4", "/dev/vda"), ("/a", "nfs4", "one:/x"), ("/b", "cifs", "//two/y"),
+            ("/c", "autofs", "systemd-1"), (str(tmp_path), "fuse.sshfs", "three:"),
+        ])
+    ]  # fmt: skip
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text("\n".join(lines))
+    monkeypatch.setattr(doctor, "silent", lambda paths: [])
+    found = doctor._shares(roots)
+    assert found is not None
+    assert (found.state, found.found[:8]) == (doctor.OK, "3 found ")
+    monkeypatch.setattr(doctor, "silent", lambda paths: paths[:2])
+    found = doctor._shares(roots)
+    assert found is not None
+    assert found.state == doctor.LACKS
+    assert found.found == "no answer from /a (nfs4 of one:/x), /b (cifs of //two/y) within 5 s"
+    assert found.fix.endswith("umount -f -l /a")
+    monkeypatch.chdir(tmp_path)
+    mount = doctor.read_own_mounts(roots)[-1]
+    monkeypatch.setattr(doctor, "silent_mount", lambda path, roots: mount)
+    direct = doctor._direct(roots)
+    assert direct.found == f"{tmp_path}: {tmp_path} (fuse.sshfs of three:) does not answer"

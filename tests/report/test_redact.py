@@ -159,3 +159,23 @@ def test_what_is_known_is_found_in_any_text(name: str, around: str) -> None:
     # part of another word it may stay
     left = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
     assert name in ("fio", "iopstui", "bpftrace", REDACTED) or left is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("acme.service does 80 % of the writes on vda (7 of 9 MiB/s)",
+         "redacted does 80 % of the writes on vda (7 of 9 MiB/s)"),
+        ("/jobs/acme a does all that io.max lets it: wbps=1",
+         "redacted does all that io.max lets it: wbps=1"),
+        ("9 I/Os are not this job's: it may be acme d (PID 7 in container docker 4f2c: 1 B/s read",
+         "9 I/Os are not this job's: it may be redacted (PID: 1 B/s read"),
+        ("9 of 120 TCP segments to 10.9.0.2:2049, [fd00::5]:2049 were sent again",
+         "9 of 120 TCP segments to redacted:2049, redacted:2049 were sent again"),
+        ("the job does 80 % of its I/Os in 1.2.3 s", "the job does 80 % of its I/Os in 1.2.3 s"),
+    ],
+)  # fmt: skip
+def test_findings_name_no_program_group_or_server(text: str, found: str) -> None:
+    assert Redactor().redacted(text) == found
+    mount = TargetPath(FILE, "/a", None, (), "", "nfs4", "/a", share="acme:/export")
+    assert Redactor().redacted(mount).share == REDACTED

@@ -19,6 +19,7 @@ import recordings as made
 from fio_recordings import NAMES, statuses
 from hypothesis import given
 from hypothesis import strategies as st
+from session_frames import kernel, with_share
 
 from iopstui import events
 from iopstui.errors import UsageError
@@ -513,6 +514,20 @@ def test_the_device_s_means_are_those_of_the_runs_side_by_side(path: Path) -> No
             (run,) = [one for one in told.runs if one.step == row.step]
             found = run.device.mean(BUSY), run.device.mean(QUEUE)
             assert found == pytest.approx((row.util, row.aqu_sz)) and None not in found
+
+
+def test_a_run_on_nfs_has_the_times_of_its_requests(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made, "kernel", lambda n, ns, ms: with_share(n, kernel(n, ns, ms)))
+    made.write(path)
+    assert "NFS mount" in words(page(path))
+    (story,) = json.loads(rendered([path], "json"))["recordings"]
+    read = story["runs"][0]["nfs"]["read"]
+    assert read["ops/s"] > 0 and read["rtt"] is not None
+    table = rendered([path], "md").partition("## NFS mount")[2].split("##")[0]
+    (row,) = [line for line in table.splitlines() if "| read" in line]
+    assert row.split("|")[3].strip() == number(read["ops/s"])
 
 
 def test_a_single_run_has_nothing_beside_it(path: Path) -> None:

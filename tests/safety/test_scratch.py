@@ -13,6 +13,7 @@ import pytest
 from trees import Tree
 
 from iopstui.errors import UsageError
+from iopstui.linux.devices.mounts import MountEntry
 from iopstui.safety import journal, leftovers, scratch
 from iopstui.safety.leftovers import clean_up, clean_up_and_say
 from iopstui.safety.scratch import Scratch, make_scratch, make_scratches, room_for, room_for_all
@@ -187,3 +188,23 @@ def test_what_can_t_be_removed_is_said_with_the_command(
             patched.setattr(leftovers, "abandoned", lambda: iter([Scratch(path, None)]))
             command = f"{sudo}rm -r '{path}'"
             assert clean_up(tree.roots) == (["d"], ["f", f"cannot remove {path}: {command}"])
+
+
+def test_what_is_on_a_dead_mount_stays_and_is_removed_later(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / ".iopstui-x"
+    path.mkdir()
+    left(path)
+    where = "/mnt (nfs4 of s:/e)"
+    told = f"cannot remove {path}: {where} does not answer. When it does: iopstui doctor"
+    with monkeypatch.context() as patched:
+        mount = MountEntry(0, 50, "/", "/mnt", "nfs4", "s:/e")
+        patched.setattr(scratch, "silent_mount", lambda path, roots: mount)
+        patched.setattr(Path, "lstat", None)
+        assert clean_up(tree.roots) == ([], [told])
+        assert scratch.left_behind() == [], "told once"
+        Scratch(path, None).close()
+        assert scratch.left_behind() == [told]
+    assert path.is_dir()
+    assert clean_up(tree.roots) == ([f"{path} is removed"], [])

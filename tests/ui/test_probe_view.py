@@ -12,14 +12,14 @@ from session_frames import whole_frames
 from test_app import WIDE, make, running, screen_text, settle, shows
 
 from iopstui.events import FrameReady, Notice
-from iopstui.linux.counters.cgroup_io import CgroupIo, CgroupRates
+from iopstui.linux.counters.cgroup_load import CgroupLoad
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
-from iopstui.linux.roots import Roots
 from iopstui.model.block.topology import Topology
+from iopstui.model.cgroups.rates import DiskUse, GroupRates
 from iopstui.model.metrics.probe import LATENCY, OWN, PARTS
-from iopstui.ui.dashboard import processes_view
+from iopstui.ui.dashboard import cgroups_view, processes_view
 from iopstui.ui.dashboard.probe_view import rows, task_rows
-from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.draw.style import ASCII, UTF8, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 
@@ -209,24 +209,62 @@ def test_tasks_are_sorted_by_any_column() -> None:
     assert "p99" in processes_view.orders(state) and "p99" not in processes_view.orders(LiveState())
 
 
-def test_cgroups_are_of_the_disk_alone() -> None:
-    class Groups(CgroupIo):
-        available = True  # type: ignore[assignment]
-        found: Sequence[CgroupRates] | None = None
+def test_cgroups_have_their_waits_and_limits() -> None:
+    def told(groups: Sequence[GroupRates] | None, width: int = 160, order: str = "") -> str:
+        found = cgroups_view.rows(groups, ("vda",), "", width, UTF8, order)
+        return "\n".join("".join(text for text, _ in row).rstrip() for row in found)
 
-        def rates(self) -> list[CgroupRates] | None:
-            return None if self.found is None else list(self.found)
+    assert "cgroups, on vda only" in told(None) and "rates need two" in told(None)
+    assert "no cgroup read or wrote" in told(())
+    unit = "/system.slice/postgres.service"
+    one = GroupRates(
+        unit, {"vda": DiskUse(120.0, 39.0, 1 << 20, 2 << 20)},
+        {"io.some": 41.0, "cpu.some": 0.0, "memory.some": 3.0}, 55.0, 300 << 20,
+        {("vda", "wiops"): 40, ("vda", "rbps"): 10 << 20}, 150.0, 1 << 30,
+    )  # fmt: skip
+    other = GroupRates("/kernel", {"vda": DiskUse(200.0, 0.0, 0.0, 0.0)})
+    head, row, bare, *_ = told((one, other)).splitlines()[1:]
+    assert head.split() == ["cgroup", "r/s", "w/s", "rMB/s", "wMB/s", "io", "cpu", "mem", "CPU",
+                            "%", "memory", "limit"]  # fmt: skip
+    assert row.split() == ["postgres.service", "120", "39.0", "1.00", "2.00", "41", "0", "3.0",
+                           "55/150", "300", "MiB/1", "GiB", "98", "%", "of", "40/s", "write",
+                           ]  # fmt: skip
+    assert bare.split()[:8] == ["/kernel", "200", "0", "0", "0", "–", "–", "–"]
+    assert told((one, other), order="r/s").splitlines()[2].startswith("/kernel")
+    assert "sorted by r/s" in told((one, other), order="r/s")
+    for width in (60, 80, 100, 160):
+        lines = told((one,) * 50, width).splitlines()
+        assert max(map(len, lines)) <= width and "and 10 more" in "".join(lines)
+    warned = cgroups_view.rows((one,), ("vda",), "", 160, UTF8)[2]
+    assert [text.split()[0] for text, style in warned if style == WARNING] == ["41", "98"]
+    assert "cgroup version 2" in "".join(
+        text for row in cgroups_view.rows(None, (), "cgroup version 2 ...", 80, UTF8)
+        for text, _ in row
+    )  # fmt: skip
 
-    groups = Groups(("vda",), Roots())
 
-    def told() -> str:
-        found = processes_view.rows(probed(), None, 80, UTF8, groups=groups)
-        return " ".join(" ".join(text for row in found for text, _ in row).split())
-
-    assert "cgroups, on vda only" in told() and "rates need two" in told()
-    groups.found = []
-    assert "no cgroup read or wrote" in told()
-    name = "/kubepods.slice/kubepods-burstable.slice/postgres"
-    groups.found = [CgroupRates(name, 120.0, 40.0, 1 << 20, 2 << 20)] * 12
-    assert "stable.slice/postgres 120 40.0 1.00 2.00" in told() and "and 2 more" in told()
-    assert "(io.stat)" in told()
+async def test_tab_shows_cgroups_in_place_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = tuple(
+        GroupRates(f"/{name}.service", {"vda": DiskUse(reads, writes, 1.0, 1.0)})
+        for name, reads, writes in (("a", 1.0, 9.0), ("b", 5.0, 2.0))
+    )
+    monkeypatch.setattr(CgroupLoad, "rates", lambda self: groups)
+    monkeypatch.setattr(CgroupLoad, "why_not", "")
+    monkeypatch.setattr(ProcessIo, "rates", lambda self: [ProcessRates(7, "dd", 3 << 20, 0.0)])
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("u")
+        await settle(pilot)
+        assert shows(app, "By cgroup") and shows(app, "dd") and not shows(app, "a.service")
+        await pilot.press("tab")
+        await settle(pilot)
+        assert shows(app, "By process") and shows(app, "Cgroups") and shows(app, "a.service")
+        assert not shows(app, "dd ")
+        await pilot.press("greater_than_sign", "greater_than_sign")
+        await settle(pilot)
+        text = screen_text(app)
+        assert "sorted by r/s" in text and text.index("b.service") < text.index("a.service")
+        await pilot.press("tab")
+        await settle(pilot)
+        assert shows(app, "dd") and shows(app, "busiest first")

@@ -13,9 +13,10 @@ from test_app import WIDE, make, running, settle, shows
 
 from iopstui.events import FrameReady
 from iopstui.model.metrics.waits import Waits
-from iopstui.ui.dashboard import waits_view
+from iopstui.model.network.connections import Connection
+from iopstui.ui.dashboard import connections_view, waits_view
 from iopstui.ui.draw.rows import Row
-from iopstui.ui.draw.style import ASCII, DEVICE, P99, UTF8, Charset
+from iopstui.ui.draw.style import ASCII, DEVICE, P99, UTF8, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 LIMITED = Waits(32.0, 0.1, 30.9, {"dm-0": 0.0, "vda": 1.0}, None, None, 0.0)
@@ -125,3 +126,20 @@ async def test_a_key_opens_the_page_over_the_dashboard() -> None:
         await pilot.press("W")
         await settle(pilot)
         assert not shows(app, "Little's law")
+
+
+def test_connections_stand_below_the_places() -> None:
+    one = Connection("10.9.0.2:2049", 871, "NFS", 1.0, 0.25, 0.04, 0.2, 3, 200, 5e6, 1e3, 90_000, 7,
+                     50, 4, 10, 75.0, 25.0, 0.0)  # fmt: skip
+    found = connections_view.rows((one,) * 20, 120, UTF8)
+    text = ["".join(piece for piece, _ in row).rstrip() for row in found]
+    assert text[2].split() == ["server,", "local", "port", "RTT", "min", "retrans", "sent", "MB/s",
+                               "recv", "MB/s", "queue", "cwnd", "window"]  # fmt: skip
+    assert text[3].split() == ["10.9.0.2:2049", "NFS", ":871", "250µs", "200µs", "3", "4.77",
+                               "0.00", "87.9", "KiB", "10", "25", "%"]  # fmt: skip
+    assert "and 4 more" in "".join(text)
+    assert [piece.strip() for piece, style in found[3] if style == WARNING] == ["3"]
+    assert connections_view.rows((), 80, UTF8) == [] == connections_view.rows(None, 80, UTF8)
+    for width in (60, 80, 100):
+        rows = connections_view.rows((one,), width, UTF8)
+        assert {sum(map(len, (piece for piece, _ in row))) for row in rows} == {width}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui.cli.command import Command
@@ -91,8 +92,11 @@ def _named(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
 
     from iopstui.linux.devices.nvme_generic import named_namespaces
     from iopstui.linux.roots import Roots
+    from iopstui.linux.shares.first_touch import require_answer
     from iopstui.text import printable
 
+    if "/" in name and "\0" not in name:
+        require_answer(Path.cwd() / name, Roots())
     real = os.path.realpath(name) if "/" in name else f"/dev/{name}"
     for device in devices.values():
         if real == device.path or name == device.name:

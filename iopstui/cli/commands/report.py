@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 
+from iopstui.cli import values
 from iopstui.cli.command import Command
 from iopstui.report.formats import FORMATS, or_list
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("file", nargs="+", metavar="FILE",
+    parser.add_argument("file", nargs="+", type=values.reachable, metavar="FILE",
                         help="recordings, fio's JSON (json, json+), fio's logs (NAME_clat.1.log "
                              "...), or one file of `fleet --record`")  # fmt: skip
     names = or_list(f"x{one.suffixes[0]}" for one in FORMATS.values())
-    parser.add_argument("-o", "--output", metavar="OUT",
+    parser.add_argument("-o", "--output", type=values.reachable, metavar="OUT",
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip
     parser.add_argument("--format", choices=tuple(FORMATS),
                         help="format (default: by OUT's suffix)")  # fmt: skip

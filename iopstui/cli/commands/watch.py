@@ -59,6 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(format=None)
     add_exports(parser)
     add_probe(parser)
+    parser.add_argument("--cgroups", action="store_true",
+                        help="with each sample the I/O of each cgroup (systemd unit, container, "
+                             "pod), its waiting time and limits: in JSON lines, recordings and the "
+                             "summary")  # fmt: skip
     add_volume(parser, "the volume that was bought, e.g. aws/gp2,size=500g: findings name its "
                        "limits and burst credits")  # fmt: skip
 
@@ -84,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         textfile=arguments.textfile,
         metrics_port=arguments.openmetrics_listen,
         volume=volume_of(arguments),
+        cgroups=arguments.cgroups,
     )
     how = WatchOptions(
         arguments.length, triggers, arguments.before or BEFORE_S, arguments.after or AFTER_S,

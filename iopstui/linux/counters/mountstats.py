@@ -6,11 +6,13 @@ whose server is gone (net/sunrpc/stats.c, fs/nfs/super.c, fs/proc_namespace.c).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 _TIMES = ("ops", "transmissions", "timeouts", "sent", "received", "queue_ms", "rtt_ms", "exe_ms",
           "errors")  # fmt: skip
 """Counters of a per-operation line, in order; kernels before 5.3 have no errors."""
+LONGEST_NAME = 8 << 10
+"""Bytes that a line with two paths has at most."""
 _CONNECTION = {"tcp": (7, 8, 11), "rdma": (7, 8, 10), "udp": (4, 5, 8)}
 """Where an xprt line has sends, receives and the sum of the backlog's length, by transport."""
 
@@ -33,10 +35,34 @@ def parse_mountstats(data: bytes, mountpoints: Sequence[str]) -> dict[str, int] 
     return _added(found)
 
 
+def until_found(pieces: Iterable[bytes], mountpoints: Sequence[str]) -> bytes:
+    """The beginning of the file with the first section of each of these mounts: a machine may have
+    many mounts, and the kernel prints the rest for nothing."""
+    missing, found, look = {*map(mounted_on, mountpoints)}, [], b""
+    for piece in pieces:
+        found.append(piece)
+        look += piece
+        here = {place for place in missing if place in look}
+        missing -= here
+        if here:
+            # from now on only what is behind the last of them matters
+            look = look[max(map(look.rfind, here)) :]
+        # where the next section begins the last one ends
+        if not missing and b"\ndevice " in look:
+            break
+        look = look[-LONGEST_NAME:]
+    return b"".join(found)
+
+
+def mounted_on(mountpoint: str) -> bytes:
+    """What the first line of its section says."""
+    escaped = "".join(f"\\{ord(c):03o}" if c in " \t\n\\" else c for c in mountpoint)
+    return b" mounted on %s with fstype nfs" % escaped.encode(errors="surrogateescape")
+
+
 def _section(data: bytes, mountpoint: str) -> bytes | None:
     """The lines of a mount: of several at one place the last, which hides the others."""
-    escaped = "".join(f"\\{ord(c):03o}" if c in " \t\n\\" else c for c in mountpoint)
-    begin = data.rfind(b" mounted on %s with fstype nfs" % escaped.encode(errors="surrogateescape"))
+    begin = data.rfind(mounted_on(mountpoint))
     if begin < 0:
         return None
     end = data.find(b"\ndevice ", begin)

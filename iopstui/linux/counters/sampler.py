@@ -18,7 +18,7 @@ from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.counters.energy import EnergyCounters
 from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCalls
 from iopstui.linux.counters.kernel_file import KernelFile, opened
-from iopstui.linux.counters.mountstats import parse_mountstats
+from iopstui.linux.counters.mountstats import mounted_on, parse_mountstats, until_found
 from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
 from iopstui.linux.roots import Roots
 from iopstui.model.lazy_dict import LazyDict
@@ -32,6 +32,8 @@ CHEAP_NS = 2_000_000
 # reading it beside the samples: about so long for each of them
 SAMPLE_BUDGET_NS = 1_000_000
 LONGEST_STRIDE = 30
+# so often the section of an NFS mount is looked for in all of the file
+WHOLE_MOUNTSTATS = 30
 
 Parsed = TypeVar("Parsed")
 
@@ -64,8 +66,8 @@ class KernelSampler:
     """Takes ``KernelSample``s of some disks, their interrupts, and all CPUs.
 
     ``unavailable`` maps what could not be read ("diskstats", "stat", "softirqs", "interrupts",
-    "irq 36") to the reason in words. ``shares`` are mount points of NFS. Not for several threads at
-    once.
+    "irq 36") to the reason in words. ``shares`` are mount points of NFS; ``others`` are
+    further counters by name, and what reads them. Not for several threads at once.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class KernelSampler:
         irqs: Sequence[int],
         clock: Callable[[], int] = time.monotonic_ns,
         shares: Sequence[str] = (),
+        others: Mapping[str, Callable[[], Counters | None]] | None = None,
     ) -> None:
         self.unavailable: dict[str, str] = {}
         self._roots = roots
@@ -98,6 +101,8 @@ class KernelSampler:
         }
         self._energy = EnergyCounters(roots)
         self._shares = tuple(shares)
+        self._others = dict(others or {})
+        self._hidden = False
         self._mountstats = opened([roots.proc / "self/mountstats"] if shares else [])
         self.retarget(disks, irqs)
 
@@ -197,15 +202,22 @@ class KernelSampler:
                 found[source.name] = source.parse(file.read())
             except (OSError, ValueError, KeyError, IndexError):
                 self._sources.pop(source).close()
-        energy, nfs = self._energy.read(), self._read_shares()
-        found |= {} if energy is None else {POWER: energy}
-        return found if nfs is None else {**found, share.SOURCE: nfs}
+        each = {name: read() for name, read in self._others.items()}
+        each |= {POWER: self._energy.read(), share.SOURCE: self._read_shares()}
+        return found | {name: counters for name, counters in each.items() if counters is not None}
 
     def _read_shares(self) -> Counters | None:
         """Counters of the NFS mounts; ``None`` while one of them is not mounted."""
+        # now and then all: what was mounted on top of a place stands behind it
+        whole = self._samples % WHOLE_MOUNTSTATS == 1
         for file in self._mountstats:
             with contextlib.suppress(OSError, ValueError, IndexError):
-                return parse_mountstats(file.read(), self._shares)
+                data = file.read() if whole else until_found(file.chunks(), self._shares)
+                if whole:
+                    self._hidden = any(data.count(one) > 1 for one in map(mounted_on, self._shares))
+                elif self._hidden:
+                    data = file.read()
+                return parse_mountstats(data, self._shares)
         return None
 
     def _throttled(self) -> int | None:

@@ -55,6 +55,17 @@ class MixedKinds(UsageError):
 LIST_DEVICES = "List: iopstui devices"
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre"})
+_ON_HOST = (
+    "files are on the host of this virtual machine, and the kernel counts none of their I/Os; run "
+    "iopstui there"
+)
+_NOT_COUNTED = {
+    "9p": f"9p {_ON_HOST}",
+    "virtiofs": f"virtiofs {_ON_HOST}",
+    "ceph": "ceph files are on a cluster; what the kernel counts of them is for root alone "
+    "(/sys/kernel/debug/ceph/*/metrics)",
+}
+"""File systems of which there is nothing to show, and where else to look."""
 _OPTIONS = frozenset({
     "vers", "rsize", "wsize", "nconnect", "proto", "hard", "soft", "softerr", "timeo", "sync",
     "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "noac", "lookupcache", "cache",
@@ -232,6 +243,8 @@ def why_no_device(entry: MountEntry | None) -> str:
     kind = printable(entry.fstype)
     if kind in _IN_MEMORY:
         return f"{kind} keeps files in memory, not on a block device"
+    if kind in _NOT_COUNTED:
+        return _NOT_COUNTED[kind]
     if kind in _REMOTE:
         return f"{kind} files are on another machine, not on a local block device"
     if kind == "overlay":
@@ -239,7 +252,10 @@ def why_no_device(entry: MountEntry | None) -> str:
     if kind in ("zfs", "bcachefs"):
         return f"{kind} spreads files over disks of its own, not on a single block device"
     if kind.startswith("fuse"):
-        return f"{kind} is served by a program, not by a block device"
+        return (
+            f"{kind} is served by a program, not by a block device; the kernel only knows how many "
+            f"of its requests wait (/sys/fs/fuse/connections/{entry.minor}/waiting)"
+        )
     return f"the {kind} file system shows no block device"
 
 

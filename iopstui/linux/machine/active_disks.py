@@ -25,6 +25,11 @@ def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
         and (counters[name].reads or counters[name].writes or counters[name].discards)
         and _is_below_all(device, devices)
     ]
+    if not devices and any(one.reads or one.writes for one in counters.values()):
+        raise UsageError(
+            f"{roots.sys}/class/block shows no block device, although the kernel counts some.",
+            "In a container: docker run -v /sys:/sys:ro ... (iopstui doctor)",
+        )
     if not found:
         raise UsageError("No disk of this machine has done any I/O yet.", LIST_DEVICES)
     return one_target(found)

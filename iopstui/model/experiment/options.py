@@ -63,6 +63,8 @@ class RunOptions:
     """Where the outcomes of ``expect`` are written as JUnit XML."""
     volume: Promised | None = None
     """What was bought (--volume): its limits are drawn, and findings name them."""
+    cgroups: bool = False
+    """Each sample has the I/O of each cgroup."""
     summary: str | None = None
     """The file that a summary in Markdown is appended to."""
     trace: str = ""

@@ -170,9 +170,10 @@ def neighbour(evidence: Evidence) -> Finding | None:
     if fits is None:
         unknown = "" if processes is None else ": no process seen does that much I/O"
         return Finding("neighbour", text + unknown, FIND_PROGRAM_ADVICE, "u")
+    where = f" in {fits.group}" if fits.group else ""
     return Finding(
         "neighbour",
-        f"{text}: it may be {fits.comm} (PID {fits.pid}: {units.size(fits.read_s)}/s read, "
+        f"{text}: it may be {fits.comm} (PID {fits.pid}{where}: {units.size(fits.read_s)}/s read, "
         f"{units.size(fits.write_s)}/s written)",
         f"stop it while you measure: {fits.comm}, PID {fits.pid}",
     )

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from iopstui.model.cgroups.rates import GroupRates
+
 READ_IOPS, WRITE_IOPS = "riops", "wiops"
 READ_BYTES, WRITE_BYTES = "rbps", "wbps"
 
@@ -98,22 +100,26 @@ class CpuState:
 @dataclass(frozen=True, slots=True)
 class ProcessLoad:
     """Bytes per second that a process other than iopstui and its fio reads and writes, over all
-    disks (/proc/PID/io)."""
+    disks (/proc/PID/io). ``group`` is the unit, container or pod that it is in, "" where that is
+    not known."""
 
     pid: int
     comm: str
     read_s: float
     write_s: float
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """Everything at one moment; ``t`` in seconds of the session's clock. ``devices`` by name: those
     that jobs work on and what is below them. ``nodes``: CPU -> NUMA node, as far as known.
-    ``processes`` are other programs that do I/O, the busiest first; ``None`` while nobody asked."""
+    ``processes`` are other programs that do I/O, the busiest first, ``groups`` the cgroups that do;
+    ``None`` while nobody asked."""
 
     t: float = 0.0
     devices: Mapping[str, DeviceState] = field(default_factory=dict)
     cpus: Mapping[int, CpuState] = field(default_factory=dict)
     nodes: Mapping[int, int] = field(default_factory=dict)
     processes: tuple[ProcessLoad, ...] | None = None
+    groups: tuple[GroupRates, ...] | None = None

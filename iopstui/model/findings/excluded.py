@@ -14,6 +14,7 @@ EXCLUDED: Mapping[str, str] = {
     "burst": "other programs; busy CPUs; memory; page cache; sections that end or change; jobs "
     "that pause themselves",
     "cap": "a single measurement; busy CPUs; cgroup limits (above)",
+    "cgroup": "disks with little to do; the kernel's own I/O; runs of a job",
     "cpu-sleep": "latencies far above the wake-up time; I/O that the page cache answers",
     "cpu-wait": "I/Os in a device; a CPU limit (cpu.max)",
     "crossing": "machines with one node",
@@ -31,6 +32,7 @@ EXCLUDED: Mapping[str, str] = {
     "misaligned": "reads, buffered writes",
     "more-jobs-than-cpus": "other programs' load (cpu-wait)",
     "neighbour": "splits, flushes, file systems",
+    "net-full": "lost packets; a server that does not read",
     "nfs-attributes": "mounts whose READs and WRITEs are as many",
     "nfs-queue": "a server that takes longer than the queue",
     "nfs-rsize": "buffered I/O",

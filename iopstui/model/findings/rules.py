@@ -28,6 +28,7 @@ from iopstui.model.findings.by_drive import (
     worn,
     write_amplification,
 )
+from iopstui.model.findings.by_group import limit_reached, most_of_the_io
 from iopstui.model.findings.by_health import (
     array,
     hot,
@@ -47,6 +48,7 @@ from iopstui.model.findings.by_job import (
     sync_cost,
 )
 from iopstui.model.findings.by_layers import first_writes, parity, starved, write_back
+from iopstui.model.findings.by_network import full_connection
 from iopstui.model.findings.by_place import held_by_layer, neighbour, stalled, waits_for_cpu
 from iopstui.model.findings.by_queue import above, tags
 from iopstui.model.findings.by_share import (
@@ -79,6 +81,7 @@ RULES: tuple[Rule, ...] = (
     retransmissions,
     slow_server,
     client_queue,
+    full_connection,
     small_requests,
     attribute_storm,
     above,
@@ -109,6 +112,8 @@ RULES: tuple[Rule, ...] = (
     slow_link,
     write_amplification,
     cpu_sleeps,
+    limit_reached,
+    most_of_the_io,
     busy,
     background,
 )

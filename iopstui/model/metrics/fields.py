@@ -11,11 +11,14 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from iopstui.model.cgroups.rates import LIMITS, PRESSURES
+from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.nvme import DRIVES, FIGURES, NVME, PROBLEM
 from iopstui.model.metrics.paths import ANY, DEVICE, SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.metrics.share import SOURCE as NFS
+from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES
 
@@ -24,6 +27,8 @@ FIO = "fio json+"
 DISKSTATS = "/proc/diskstats"
 STAT = "/proc/stat"
 MOUNTSTATS = "/proc/self/mountstats"
+CGROUP = "cgroup v2"
+SOCK_DIAG = "sock_diag"
 PROBE = "probe"
 SMART = "NVMe SMART"
 
@@ -273,6 +278,62 @@ def _share_fields() -> Iterator[Field]:
             yield Field((*base, *path, name), name, unit, MOUNTSTATS, f"{what}: {meaning}")
 
 
+def _group_fields() -> Iterator[Field]:
+    base = ("kernel", GROUPS, ANY)
+    for name, unit, meaning in (
+        ("cgroup", "", "path of a cgroup that did I/O on the target's disks (watch --cgroups)"),
+        ("kind", "", "what runs in it, by its path: unit, container, pod, machine, job, user, "
+                     "slice, group, or root for what is charged to none"),
+        ("name", "", "its name: a systemd unit, the beginning of a container's or pod's id"),
+        ("cpu", "%", "CPU time of the group, percent of one CPU"),
+        ("cpu_limit", "%", "cpu.max, percent of one CPU; null: no limit"),
+        ("memory", "B", "memory.current"),
+        ("memory_limit", "B", "memory.max; null: no limit"),
+    ):  # fmt: skip
+        yield Field((*base, name), name, unit, CGROUP, meaning)
+    for path, where in ((base, "on all of the target's disks"), ((*base, "disks", ANY), "on this")):
+        for name, unit, meaning in (
+            ("r/s", "1/s", "reads"), ("w/s", "1/s", "writes"), ("rMB/s", "MiB/s", "read"),
+            ("wMB/s", "MiB/s", "written"),
+        ):  # fmt: skip
+            yield Field((*path, name), name, unit, CGROUP,
+                        f"{meaning} per second by this group, without those below it, {where}"
+                        )  # fmt: skip
+    for name in PRESSURES:
+        resource, kind = name.split(".")
+        who = "at least one task" if kind == "some" else "all tasks"
+        yield Field((*base, "pressure", resource, kind), kind, "%", CGROUP,
+                    f"share of the time in which {who} of the group waited for {resource}"
+                    )  # fmt: skip
+    for name in LIMITS:
+        yield Field((*base, "limits", ANY, name), name, "", CGROUP,
+                    "io.max of the group on this disk, per second; null: no limit")  # fmt: skip
+
+
+def _connection_fields() -> Iterator[Field]:
+    for name, unit, meaning in (
+        ("server", "", "address and port that the target's I/O goes to"),
+        ("kind", "", "what for: NFS, SMB, NVMe/TCP or iSCSI"),
+        ("local_port", "", "port of this machine"),
+        ("rtt", "ms", "round-trip time of packets, smoothed by the kernel"),
+        ("rttvar", "ms", "its mean deviation"),
+        ("min_rtt", "ms", "the shortest lately"),
+        ("retrans", "", "segments sent again in this interval"),
+        ("retrans%", "%", "segments sent again for 100 sent"),
+        ("sent", "B/s", "bytes sent"),
+        ("received", "B/s", "bytes received"),
+        ("send_queue", "B", "bytes not acknowledged yet, at the interval's end"),
+        ("receive_queue", "B", "bytes received and not read yet"),
+        ("unsent", "B", "bytes of the send queue that were not sent yet"),
+        ("unacked", "", "segments under way"),
+        ("cwnd", "", "segments that may be under way (congestion window)"),
+        ("busy", "%", "share of the interval with data under way"),
+        ("rwnd_limited", "%", "of it, held up by the server's receive window"),
+        ("sndbuf_limited", "%", "of it, held up by this machine's send buffer"),
+    ):  # fmt: skip
+        yield Field(("kernel", TCP, ANY, name), name, unit, SOCK_DIAG, meaning)
+
+
 _OPERATION = (
     ("ops/s", "1/s", "finished per second"),
     ("kB/s", "KiB/s", "sent and received with headers (KiB, as nfsiostat)"),
@@ -413,6 +474,8 @@ FIELDS: tuple[Field, ...] = (
     *_cpu_fields(),
     *_source_fields(),
     *_share_fields(),
+    *_group_fields(),
+    *_connection_fields(),
     *_probe_fields(),
     *_nvme_fields(),
     *_job_fields(),

@@ -13,6 +13,8 @@ from functools import partial
 
 from iopstui.model import rates, sources
 from iopstui.model.block.target import DeviceLinks
+from iopstui.model.cgroups.rates import SOURCE as GROUPS
+from iopstui.model.cgroups.rates import GroupRates, group_rates
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.lazy_dict import LazyDict
@@ -23,6 +25,8 @@ from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.metrics.share import SOURCE, Share, share_rates
 from iopstui.model.metrics.share_waits import place_on_share
 from iopstui.model.metrics.waits import RequestTimes, Stack, Waits, place_waits
+from iopstui.model.network.connections import SOURCE as TCP
+from iopstui.model.network.connections import Connection, connections
 from iopstui.model.samples import DriveReading, JobThread, KernelSample, RawSample
 
 RAMP = "RAMP"
@@ -72,7 +76,9 @@ class Frame:
     ``probe`` what the probe counted (``None`` where it is not on, or has printed nothing new).
     ``waits`` says where the I/Os in flight are (model/metrics/waits.py). ``nvme`` has the drives'
     own counters by controller, where they were read anew (model/metrics/nvme.py). ``share`` has the
-    figures of the NFS mounts that the jobs work on (``None``: none, or not measured).
+    figures of the NFS mounts that the jobs work on (``None``: none, or not measured),
+    ``groups`` the cgroups that did I/O on their disks, the busiest first (``None``: not read),
+    ``connections`` those to the servers that the target is on (``None``: none, or not read).
     """
 
     seq: int
@@ -97,6 +103,8 @@ class Frame:
     waits: Waits | None = None
     nvme: Mapping[str, DriveReading] = field(default_factory=dict)
     share: Share | None = None
+    groups: tuple[GroupRates, ...] | None = None
+    connections: tuple[Connection, ...] | None = None
 
     @property
     def total(self) -> rates.DiskRates | None:
@@ -177,6 +185,8 @@ class FrameBuilder:
             waits=self._waits(raw, seconds, disks, fio, jobs, probe, share),
             nvme=raw.nvme,
             share=share,
+            groups=_groups(raw.kernel, previous, seconds),
+            connections=_connections(raw.kernel, previous, seconds),
         )
 
     @property
@@ -303,6 +313,22 @@ def _share(
     if current is None or previous is None:
         return None
     return share_rates(current.more.get(SOURCE), previous.more.get(SOURCE), seconds)
+
+
+def _groups(
+    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
+) -> tuple[GroupRates, ...] | None:
+    if current is None or previous is None:
+        return None
+    return group_rates(current.more.get(GROUPS), previous.more.get(GROUPS), seconds)
+
+
+def _connections(
+    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
+) -> tuple[Connection, ...] | None:
+    if current is None or previous is None:
+        return None
+    return connections(current.more.get(TCP), previous.more.get(TCP), seconds)
 
 
 def _throttled(

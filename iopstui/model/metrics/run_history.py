@@ -18,6 +18,7 @@ from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
 from iopstui.model.metrics.paths import TOTAL
+from iopstui.model.metrics.share import ShareTotal
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 SAME_AGAIN = "the same again"
@@ -35,10 +36,11 @@ class RunRow:
     empty: nothing does; ``None``: there is none. ``seconds`` were measured; ``iops`` and ``bw``
     (bytes/s) are means over them, ``p50_ns`` and ``p99_ns`` of all their latencies in one histogram
     of ``bins_of``; ``util`` (percent) and ``aqu_sz`` are the device's means, of several devices
-    together. ``ended`` is one of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base`` say how
-    many percent its IOPS are above those of the run before (number ``before``) and of the chosen
-    one (``None`` for that one itself). ``begin`` and ``end`` are seconds of the session, of what
-    was measured. What was not measured is ``None``."""
+    together; ``rtt_ms`` is the mean time of an answer to reads and writes on NFS. ``ended`` is one
+    of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base`` say how many percent its IOPS are
+    above those of the run before (number ``before``) and of the chosen one (``None`` for that one
+    itself). ``begin`` and ``end`` are seconds of the session, of what was measured. What was not
+    measured is ``None``."""
 
     step: int
     job: str
@@ -53,6 +55,7 @@ class RunRow:
     bins_of: str = "clat"
     util: float | None = None
     aqu_sz: float | None = None
+    rtt_ms: float | None = None
     to_before: float | None = None
     to_base: float | None = None
     before: int | None = None
@@ -78,6 +81,7 @@ class RunFigures:
             paths |= {"util": (*disk, "util"), "aqu_sz": (*disk, "aqu-sz")}
         self._paths = paths
         self._meters = {name: Meter(path) for name, path in paths.items()}
+        self._share = ShareTotal()
         self._whole = False
         self._seconds = 0.0
         self._bins = BinsTotal()
@@ -95,6 +99,7 @@ class RunFigures:
         self._end = frame.t
         self._bins.add(fio.total.bins)
         self._bins_of = fio.total.bins_of
+        self._share.add(frame.share)
         self._meter(frame)
 
     def _meter(self, frame: Frame) -> None:
@@ -118,6 +123,7 @@ class RunFigures:
         self._end = later._end
         self._bins.add(later._bins.bins)
         self._bins_of = later._bins_of
+        self._share.join(later._share)
         if self._whole and not later._whole:
             return
         if later._whole and not self._whole:
@@ -135,6 +141,7 @@ class RunFigures:
         """The row with the figures so far."""
         found = histogram.percentiles(self._bins.bins, (50.0, 99.0))
         values = {name: meter.value for name, meter in self._meters.items()}
+        data = self._share.data
         return replace(
             row,
             seconds=self._seconds or None,
@@ -145,6 +152,7 @@ class RunFigures:
             bins_of=self._bins_of,
             util=values.get("util"),
             aqu_sz=values.get("aqu_sz"),
+            rtt_ms=data.rtt if data is not None else None,
             begin=self._begin,
             end=self._end,
         )

@@ -111,6 +111,11 @@ class Share:
         return self.operations.get(WRITE) or summed((), self.seconds)
 
     @property
+    def data(self) -> OperationRates:
+        """READ and WRITE together."""
+        return summed((self.read, self.write), self.seconds)
+
+    @property
     def others(self) -> dict[str, OperationRates]:
         """All operations that neither read nor write data."""
         data = (*READS, WRITE)
@@ -120,6 +125,36 @@ class Share:
     def total(self) -> OperationRates:
         """All operations together."""
         return summed(self.operations.values(), self.seconds)
+
+
+class ShareTotal:
+    """The operations of several intervals: ``operations`` has "read", "write" and "other" (all the
+    others together), and is empty before the first."""
+
+    def __init__(self) -> None:
+        self.operations: dict[str, OperationRates] = {}
+
+    def add(self, share: Share | None) -> None:
+        """Add an interval; ``None``: it was not measured."""
+        if share is not None:
+            others = summed(share.others.values(), share.seconds)
+            self._add({"read": share.read, "write": share.write, "other": others})
+
+    def join(self, later: ShareTotal) -> None:
+        """Add the intervals that follow."""
+        self._add(later.operations)
+
+    @property
+    def data(self) -> OperationRates | None:
+        """Reads and writes together; ``None`` where nothing was measured."""
+        found = [self.operations[name] for name in ("read", "write") if name in self.operations]
+        return summed(found, found[0].seconds) if found else None
+
+    def _add(self, operations: Mapping[str, OperationRates]) -> None:
+        for name, one in operations.items():
+            before = self.operations.get(name)
+            seconds = one.seconds + (before.seconds if before else 0.0)
+            self.operations[name] = summed((before, one) if before else (one,), seconds)
 
 
 def share_rates(

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from iopstui.model.cgroups.rates import NOTHING, DiskUse, GroupRates, added
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.share import OperationRates, Share, summed
+from iopstui.model.metrics.share import OperationRates, ShareTotal
 from iopstui.model.rates import DiskRates
 
 # a shorter one does not stand for a second, a longer one is more than one
@@ -75,6 +76,28 @@ class DiskTotal:
 
 
 @dataclass
+class GroupTotal:
+    """What a cgroup did in the whole watch: I/Os and bytes; ``waited_s`` is the time in which one
+    of its tasks waited for I/O (``None``: not known)."""
+
+    name: str
+    use: DiskUse = NOTHING
+    waited_s: float | None = None
+
+    def add(self, group: GroupRates, seconds: float) -> None:
+        """Add an interval."""
+        now = group.total.times(seconds)
+        self.use = added((self.use, now))
+        waited = group.pressure.get("io.some")
+        if waited is not None:
+            self.waited_s = (self.waited_s or 0.0) + waited / 100 * seconds
+
+    def mean(self, seconds: float) -> DiskUse:
+        """Per second of the watch."""
+        return self.use.times(1 / seconds) if seconds else NOTHING
+
+
+@dataclass
 class FindingCount:
     """A finding that was reported ``times`` times, with its latest wording, about the seconds
     from ``since`` to ``until``. ``holds``: it is still true."""
@@ -91,14 +114,15 @@ class FindingCount:
 class WatchTotals:
     """Fed with every frame and finding of a watch, a sample each ``interval_s``. ``watched_s`` is
     its length, ``gap_s`` of that without samples of their own (a sample came too late);
-    ``fired`` counts how often each trigger did, ``nfs`` has the operations on
-    the watched NFS mounts."""
+    ``fired`` counts how often each trigger did."""
 
     def __init__(self, names: Sequence[str], interval_s: float) -> None:
         self.disks = {name: DiskTotal() for name in names}
         self.findings: dict[str, FindingCount] = {}
         self.fired: dict[str, int] = {}
-        self.nfs: dict[str, OperationRates] = {}
+        self._share = ShareTotal()
+        self.groups: dict[str, GroupTotal] = {}
+        self._grouped_s = 0.0
         self.watched_s = 0.0
         self.gap_s = 0.0
         self._interval_s = interval_s
@@ -114,15 +138,23 @@ class WatchTotals:
             disk = frame.disks.get(name)
             if disk is not None:
                 total.add(disk, whole)
-        if frame.share is not None:
-            self._add_share(frame.share)
+        self._share.add(frame.share)
+        if frame.groups is not None and frame.seconds:
+            self._grouped_s += frame.seconds
+            for group in frame.groups:
+                known = self.groups.setdefault(group.path, GroupTotal(group.name.text))
+                known.add(group, frame.seconds)
 
-    def _add_share(self, share: Share) -> None:
-        others = summed(share.others.values(), share.seconds)
-        for name, one in (("read", share.read), ("write", share.write), ("other", others)):
-            before = self.nfs.get(name)
-            seconds = one.seconds + (before.seconds if before else 0.0)
-            self.nfs[name] = summed((before, one) if before else (one,), seconds)
+    @property
+    def busiest_groups(self) -> list[tuple[GroupTotal, DiskUse]]:
+        """Each cgroup and its means over the watch, the busiest first."""
+        found = [(one, one.mean(self._grouped_s)) for one in self.groups.values()]
+        return sorted(found, key=lambda pair: (-pair[1].bytes_s, -pair[1].ios_s, pair[0].name))
+
+    @property
+    def nfs(self) -> dict[str, OperationRates]:
+        """The operations on the watched NFS mounts."""
+        return self._share.operations
 
     def found(self, t: float, finding: Finding) -> None:
         """Record a finding reported at second ``t``."""

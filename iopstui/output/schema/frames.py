@@ -8,9 +8,11 @@ from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.paths import ANY
 from iopstui.output.schema.notation import Schema, array, keyed, or_null, record
 
-LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks"), ("device", "slowest")}
+LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks"), ("device", "slowest"),
+         ("kernel", "cgroups"), ("kernel", "tcp")}  # fmt: skip
 """Whose ``*`` is a place in a list; any other is a key."""
-TEXTS = {"host", "utc", "name", "bins_of", "comm", "cgroup", "disk", "direction", "rwbs"}
+TEXTS = {"host", "utc", "name", "bins_of", "comm", "cgroup", "disk", "direction", "rwbs", "kind",
+         "server"}  # fmt: skip
 BOOLEANS = {"pinned", "stalled", "slow", "sampled"}
 NEVER_NULL = {"event", "host", "seq", "step", "t", "wall_ms", "utc"}
 """What is never null."""
@@ -23,6 +25,8 @@ NEVER_NULL_CONTAINERS = {
     "irqs",
     "cpus",
     "disks",
+    "limits",
+    "pressure",
     "matrix",
     "tasks",
     "slowest",

@@ -16,11 +16,13 @@ from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
+from iopstui.output.share_table import COLUMNS as SHARE_COLUMNS
 from iopstui.output.summary import interruption, reconciliation
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
 from iopstui.report.story import FindingEnds, Story
 from iopstui.session.tick.outcomes import judged_text
+from iopstui.tables import texts, titles
 from iopstui.text import printable
 
 Row = tuple[str, ...]
@@ -238,6 +240,21 @@ def energy_rows(story: Story) -> list[Row]:
         for run in story.runs
         if run.energy.joules
     ]  # fmt: skip
+
+
+SHARES = "NFS mount"
+SHARES_NOTE = "What each run's reads and writes took at the server and in this client:"
+SHARE_HEAD = ("run", "requests", *titles(SHARE_COLUMNS))
+
+
+def share_rows(story: Story) -> list[Row]:
+    """The operations on the target's NFS mounts, a row for each run and kind."""
+    return [
+        (str(run.step), name, *texts(SHARE_COLUMNS, one))
+        for run in story.runs
+        for name, one in run.share.operations.items()
+        if one.ops
+    ]
 
 
 def probe_rows(run: Run) -> Iterator[Row]:

@@ -31,6 +31,7 @@ from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
 from iopstui.preflight.prepared import PreparedJob, write_job
+from iopstui.session.fio.patient_call import PatientCall
 from iopstui.session.fio.write_budget import fio_wrote
 from iopstui.text import printable
 
@@ -170,6 +171,9 @@ class FioRun:
         self._threads: JobThreads | None = None
         self._watch = DeviceWatch(devices)
         self._sections = _expanded(prepared.text)
+        # they look at the job's file system, whose server may be gone
+        self._used_bytes = PatientCall(lambda: self.prepared.used_bytes(), 0)
+        self._overrun = PatientCall(lambda: self.prepared.overrun(), "")
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
@@ -254,7 +258,7 @@ class FioRun:
         written = [written_bytes(pid) for pid in pids]
         known = [one for one in written if one is not None]
         return LayoutWork(
-            self.prepared.used_bytes(),
+            self._used_bytes(),
             sum(known) if len(known) == len(pids) > 0 else None,
             sum(cpu_s(pid) or 0.0 for pid in pids),
             any(state(pid) in ("D", "T", "t") for pid in pids),
@@ -263,7 +267,7 @@ class FioRun:
     def wrote_in(self, phase: str) -> int:
         """Bytes that a phase which is over has written."""
         if phase == LAYOUT:
-            return self.prepared.used_bytes()
+            return self._used_bytes()
         return max(self._wrote, fio_wrote(self.last))
 
     def bytes_written(self) -> int:
@@ -305,7 +309,7 @@ class FioRun:
     def watch_room(self) -> None:
         """End the run as failed if its files grow beyond the planned size."""
         if self._process is not None and not self.failure:
-            self.failure = self.prepared.overrun()
+            self.failure = self._overrun()
             if self.failure:
                 self.stop(hard=self.phase == LAYOUT)
 

@@ -10,13 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from iopstui.linux.counters.cgroup import parse_memberships
 from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_text
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.cgroups.names import group_name
 from iopstui.model.findings.conditions import Conditions, ProcessLoad
+from iopstui.text import printable
 
 if TYPE_CHECKING:
+    from iopstui.linux.counters.cgroup_load import CgroupLoad
     from iopstui.linux.machine.conditions import ConditionsFiles
     from iopstui.linux.process.process_io import ProcessIo
+    from iopstui.model.cgroups.rates import GroupRates
 
 MAX_PROCESSES = 30
 
@@ -29,6 +35,7 @@ class ConditionsReader:
         self._roots = roots
         self._files: ConditionsFiles | None = None
         self._processes: ProcessIo | None = None
+        self._groups: tuple[tuple[str, ...], CgroupLoad] | None = None
         self._thread: threading.Thread | None = None
         self._results: deque[Conditions] = deque(maxlen=1)
         self._closed = False
@@ -40,15 +47,17 @@ class ConditionsReader:
         names: Sequence[str],
         cpus: Sequence[int] = (),
         own: frozenset[int] | None = None,
+        groups: bool = False,
     ) -> None:
         """Begin a reading of these devices (names of ``devices``) and CPUs (none given: all that
         are online); one that is under way goes on. ``t`` is the session's clock. ``own``: also of
-        the processes that do I/O, without these (the jobs' own)."""
+        the processes that do I/O, without these (the jobs' own). ``groups``: also of the cgroups
+        that do I/O on these devices."""
         if self._closed or (self._thread is not None and self._thread.is_alive()):
             return
         self._thread = threading.Thread(
             target=self._read_in_thread,
-            args=(t, dict(devices), tuple(names), tuple(cpus), own),
+            args=(t, dict(devices), tuple(names), tuple(cpus), own, groups),
             name="conditions",
             daemon=True,
         )
@@ -71,6 +80,7 @@ class ConditionsReader:
         names: Sequence[str],
         cpus: Sequence[int],
         own: frozenset[int] | None,
+        groups: bool,
     ) -> None:
         with contextlib.suppress(OSError):  # no more files may be open: perhaps next time
             if self._files is None:
@@ -81,7 +91,17 @@ class ConditionsReader:
             read = self._files.read(devices, names, t, cpus)
             if own is not None:
                 read = replace(read, processes=self._other_programs(own))
+            if groups:
+                read = replace(read, groups=self._cgroups(names))
             self._results.append(read)
+
+    def _cgroups(self, names: Sequence[str]) -> tuple[GroupRates, ...] | None:
+        """The cgroups' I/O since the reading before; ``None`` at the first one."""
+        if self._groups is None or self._groups[0] != names:
+            from iopstui.linux.counters.cgroup_load import CgroupLoad
+
+            self._groups = (tuple(names), CgroupLoad(names, self._roots))
+        return self._groups[1].rates()
 
     def _other_programs(self, own: frozenset[int]) -> tuple[ProcessLoad, ...] | None:
         """Other programs' I/O since the reading before; ``None`` at the first one."""
@@ -94,7 +114,14 @@ class ConditionsReader:
             return None
         mine = own | {os.getpid()}
         return tuple(
-            ProcessLoad(one.pid, one.comm, one.read_s, one.write_s)
-            for one in rates
-            if one.pid not in mine
-        )[:MAX_PROCESSES]
+            ProcessLoad(one.pid, one.comm, one.read_s, one.write_s, self._group_of(one.pid))
+            for one in [one for one in rates if one.pid not in mine][:MAX_PROCESSES]
+        )
+
+    def _group_of(self, pid: int) -> str:
+        """The unit, container or pod that a process is in; "" where none has a name."""
+        for one in parse_memberships(read_text(self._roots.proc / str(pid) / "cgroup") or ""):
+            name = group_name(one.path)
+            if name.whole and not one.outside:
+                return printable(name.text)
+        return ""

@@ -13,6 +13,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.active_findings import ActiveFindings, EndedFinding
 from iopstui.model.findings.answer import answer
+from iopstui.model.findings.by_group import suspects_group
 from iopstui.model.findings.by_place import stalled, suspects_neighbour
 from iopstui.model.findings.by_share import unanswered
 from iopstui.model.findings.conditions import Conditions
@@ -60,7 +61,7 @@ class FindingTracker:
     moved, some seconds after a tunable was changed. Between runs the kernel's side alone is
     looked at. ``unseen`` says what the jobs work on besides devices, ``links`` what lies below
     each device, ``volume`` what was bought. ``asks_for_processes``: it is worth reading which
-    processes do I/O (Conditions.processes)."""
+    processes do I/O (Conditions.processes), ``asks_for_groups`` which cgroups."""
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class FindingTracker:
         volume: Promised | None = None,
     ) -> None:
         self._unseen, self._links, self._volume = tuple(unseen), tuple(links), volume
-        self.asks_for_processes = False
+        self.asks_for_processes = self.asks_for_groups = False
         self._frames: deque[Frame] = deque(maxlen=KEPT_FRAMES)
         self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
         self._skip = 0
@@ -152,6 +153,7 @@ class FindingTracker:
             yield from self._between_runs(frame, devices)
             return
         self._skip = SETTLE_FRAMES
+        self.asks_for_groups = False
         self._before.clear()
         self._frames.append(frame)
         if frame.fio is None:
@@ -172,7 +174,9 @@ class FindingTracker:
             return
         self._before.append(frame)
         self._idle.append(frame)
-        yield from self._new(self._evidence(self._idle, devices), frame)
+        evidence = self._evidence(self._idle, devices)
+        self.asks_for_groups = suspects_group(evidence)
+        yield from self._new(evidence, frame)
 
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
         """Return findings without a document of fio: only a stall can be found."""

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.events import LAYOUT
+from iopstui.linux.counters.cgroup_reader import CgroupReader
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.machine.topology import online_cpus
+from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.stalls import StallWatch
+from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.samples import (
     DriveReading,
     FioStatus,
@@ -68,6 +71,7 @@ class Sampling:
         idle_frames: bool,
         soon: bool = True,
         volume: Promised | None = None,
+        cgroups: bool = False,
     ) -> None:
         self.deadline_ns = 0
         unseen = [place.no_device for place in context.target.without_device]
@@ -77,6 +81,7 @@ class Sampling:
         self.interval_s = interval_s
         self._idle_frames = idle_frames
         self._soon = soon
+        self._cgroups = cgroups
         self._builder = FrameBuilder(opened=context.target.opened, links=context.target.links)
         self._stalls = StallWatch()
         self._own_cost = OwnCost()
@@ -94,7 +99,19 @@ class Sampling:
         # opened by who reads first: the session's thread, not the one that the screen waits for
         irqs = [vector.irq for disk in self._context.disks() for vector in disk.irqs]
         target = self._context.target
-        return KernelSampler(self._context.roots, target.tree, irqs, shares=target.shares)
+        roots = self._context.roots
+        # a disk of this machine has no servers, and most runs load less
+        from iopstui.linux.network.endpoints import endpoints
+
+        others = {}
+        if self._cgroups:
+            others[GROUPS] = CgroupReader(target.devices_below, roots).read
+        servers = endpoints(target, roots)
+        if servers:
+            from iopstui.linux.network.connections import ConnectionReader
+
+            others[TCP] = ConnectionReader(servers).read
+        return KernelSampler(roots, target.tree, irqs, shares=target.shares, others=others)
 
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""
@@ -211,12 +228,14 @@ class Sampling:
         if found is not None:
             self.findings.surroundings(found)
         processes = measuring and self.findings.asks_for_processes
+        groups = self.findings.asks_for_groups and frame.groups is None
         if frame.t >= self._look_at or processes:
-            self._look_at = frame.t + (CHECK_EVERY_S if measuring else IDLE_CHECK_EVERY_S)
+            soon = measuring or groups
+            self._look_at = frame.t + (CHECK_EVERY_S if soon else IDLE_CHECK_EVERY_S)
             cpus = sorted({job.cpu for job in frame.jobs})
             own = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
             tree = self._context.target.tree
-            self._conditions.ask(frame.t, self._context.devices, tree, cpus, own)
+            self._conditions.ask(frame.t, self._context.devices, tree, cpus, own, groups)
 
     def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
         if self._pinning[0] != self._current.step:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from iopstui import format as f
-from iopstui.linux.counters.cgroup_io import CgroupIo, CgroupRates
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.ui.dashboard.probe_view import TASK_ORDERS, order_words, process_label, task_rows
@@ -15,7 +14,6 @@ from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 MAX_ROWS = 30
-MAX_GROUPS = 10
 FIRST_SAMPLE = "first sample; rates need two"
 COLUMNS: tuple[Column[ProcessRates], ...] = (
     Column("pid", 9, lambda p: str(p.pid)),
@@ -29,16 +27,6 @@ ORDERS: Mapping[str, Callable[[ProcessRates], Any]] = {
     "written MiB/s": lambda p: -p.write_s,
 }
 """As TASK_ORDERS."""
-GROUPS: tuple[Column[CgroupRates], ...] = (
-    Column("r/s", 8, lambda g: f.number(g.reads_s), style=DEVICE),
-    Column("w/s", 8, lambda g: f.number(g.writes_s)),
-    Column("read MiB/s", 12, lambda g: f.mib(g.read_bytes_s), style=DEVICE),
-    Column("written MiB/s", 15, lambda g: f.mib(g.write_bytes_s)),
-)
-BY_GROUP = (
-    "I/O of each cgroup on this disk (io.stat). Page cache writes count for the cgroup that "
-    "dirtied the pages."
-)
 ALL_DISKS = (
     "Bytes that each process read from any disk, and wrote to any disk or the page cache "
     "(/proc/PID/io). Per-disk figures need the probe: P, with processes."
@@ -62,21 +50,18 @@ def rows(
     width: int,
     charset: Charset,
     frozen: bool = False,
-    groups: CgroupIo | None = None,
     order: str = "",
 ) -> list[Row]:
     """By disk where the probe counts processes, else over all disks (``source`` ``None``: a
-    recording, which has neither); then ``groups``, by disk. ``frozen``: ``state`` is that of an
-    earlier second. ``order``: of ``orders``, "": the busiest first."""
+    recording, which has neither). ``frozen``: ``state`` is that of an earlier second. ``order``: of
+    ``orders``, "": the busiest first."""
     found = _pressure(state, width, charset)
     probe = _probed(state)
     if probe is not None:
-        found += task_rows(state, probe, width, charset, order)
-        return [*found, *_by_group(groups, width, charset, frozen)]
+        return [*found, *task_rows(state, probe, width, charset, order)]
     if source is None:
         return [*found, *wrap(width, charset, "This recording has no processes.", None)]
     rates = source.rates()
-    found += _by_group(groups, width, charset, frozen)
     order = order if order in ORDERS else ""
     found.append(_title("processes, all disks together", width, charset, frozen, order))
     if rates is None:
@@ -95,29 +80,6 @@ def _title(words: str, width: int, charset: Charset, frozen: bool, order: str = 
          WARNING),
         right=((order_words(order), DIM),),
     )  # fmt: skip
-
-
-def _by_group(groups: CgroupIo | None, width: int, charset: Charset, frozen: bool) -> list[Row]:
-    if groups is None or not groups.available:
-        return []
-    rates = groups.rates()
-    found = [_title(f"cgroups, on {', '.join(groups.disks)} only", width, charset, frozen)]
-    if rates is None:
-        return [*found, message(width, charset, FIRST_SAMPLE), message(width, charset, "")]
-    table = Table(GROUPS, 24, width, charset)
-    if rates:
-        found.append(table.header("cgroup"))
-    else:
-        found.append(message(width, charset, "no cgroup read or wrote in this second"))
-    found += [table.row(_end(one.name, 23), one) for one in rates[:MAX_GROUPS]]
-    if len(rates) > MAX_GROUPS:
-        found.append(message(width, charset, f"and {len(rates) - MAX_GROUPS} more"))
-    return [*found, *wrap(width, charset, BY_GROUP), message(width, charset, "")]
-
-
-def _end(path: str, width: int) -> str:
-    """The end of a path says which it is."""
-    return path if len(path) <= width else "…" + path[1 - width :]
 
 
 def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:

@@ -22,7 +22,9 @@ MIN_WHAT, MAX_WHAT = 27, 66
 _STATE_WORDS = {RUNS: "runs now"}
 
 
-def _columns(base: int | None) -> tuple[Column[RunRow], ...]:
+def _columns(base: int | None, shared: bool) -> tuple[Column[RunRow], ...]:
+    """``shared``: of runs on NFS, which have the time of an answer and no device's queue."""
+
     def to_base(row: RunRow) -> str:
         if base is None:
             return ""
@@ -35,7 +37,9 @@ def _columns(base: int | None) -> tuple[Column[RunRow], ...]:
         Column("MiB/s", 7, lambda r: f.mib(r.bw), drop=1),
         Column("p50", 8, lambda r: f.latency(r.p50_ns, ""), drop=5),
         Column("p99", 8, lambda r: f.latency(r.p99_ns, "")),
-        Column("aqu-sz", 7, lambda r: f.number(r.aqu_sz), drop=3),
+        Column("RTT", 7, lambda r: f.milliseconds(r.rtt_ms, ""), drop=3)
+        if shared
+        else Column("aqu-sz", 7, lambda r: f.number(r.aqu_sz), drop=3),
         Column("util%", 6, lambda r: f.percent(r.util), drop=4),
         Column("s", 5, seconds, drop=2),
         Column("ended", 9, lambda r: _STATE_WORDS.get(r.ended, r.ended), drop=6),
@@ -43,9 +47,9 @@ def _columns(base: int | None) -> tuple[Column[RunRow], ...]:
 
 
 @lru_cache(8)
-def _table(base: int | None, width: int, charset: Charset) -> Table[RunRow]:
-    """Return the table; its columns depend on the width alone."""
-    columns = _columns(base)
+def _table(base: int | None, shared: bool, width: int, charset: Charset) -> Table[RunRow]:
+    """Return the table; its columns depend on the width, and whether the runs are on NFS."""
+    columns = _columns(base, shared)
     spare = width - sum(column.width for column in columns)
     return Table(columns, min(MAX_WHAT, max(MIN_WHAT, spare)), width, charset)
 
@@ -63,7 +67,8 @@ def _body(
     cursor: int | None = None,
     chosen: Sequence[int] = (),
 ) -> list[Row]:
-    table = _table(state.runs.base, width, charset)
+    shared = any(row.rtt_ms is not None for row in rows)
+    table = _table(state.runs.base, shared, width, charset)
     found = [_row(row, state.runs.base, table) for row in rows]
     for at, row in enumerate(rows):
         if row.step in chosen:

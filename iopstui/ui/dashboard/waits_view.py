@@ -11,7 +11,9 @@ from iopstui import format as f
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.share_waits import RPC_QUEUE, SENT
 from iopstui.model.metrics.waits import MeanWaits, Waits
+from iopstui.model.network.connections import Connection
 from iopstui.text import printable
+from iopstui.ui.dashboard import connections_view
 from iopstui.ui.draw import density
 from iopstui.ui.draw.rows import Line, Piece, Row, cells, message, rule, wrap
 from iopstui.ui.draw.style import (
@@ -135,7 +137,8 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
     waits = state.frame.waits if state.frame is not None else None
     found = wrap(width, charset, EXPLANATION, DIM)
     if waits is None or not waits.ios:
-        return [*found, message(width, charset, ""), message(width, charset, NO_IO)]
+        below = connections_view.rows(_connections(state), width, charset)
+        return [*found, message(width, charset, ""), message(width, charset, NO_IO), *below]
     newest = history[-MEAN_SECONDS:]
     bar = line(waits, width, charset)
     found += [message(width, charset, ""), *([bar] if bar else []), message(width, charset, "")]
@@ -150,8 +153,13 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
         found += [message(width, charset, ""), rule(width, charset, ("in the lowest device", BOLD))]
         for name, value in (("queue", waits.queue), ("device", waits.device)):
             found.append(_row(name, (value, None), waits.ios, [], most, DEVICE, width, charset))
-    signs = wrap(width, charset, SIGNS, DIM)
-    return [*found, message(width, charset, ""), *_explained(parts(waits), width, charset), *signs]
+    found += [message(width, charset, ""), *_explained(parts(waits), width, charset)]
+    found += wrap(width, charset, SIGNS, DIM)
+    return [*found, *connections_view.rows(_connections(state), width, charset)]
+
+
+def _connections(state: LiveState) -> Sequence[Connection] | None:
+    return state.frame.connections if state.frame is not None else None
 
 
 def _mean(now: Waits, newest: Sequence[Frame]) -> Waits | None:

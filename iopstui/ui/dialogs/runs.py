@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.text import Text
 from textual import events
@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import DataTable
 
-from iopstui.format import change, cut, latency, mib, number, percent
+from iopstui.format import change, cut, latency, mib, milliseconds, number, percent
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
 from iopstui.session.run_rows import seconds
 from iopstui.ui.core import pages
@@ -34,7 +34,7 @@ MIN_CHANGE, MAX_CHANGE, OTHERS = 26, 68, 92
 VALUES: dict[str, Callable[[RunRow], float | None]] = {
     "#": lambda row: row.step, "IOPS": lambda row: row.iops, "BEFORE": lambda row: row.to_before,
     "BASE": lambda row: row.to_base, "MiB/s": lambda row: row.bw, "p50": lambda row: row.p50_ns,
-    "p99": lambda row: row.p99_ns, "aqu-sz": lambda row: row.aqu_sz,
+    "p99": lambda row: row.p99_ns, "RTT": lambda row: row.rtt_ms, "aqu-sz": lambda row: row.aqu_sz,
     "UTIL %": lambda row: row.util,
 }  # fmt: skip
 """What a click on a title sorts by."""
@@ -76,7 +76,7 @@ class RunsList(TypeToFilter, Modal[None]):
         self._set_titles()
 
     def _set_titles(self) -> None:
-        titles = TITLES if self.app.size.width >= WIDE else FEW_TITLES
+        titles = self._named(TITLES if self.app.size.width >= WIDE else FEW_TITLES)
         if titles == self._titles:
             return
         at = self._under_cursor()
@@ -87,6 +87,12 @@ class RunsList(TypeToFilter, Modal[None]):
             justify = "left" if title in LEFT_ALIGNED else "right"
             table.add_column(Text(title, justify=justify), key=title)  # type: ignore[arg-type]
         self.paint(at)
+
+    def _named(self, titles: Sequence[str]) -> tuple[str, ...]:
+        """On NFS there is no device's queue, but the time of an answer."""
+        frame = self._state().frame
+        on_share = frame is not None and frame.share is not None
+        return tuple("RTT" if on_share and title == "aqu-sz" else title for title in titles)
 
     def _table(self) -> DataTable[Text]:
         return self.query_one(DataTable)
@@ -151,17 +157,19 @@ class RunsList(TypeToFilter, Modal[None]):
         base = self._state().runs.base
         ended = "running" if row.ended == RUNS else row.ended
         to_base = "" if base is None else "base" if row.step == base else change(row.to_base)
+        queued = milliseconds(row.rtt_ms, "") if "RTT" in self._titles else number(row.aqu_sz)
         values = (
             "●" if row.step in self._overlay.steps else " ", str(row.step),
             cut(row.what, self._change_width()), number(row.iops), change(row.to_before), to_base,
-            mib(row.bw), latency(row.p50_ns, ""), latency(row.p99_ns, ""), number(row.aqu_sz),
+            mib(row.bw), latency(row.p50_ns, ""), latency(row.p99_ns, ""), queued,
             percent(row.util), seconds(row), ended,
         )  # fmt: skip
+        names = tuple("RTT" if "RTT" in self._titles and t == "aqu-sz" else t for t in TITLES)
         whole = "bold" if row.step == base else "italic" if row.ended == FAILED else ""
         return [
             Text(self.clean(value), style=whole,
                  justify="left" if title in LEFT_ALIGNED else "right")
-            for title, value in zip(TITLES, values, strict=True)
+            for title, value in zip(names, values, strict=True)
             if title in self._titles
         ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from iopstui.ui.actions import (
     ANYWHERE,
@@ -19,6 +20,12 @@ from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.port import Port
+
+if TYPE_CHECKING:
+    from iopstui.model.cgroups.rates import GroupRates
+
+    GroupsOfDisks = tuple[Sequence[GroupRates] | None, Sequence[str], str]
+    """The groups, the disks, and why there are none."""
 
 LONGEST_MARK = 60
 
@@ -186,22 +193,24 @@ class ViewKeys(Part):
         """Open the list of processes."""
         if self.port.dashboard is None:
             return
-        from iopstui.linux.counters.cgroup_io import CgroupIo
         from iopstui.linux.process.process_io import ProcessIo
-        from iopstui.linux.roots import Roots
-        from iopstui.ui.dashboard import processes_view
+        from iopstui.ui.dashboard import cgroups_view, processes_view
+        from iopstui.ui.dialogs.disk_users import DiskUsers
 
-        port, charset, live = self.port, self.port.charset, self.port.live
-        source = None if live is None else ProcessIo()
-        groups = None if live is None else CgroupIo(live.target.devices_below, Roots())
-        from iopstui.ui.dialogs.live_rows import LiveRows
-
-        page = LiveRows(
-            "Processes",
-            lambda width: processes_view.rows(
-                port.shown, source, width, charset, self.frozen, groups, page.order
+        port, charset = self.port, self.port.charset
+        source = None if port.live is None else ProcessIo()
+        groups = self._groups()
+        page = DiskUsers(
+            (
+                lambda width: processes_view.rows(
+                    port.shown, source, width, charset, self.frozen, page.order
+                ),
+                lambda width: cgroups_view.rows(
+                    *groups(), width, charset, page.order, self.frozen and port.live is not None
+                ),
             ),
-            charset, pages.PROCESSES, lambda: processes_view.orders(port.shown),
+            (lambda: processes_view.orders(port.shown), lambda: tuple(cgroups_view.ORDERS)),
+            charset, pages.PROCESSES,
         )  # fmt: skip
         port.push(page)
 
@@ -251,6 +260,24 @@ class ViewKeys(Part):
             charset, pages.WORKLOAD,
         )  # fmt: skip
         self.port.push(page, lambda _: None if running is None else running.close())
+
+    def _groups(self) -> Callable[[], GroupsOfDisks]:
+        """What reads the cgroups now; of a recording it is what that has."""
+        port, live = self.port, self.port.live
+        if live is None:
+
+            def recorded() -> GroupsOfDisks:
+                frame = port.shown.frame
+                found = frame.groups if frame is not None else None
+                why = "" if found is not None else "this recording has none (watch --cgroups)"
+                return found, frame.opened if frame is not None else (), why
+
+            return recorded
+        from iopstui.linux.counters.cgroup_load import CgroupLoad
+        from iopstui.linux.roots import Roots
+
+        load = CgroupLoad(live.target.devices_below, Roots())
+        return lambda: (load.rates(), load.disks, load.why_not)
 
     def heat_map(self) -> None:
         """Show the heat map in place of the percentile lines, with the probe the device's and both
@@ -370,9 +397,10 @@ class ViewKeys(Part):
         ),
         Action(
             "processes", (pages.PROCESSES,), processes, title="Processes that use the disk",
-            note="per disk with the probe, else all disks",
+            note="per disk with the probe, else all disks; Tab: cgroups",
             help="processes by what they read and write (per disk and with latencies if the probe "
-                 "counts them, else over all disks), and cgroups per disk; < and > sort",
+                 "counts them, else over all disks); Tab: cgroups per disk (units, containers, "
+                 "pods), their waiting time and limits; < and > sort",
             place=206,
             footer=(Footer("processes", {IDLE: 25, RUNNING: 139}),),
         ),

@@ -1,0 +1,1 @@
+"""The network below shares and remote disks: TCP connections."""

@@ -1,0 +1,97 @@
+"""Servers that a target's I/O goes to over TCP: of NFS and SMB mounts, NVMe/TCP, iSCSI.
+
+Sources: mount options in mountinfo (nfs(5), mount.cifs(8)), drivers/nvme/host/sysfs.c (transport,
+address), drivers/scsi/scsi_transport_iscsi.c (iscsi_connection).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iopstui.linux.devices.mounts import MountEntry, read_own_mounts
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import list_names, read_text
+from iopstui.model.block.target import NFS, Target
+
+NFS_KIND, SMB_KIND, NVME_KIND, ISCSI_KIND = "NFS", "SMB", "NVMe/TCP", "iSCSI"
+SMB = ("cifs", "smb3")
+NFS_PORT, SMB_PORT = 2049, 445
+_CONTROLLER = re.compile(r"nvme[0-9]+")
+_SESSION = re.compile(r"/session([0-9]+)/")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server's address and port, and what it serves."""
+
+    address: str
+    port: int
+    kind: str
+
+
+def endpoints(target: Target, roots: Roots) -> tuple[Endpoint, ...]:
+    """All servers of the target, each once. Nothing is asked over the network."""
+    found = (*_of_mounts(target, roots), *_of_nvme(target, roots), *_of_iscsi(target, roots))
+    return tuple(dict.fromkeys(one for one in found if one is not None))
+
+
+def _of_mounts(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
+    wanted = {place.mountpoint for place in target.places if place.fstype in (*NFS, *SMB)}
+    if not wanted:
+        return
+    # the last one at a place hides the others
+    mounts = {entry.mountpoint: entry for entry in read_own_mounts(roots)}
+    for place in wanted & mounts.keys():
+        entry = mounts[place or ""]
+        if entry.fstype in (*NFS, *SMB):
+            yield _of_mount(entry)
+
+
+def _of_mount(entry: MountEntry) -> Endpoint | None:
+    options = dict(one.partition("=")[::2] for one in entry.super_options.split(","))
+    nfs = entry.fstype in NFS
+    if options.get("proto", "tcp") not in ("tcp", "tcp6") or "rdma" in options:
+        return None
+    kind, port = (NFS_KIND, NFS_PORT) if nfs else (SMB_KIND, SMB_PORT)
+    return _endpoint(options.get("addr", ""), options.get("port", str(port)), kind)
+
+
+def _of_nvme(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
+    for disk in target.tree:
+        if not disk.startswith("nvme"):
+            continue
+        place = os.path.realpath(roots.sys / "class/block" / disk / "device")
+        below = [name for name in list_names(place) if _CONTROLLER.fullmatch(name)]
+        for directory in (place, *(f"{place}/{name}" for name in below)):
+            if (read_text(f"{directory}/transport") or "").strip() == "tcp":
+                text = (read_text(f"{directory}/address") or "").strip()
+                address = dict(one.partition("=")[::2] for one in text.split(","))
+                yield _endpoint(address.get("traddr", ""), address.get("trsvcid", ""), NVME_KIND)
+
+
+def _of_iscsi(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
+    connections = roots.sys / "class/iscsi_connection"
+    for disk in target.tree:
+        session = _SESSION.search(os.path.realpath(roots.sys / "class/block" / disk / "device"))
+        for name in list_names(connections) if session else ():
+            if session and name.startswith(f"connection{session[1]}:"):
+                address, port = (
+                    (read_text(connections / name / what) or "").strip()
+                    for what in ("address", "port")
+                )
+                yield _endpoint(address, port, ISCSI_KIND)
+
+
+def _endpoint(address: str, port: str, kind: str) -> Endpoint | None:
+    """``None`` for what is no address and no port."""
+    try:
+        known = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    if not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        return None
+    return Endpoint(str(known), int(port), kind)

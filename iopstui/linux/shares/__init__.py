@@ -1,0 +1,1 @@
+"""File systems that are not on a disk of this machine: what the kernel knows of them."""

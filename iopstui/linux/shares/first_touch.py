@@ -1,0 +1,157 @@
+"""Whether a path's file system answers, asked with a time limit before anything else touches it.
+
+A file system whose server is gone may keep every call that looks at it waiting for ever, so it is
+a process of its own that looks, and one that never returns is left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.linux.devices.mounts import MountEntry, read_own_mounts
+from iopstui.linux.roots import Roots
+from iopstui.text import printable
+
+LIMIT_S = 5.0
+"""A mount of autofs answers within this, too."""
+KILLED_S = 0.2
+"""Time for a killed process to end."""
+MAX_LINKS = 40
+"""As many as the kernel follows (path_resolution(7))."""
+_SERVED = frozenset({
+    "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "autofs", "gfs2",
+    "ocfs2", "beegfs", "gpfs", "pvfs2", "coda", "orangefs",
+})  # fmt: skip
+
+
+def require_answer(path: Path, roots: Roots, limit_s: float = LIMIT_S) -> None:
+    """UsageError if ``path`` leads to a file system of a server or program that does not answer.
+
+    Costs one readlink for each part of the path, and a process only where there is such a mount.
+    """
+    mount = silent_mount(path, roots, limit_s)
+    if mount is None:
+        return
+    unused = "" if str(path) == mount.mountpoint else f", so {printable(str(path))} can't be used"
+    raise UsageError(
+        f"{mount_words(mount)} does not answer within {limit_s:g} s{unused}.", how_to_leave(mount)
+    )
+
+
+def silent_mount(path: Path, roots: Roots, limit_s: float = LIMIT_S) -> MountEntry | None:
+    """The mount on the way to ``path`` that does not answer; ``None`` if all is well."""
+    mount = served_mount(path, read_own_mounts(roots))
+    return mount if mount is not None and silent([path], limit_s) else None
+
+
+def silent(paths: Sequence[Path], limit_s: float = LIMIT_S) -> list[Path]:
+    """Those of the paths whose file systems do not answer within the limit. An error is an answer,
+    too. All are asked at once, each by a process of its own."""
+    asked: list[tuple[Path, int, int]] = []
+    try:
+        for path in paths:
+            reader, writer = os.pipe2(os.O_CLOEXEC)
+            pid = os.fork()
+            if pid == 0:
+                _touch_and_exit(path, writer)
+            os.close(writer)
+            asked.append((path, pid, reader))
+        until = time.monotonic() + limit_s
+        return [path for path, _, reader in asked if not _ended(reader, until - time.monotonic())]
+    finally:
+        for _, pid, reader in asked:
+            # also for an interrupt; one that waits in the kernel ends when it can
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0 if _ended(reader, KILLED_S) else os.WNOHANG)
+            os.close(reader)
+
+
+def served_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry | None:
+    """The first mount of a server or a program on the way to ``path`` (absolute), through symbolic
+    links. No such mount is touched."""
+    todo, here, links = _parts(str(path)), "/", 0
+    while True:
+        mount = _mount_of(here, mounts)
+        if mount is not None and is_served(mount):
+            return mount
+        if not todo:
+            return None
+        part = todo.pop()
+        if part == "..":
+            here = os.path.dirname(here)
+            continue
+        there = os.path.join(here, part)
+        inside = _mount_of(there, mounts)
+        try:
+            # a mount point is no link, and asking it would be touching it
+            link = "" if inside is not mount else os.readlink(there)
+        except OSError:
+            link = ""
+        if not link:
+            here = there
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            return None
+        here = "/" if link.startswith("/") else here
+        todo += _parts(link)
+
+
+def is_served(mount: MountEntry) -> bool:
+    """Whether a server or a program answers for its files. (fuseblk is on a disk of this machine,
+    but a program's, too.)"""
+    return mount.fstype in _SERVED or mount.fstype.startswith("fuse")
+
+
+def mount_words(mount: MountEntry) -> str:
+    """A mount for people: where it is, its type and its server."""
+    source = "" if mount.source in ("none", mount.fstype) else f" of {mount.source}"
+    return printable(f"{mount.mountpoint} ({mount.fstype}{source})")
+
+
+def how_to_leave(mount: MountEntry) -> str:
+    """What to do about a mount that does not answer."""
+    return (
+        "Check the server and the network. If it will not come back: "
+        f"umount -f -l {printable(mount.mountpoint)}"
+    )
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in reversed(path.split("/")) if part not in ("", ".")]
+
+
+def _mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
+    """The longest mount point above it, the last of equals."""
+    found: MountEntry | None = None
+    for one in mounts:
+        above = one.mountpoint.rstrip("/")
+        inside = path == (above or "/") or path.startswith(above + "/")
+        if inside and (found is None or len(one.mountpoint) >= len(found.mountpoint)):
+            found = one
+    return found
+
+
+def _touch_and_exit(path: Path, writer: int) -> None:
+    """Run in the child: nothing of the parent's may stay open, or whoever reads its output would
+    wait for this process."""
+    try:
+        os.dup2(writer, 0)
+        os.closerange(1, 1 << 16)
+        while not os.path.exists(path) and path != path.parent:
+            path = path.parent
+        # what is known from before (attributes) asks no server; how much room there is does
+        os.statvfs(path)
+    finally:
+        os._exit(0)
+
+
+def _ended(reader: int, limit_s: float) -> bool:
+    """Whether the process at the other end is gone within the limit: its pipe ends with it."""
+    return bool(select.select([reader], [], [], max(0.0, limit_s))[0])

@@ -1,0 +1,134 @@
+"""What runs in a cgroup, by its path alone: a systemd unit, a container, a pod, a login.
+
+Sources: systemd.slice(5) and systemd.unit(5) (escapes), the cgroup paths that Docker and Podman
+(cgroupfs and systemd drivers), containerd, CRI-O, kubelet, LXC, systemd-nspawn, libvirt and Slurm
+make. No daemon is asked, so a container has the beginning of its id, not its name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+UNIT, CONTAINER, POD, USER, SLICE, MACHINE, JOB, GROUP, ROOT = (
+    "unit", "container", "pod", "user", "slice", "machine", "job", "group", "root",
+)  # fmt: skip
+"""Kinds of groups. ROOT is what no group is charged with: the kernel's own I/O."""
+INSIDE = "."
+"""The path of the top where that is a container's own group: the root of all is not seen."""
+SHORT_ID = 12
+"""Characters of a container's id that Docker and Podman show."""
+_ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
+_ID = re.compile(r"(?:(?P<runtime>[a-z][a-z-]*)-)?(?P<id>[0-9a-f]{64}|[0-9a-f]{32})(?:\.scope)?")
+_POD = re.compile(
+    r"(?:kubepods(?:-(?:burstable|besteffort))?-)?pod(?P<uid>[0-9a-f]{8}[0-9a-f_-]*)(?:\.slice)?"
+)
+_RUNTIMES = {"libpod": "podman", "cri-containerd": "containerd", "crio": "cri-o"}
+_PARENTS = {"docker": "docker", "libpod_parent": "podman", "k8s.io": "containerd",
+            "actions_job": "docker", "garden": "garden"}  # fmt: skip
+_MANAGER = re.compile(r"user@([0-9]+)\.service")
+_USER_SLICE = re.compile(r"user-([0-9]+)\.slice")
+_SLURM_JOB = re.compile(r"job_([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupName:
+    """``kind`` is one of this module's, ``name`` what people call it. ``whole``: the groups below
+    it are its own parts and need no names. ``pod`` is the id of the pod that it is (in)."""
+
+    kind: str
+    name: str
+    whole: bool = False
+    pod: str = ""
+
+    @property
+    def text(self) -> str:
+        """The name with what it is, unless the name says so itself ("nginx.service")."""
+        return self.name if self.kind in (UNIT, SLICE, GROUP, ROOT) else f"{self.kind} {self.name}"
+
+
+def group_name(path: str) -> GroupName:
+    """The name of a cgroup, "/" for the top; groups above it tell, too."""
+    if path == INSIDE:
+        return GroupName(GROUP, "(this container)")
+    parts = [part for part in path.split("/") if part]
+    if not parts:
+        return GroupName(ROOT, "(no group)")
+    pod = next((found["uid"] for part in parts if (found := _POD.fullmatch(part))), None)
+    if pod is not None:
+        return _in_pod(pod.replace("_", "-"), parts)
+    return _container(parts) or _machine(parts) or _job(parts) or _systemd(parts, path)
+
+
+def _in_pod(uid: str, parts: list[str]) -> GroupName:
+    for part in parts:
+        found = _ID.fullmatch(part)
+        if found is not None:
+            return GroupName(POD, f"{uid[:8]} {_short(found['id'])}", True, uid)
+    if _POD.fullmatch(parts[-1]):
+        return GroupName(POD, uid[:8], pod=uid)
+    return GroupName(POD, f"{uid[:8]} {unescape(parts[-1])}", True, uid)
+
+
+def _container(parts: list[str]) -> GroupName | None:
+    for place, part in enumerate(parts):
+        # nested drivers write "system.slice:cri-containerd:ID"
+        found = _ID.fullmatch(part.rpartition(":")[2])
+        if found is None:
+            continue
+        runtime = found["runtime"] or ""
+        if not runtime and place:
+            runtime = _PARENTS.get(parts[place - 1], "")
+        if runtime.endswith("-conmon"):
+            return GroupName(CONTAINER, f"{_short(found['id'])} (conmon)", whole=True)
+        runtime = _RUNTIMES.get(runtime, runtime)
+        return GroupName(CONTAINER, f"{runtime} {_short(found['id'])}".strip(), whole=True)
+    return None
+
+
+def _machine(parts: list[str]) -> GroupName | None:
+    """Virtual machines (libvirt), system containers (LXC, Incus, systemd-nspawn)."""
+    for place, part in enumerate(parts):
+        if part.startswith("lxc.payload"):
+            return GroupName(MACHINE, part.removeprefix("lxc.payload")[1:], whole=True)
+        if part == "lxc" and place + 1 < len(parts):
+            return GroupName(MACHINE, parts[place + 1], whole=True)
+        if part.startswith("machine-") and part.endswith(".scope"):
+            name = unescape(part.removeprefix("machine-").removesuffix(".scope"))
+            return GroupName(MACHINE, re.sub(r"^(?:qemu|lxc)-[0-9]+-", "", name), whole=True)
+        if part.startswith("systemd-nspawn@"):
+            name = part.removeprefix("systemd-nspawn@").removesuffix(".service")
+            return GroupName(MACHINE, unescape(name), whole=True)
+    return None
+
+
+def _job(parts: list[str]) -> GroupName | None:
+    if not any(part.startswith("slurm") for part in parts):
+        return None
+    found = next((match[1] for part in parts if (match := _SLURM_JOB.fullmatch(part))), None)
+    return GroupName(JOB, f"Slurm {found}", whole=True) if found else None
+
+
+def _systemd(parts: list[str], path: str) -> GroupName:
+    user = next((found[1] for part in parts if (found := _USER_SLICE.fullmatch(part))), None)
+    of_user = f" (user {user})" if user else ""
+    for part in parts:
+        unit = part.endswith((".service", ".scope", ".socket", ".mount", ".swap"))
+        # a user's own manager has units of its own below it
+        if unit and not _MANAGER.fullmatch(part):
+            return GroupName(UNIT, unescape(part) + of_user, whole=True)
+    last = parts[-1]
+    if _USER_SLICE.fullmatch(last):
+        return GroupName(USER, str(user))
+    if _MANAGER.fullmatch(last) or last.endswith(".slice"):
+        return GroupName(SLICE, unescape(last) + of_user)
+    return GroupName(GROUP, path)
+
+
+def unescape(name: str) -> str:
+    r"""systemd's ``\x2d`` undone (systemd-escape(1))."""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name)
+
+
+def _short(identifier: str) -> str:
+    return identifier[:SHORT_ID]

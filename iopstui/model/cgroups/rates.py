@@ -1,0 +1,171 @@
+"""Rates of cgroups from their counters, which are without the groups below them (own.py): all of
+them together, with what no group is charged with, are the disk's own I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from iopstui.model.cgroups.names import INSIDE, GroupName, group_name
+from iopstui.model.rates import delta, ratio
+
+SOURCE = "cgroups"
+"""The name of these counters in a sample (KernelSample.more)."""
+COUNTERS = ("rios", "wios", "rbytes", "wbytes")
+"""Of io.stat, by disk, without the groups below."""
+PRESSURES = ("io.some", "io.full", "cpu.some", "memory.some", "memory.full")
+"""Of the pressure files, in µs."""
+LIMITS = ("riops", "wiops", "rbps", "wbps")
+"""Of io.max, by disk."""
+STATES = ("memory.current", "memory.max", "cpu.max")
+"""Values of this moment: bytes, and CPUs in thousandths."""
+CPU_US = "cpu.usage"
+AT_NS = "at_ns"
+"""When the files were read: reading many takes a while, and not always the same."""
+ROOT = "root"
+"""Counter that is there if "/" is the root of all, not that of a container."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """What a group does on one disk, per second."""
+
+    reads_s: float
+    writes_s: float
+    read_bytes_s: float
+    write_bytes_s: float
+
+    def times(self, factor: float) -> DiskUse:
+        """Everything multiplied."""
+        return DiskUse(self.reads_s * factor, self.writes_s * factor,
+                       self.read_bytes_s * factor, self.write_bytes_s * factor)  # fmt: skip
+
+    @property
+    def ios_s(self) -> float:
+        """Reads and writes."""
+        return self.reads_s + self.writes_s
+
+    @property
+    def bytes_s(self) -> float:
+        """Read and written."""
+        return self.read_bytes_s + self.write_bytes_s
+
+
+NOTHING = DiskUse(0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRates:
+    """A group's own I/O in an interval, without the groups below it: ``disks`` by name.
+    ``pressure`` is percent of the time in which its tasks waited (PRESSURES), ``cpu`` percent of a
+    CPU, ``memory`` bytes. Limits: ``io_limits`` by disk and LIMITS, ``cpu_limit`` percent of a CPU,
+    ``memory_limit`` bytes. These are of the group with all below it. ``None`` and what is left out:
+    not told, or no limit."""
+
+    path: str
+    disks: Mapping[str, DiskUse]
+    pressure: Mapping[str, float] = field(default_factory=dict)
+    cpu: float | None = None
+    memory: int | None = None
+    io_limits: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    cpu_limit: float | None = None
+    memory_limit: int | None = None
+
+    @property
+    def name(self) -> GroupName:
+        """What runs in it."""
+        return group_name(self.path)
+
+    @property
+    def total(self) -> DiskUse:
+        """All disks together."""
+        return added(self.disks.values())
+
+
+def added(uses: Iterable[DiskUse]) -> DiskUse:
+    """Their sum."""
+    each = [(one.reads_s, one.writes_s, one.read_bytes_s, one.write_bytes_s) for one in uses]
+    return DiskUse(*(sum(values) for values in zip(*each, strict=True))) if each else NOTHING
+
+
+def key(what: str, path: str, disk: str = "") -> str:
+    """The name of a counter; blanks separate, and the path, which may have some, is the last."""
+    return f"{what} {disk} {path}"
+
+
+def group_rates(
+    now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
+) -> tuple[GroupRates, ...] | None:
+    """Groups that did I/O between two readings, the busiest first; ``None`` where there are no two.
+    ``seconds`` is the time between them, unless they have their own."""
+    if now is None or before is None or not seconds:
+        return None
+    began, read = before.get(key(AT_NS, "/")), now.get(key(AT_NS, "/"))
+    if began is not None and read is not None and read > began:
+        seconds = (read - began) / 1e9
+    own = _grown(now, before)
+    found = [
+        _group(path, disks, now, before, seconds)
+        for path, disks in own.items()
+        if any(any(values) for values in disks.values())
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.total.bytes_s, -one.total.ios_s, one.path)))
+
+
+def limits_reached(group: GroupRates) -> list[tuple[float, str, int]]:
+    """(percent that is used, which of LIMITS, its value) of each limit, the nearest first."""
+    found = []
+    for (disk, what), value in group.io_limits.items():
+        use = group.disks.get(disk, NOTHING)
+        now = {"riops": use.reads_s, "wiops": use.writes_s, "rbps": use.read_bytes_s,
+               "wbps": use.write_bytes_s}[what]  # fmt: skip
+        found.append((100 * now / value if value else 100.0, what, value))
+    return sorted(found, reverse=True)
+
+
+_Counts = dict[str, dict[str, list[int]]]
+"""Path -> disk -> growth of COUNTERS."""
+
+
+def _grown(now: Mapping[str, int], before: Mapping[str, int]) -> _Counts:
+    found: _Counts = {}
+    for name, value in now.items():
+        what, disk, path = name.split(" ", 2)
+        if what in COUNTERS:
+            # a group that is new has done all of it since the reading before
+            more = delta(value, before.get(name, 0))
+            each = found.setdefault(path, {}).setdefault(disk, [0] * len(COUNTERS))
+            each[COUNTERS.index(what)] = int(more or 0)
+    return found
+
+
+def _group(
+    path: str,
+    disks: Mapping[str, Sequence[int]],
+    now: Mapping[str, int],
+    before: Mapping[str, int],
+    seconds: float,
+) -> GroupRates:
+    def percent(what: str) -> float | None:
+        name = key(what, path)
+        return ratio(delta(now.get(name), before.get(name)), seconds * 1e4)
+
+    pressure = {what: percent(what) for what in PRESSURES}
+    limits = {
+        (disk, what): now[key(what, path, disk)]
+        for disk in disks
+        for what in LIMITS
+        if key(what, path, disk) in now
+    }
+    cpus = now.get(key("cpu.max", path))
+    return GroupRates(
+        INSIDE if path == "/" and key(ROOT, path) not in now else path,
+        {disk: DiskUse(*(one / seconds for one in values)) for disk, values in disks.items()
+         if any(values)},
+        {what: min(100.0, value) for what, value in pressure.items() if value is not None},
+        percent(CPU_US),
+        now.get(key("memory.current", path)),
+        limits,
+        None if cpus is None else cpus / 10,
+        now.get(key("memory.max", path)),
+    )  # fmt: skip

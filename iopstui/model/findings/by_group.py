@@ -1,0 +1,136 @@
+"""Rules on cgroups: one that does most of a disk's I/O, and one that its limit slows down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as units
+from iopstui.model.cgroups.names import ROOT
+from iopstui.model.cgroups.rates import GroupRates, limits_reached
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import DiskRates
+
+MOST = 0.6
+"""Share of a disk's bytes in one direction from which on a group does most of them."""
+USED_UTIL, USED_QUEUE = 50.0, 1.0
+"""A disk that is busier than one of these is worth a word on who uses it."""
+NEAR_LIMIT = 95.0
+"""Percent of a limit: the kernel lets through a little less than it allows."""
+OLDEST_S = 15.0
+"""Readings beside the samples are believed for so long."""
+
+
+def most_of_the_io(evidence: Evidence) -> Finding | None:
+    """Without a job: a unit, container or pod that does most of a busy disk's I/O."""
+    frames = e.window(evidence)
+    if not frames or any(frame.step for frame in frames):
+        return None
+    for device in evidence.devices:
+        name = device.disk or device.name
+        seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
+        if len(seconds) == len(frames) and all(map(_used, seconds)):
+            readings = _readings(evidence, frames)
+            found = _owner_of_most(readings, name) if readings else None
+            if found is not None:
+                return found
+    return None
+
+
+def suspects_group(evidence: Evidence) -> bool:
+    """Whether it is worth reading which cgroups do I/O."""
+    frames = e.window(evidence)
+    return bool(frames) and any(
+        all(name in frame.disks and _used(frame.disks[name]) for frame in frames)
+        for name in (device.name for device in evidence.devices)
+    )
+
+
+def limit_reached(evidence: Evidence) -> Finding | None:
+    """A group does all that io.max lets it do, and its tasks wait."""
+    frames = e.window(evidence)
+    readings = _readings(evidence, frames) if frames else None
+    if not readings:
+        return None
+    for group in readings[-1]:
+        each = [_of(group.path, groups) for groups in readings]
+        reached = [limits_reached(one)[:1] for one in each if one is not None]
+        if len(reached) < len(readings) or not all(r and r[0][0] >= NEAR_LIMIT for r in reached):
+            continue
+        _, what, value = reached[-1][0]
+        amount = f"{units.mib(value)} MiB/s" if what.endswith("bps") else f"{value} I/Os/s"
+        waits = group.pressure.get("io.some")
+        waited = "" if waits is None else f"; its tasks wait for I/O {waits:.0f} % of the time"
+        return Finding(
+            "cgroup-limit",
+            f"{group.name.text} does all that io.max lets it: {what}={value} ({amount}){waited}",
+            f"raise or lift the limit if it should be faster (io.max of the cgroup {group.path})",
+        )
+    return None
+
+
+def _used(one: DiskRates) -> bool:
+    return (one.util or 0.0) >= USED_UTIL or (one.aqu_sz or 0.0) >= USED_QUEUE
+
+
+def _readings(evidence: Evidence, frames: Sequence[Frame]) -> list[Sequence[GroupRates]]:
+    """The groups of each second, or what was read of them beside the samples lately."""
+    found = [frame.groups for frame in frames if frame.groups is not None]
+    if len(found) == len(frames):
+        return list(found)
+    now = evidence.now
+    if now.groups is None or frames[-1].t - now.t > OLDEST_S:
+        return []
+    return [now.groups]
+
+
+def _owner_of_most(readings: Sequence[Sequence[GroupRates]], disk: str) -> Finding | None:
+    for reads in (False, True):
+        owners = [_owners(groups, disk, reads) for groups in readings]
+        totals = [sum(moved for moved in each.values()) for each in owners]
+        last = owners[-1]
+        top = max(last, key=lambda name: last[name], default="")
+        shares = [
+            each.get(top, 0.0) / total if total else 0.0
+            for each, total in zip(owners, totals, strict=True)
+        ]
+        if not top or min(shares) < MOST or not _matters(readings[-1], disk, reads):
+            continue
+        verb = "reads" if reads else "writes"
+        share = 100 * sum(shares) / len(shares)
+        return Finding(
+            "cgroup",
+            f"{top} does {share:.0f} % of the {verb} on {disk} "
+            f"({units.mib(last[top])} of {units.mib(totals[-1])} MiB/s)",
+            "u and Tab show all cgroups; systemctl set-property or the container's limits hold it "
+            "back (IOWriteBandwidthMax=, IOReadBandwidthMax=)",
+            "u",
+        )
+    return None
+
+
+def _owners(groups: Sequence[GroupRates], disk: str, reads: bool) -> dict[str, float]:
+    """Bytes per second by what people call it; containers of one pod are one."""
+    found: dict[str, float] = {}
+    for group in groups:
+        use, name = group.disks.get(disk), group.name
+        if use is None:
+            continue
+        text = f"pod {name.pod}" if name.pod else name.text
+        moved = use.read_bytes_s if reads else use.write_bytes_s
+        key = "" if name.kind == ROOT else text
+        found[key] = found.get(key, 0.0) + moved
+    return found
+
+
+def _matters(groups: Sequence[GroupRates], disk: str, reads: bool) -> bool:
+    """Whether the disk moves more bytes in this direction than in the other."""
+    uses = [group.disks[disk] for group in groups if disk in group.disks]
+    read = sum(use.read_bytes_s for use in uses)
+    written = sum(use.write_bytes_s for use in uses)
+    return read > written if reads else written >= read
+
+
+def _of(path: str, groups: Sequence[GroupRates]) -> GroupRates | None:
+    return next((one for one in groups if one.path == path), None)

@@ -1,0 +1,1 @@
+"""TCP connections below shares and remote disks."""

@@ -1,0 +1,97 @@
+"""Figures of TCP connections to servers of shares and remote disks in an interval.
+
+Times are the kernel's own (struct tcp_info): the RTT is smoothed over the last packets, and knows
+nothing of how long a server works on a request; delayed acknowledgements are in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iopstui.model.rates import delta, ratio
+
+AT_NS = "at_ns"
+"""When they were read."""
+SOURCE = "tcp"
+"""The name of these counters in a sample (KernelSample.more)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection to ``server`` ("10.9.0.2:2049") from ``local_port``, for ``kind`` ("NFS",
+    "NVMe/TCP" ...). RTT, its mean deviation and the least so far in ms; ``retrans`` of ``segments``
+    in the interval were sent again; bytes per second; at the interval's end bytes in the queues,
+    ``unsent`` of them not sent yet, segments not acknowledged (``unacked``) and the most that may
+    be (``cwnd``). Percent of the interval with data under way (``busy``), and of it held up by the
+    server's window or the send buffer. ``None``: not told, or the connection is new."""
+
+    server: str
+    local_port: int
+    kind: str
+    seconds: float
+    rtt: float | None
+    rttvar: float | None
+    min_rtt: float | None
+    retrans: int | None
+    segments: int | None
+    sent_s: float | None
+    received_s: float | None
+    send_queue: int
+    receive_queue: int
+    unsent: int | None
+    unacked: int | None
+    cwnd: int | None
+    busy: float | None
+    rwnd_limited: float | None
+    sndbuf_limited: float | None
+
+    @property
+    def retrans_percent(self) -> float | None:
+        """Segments that were sent again, for 100 sent."""
+        return ratio(None if self.retrans is None else 100 * self.retrans, self.segments)
+
+
+def key(what: str, local_port: int, server: str, kind: str) -> str:
+    """The name of a counter."""
+    return f"{what} {local_port} {server} {kind}"
+
+
+def connections(
+    now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
+) -> tuple[Connection, ...] | None:
+    """All connections at the end of an interval; ``None`` where they were not read twice.
+    ``seconds`` is the time between the readings, unless they have their own."""
+    if now is None or before is None or not seconds:
+        return None
+    began, read = before.get(AT_NS), now.get(AT_NS)
+    if began is not None and read is not None and read > began:
+        seconds = (read - began) / 1e9
+    known = dict.fromkeys(name.partition(" ")[2] for name in now if name != AT_NS)
+    return tuple(_connection(name, now, before, seconds) for name in known)
+
+
+def _connection(
+    name: str, now: Mapping[str, int], before: Mapping[str, int], seconds: float
+) -> Connection:
+    def grown(what: str) -> int | None:
+        return delta(now.get(f"{what} {name}"), before.get(f"{what} {name}"))
+
+    def share(what: str) -> float | None:
+        part = ratio(grown(what), seconds * 1e4)
+        return None if part is None else min(100.0, part)
+
+    def ms(what: str) -> float | None:
+        value = now.get(f"{what} {name}")
+        return None if value is None else value / 1e3
+
+    port, server, kind = name.split(" ", 2)
+    return Connection(
+        server, int(port), kind, seconds,
+        ms("rtt_us"), ms("rttvar_us"), ms("min_rtt_us"),
+        grown("retrans"), grown("segments"),
+        ratio(grown("sent"), seconds), ratio(grown("received"), seconds),
+        now.get(f"send_queue {name}", 0), now.get(f"receive_queue {name}", 0),
+        now.get(f"unsent {name}"), now.get(f"unacked {name}"), now.get(f"cwnd {name}"),
+        share("busy_us"), share("rwnd_limited_us"), share("sndbuf_limited_us"),
+    )  # fmt: skip

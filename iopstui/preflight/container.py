@@ -1,0 +1,94 @@
+"""What a container shows of its host, and what to mount for the rest."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iopstui.linux.counters.cgroup import unified_root
+from iopstui.linux.counters.procfs import parse_diskstats
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import list_names, read_bytes, read_text
+
+_FIRST_PID = "pid:[4026531836]"
+_FIRST_CGROUP = "cgroup:[4026531835]"
+"""The namespaces of the machine itself (PROC_PID_INIT_INO, PROC_CGROUP_INIT_INO)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """``counted`` disks are in /proc/diskstats, ``devices`` in /sys, ``nodes`` of them in /dev.
+    ``programs``: those of the host are seen, too; ``groups``: its cgroups are."""
+
+    kind: str
+    counted: int
+    devices: int
+    nodes: int
+    programs: bool
+    groups: bool
+
+    def lacks(self) -> Iterator[tuple[str, str]]:
+        """(what is not shown, what to mount or set) for each part that is missing."""
+        if self.counted > self.devices:
+            yield "disks' queues, models and layers, watch and live of a disk", "-v /sys:/sys:ro"
+        if self.nodes < self.devices:
+            yield "jobs on block devices", "--device=/dev/NAME (or -v /dev:/dev --privileged)"
+        if not self.programs:
+            yield "other programs by name", "--pid=host"
+        if not self.groups:
+            yield "other containers' cgroups", "--cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:ro"
+
+    def words(self) -> str:
+        """What is visible."""
+        programs = "the host's programs" if self.programs else "only its own programs"
+        groups = "the host's cgroups" if self.groups else "only its own cgroup"
+        return (
+            f"{self.kind}: {self.counted} disks in /proc/diskstats, {self.devices} devices in "
+            f"/sys, {self.nodes} of them in /dev; {programs} and {groups}"
+        )
+
+
+def look_out(roots: Roots) -> Sight | None:
+    """What is seen from inside a container; ``None`` on the machine itself."""
+    pids, groups = (_namespace(roots, name) for name in ("pid", "cgroup"))
+    devices = read_devices(roots)
+    counted = len(_disks(roots))
+    if pids in ("", _FIRST_PID) and groups in ("", _FIRST_CGROUP) and (devices or not counted):
+        return None
+    nodes = [one for one in devices.values() if not one.hidden and one.size]
+    sized = len(nodes)
+    return Sight(
+        _kind(roots),
+        counted,
+        sized,
+        sum(os.path.exists(one.path) for one in nodes),
+        pids in ("", _FIRST_PID),
+        groups in ("", _FIRST_CGROUP) and bool(list_names(unified_root(roots.sys / "fs/cgroup"))),
+    )
+
+
+def _disks(roots: Roots) -> list[str]:
+    """Devices that have done I/O, of those that the kernel counts."""
+    found = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
+    return [name for name, one in found.items() if one.reads or one.writes]
+
+
+def _namespace(roots: Roots, name: str) -> str:
+    try:
+        return os.readlink(roots.proc / "self/ns" / name)
+    except OSError:
+        return ""
+
+
+def _kind(roots: Roots) -> str:
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return "Kubernetes container"
+    known = os.environ.get("container") or ""  # noqa: SIM112 (systemd names it so)
+    if (roots.run / ".containerenv").exists() or known == "podman":
+        return "Podman container"
+    if (roots.dev.parent / ".dockerenv").exists():
+        return "Docker container"
+    systemd = (read_text(roots.run / "systemd/container") or known).strip()
+    return f"{systemd} container" if systemd.isalnum() else "container"

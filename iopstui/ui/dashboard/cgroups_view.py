@@ -1,0 +1,112 @@
+"""Cgroups by their I/O: systemd units, containers, pods, each with its waiting time and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from iopstui import format as f
+from iopstui.model.cgroups.rates import GroupRates, limits_reached
+from iopstui.text import printable
+from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
+
+MAX_ROWS = 40
+LABEL = 32
+HIGH_PRESSURE = 20.0
+"""Percent of the time that a group's tasks wait, from which on that stands out."""
+NEAR_LIMIT = 95.0
+ABOUT = (
+    "Each group's own I/O on these disks (io.stat), without the groups below it: together they are "
+    "the disks' I/O. Page cache writes count for the group that dirtied the pages; (no group) is "
+    "the kernel's own I/O. io, cpu and mem: percent of the time in which a task of the group "
+    "waited for it (PSI). limit: the nearest limit of io.max, and how much of it is used."
+)
+
+
+def _pressure(name: str) -> Callable[[GroupRates], str]:
+    return lambda group: f.percent(group.pressure.get(name))
+
+
+def _wait_style(name: str) -> Callable[[GroupRates], Any]:
+    return lambda group: WARNING if group.pressure.get(name, 0.0) >= HIGH_PRESSURE else None
+
+
+def _of_limit(now: str, limit: str | None) -> str:
+    return now if limit is None else f"{now}/{limit}"
+
+
+def _limit(group: GroupRates) -> str:
+    found = limits_reached(group)
+    if not found:
+        return ""
+    percent, what, value = found[0]
+    limit = f.mib(value) + " MiB/s" if what.endswith("bps") else f.number(value) + "/s"
+    return f"{f.percent(percent)} % of {limit} {'read' if what[0] == 'r' else 'write'}"
+
+
+def _limit_style(group: GroupRates) -> Any:
+    found = limits_reached(group)
+    return WARNING if found and found[0][0] >= NEAR_LIMIT else None
+
+
+COLUMNS: tuple[Column[GroupRates], ...] = (
+    Column("r/s", 7, lambda g: f.number(g.total.reads_s), style=DEVICE),
+    Column("w/s", 7, lambda g: f.number(g.total.writes_s)),
+    Column("rMB/s", 8, lambda g: f.mib(g.total.read_bytes_s), style=DEVICE),
+    Column("wMB/s", 8, lambda g: f.mib(g.total.write_bytes_s)),
+    Column("io", 5, _pressure("io.some"), style_of=_wait_style("io.some")),
+    Column("cpu", 5, _pressure("cpu.some"), drop=2, style_of=_wait_style("cpu.some")),
+    Column("mem", 5, _pressure("memory.some"), drop=2, style_of=_wait_style("memory.some")),
+    Column("CPU %", 11, lambda g: _of_limit(
+        f.percent(g.cpu), None if g.cpu_limit is None else f.percent(g.cpu_limit)), drop=4),
+    Column("memory", 18, lambda g: _of_limit(
+        f.size(g.memory), None if g.memory_limit is None else f.size(g.memory_limit)), drop=3),
+    Column("limit", 32, _limit, drop=5, style_of=_limit_style),
+)  # fmt: skip
+ORDERS: Mapping[str, Callable[[GroupRates], Any]] = {
+    "cgroup": lambda g: g.name.text,
+    "r/s": lambda g: -g.total.reads_s,
+    "w/s": lambda g: -g.total.writes_s,
+    "rMB/s": lambda g: -g.total.read_bytes_s,
+    "wMB/s": lambda g: -g.total.write_bytes_s,
+    "io": lambda g: -g.pressure.get("io.some", 0.0),
+}
+"""The titles of the columns by which the groups can be sorted, and how."""
+
+
+def rows(
+    groups: Sequence[GroupRates] | None,
+    disks: Sequence[str],
+    why_not: str,
+    width: int,
+    charset: Charset,
+    order: str = "",
+    frozen: bool = False,
+) -> list[Row]:
+    """The groups that did I/O on the ``disks``; ``None``: not yet. ``why_not`` says why there are
+    none at all. ``order``: of ORDERS, "": the busiest first. ``frozen``: they are those of now, not
+    of the second that the screen shows."""
+    if why_not:
+        return wrap(width, charset, f"Nothing is counted by cgroup: {why_not}.", None)
+    order = order if order in ORDERS else ""
+    note = ": current ones, not those of the frozen second" if frozen else ""
+    words = f"sorted by {order}" if order else "busiest first"
+    title = f"cgroups, on {printable(', '.join(disks))} only"
+    found = [rule(width, charset, (title, BOLD), (note, WARNING), right=((words, DIM),))]
+    if groups is None:
+        return [*found, message(width, charset, "first sample; rates need two")]
+    if not groups:
+        return [*found, message(width, charset, "no cgroup read or wrote in this second")]
+    table = Table(COLUMNS, LABEL, width, charset)
+    found.append(table.header("cgroup", order))
+    for one in (sorted(groups, key=ORDERS[order]) if order else groups)[:MAX_ROWS]:
+        found.append(table.row(_end(printable(one.name.text), LABEL - 1), one))
+    if len(groups) > MAX_ROWS:
+        found.append(message(width, charset, f"and {len(groups) - MAX_ROWS} more"))
+    return [*found, *wrap(width, charset, ABOUT)]
+
+
+def _end(name: str, width: int) -> str:
+    """The end of a path says which it is."""
+    return name if len(name) <= width else "…" + name[1 - width :]

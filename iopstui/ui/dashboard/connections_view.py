@@ -1,0 +1,44 @@
+"""TCP connections to the servers that the target is on, for the page on where I/Os wait."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as f
+from iopstui.model.network.connections import Connection
+from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
+
+MAX_ROWS = 16
+LABEL = 30
+ABOUT = (
+    "RTT is that of packets (smoothed by the kernel), not that of requests: what a request takes "
+    "longer is the server's. queue: bytes not acknowledged yet. window: share of the time that the "
+    "server's receive window held the connection up."
+)
+COLUMNS: tuple[Column[Connection], ...] = (
+    Column("RTT", 8, lambda c: f.milliseconds(c.rtt, ""), style=DEVICE),
+    Column("min", 8, lambda c: f.milliseconds(c.min_rtt, ""), drop=3),
+    Column("retrans", 8, lambda c: f.MISSING if c.retrans is None else str(c.retrans),
+           style_of=lambda c: WARNING if c.retrans else None),
+    Column("sent MB/s", 10, lambda c: f.mib(c.sent_s)),
+    Column("recv MB/s", 10, lambda c: f.mib(c.received_s)),
+    Column("queue", 11, lambda c: f.size(c.send_queue)),
+    Column("cwnd", 6, lambda c: f.number(c.cwnd), drop=2),
+    Column("window", 8, lambda c: f"{f.percent(c.rwnd_limited)} %", drop=1),
+)  # fmt: skip
+
+
+def rows(found: Sequence[Connection] | None, width: int, charset: Charset) -> list[Row]:
+    """A rule, a row for each connection, and what it means; empty if there is none."""
+    if not found:
+        return []
+    table = Table(COLUMNS, LABEL, width, charset)
+    title = rule(width, charset, ("connections", BOLD), (" (sock_diag, as ss -ti)", DIM))
+    each = [
+        table.row(f"{one.server} {one.kind} :{one.local_port}", one) for one in found[:MAX_ROWS]
+    ]
+    if len(found) > MAX_ROWS:
+        each.append(message(width, charset, f"and {len(found) - MAX_ROWS} more"))
+    return [message(width, charset, ""), title, table.header("server, local port"), *each,
+            *wrap(width, charset, ABOUT)]  # fmt: skip

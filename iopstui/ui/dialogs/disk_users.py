@@ -1,0 +1,50 @@
+"""Who uses the disk: processes, or with Tab cgroups, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual.binding import Binding
+
+from iopstui.ui.core.key import Key
+from iopstui.ui.core.modal import Hint
+from iopstui.ui.dialogs.live_rows import Build, LiveRows
+from iopstui.ui.draw.style import Charset
+
+TITLES = ("Processes", "Cgroups")
+SWITCH: tuple[Hint, ...] = (
+    ("Tab", "By cgroup", "screen.switch"), ("Tab", "By process", "screen.switch"),
+)  # fmt: skip
+
+
+class DiskUsers(LiveRows):
+    """``builds`` and ``orders`` are of the processes and of the cgroups."""
+
+    BINDINGS = [Binding("tab", "switch", show=False)]  # noqa: RUF012 (Textual's own form)
+
+    def __init__(
+        self, builds: Sequence[Build], orders: Sequence[Callable[[], Sequence[str]]],
+        charset: Charset, opened_by: Key,
+    ) -> None:  # fmt: skip
+        self.shown = 0
+        super().__init__(
+            TITLES[0], lambda width: builds[self.shown](width), charset, opened_by,
+            lambda: orders[self.shown](),
+        )  # fmt: skip
+        self.about += " Tab shows cgroups (units, containers, pods), and processes again."
+        self._plain_hints = self._usual_hints
+        self._usual_hints = (SWITCH[0], *self._plain_hints)
+
+    def on_mount(self) -> None:
+        """Show the newest state."""
+        super().on_mount()
+        self.keys.show(self._usual_hints, self.filtering)
+
+    def action_switch(self) -> None:
+        """Show the cgroups in place of the processes, or the other way round."""
+        self.shown = 1 - self.shown
+        self._usual_hints = (SWITCH[self.shown], *self._plain_hints)
+        self.order = ""
+        self.keys.show(self._usual_hints, self.filtering)
+        self.head(TITLES[self.shown], self.note)
+        self.action_scroll(-1_000_000)

@@ -1,0 +1,72 @@
+"""Counters of cgroups without the groups below: all of them together are the top's."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.cgroups.own import OwnCounts, Totals, nearest_above
+
+PATHS = ("/", "/a", "/a/b", "/a/b/c", "/a/d", "/e f")
+
+
+def totals(**each: int) -> Totals:
+    """One counter of each group on sda; "all" is the top, "__" a slash."""
+    return {
+        ("/" if name == "all" else "/" + name.replace("__", "/"), "sda"): (count,)
+        for name, count in each.items()
+    }
+
+
+def fed(own: OwnCounts, **each: int) -> dict[str, int]:
+    return {path: n for (path, _), (n,) in own.feed(totals(**each)).items()}
+
+
+def test_groups_are_without_those_below() -> None:
+    own = OwnCounts()
+    assert fed(own, all=100, a=50, a__b=20, c=0) == {"/": 50, "/a": 30, "/a/b": 20, "/c": 0}
+    assert fed(own, all=200, a=120, a__b=60, c=10) == {"/": 70, "/a": 60, "/a/b": 60, "/c": 10}
+
+
+def test_one_that_is_read_ahead_is_made_up_for_in_the_next_reading() -> None:
+    own = OwnCounts()
+    assert fed(own, all=100, a=90) == {"/": 10, "/a": 90}
+    assert fed(own, all=195, a=192) == {"/": 10, "/a": 192}, "3 would be less than before"
+    assert fed(own, all=310, a=300) == {"/": 10, "/a": 300}
+    assert fed(own, all=420, a=400) == {"/": 20, "/a": 400}
+
+
+def test_what_is_gone_is_not_the_work_of_the_one_above() -> None:
+    own = OwnCounts()
+    fed(own, all=1000, s=900, s__p=800, s__p__c=700)
+    assert fed(own, all=1030, s=925) == {"/": 105, "/s": 125}, "its last 25 are nobody else's"
+    assert fed(own, all=1030, s=925, s__p=0) == {"/": 105, "/s": 125, "/s/p": 0}
+    # of the same name, but another one: it counts from 0 on
+    fed(own, all=1130, s=1025, s__p=100)
+    assert fed(own, all=1140, s=1035, s__p=7) == {"/": 105, "/s": 128, "/s/p": 7}
+
+
+def test_disks_are_apart_and_a_top_that_is_not_seen_is_no_error() -> None:
+    own = OwnCounts()
+    found = own.feed({("/a", "sda"): (5,), ("/a/b", "sda"): (3,), ("/a/b", "sdb"): (9,)})
+    assert found == {("/a", "sda"): (2,), ("/a/b", "sda"): (3,), ("/a/b", "sdb"): (9,)}
+    assert own.feed({}) == {}
+    assert nearest_above("/", {"/"}) is None
+    assert nearest_above("/a b/c", {"/", "/a b"}) == "/a b"
+
+
+Work = st.lists(st.integers(0, 1000), min_size=len(PATHS), max_size=len(PATHS))
+
+
+@given(st.lists(Work, min_size=1, max_size=6))
+def test_the_sum_is_always_the_top_s(work: list[list[int]]) -> None:
+    """Whatever each does by itself: counters have what is below, too."""
+    own, done = OwnCounts(), dict.fromkeys(PATHS, 0)
+    for more in work:
+        done = {path: done[path] + n for path, n in zip(PATHS, more, strict=True)}
+        total = {
+            (path, "sda"): (sum(n for other, n in done.items()
+                                if other == path or other.startswith(path.rstrip("/") + "/")),)
+            for path in PATHS
+        }  # fmt: skip
+        assert own.feed(total) == {(path, "sda"): (n,) for path, n in done.items()}

@@ -1,0 +1,47 @@
+"""Looks at a file system whose server may be gone."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from iopstui.session.fio import patient_call
+from iopstui.session.fio.patient_call import PatientCall
+
+
+def test_each_call_has_its_own_answer() -> None:
+    answers = iter(range(9))
+    call = PatientCall(lambda: next(answers), -1)
+    assert [call(), call(), call()] == [0, 1, 2]
+
+
+def test_one_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patient_call, "WAIT_S", 0.05)
+    back, asked = threading.Event(), []
+
+    def ask() -> int:
+        asked.append(len(asked))
+        if len(asked) == 2:
+            back.wait(30)
+        return len(asked)
+
+    call = PatientCall(ask, 0)
+    assert call() == 1
+    began = time.monotonic()
+    assert [call() for _ in range(200)] == [1] * 200
+    assert time.monotonic() - began < 5 and len(asked) == 2
+    back.set()
+    for _ in range(100):
+        if call() >= 3:
+            return
+        time.sleep(0.02)
+    raise AssertionError(asked)
+
+
+def test_an_error_leaves_the_last_answer() -> None:
+    def refused() -> int:
+        raise PermissionError
+
+    assert PatientCall(refused, 7)() == 7
