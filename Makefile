@@ -14,7 +14,7 @@ help:
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; creates its own devices)'
 	@echo 'make faults-long  the long fault tests: many cycles, all of fio'"'"'s examples'
 	@echo 'make monitoring  feed the exports to real Prometheus, node_exporter and InfluxDB'
-	@echo 'make engines  run fleets with real Slurm, and merge what srun, mpirun, clush and pdsh bring (root)'
+	@echo 'make engines  run fleets with real Slurm and Kubernetes, merge what other launchers bring (root)'
 	@echo 'make fuzz    fuzz the parsers for a minute (needs atheris)'
 	@echo 'make mutants  mutation test: check that tests notice random changes (needs mutmut)'
 	@echo 'make lint    run the checks without the tests'
@@ -83,7 +83,8 @@ web:
 	@.ci/setup test
 	.venv/bin/python -m pytest -q -p no:cacheprovider tests/web/check_browser.py
 
-# needs apt install slurm-wlm munge openmpi-bin clustershell pdsh; starts a Slurm of its own
+# needs apt install slurm-wlm munge openmpi-bin clustershell pdsh etcd-server kubernetes-client, and Go;
+# starts a Slurm and a Kubernetes of its own (which it builds first, once: tests/engines/kubernetes/build)
 engines:
 	@.ci/setup test
 	IOPSTUI_ENGINES=1 .venv/bin/python -m pytest tests/engines

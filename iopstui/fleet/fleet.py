@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iopstui.errors import (
+    EXIT_JOB_FAILED,
     EXIT_REFUSED,
     Interrupted,
     IopstuiError,
@@ -30,10 +31,11 @@ from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.same_file_system import join_shared, join_similar, marks_to_find
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.sums import MalformedRow
+from iopstui.fleet.sub_fleet import FleetAbove, StartOrder
 from iopstui.text import printable
 
 Object = dict[str, Any]
-MERGED_EVENTS = frozenset({"frame", "session", "step_finished", "ended"})
+MERGED_EVENTS = frozenset({"frame", "session", "step_finished", "ended", "total", "merged"})
 """What the merger takes of a host's lines."""
 TICK_S = 0.1
 LOOK_S = 0.25
@@ -54,9 +56,13 @@ COMPARE_WITHIN_S = 60.0
 END_WITHIN_S = 10.0
 # seconds are closed so long after their end at the latest, so that a late host is seen in 3 s
 CLOSE_AFTER_S = 1.5
+CLOSE_TREE_AFTER_S = 2 * CLOSE_AFTER_S
+"""Sub-fleets close their seconds before that."""
 MIN_AHEAD_S = 0.3
 # what one host can have us say
 MAX_TOLD = 20
+MAX_LATE = 5
+"""So many late hosts have a line each."""
 SMALLER_SIZE_ADVICE = "Give a smaller --size, or another TARGET."
 SEPARATE_FILES_ADVICE = (
     "They have the same size and free space, so they may be one file system. If they are "
@@ -94,6 +100,7 @@ class FleetCallbacks:
 
 class Fleet:
     """Runs one job on many hosts. ``run`` raises IopstuiError if nothing was started.
+    ``above``: the fleet above, for a sub-fleet.
     ``on_turn`` is called in its thread every 0.1 s, or every 0.2 s with ``VERY_MANY`` hosts.
     ``news``: some host's state may have changed since this was set to False."""
 
@@ -105,21 +112,27 @@ class Fleet:
         merger: Merger,
         terms: FleetOptions,
         voices: FleetCallbacks,
+        above: FleetAbove | None = None,
     ) -> None:
         self.members: dict[str, Member] = {}
         self.stopped = ""
         self.news = True
         self._nodes = nodes
+        self._has_below = False
         self._command = command
         self._order = order
         self._merger = merger
         self._terms = terms
         self._voices = voices
+        self._above = above
+        self._ahead_s = 0.0
         self._waiting = select.epoll()
         self._of: dict[int, Member] = {}
         self._told: dict[str, set[str]] = {}
         self._next_beat = self._next_look = self._next_turn = self._asked = 0.0
         self._beats = 0
+        self._late: list[str] = []
+        self._next_late = 0.0
         self._under_way = self._waited_for = False
         self._interrupted = False
         self._hard = False
@@ -154,10 +167,13 @@ class Fleet:
                 one.compare()
             self._run_until(self._ready)
             self._accept()
+            start = self._start_order()
+            self._ahead_s = start.ahead_ms / 1000
             for one in self.members.values():
-                self._merger.host(one.name).offset_ms = one.offset.wall_ms
+                if not one.below:
+                    self._merger.host(one.name).offset_ms = one.offset.wall_ms + start.ahead_ms
             if not self._terms.watching:
-                self._start()
+                self._start(start)
             self._under_way = True
             self._run_until(self._all_over)
             for one in self.members.values():
@@ -180,6 +196,9 @@ class Fleet:
                     f"Is {program} installed? Are there enough descriptors (ulimit -n)?",
                 ) from error
             self.members[node.name] = member
+            if member.below:
+                self._has_below = True
+                self._merger.begin_below(node.name, member.below)
             for fd in (member.link.out, member.link.err):
                 self._waiting.register(fd, select.EPOLLIN)
                 self._of[fd] = member
@@ -197,6 +216,10 @@ class Fleet:
         asked = marks_to_find(self._needs())
         if asked:
             self._look_for(asked)
+        if self._above is not None:
+            self._above.planned(self._needs())
+            self._run_until(self._above.may_lay_out)
+            self._check_host_count()
         for one in self._active_hosts():
             one.send_order({"op": "lay_out"})
 
@@ -228,7 +251,7 @@ class Fleet:
         if self.stopped:
             raise Interrupted("Nothing was started.")
         out = [one for one in self.members.values() if one.state == OVER]
-        if len(self.members) - len(out) < self._terms.least:
+        if sum(one.hosts for one in self._active_hosts()) < self._terms.least:
             raise self._not_all(out)
 
     def _ready(self) -> bool:
@@ -259,26 +282,44 @@ class Fleet:
         for one in out:
             hint = f". {one.hint}" if one.hint else ""
             self._voices.say(f"{one.name}: {one.error.rstrip('.')}{hint}")
-        codes = {one.exit_code for one in out}
+        codes = {one.exit_code for one in out} or {EXIT_JOB_FAILED}
         code = EXIT_REFUSED if EXIT_REFUSED in codes else max(codes)
-        armed = len(self.members) - len(out)
+        armed = sum(one.hosts for one in self._active_hosts())
+        hosts = sum(len(one.below) or 1 for one in self.members.values())
         hint = "To start with fewer hosts: --min-hosts N" if armed else ""
         if any("iopstui with sudo" in one.hint for one in out):
             hint += " " * bool(hint) + "--sudo runs all of them as root."
         return error_of(
-            code, f"{armed} of {len(self.members)} hosts are ready, so none was started.", hint
+            code, f"{armed} of {hosts} hosts are ready, so none was started.", hint
         )  # fmt: skip
 
-    def _start(self) -> None:
+    def _start_order(self) -> StartOrder:
+        """When to start: soon, or as the fleet above says. Raises where it says to stop."""
         armed = [one for one in self.members.values() if one.state == ARMED]
+        if self._above is not None:
+            above = self._above
+            above.armed(armed)
+            self._run_until(lambda: above.start() is not None)
+            self._check_host_count()
+            found = above.start()
+            if found is None:
+                raise Interrupted("Nothing was started.")
+            return found
         now_ns = time.monotonic_ns()
         error_ns = max((one.offset.error_at(now_ns) for one in armed), default=0)
-        ahead_ns = int(MIN_AHEAD_S * 1e9) + 8 * error_ns + len(armed) * 200_000
-        at_ns = now_ns + ahead_ns
-        wall_ms = time.time() * 1000 + ahead_ns / 1e6
-        for one in armed:
-            one.go(at_ns)
-            self._merger.host(one.name).expect(wall_ms)
+        hosts = sum(one.hosts for one in armed)
+        ahead_ns = int(MIN_AHEAD_S * 1e9) + 8 * error_ns + hosts * 200_000
+        return StartOrder(now_ns + ahead_ns)
+
+    def _start(self, start: StartOrder) -> None:
+        ahead_ms = (start.at_ns - time.monotonic_ns()) / 1e6 - start.ahead_ms
+        wall_ms = time.time() * 1000 + ahead_ms
+        for one in self.members.values():
+            if one.state != ARMED:
+                continue
+            one.go(start.at_ns)
+            if not one.below:
+                self._merger.host(one.name).expect(wall_ms)
 
     def _all_over(self) -> bool:
         return all(one.state == OVER for one in self.members.values())
@@ -327,12 +368,15 @@ class Fleet:
             for one in self.members.values():
                 if one.link.unsent:
                     one.link.flush()
-                if one.state != STARTED or one.heard_ns < lately_ns:
+                if one.state != STARTED or one.heard_ns < lately_ns or one.said:
                     before = one.state, one.late
                     self._look_after(one)
                     self.news |= before != (one.state, one.late)
             self._tell_waiting()
-        until = int((time.time() - CLOSE_AFTER_S) / self._merger.interval_s) - 1
+            self._tell_late(now)
+        now_s = time.time() - self._ahead_s
+        close_after_s = CLOSE_AFTER_S if not self._has_below else CLOSE_TREE_AFTER_S
+        until = int((now_s - close_after_s) / self._merger.interval_s) - 1
         for second in self._merger.closed(until):
             self._voices.second(second)
             why = self._voices.stop(second)
@@ -362,7 +406,7 @@ class Fleet:
         """Read what all hosts send within a tenth of a second. It is added when all of it is read:
         a thousand lines cost less if the same is done to each of them in turn."""
         ready = self._waiting.poll(TICK_S)
-        now_s = time.time()
+        now_s = time.time() - self._ahead_s
         rows: list[tuple[str, Object]] = []
         for fd, _ in ready:
             member = self._of[fd]
@@ -409,6 +453,8 @@ class Fleet:
 
     def _look_after(self, member: Member) -> None:
         """Report hosts that are late, lost, failed or without a probe, once each."""
+        while member.said:
+            self._voices.say(f"{member.name}: {member.said.pop(0)}")
         if member.no_probe:
             self._warn_once(member, f"no device percentiles: {member.no_probe}")
         if member.state != OVER and member.state != LAUNCHED:
@@ -416,7 +462,7 @@ class Fleet:
                 member.give_up(f"no data for {GONE_S:g} s")
             elif member.silent_s > LATE_S and not member.late:
                 member.late = True
-                self._voices.say(f"{member.name} is late: no data for {LATE_S:g} s")
+                self._late.append(member.name)
         elif member.state == LAUNCHED and member.silent_s > self._terms.greet_within_s:
             said = printable(member.link.last_words)
             member.give_up(
@@ -438,9 +484,24 @@ class Fleet:
                 self._merger.mark_lost(member.name)
             watched = self._terms.watching and member.name in self._merger.hosts
             if watched or member.told_s is not None:
-                self._warn_once(member, f"{'is lost' if member.lost else 'failed'}: {member.error}")
+                below = f" with its {len(member.below)} hosts" if member.below else ""
+                how = f"is lost{below}" if member.lost else "failed"
+                self._warn_once(member, f"{how}: {member.error}")
             if member.lost and self._terms.stop_on_loss and not self.stopped:
                 self.stop(f"{member.name} is lost")
+
+    def _tell_late(self, now: float) -> None:
+        """Name hosts that are late; many at once in one line, and then not again at once."""
+        if not self._late or now < self._next_late:
+            return
+        found, self._late = self._late, []
+        if len(found) <= MAX_LATE:
+            for name in found:
+                self._voices.say(f"{name} is late: no data for {LATE_S:g} s")
+            return
+        self._next_late = now + LATE_S
+        self._voices.say(f"{len(found)} hosts are late: no data for {LATE_S:g} s: "
+                         f"{', '.join(found[:MAX_LATE])} ...")  # fmt: skip
 
     def _tell_waiting(self) -> None:
         """Report once which launchers run and have written nothing so far."""
@@ -494,8 +555,8 @@ class Fleet:
 def spread(members: Mapping[str, Member]) -> tuple[float, float] | None:
     """Time between the first and the last start of fio (ms), and its error (ms); ``None``: no
     host has started."""
-    found = [one for one in members.values() if one.executed_ns is not None]
+    found = [execution for one in members.values() for execution in one.executions]
     if not found:
         return None
-    within, wrong = start_spread([(one.executed_ns or 0, one.error_ns) for one in found])
+    within, wrong = start_spread(found)
     return within / 1e6, wrong / 1e6

@@ -1,7 +1,8 @@
-"""`make engines`: real Slurm, Open MPI, ClusterShell and pdsh launch iopstui on this machine.
+"""`make engines`: real Slurm, Kubernetes, Open MPI, ClusterShell and pdsh launch iopstui here.
 
-A Slurm of four nodes is started for the tests, with its own key, ports and directories; it needs
-root. IOPSTUI_ENGINES is set by the Makefile; without it nothing here is collected.
+A Slurm of four nodes and a Kubernetes of three are started for the tests, with their own keys,
+ports and directories; they need root. IOPSTUI_ENGINES is set by the Makefile; without it nothing
+here is collected.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ def wait_for(what: str, true: object) -> None:
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A cluster; its directory. SLURM_CONF is set for all that is started meanwhile."""
+    need("srun", "slurmctld", "slurmd", "munged", "mpirun", "clush", "pdsh",
+         "apt install slurm-wlm munge openmpi-bin clustershell pdsh")  # fmt: skip
     place = tmp_path_factory.mktemp("slurm")
     place.chmod(0o711)
     (place / "state").mkdir()
@@ -105,9 +108,7 @@ def states() -> str:
                           text=True, check=False).stdout  # fmt: skip
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _programs() -> None:
-    needed = ("srun", "slurmctld", "slurmd", "munged", "mpirun", "clush", "pdsh")
-    missing = [name for name in needed if shutil.which(name) is None]
-    assert not missing, (f"not installed: {', '.join(missing)}; apt install slurm-wlm munge "
-                         "openmpi-bin clustershell pdsh")  # fmt: skip
+def need(*programs: str) -> None:
+    """Fail where one of them is missing; the last word says how to get them."""
+    missing = [name for name in programs[:-1] if shutil.which(name) is None]
+    assert not missing, f"not installed: {', '.join(missing)}; {programs[-1]}"

@@ -209,7 +209,7 @@ def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[ob
     host = SimpleNamespace(
         name="a", send_order=orders.append, ask=lambda: None, link=SimpleNamespace(unsent=False),
         silent_s=0.0, compared_for_s=0.0, error="", lost=False, late=False, executed_ns=None,
-        no_probe="", **more,
+        no_probe="", said=[], below=(), **more,
     )  # fmt: skip
     fleet.members["a"] = cast("Member", host)
     return fleet, host, said, orders
@@ -248,6 +248,18 @@ def test_a_host_that_has_no_probe_is_named_once() -> None:
         host.no_probe, fleet._next_look = why, 0.0
         fleet._poll()
     assert said == ["a: no device percentiles: no bpftrace"]
+
+
+def test_many_late_hosts_are_named_in_one_line() -> None:
+    fleet, host, said, _ = one_host(state=STARTED)
+    for count in (1, 5, 700):
+        for n in range(count):
+            host.name, host.silent_s, host.late = f"h{n}", 3.0, False
+            fleet._look_after(cast("Member", host))
+        fleet._tell_late(100.0 * count)
+        fleet._tell_late(100.0 * count + 1)
+    assert said[:2] == ["h0 is late: no data for 2.5 s"] * 2 and len(said) == 7
+    assert said[-1] == "700 hosts are late: no data for 2.5 s: h0, h1, h2, h3, h4 ..."
 
 
 def test_a_host_that_is_lost_without_a_job_is_named_once() -> None:

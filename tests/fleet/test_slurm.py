@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Missing, UsageError
-from iopstui.fleet.hosts.slurm import SLURM, place_words, slurm_hosts
+from iopstui.fleet.engines.slurm import SLURM, place_words, slurm_hosts
 
 AROUND = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-4]"}
 SALLOC = """#!/bin/sh

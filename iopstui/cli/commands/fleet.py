@@ -10,8 +10,8 @@ from iopstui.cli.options import add_expect, add_interval, add_theme, refuse_them
 
 EPILOG = """\
 HOSTS: user@host:port, separated by commas; ^FILE; with ClusterShell node[01-40], @GROUP and sets
-without others, such as '@db!db3'; slurm: the nodes of Slurm's allocation. Others are reached by the
-system's ssh with its own configuration; it never asks for a password.
+without others, such as '@db!db3'; slurm: the nodes of Slurm's allocation; k8s: pods of Kubernetes.
+Others are reached by the system's ssh with its own configuration; it never asks for a password.
 Each host needs python3 (3.10) and fio (3.1); iopstui is copied there if it is missing.
 
 TARGET and all options of the job are those of `iopstui run` and apply to every host. A device is
@@ -48,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="record all hosts' JSON lines in FILE, which must not exist; read "
                              "it with `iopstui merge` or `iopstui report`")  # fmt: skip
     _add_launch_options(parser)
+    _add_pod_options(parser)
     parser.add_argument("--format", choices=values.FORMATS,
                         help="print totals instead of showing a screen (default without a "
                              "terminal: table)")  # fmt: skip
@@ -98,10 +99,38 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
                              "password)")  # fmt: skip
     parser.add_argument("--launcher", metavar="COMMAND", default="",
                         help="command prefix to use instead of ssh; {host} is the host's name, "
-                             "e.g. 'kubectl exec -i {host} -- sh -c'; slurm: srun")  # fmt: skip
+                             "e.g. 'docker exec -i {host} sh -c'; slurm: srun; k8s: "
+                             "kubectl exec")  # fmt: skip
+    parser.add_argument("--gateways", metavar="HOSTS",
+                        help="reach the hosts through these, each for an equal part of them, for "
+                             "more than about 1,000 hosts")  # fmt: skip
     parser.add_argument("--allocate", metavar="OPTIONS",
                         help="let Slurm allocate the hosts for this run; options of salloc, e.g. "
                              "'-N 4 --partition fast'")  # fmt: skip
+
+
+def _add_pod_options(parser: argparse.ArgumentParser) -> None:
+    """Options of pods of Kubernetes, and of the manifest that makes them."""
+    parser.add_argument("-l", "--selector", metavar="LABELS",
+                        help="k8s: label selector of the pods (default: app=iopstui)")  # fmt: skip
+    parser.add_argument("-n", "--namespace", metavar="NAME",
+                        help="k8s: namespace of the pods (default: that of kubectl's "
+                             "context)")  # fmt: skip
+    parser.add_argument("--container", metavar="NAME",
+                        help="k8s: container of the pods (default: the first one)")  # fmt: skip
+    parser.add_argument("--print-manifest", choices=("job", "daemonset"),
+                        nargs="?", const="job", metavar="KIND",
+                        help="k8s: print a manifest for kubectl apply: job (default) or daemonset, "
+                             "one pod per node, with --pvc or --local-path")  # fmt: skip
+    parser.add_argument("--pvc", metavar="NAME",
+                        help="manifest: persistent volume claim to test, at /data")  # fmt: skip
+    parser.add_argument("--local-path", metavar="DIRECTORY",
+                        help="manifest: directory of each node to test, at /data")  # fmt: skip
+    parser.add_argument("--replicas", type=int, metavar="N",
+                        help="manifest: number of pods of a job")  # fmt: skip
+    parser.add_argument("--image", metavar="IMAGE",
+                        help="manifest: container image with python3 and fio (default: "
+                             "iopstui)")  # fmt: skip
 
 
 def _add_job_options(parser: argparse.ArgumentParser) -> None:

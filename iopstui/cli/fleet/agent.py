@@ -10,7 +10,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iopstui import __version__
 from iopstui.cli.fleet.agent_job import AgentJob, Read
@@ -34,6 +34,9 @@ from iopstui.safety.signals import StopSignals
 from iopstui.safety.tunable_states import queued_disks
 from iopstui.session.live import LiveSession
 from iopstui.session.start_signal import StartSignal
+
+if TYPE_CHECKING:
+    from iopstui.cli.fleet.gateway import SubFleet
 
 Object = dict[str, Any]
 FLUSH_WITHIN_S = 2.0
@@ -94,6 +97,7 @@ class Agent:
         self._no_probe = ""
         self._detail = self._sums = self._completed = False
         self._places: tuple[str, ...] = ()
+        self._below: SubFleet | None = None
 
     def serve(self) -> int:
         """Serve until all is done or the connection is lost."""
@@ -108,6 +112,8 @@ class Agent:
                 return EXIT_OK
             self.lines.host = str(order.get("host") or "")
             self._sums = order.get("frames") == SUMS
+            if "fleet" in order:
+                return self._run_fleet(order)
             with contextlib.ExitStack() as stack:
                 job = AgentJob(order, stack, self._read)
                 return self._run(job, order.get("plan") is True)
@@ -120,6 +126,16 @@ class Agent:
         finally:
             self.talk.abort()
             self.lines.close()
+
+    def _run_fleet(self, order: Object) -> int:
+        """Be the gateway to some hosts."""
+        from iopstui.cli.fleet.gateway import SubFleet
+
+        below = self._below = SubFleet(order, self.lines.write_row)
+        StopSignals(below.fleet.interrupt, below.fleet.kill)
+        if self._why:  # perhaps before there was anything to stop
+            below.fleet.interrupt()
+        return below.run()
 
     def _run(self, job: AgentJob, plan: bool) -> int:
         session = self._session = job.session()
@@ -185,6 +201,8 @@ class Agent:
         session = self._session
         if order["op"] == "begin":
             self._begin.put(order)
+        elif self._below is not None:
+            self._below.obey(order)
         elif order["op"] == "go" and session is not None:
             session.go(
                 StartSignal(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms"))
@@ -235,6 +253,8 @@ class Agent:
         self._why = why
         print(f"iopstui agent: {why}: everything stopped", file=sys.stderr)
         self._begin.put(None)
+        if self._below is not None:
+            self._below.fleet.interrupt()
         if self._session is not None:
             self._stop(self._session)
 

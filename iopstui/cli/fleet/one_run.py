@@ -114,10 +114,11 @@ def terms_of(arguments: argparse.Namespace, least: int) -> FleetOptions:
 def spread_words(fleet: Fleet) -> str:
     """Difference between the hosts' start times in words; "" for fewer than two."""
     found = spread(fleet.members)
-    began = sum(one.executed_ns is not None for one in fleet.members.values())
+    began = sum(len(one.executions) for one in fleet.members.values())
+    hosts = sum(len(one.below) or 1 for one in fleet.members.values())
     if found is None or began < 2:
         return ""
-    who = "all hosts" if began == len(fleet.members) else f"{began} of {len(fleet.members)} hosts"
+    who = "all hosts" if began == hosts else f"{began} of {hosts} hosts"
     return executed_text(*found, who)
 
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
-import os
-import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from iopstui.cli.fleet.agent_orders import AgentOrders, launch_words
+from iopstui.cli.fleet.engine import engine_hosts
+from iopstui.cli.fleet.many_hosts import allow_hosts
 from iopstui.cli.fleet.one_run import FleetRunReporter, code_of, judged, spread_words, terms_of
 from iopstui.cli.terminal import answering, at_once, has_screen, print_message
-from iopstui.errors import (
-    UsageError,
-)
+from iopstui.errors import EXIT_OK, UsageError
+from iopstui.fleet.engines.kubernetes import KUBERNETES
+from iopstui.fleet.engines.manifest import IMAGE, ManifestOptions, manifest
 from iopstui.fleet.fleet import Fleet, FleetCallbacks
 from iopstui.fleet.hosts.nodes import Node, nodes_of
-from iopstui.fleet.hosts.slurm import SLURM, slurm_hosts
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, wanted
 from iopstui.fleet.merging.merger import Merger
 from iopstui.format import print_line
@@ -28,24 +26,31 @@ from iopstui.model.metrics.paths import DEVICE
 from iopstui.safety.signals import StopSignals
 
 Object = dict[str, Any]
-# descriptors for each host, and for everything else
-FDS, OWN_FDS = 4, 64
-GC_THRESHOLD_PER_HOST = 500
-"""Objects that a host's seconds make before garbage is looked for: they end by themselves."""
 
 
 def run_fleet(arguments: argparse.Namespace) -> int:
     """The exit code."""
-    if SLURM not in (arguments.hosts, arguments.launcher):
-        if arguments.allocate is not None:
-            raise UsageError("--allocate is for Slurm.", "For example: iopstui fleet slurm DIR "
-                             "--allocate '-N 4' --job JOB")  # fmt: skip
+    if arguments.print_manifest is not None:
+        return _print_manifest(arguments)
+    with engine_hosts(arguments) as (arguments.hosts, arguments.launcher):
         return _run_on(arguments)
-    if arguments.launcher not in ("", SLURM):
-        raise UsageError(f"HOSTS {SLURM} and --launcher {arguments.launcher!r} cannot be combined.")
-    with slurm_hosts(arguments.hosts, arguments.allocate, os.environ, print_message) as found:
-        arguments.hosts, arguments.launcher = found.nodes, found.launcher
-        return _run_on(arguments)
+
+
+def _print_manifest(arguments: argparse.Namespace) -> int:
+    if arguments.hosts != KUBERNETES:
+        raise UsageError("--print-manifest is for Kubernetes.",
+                         "For example: iopstui fleet k8s --print-manifest --pvc NAME --replicas "
+                         "4")  # fmt: skip
+    print_line(
+        manifest(
+            ManifestOptions(
+                arguments.print_manifest, arguments.pvc, arguments.local_path, arguments.replicas,
+                arguments.namespace or "", arguments.image or IMAGE,
+            )
+        ).rstrip("\n"),
+        sys.stdout,
+    )  # fmt: skip
+    return EXIT_OK
 
 
 def _run_on(arguments: argparse.Namespace) -> int:
@@ -64,9 +69,9 @@ def _run_on(arguments: argparse.Namespace) -> int:
     if arguments.job is None and (expected or arguments.set or arguments.size):
         raise UsageError("--expect, --set and --size need a --job.")
     _need_probe(arguments, expected)
-    _allow(len(nodes))
-    young, *older = gc.get_threshold()
-    gc.set_threshold(young + len(nodes) * GC_THRESHOLD_PER_HOST, *older)
+    allow_hosts(len(nodes))
+    if arguments.gateways is not None:
+        return _run_by_gateways(arguments, nodes, orders, expected, least)
     on_screen = arguments.format is None and has_screen()
     if arguments.axis and not on_screen:
         from iopstui.cli.fleet.host_sweep import run_axis
@@ -76,23 +81,58 @@ def _run_on(arguments: argparse.Namespace) -> int:
         from iopstui.cli.fleet.screen import show_fleet
 
         return show_fleet(arguments, nodes, expected, least)
-    return _run_without_screen(arguments, nodes, orders, expected, least)
+    return _run_without_screen(arguments, nodes, orders.of, expected, least)
 
 
-def _run_without_screen(
+def _run_by_gateways(
     arguments: argparse.Namespace,
     nodes: Sequence[Node],
     orders: AgentOrders,
     expected: Sequence[FleetExpectation],
     least: int,
 ) -> int:
-    """Run the fleet and print its totals; the exit code."""
+    """Run a fleet of fleets; the exit code."""
+    refused = [
+        (arguments.job is None, "works only with --job"),
+        (bool(arguments.axis), "does not work with --axis"),
+        (bool(arguments.record), "does not work with --record: hosts send totals only"),
+        (any(one.each for one in expected), "does not work with --expect each."),
+    ]
+    for asked, why in refused:
+        if asked:
+            raise UsageError(f"--gateways {why}.")
+    gateways = nodes_of(arguments.gateways)
+    if len(gateways) > len(nodes):
+        raise UsageError(f"--gateways: {len(gateways)} gateways for {len(nodes)} hosts.")
+    limits = {
+        "launcher": arguments.launcher, "bring": arguments.bring, "sudo": arguments.sudo,
+        "stop_on_loss": arguments.on_loss == "stop", "assume_apart": arguments.assume_apart,
+        "parts": arguments.split, "interval": arguments.interval,
+        "connect_timeout": arguments.connect_timeout,
+    }  # fmt: skip
+    may_lack, below = len(nodes) - least, {}
+    for place, gateway in enumerate(gateways):
+        own = nodes[place * len(nodes) // len(gateways) : (place + 1) * len(nodes) // len(gateways)]
+        below[gateway.name] = orders.of_fleet(own, {**limits, "least": max(1, len(own) - may_lack)})
+    return _run_without_screen(
+        arguments, gateways, lambda gateway: below[gateway.name], expected, least
+    )
+
+
+def _run_without_screen(
+    arguments: argparse.Namespace,
+    nodes: Sequence[Node],
+    order: Callable[[Node], Object],
+    expected: Sequence[FleetExpectation],
+    least: int,
+) -> int:
+    """Run the fleet and print its totals; the exit code. ``nodes`` are gateways or hosts."""
     merger = Merger(arguments.interval, keep_bins=any(one.each for one in expected))
     run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
     fleet = Fleet(
         nodes,
         lambda node: launch_words(node, arguments.launcher, arguments.bring, arguments.sudo),
-        orders.of,
+        order,
         merger,
         terms_of(arguments, least),
         # where lines are kept they are asked for as JSON
@@ -118,13 +158,3 @@ def _need_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectati
     for asked, path in named:
         if path[0] == DEVICE and not arguments.probe:
             raise UsageError(f"{asked}: device latencies need --probe.")
-
-
-def _allow(hosts: int) -> None:
-    """Enough descriptors for all hosts, as far as the system lets us."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    need = hosts * FDS + OWN_FDS
-    if soft != resource.RLIM_INFINITY and soft < need:
-        more = need if hard == resource.RLIM_INFINITY else min(need, hard)
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))

@@ -23,11 +23,15 @@ LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "start
 PROBES, AGAIN = 12, 6
 """Answers after which a clock is compared well enough, and those right before the start."""
 MAX_BROKEN = 100
+MAX_SAID = 1000
+"""Messages of a sub-fleet."""
 LONGEST_WORDS = 400
 MAX_AT_ONCE, MAX_PER_S = 64 << 20, 8 << 20
 """Bytes of a host's lines, which a recording keeps: at most so many, and so many more a second."""
 FLEET_EVENTS = frozenset({"fleet", "fleet_over", "total", "merged"})
 """Events of whoever adds hosts up: no host has any, and in a recording they would count as ours."""
+TOTALS = frozenset({"total", "merged"})
+"""But a sub-fleet is who sends these."""
 INTERRUPTED = "interrupted"
 """What a host says that was told to stop: no failure of its own."""
 GREETING_TIMEOUT_S = 1.1
@@ -38,10 +42,17 @@ class Member:
     """``take`` gets what has come and gives the rows that concern others. ``error`` says why it
     is over before its time, "" if it ended in order; ``exit_code`` is its own then. ``executed_ns``
     is when fio was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``. ``no_probe`` says
-    why its device's percentiles are missing though they were asked for."""
+    why its device's percentiles are missing though they were asked for.
+    ``executions`` are all of them below, with their errors. ``said``: messages of a sub-fleet."""
 
     def __init__(self, node: Node, command: Sequence[str], order: Object) -> None:
         self.name = node.name
+        below = order.get("fleet")
+        self.below: tuple[str, ...] = tuple(below["hosts"]) if below else ()
+        """The hosts of a sub-fleet; () for a single host."""
+        self.armed_hosts = 0
+        self.executions: list[tuple[int, int]] = []
+        self.said: list[str] = []
         self.state = LAUNCHED
         self.offset = Offset()
         self.error = ""
@@ -68,6 +79,11 @@ class Member:
         self._came, self._floods = 0, False
         self._compared_ns = 0
         self._first_ns = self.heard_ns
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts it is: those of a sub-fleet that are ready, or may be."""
+        return self.armed_hosts or max(1, len(self.below))
 
     @property
     def silent_s(self) -> float:
@@ -146,7 +162,8 @@ class Member:
     def _parsed(self, line: bytes) -> Object | None:
         row = object_of(line)
         kind = row.get("event") if row is not None else None
-        return row if isinstance(kind, str) and kind not in FLEET_EVENTS else None
+        foreign = kind in FLEET_EVENTS and not (self.below and kind in TOTALS)
+        return row if isinstance(kind, str) and not foreign else None
 
     def _handle_own_event(self, row: Object) -> bool:
         """Whether it concerns others."""
@@ -155,7 +172,7 @@ class Member:
             "send": self._send, "hello": self._hello, "lacks": self._report_missing,
             "failed": self._failed, "pong": self._measure_offset, "planned": self._planned,
             "seen": self._take_seen_marks, "armed": self._armed,
-            "no_probe": self._without_probe,
+            "no_probe": self._without_probe, "alive": lambda row: None, "said": self._take_message,
         }  # fmt: skip
         if kind in own:
             own[kind](row)
@@ -173,7 +190,12 @@ class Member:
         if isinstance(at_ns, int) and 0 <= at_ns < MAX_MONOTONIC_NS:
             self.state = STARTED
             self.executed_ns = at_ns - self.offset.mono_ns
-            self.error_ns = self.offset.error_at(self.executed_ns)
+            below_ns = row.get("error_ns")
+            known = self.below and isinstance(below_ns, int) and 0 <= below_ns < MAX_MONOTONIC_NS
+            more_ns = int(below_ns or 0) if known else 0
+            self.error_ns = self.offset.error_at(self.executed_ns) + more_ns
+            if len(self.executions) < self.hosts:
+                self.executions.append((self.executed_ns, self.error_ns))
 
     def _send(self, row: Object) -> None:
         self.link.send(bundle())
@@ -237,8 +259,15 @@ class Member:
     def _armed(self, row: Object) -> None:
         disks = row.get("disks")
         self.disks = [one for one in disks if isinstance(one, dict)] if type(disks) is list else []
+        hosts = row.get("hosts")
+        if self.below and type(hosts) is int and 0 < hosts <= len(self.below):
+            self.armed_hosts = hosts
         if self.state == GREETED:
             self.state = ARMED
+
+    def _take_message(self, row: Object) -> None:
+        if self.below and len(self.said) < MAX_SAID:
+            self.said.append(_text_of(row, "text"))
 
     def _without_probe(self, row: Object) -> None:
         self.no_probe = _text_of(row, "why")

@@ -43,11 +43,38 @@ def _begins(row: Object) -> bool:
     words, job, host = row.get("arguments", []), row.get("job"), row.get("host", "")
     if not (isinstance(words, list) and all(map(_is_word, words)) and _is_word(host)):
         return False
-    if not are_words(row.get("tunables", [])):
+    if not are_words(row.get("tunables", [])) or not _is_fleet(row.get("fleet")):
         return False
     if isinstance(job, dict):
         return _is_word(job.get("name")) and _is_text(job.get("text"))
     return job is None or _is_word(job)
+
+
+def _is_fleet(found: object) -> bool:
+    """Whether the hosts of a sub-fleet have valid orders; ``None``: there is none."""
+    if found is None:
+        return True
+    if not isinstance(found, dict):
+        return False
+    hosts, arguments = found.get("hosts"), found.get("arguments")
+    if not (isinstance(hosts, list) and isinstance(arguments, list)):
+        return False
+    words = (one for each in arguments for one in (each if isinstance(each, list) else [None]))
+    flags = ("bring", "sudo", "stop_on_loss", "assume_apart", "parts")
+    return (
+        0 < len(hosts) == len(arguments)
+        and all(map(_is_word, hosts))
+        and all(map(_is_word, words))
+        and _is_text(found.get("launcher"))
+        and type(found.get("least")) is int
+        and all(type(found.get(name)) is bool for name in flags)
+        and all(_is_length(found.get(name)) for name in ("interval", "connect_timeout"))
+    )
+
+
+def _is_length(value: object) -> bool:
+    """A length of time in seconds."""
+    return type(value) in (int, float) and 0 < value < MAX_WALL_MS  # type: ignore[operator]
 
 
 def _is_time(value: object) -> bool:

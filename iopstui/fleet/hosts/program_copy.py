@@ -21,7 +21,11 @@ import iopstui
 from iopstui import __version__
 from iopstui.fio.shipped_files import shipped_directory
 
-EXCLUDED_NAMES = ("ui", "lesson", "report", "data", "__pycache__")
+# what the agent on a host, or on a gateway, does not need
+EXCLUDED_NAMES = (
+    "ui", "lesson", "report", "data", "selftest", "capture", "capturing", "workload", "engines",
+    "__pycache__",
+)  # fmt: skip
 MIN_PYTHON = (3, 10)
 
 # runs on the host: nothing of iopstui is there yet. Its first argument is the zip file's size.

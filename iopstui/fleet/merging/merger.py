@@ -73,19 +73,32 @@ class _OpenSecond:
 
 @dataclass(slots=True)
 class _SubMerger:
-    """A merger below this one: the seconds of its first and last row, and who was lost there."""
+    """A merger below this one: the seconds of its first and last row, and who was lost there.
+    ``hosts`` are its hosts if they are known before it says anything, and ``sums`` is then what its
+    rows add up to, for the case that its whole never comes."""
 
     first: int | None = None
     last: int | None = None
     expected: int = 0
     ended: bool = False
     lost: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    sums: HostSums = field(default_factory=HostSums)
+    rows: int = 0
+
+    def rated(self) -> HostSums:
+        """``sums`` with the rates of a mean second."""
+        found = HostSums()
+        found.add(self.sums)
+        for part in found.fio.values():
+            part.iops_m, part.bw_m = part.iops_m // self.rows, part.bw_m // self.rows
+        return found
 
     def missing_hosts(self, name: str, number: int) -> tuple[str, ...]:
         """Hosts missing in a second that its merger says nothing about; its own ``name`` if it is
         gone."""
         if not self.ended:
-            return (name,)
+            return self.hosts or (name,)
         return self.lost if self.last is not None and number > self.last else ()
 
 
@@ -172,7 +185,8 @@ class Merger:
                 # in the order in which they came
                 self._put_all(plain)
                 plain.clear()
-                self.host(name).near_s = near_s
+                if name not in self.below:
+                    self.host(name).near_s = near_s
                 self.feed(name, row)
             except MalformedRow as error:
                 refused(name, error)
@@ -193,6 +207,10 @@ class Merger:
             self.below.setdefault(name, _SubMerger())
         else:
             self.host(name).begin_session()
+
+    def begin_below(self, name: str, hosts: Sequence[str]) -> None:
+        """Note a merger that adds up these hosts; if it is lost, all of them are."""
+        self.below[name] = _SubMerger(expected=len(hosts), hosts=tuple(hosts))
 
     def _finished(self, name: str, row: Mapping[str, Any]) -> None:
         host = self.host(name)
@@ -294,6 +312,11 @@ class Merger:
         if found is None:
             self.late[name] = self.late.get(name, 0) + 1
             return
+        if below.hosts:
+            self.lost.discard(name)
+            if RAMP not in flags:
+                below.rows += 1
+                below.sums.add(sums)
         found.totals.add(sums)
         found.below.append((name, expected, counted, *names))
         for flag, count in flags.items():
@@ -323,6 +346,7 @@ class Merger:
         """``whole`` with the rates of whole runs, each host's by its own time."""
         rated = [host.rated() for host in self.hosts.values()]
         rated += [total_sums(row) for row in self.merged.values()]
+        rated += [one.rated() for one in self.lost_below().values() if one.rows]
         for name, part in self.whole.fio.items():
             parts = [one.fio[name] for one in rated if name in one.fio]
             part.iops_m = sum(one.iops_m for one in parts)
@@ -350,9 +374,17 @@ class Merger:
         for host in self.hosts.values():
             for slot in host.flush():
                 self._add_slot(host, slot)
+        for one in self.lost_below().values():
+            self.whole.add(one.sums)
         self.lost = {host.name for host in self.hosts.values() if not host.ended}
         while self._open:
             yield self._close(self._following())
+
+    def lost_below(self) -> dict[str, _SubMerger]:
+        """Mergers of known hosts that have not sent the whole of their run."""
+        return {
+            name: one for name, one in self.below.items() if one.hosts and name not in self.merged
+        }
 
     def _following(self) -> int:
         """The second to be closed next."""
@@ -375,7 +407,10 @@ class Merger:
                 found and (host.name in found.hosts or host.name in found.incomplete)
             ):
                 return False
-        return all(one.ended or (one.last or 0) >= number for one in self.below.values())
+        return all(
+            one.ended or (one.last or 0) >= number or name in self.lost
+            for name, one in self.below.items()
+        )
 
     def _close(self, number: int) -> MergedSecond:
         for host in self.hosts.values():

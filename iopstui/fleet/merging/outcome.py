@@ -69,6 +69,13 @@ def certificate_of(merger: Merger) -> MergeCertificate:
         one.lost = () if host.ended else (name,)
         one.unseen = one.lost if host.first is None else ()
         found.add(one)
+    for one_below in merger.lost_below().values():
+        hosts = one_below.hosts
+        total = one_below.sums.total
+        found.add(MergeCertificate(
+            len(hosts), lost=hosts, unchecked=hosts, ios=total.ios if total else 0,
+            bytes=total.bytes if total else 0, unseen=() if one_below.first else hosts,
+        ))  # fmt: skip
     for row in merger.merged.values():
         found.add(_of_row(row))
     return found

@@ -1,0 +1,165 @@
+"""A sub-fleet: the agent on a gateway runs a fleet of some hosts for the fleet above it.
+
+Upwards it is one host: it says what all of its hosts need, that they are ready, when they started,
+and each second's totals. It has heard nothing for 5 s, or its input ends: then its hosts are
+stopped, as an agent stops its fio.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from iopstui.cli.fleet.agent_orders import launch_words
+from iopstui.cli.fleet.many_hosts import allow_hosts
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK
+from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
+from iopstui.fleet.hosts.free_space import SpaceNeed
+from iopstui.fleet.hosts.member import INTERRUPTED, OVER, Member
+from iopstui.fleet.hosts.nodes import Node, nodes_of
+from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.session import failed_hosts, failure_text
+from iopstui.fleet.sub_fleet import StartOrder, disks_below, markers, needs_of_systems
+from iopstui.output.fleet.rows import merged_object, second_object, session_object
+
+Object = dict[str, Any]
+ALIVE_S = 1.0
+"""So often it says that it is there, also when there is nothing to say."""
+
+
+class SubFleet:
+    """The fleet of ``order["fleet"]``. ``write`` sends a row upwards. It is the FleetAbove of its
+    fleet: ``obey`` gets the orders from there, in another thread."""
+
+    def __init__(self, order: Object, write: Callable[[Object], None]) -> None:
+        said = order["fleet"]
+        self._write = write
+        self._label = str(order.get("host") or "")
+        self._order: Object = {name: order[name] for name in ("job", "frames") if name in order}
+        nodes = nodes_of(",".join(said["hosts"]))
+        self._arguments = dict(zip((node.name for node in nodes), said["arguments"], strict=True))
+        self._merger = Merger(said["interval"])
+        self._orders: queue.SimpleQueue[Object] = queue.SimpleQueue()
+        self._start: StartOrder | None = None
+        self._lay_out = self._completed = False
+        self._looking: list[str] | None = None
+        self._needs: Mapping[str, Sequence[SpaceNeed]] = {}
+        self._next_alive = 0.0
+        self._executed: set[str] = set()
+        launcher, bring, sudo = said["launcher"], said["bring"], said["sudo"]
+        self.fleet = Fleet(
+            nodes,
+            lambda node: launch_words(node, launcher, bring, sudo),
+            self._order_of,
+            self._merger,
+            FleetOptions(
+                said["least"], said["stop_on_loss"], assume_apart=said["assume_apart"],
+                greet_within_s=said["connect_timeout"], parts=said["parts"],
+            ),
+            FleetCallbacks(
+                self._say, self._second, lambda name, row: None, lambda second: "",
+                lambda: self._completed,
+            ),
+            self,
+        )  # fmt: skip
+        self.fleet.on_turn = self._turn
+
+    def _order_of(self, node: Node) -> Object:
+        return {**self._order, "arguments": self._arguments[node.name]}
+
+    # -- in the conversation's thread
+
+    def obey(self, order: Object) -> None:
+        """Take an order from above."""
+        self._orders.put(order)
+
+    # -- in the fleet's thread
+
+    def run(self) -> int:
+        """Run it to its end; the exit code. Raises what Fleet.run raises."""
+        allow_hosts(len(self._arguments))
+        self._write(session_object(self._label))
+        self.fleet.run()
+        self._report_executions()
+        self._write(merged_object(self._merger, self._label))
+        gone = failed_hosts(self.fleet)
+        stopped = any(one.error == INTERRUPTED for one in self.fleet.members.values())
+        if gone or stopped:
+            words = f"{len(gone)} of its hosts failed or were lost: {failure_text(gone)}"
+            self._write({"event": "failed", "error": words * bool(gone), "interrupted": not gone,
+                         "exit_code": EXIT_JOB_FAILED if gone else EXIT_INTERRUPTED})  # fmt: skip
+        self._write({"event": "ended", "exit_code": EXIT_OK})
+        return EXIT_JOB_FAILED if gone else EXIT_INTERRUPTED if stopped else EXIT_OK
+
+    def _say(self, words: str) -> None:
+        self._write({"event": "said", "text": words})
+
+    def _second(self, second: MergedSecond) -> None:
+        self._write(second_object(second, self._label))
+
+    def _turn(self) -> None:
+        while not self._orders.empty():
+            self._take(self._orders.get())
+        if self._looking is not None:
+            self._answer_look()
+        self._report_executions()
+        now = time.monotonic()
+        if now >= self._next_alive:
+            self._next_alive = now + ALIVE_S
+            self._write({"event": "alive"})
+
+    def _take(self, order: Object) -> None:
+        kind = order["op"]
+        if kind == "lay_out":
+            self._lay_out = True
+        elif kind == "go":
+            self._start = StartOrder(int(order["at_ns"]), float(order.get("offset_ms") or 0.0))
+        elif kind == "look":
+            self._looking = markers(self._needs)
+            for name in self._looking:
+                self.fleet.members[name].look_for(order["names"])
+        elif kind == "stop":
+            self._completed = order.get("completed") is True
+            if not self.fleet.stopped:
+                self.fleet.stop("the fleet above stops", self._completed)
+
+    def _answer_look(self) -> None:
+        """Say which marks were seen, once all that were asked have answered or are gone."""
+        asked = [self.fleet.members[name] for name in self._looking or ()]
+        if all(one.seen is not None or one.state == OVER for one in asked):
+            self._looking = None
+            seen = {name for one in asked for name in one.seen or ()}
+            self._write({"event": "seen", "names": sorted(seen)})
+
+    def _report_executions(self) -> None:
+        if len(self._executed) == len(self.fleet.members):
+            return
+        for name, one in self.fleet.members.items():
+            if one.executed_ns is not None and name not in self._executed:
+                self._executed.add(name)
+                self._write({"event": "executed", "monotonic_ns": one.executed_ns,
+                             "error_ns": one.error_ns})  # fmt: skip
+
+    # -- as the fleet above
+
+    def planned(self, needs: Mapping[str, Sequence[SpaceNeed]]) -> None:
+        """Say what all hosts together would lay out."""
+        self._needs = needs
+        self._write({
+            "event": "planned", "needs": [need.as_object() for need in needs_of_systems(needs)]
+        })  # fmt: skip
+
+    def may_lay_out(self) -> bool:
+        """Whether the order has come."""
+        return self._lay_out
+
+    def armed(self, members: Iterable[Member]) -> None:
+        """Say that these hosts are ready."""
+        ready = [*members]
+        self._write({"event": "armed", "hosts": len(ready), "disks": disks_below(ready)})
+
+    def start(self) -> StartOrder | None:
+        """The signal, once it has come."""
+        return self._start

@@ -1,0 +1,1 @@
+"""Programs that place runs on hosts: Slurm, Kubernetes."""

@@ -1,0 +1,151 @@
+"""Pods of a Kubernetes cluster as hosts: found by their labels, reached by `kubectl exec`.
+
+kubectl finds the cluster by its own configuration (KUBECONFIG, the current context). Pods that are
+not running yet are waited for.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iopstui.errors import Missing, UsageError
+from iopstui.text import printable
+
+KUBERNETES = "k8s"
+"""As HOSTS: all pods with a label. As --launcher: kubectl exec, for pods that are named."""
+LABEL = "app=iopstui"
+"""Label of the pods of our manifests."""
+POLL_S = 2.0
+ANSWER_WITHIN_S = 30
+MAX_NAMED = 3
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PodSelection:
+    """Pods by a label ``selector``; "" for the ``namespace`` of kubectl's context, or for a pod's
+    first ``container``."""
+
+    selector: str = LABEL
+    namespace: str = ""
+    container: str = ""
+
+    @property
+    def launcher(self) -> str:
+        """The launcher's words, with {host} in them."""
+        words = ["kubectl", "exec", "-i", *self._namespace]
+        words += ["-c", self.container] if self.container else []
+        return f"{shlex.join(words)} {{host}} -- sh -c"
+
+    @property
+    def _namespace(self) -> list[str]:
+        return ["-n", self.namespace] if self.namespace else []
+
+    def pods(self) -> list[Pod]:
+        """All pods with the label. Missing if kubectl or the cluster does not answer."""
+        words = ["kubectl", "get", "pods", *self._namespace, "-l", self.selector, "-o", "json",
+                 f"--request-timeout={ANSWER_WITHIN_S}s"]  # fmt: skip
+        need_kubectl()
+        try:
+            done = subprocess.run(words, capture_output=True, timeout=ANSWER_WITHIN_S + 5,
+                                  check=False)  # fmt: skip
+            if done.returncode:
+                raise _no_answer(done.stderr.decode("utf-8", "replace"))
+            items = json.loads(done.stdout)["items"]
+            return [pod_of(one) for one in items]
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise _no_answer(str(error)) from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise _no_answer("its list of pods is not valid") from error
+
+    def wait(self, least: int | None, within_s: float, say: Callable[[str], None]) -> list[str]:
+        """Names of the pods that run, once all of them do, or ``least`` after ``within_s``.
+        ``say`` is told which ones it waits for. UsageError if there are too few."""
+        until, told = time.monotonic() + within_s, ""
+        while True:
+            pods = [one for one in self.pods() if not one.ending]
+            ready = [one for one in pods if one.runs]
+            if pods and len(ready) == len(pods):
+                break
+            if not pods:
+                raise self._no_pods()
+            if time.monotonic() >= until:
+                if least is not None and len(ready) >= least:
+                    break
+                raise UsageError(
+                    f"Only {_waiting(pods, ready)}.",
+                    "To see why: kubectl describe pod. To wait longer: --connect-timeout 10m. To "
+                    "start with fewer: --min-hosts N",
+                )
+            if (words := _waiting(pods, ready)) != told:
+                told = words
+                say(words)
+            time.sleep(POLL_S)
+        nodes = {one.node for one in ready}
+        say(f"{len(ready)} pods on {len(nodes)} nodes")
+        return [one.name for one in ready]
+
+    def _no_pods(self) -> UsageError:
+        where = f" in the namespace {self.namespace}" if self.namespace else ""
+        return UsageError(
+            f"No pod has the label {printable(self.selector)}{where}.",
+            "To make some: iopstui fleet k8s --print-manifest --pvc NAME --replicas 4 | kubectl "
+            "apply -f -",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod: whether it ``runs`` and its containers are ready, why it does not, and whether it is
+    ``ending`` (deleted, evicted or finished)."""
+
+    name: str
+    node: str
+    runs: bool
+    ending: bool
+    why: str
+
+
+def pod_of(row: Object) -> Pod:
+    """A pod of `kubectl get -o json`. LookupError or TypeError for something else."""
+    metadata, spec, status = row["metadata"], row["spec"], row.get("status", {})
+    phase = str(status.get("phase", "Unknown"))
+    conditions = {one["type"]: one for one in status.get("conditions", ())}
+    ready = conditions.get("Ready", {}).get("status") == "True"
+    waiting = [one["state"]["waiting"].get("reason") for one in status.get("containerStatuses", ())
+               if "waiting" in one.get("state", {})]  # fmt: skip
+    scheduled = conditions.get("PodScheduled", {})
+    why = next((str(one) for one in (*waiting, scheduled.get("reason")) if one), phase)
+    ending = "deletionTimestamp" in metadata or phase in ("Succeeded", "Failed")
+    return Pod(str(metadata["name"]), str(spec.get("nodeName", "")), phase == "Running" and ready,
+               ending, why)  # fmt: skip
+
+
+def _waiting(pods: Sequence[Pod], ready: Sequence[Pod]) -> str:
+    """Which pods do not run yet, in words."""
+    late = [one for one in pods if one not in ready]
+    named = ", ".join(f"{printable(one.name)} ({printable(one.why)})" for one in late[:MAX_NAMED])
+    more = f" and {len(late) - MAX_NAMED} more" if len(late) > MAX_NAMED else ""
+    return f"{len(ready)} of {len(pods)} pods run: {named}{more} do not yet"
+
+
+def need_kubectl() -> None:
+    """Missing if there is no kubectl."""
+    if shutil.which("kubectl") is None:
+        raise Missing("kubectl is not installed here.",
+                      "Install it, for example: apt install kubernetes-client")  # fmt: skip
+
+
+def _no_answer(said: str) -> Missing:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    why = printable(lines[-1][:200]).rstrip(".?") if lines else "it says nothing"
+    return Missing(f"kubectl cannot list the pods: {why}.",
+                   "Which cluster it uses: kubectl config current-context. Whether you may: "
+                   "kubectl auth can-i create pods/exec")  # fmt: skip

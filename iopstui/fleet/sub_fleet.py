@@ -1,0 +1,78 @@
+"""Fleets in a tree: what a fleet of some hosts agrees with the fleet above it.
+
+The one above checks what all hosts say together, gives the signal to start, and adds up the totals
+that come from below. A sub-fleet does for its hosts what a fleet does, but waits for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from iopstui.fleet.hosts.free_space import SpaceNeed
+from iopstui.fleet.hosts.member import Member
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StartOrder:
+    """Start at ``at_ns`` of our CLOCK_MONOTONIC. Our wall clock is ``ahead_ms`` ahead of that of
+    the fleet above, whose seconds count."""
+
+    at_ns: int
+    ahead_ms: float = 0.0
+
+
+class FleetAbove(Protocol):
+    """The fleet above, as a sub-fleet asks it."""
+
+    def planned(self, needs: Mapping[str, Sequence[SpaceNeed]]) -> None:
+        """Say what each host would lay out."""
+
+    def may_lay_out(self) -> bool:
+        """Whether it has answered that files may be laid out."""
+
+    def armed(self, members: Iterable[Member]) -> None:
+        """Say that these hosts are ready."""
+
+    def start(self) -> StartOrder | None:
+        """The signal to start, once it has come."""
+
+
+def needs_of_systems(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[SpaceNeed]:
+    """What all hosts together need of each file system: one entry for each, with the mark of its
+    first host."""
+    found: dict[str, SpaceNeed] = {}
+    for each in needs.values():
+        for need in each:
+            one = found.get(need.system)
+            found[need.system] = need if one is None else replace(
+                one, bytes=one.bytes + need.bytes, room=min(one.room, need.room)
+            )  # fmt: skip
+    return [*found.values()]
+
+
+def markers(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[str]:
+    """The hosts whose marks ``needs_of_systems`` has: they look for those of other sub-fleets."""
+    first: dict[str, str] = {}
+    for name, each in needs.items():
+        for need in each:
+            if need.shared:
+                first.setdefault(need.system, name)
+    return [*dict.fromkeys(first.values())]
+
+
+def disks_below(members: Iterable[Member]) -> list[Object]:
+    """The disks of all hosts, each with the name of its host in the words for people."""
+    found = []
+    for one in members:
+        for disk in one.disks:
+            uses = disk.get("uses")
+            writes = disk.get("writes")
+            found.append({
+                **disk, "writes": f"{writes} of {one.name}" if writes else None,
+                "uses": [f"{use} (host {one.name})" for use in uses] if type(uses) is list else [],
+            })  # fmt: skip
+    return found
