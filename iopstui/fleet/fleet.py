@@ -279,6 +279,8 @@ class Fleet:
                 self._voices.say(f"{one.name} is left out: {one.error}")
 
     def _not_all(self, out: Sequence[Member]) -> IopstuiError:
+        for one in self.members.values():
+            self._pass_on(one)
         for one in out:
             hint = f". {one.hint}" if one.hint else ""
             self._voices.say(f"{one.name}: {one.error.rstrip('.')}{hint}")
@@ -453,8 +455,7 @@ class Fleet:
 
     def _look_after(self, member: Member) -> None:
         """Report hosts that are late, lost, failed or without a probe, once each."""
-        while member.said:
-            self._voices.say(f"{member.name}: {member.said.pop(0)}")
+        self._pass_on(member)
         if member.no_probe:
             self._warn_once(member, f"no device percentiles: {member.no_probe}")
         if member.state != OVER and member.state != LAUNCHED:
@@ -489,6 +490,11 @@ class Fleet:
                 self._warn_once(member, f"{how}: {member.error}")
             if member.lost and self._terms.stop_on_loss and not self.stopped:
                 self.stop(f"{member.name} is lost")
+
+    def _pass_on(self, member: Member) -> None:
+        """Report what a sub-fleet has said."""
+        while member.said:
+            self._voices.say(f"{member.name}: {member.said.pop(0)}")
 
     def _tell_late(self, now: float) -> None:
         """Name hosts that are late; many at once in one line, and then not again at once."""
