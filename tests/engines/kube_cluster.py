@@ -13,8 +13,7 @@ from conftest import free_ports, need, wait_for
 BUILT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "iopstui-engines"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "nodes")
 # nodes.go has no heartbeat, so nothing may take its nodes for dead
-CONTROLLERS = ("job-controller,daemonset-controller,persistentvolume-binder-controller,"
-               "serviceaccount-controller,disruption-controller")  # fmt: skip
+CONTROLLERS = "*,-node-lifecycle-controller"
 
 
 class KubeCluster:

@@ -282,6 +282,9 @@ class Member:
         if self._ended or self.error:
             self.state = OVER
             return
+        if self.link.err >= 0:
+            # both streams ended, and the other one says why
+            self.link.errors()
         said = printable(self.link.last_words)
         self.fail(f"its connection has ended{f': {said}' if said else ''}")
         self.lost = True
