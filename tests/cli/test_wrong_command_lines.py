@@ -36,7 +36,7 @@ def told(capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
         ("run --job x --filename /a", "no option --filename", "without an option: iopstui run /a"),
         ("run --job x --zzzz", "there is no option --zzzz", "usage"),
         ("replay demo --bs 4k", "there is no option --bs", "usage"),
-        ("run", "--job or --diskspd is missing", "iopstui jobs"),
+        ("run", "--job or --diskspd or --replay is missing", "iopstui jobs"),
         ("run --job x --interval 0", "--interval: '0' is not a number of seconds", "usage"),
         ("run --job x --record x/", "'x/' names a directory, by the / at its end", "usage"),
         ("sweep --job x --state y/", "name a file, such as 'y'", "usage"),
@@ -65,7 +65,8 @@ def test_what_may_be_left_out_is_not_called_required(capsys: pytest.CaptureFixtu
 
 
 def test_the_usage_is_one_line_with_what_must_be_given(capsys: pytest.CaptureFixture[str]) -> None:
-    usage = "  usage: iopstui run [TARGET]... (--job JOB | --diskspd COMMAND) [OPTION]..."
+    needed = "(--job JOB | --diskspd COMMAND | --replay FILE)"
+    usage = f"  usage: iopstui run [TARGET]... {needed} [OPTION]..."
     assert usage in told(capsys, "run")
     assert "  usage: iopstui compare [TARGET]... --job JOB [OPTION]..." in told(capsys, "compare")
     assert "  usage: iopstui config" in told(capsys, "config x")
