@@ -20,15 +20,18 @@ from iopstui.linux import sysattr
 from iopstui.linux.counters import io_limits, procfs
 from iopstui.linux.counters.cgroup import parse_memberships, parse_throttled_us
 from iopstui.linux.counters.per_cpu_count import next_per_cpu_count, parse_per_cpu_count
-from iopstui.linux.devices import health, mounts, pcie, signatures, temperature
+from iopstui.linux.devices import health, mounts, pcie, signatures, smart, temperature
 from iopstui.linux.devices.blkmq import parse_scheduler
 from iopstui.linux.devices.irqmap import parse_names
 from iopstui.linux.devices.sysfs import parse_drivers
 from iopstui.linux.machine import cpu_state
+from iopstui.linux.nvme import pages
+from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.fio.log_lines import KINDS, Logs, read_log
 from iopstui.model.fio.sizes import size_bytes
+from iopstui.output.disk_health import health_text
 from iopstui.text import printable
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -134,6 +137,27 @@ def counts_by_cpu(data: bytes) -> None:
         assert grown == {cpu: n - then[cpu] for cpu, n in counts.items() if n != then[cpu]}
 
 
+def nvme_pages(data: bytes) -> None:
+    """Whatever a drive answers: figures or a sentence."""
+    whole = data + bytes(4096)
+    each: tuple[Callable[[bytes], object], ...] = (
+        pages.parse_smart, pages.parse_ocp, pages.parse_endurance, pages.parse_placement,
+        pages.parse_supported, pages.parse_self_test, pages.parse_firmware, pages.parse_controller,
+        pages.parse_namespace, pages.parse_transitions, lambda page: list(pages.parse_errors(page)),
+    )  # fmt: skip
+    for parse in each:
+        for page in (data, whole[:4096]):
+            with contextlib.suppress(DriveUnreadable):
+                parse(page)
+
+
+def disk_health(data: bytes) -> None:
+    """smartctl's answer: its text has no line that a terminal would act on."""
+    for code in (0, 2):
+        said = health_text(smart.parse_disk_health(text(data), code))
+        assert all(line.isprintable() for line in said.splitlines())
+
+
 PARSERS: dict[str, Callable[[bytes], object]] = {
     "fio stream": fio_stream,
     "job file": job_file,
@@ -158,6 +182,8 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "irq names": lambda data: parse_names(text(data)),
     "drivers": lambda data: parse_drivers(text(data)),
     "blkid": lambda data: signatures.parse_blkid(text(data)),
+    "nvme pages": nvme_pages,
+    "smartctl": disk_health,
     "magics": lambda data: list(signatures.known_magics(data, data[-512:], len(data))),
 }
 
@@ -172,6 +198,7 @@ def seeds() -> list[bytes]:
             found.append(Path("/proc", name).read_bytes()[:20_000])
     for path in sorted((FIXTURES.parents[1] / "jobs").glob("*.fio")):
         found.append(path.read_bytes())
+    found.append((FIXTURES / "smart/qemu-7.2-ahci.json").read_bytes())
     found += [b"0-3,8-11", b"none [mq-deadline] kyber", b"4k-64k", b"iodepth=4", b"TYPE=ext4\n"]
     found += [
         b"254:0 rbps=max riops=9\n",
