@@ -25,7 +25,7 @@ _CANNOT = (
 
 
 def workload_text(
-    found: Workload, disk_counted: int, comparison: Sequence[Distance] | None,
+    found: Workload, disk_counted: int | None, comparison: Sequence[Distance] | None,
     written: Sequence[tuple[str, Path]], width: int,
 ) -> str:  # fmt: skip
     """What was captured, its jobs, and how close they are."""
@@ -48,7 +48,7 @@ def workload_text(
 
 
 def workload_json(
-    found: Workload, disk_counted: int, comparison: Sequence[Distance] | None
+    found: Workload, disk_counted: int | None, comparison: Sequence[Distance] | None
 ) -> dict[str, Any]:
     """For programs; of figures that are not known ``null``."""
     return {
@@ -69,11 +69,13 @@ def workload_json(
     }
 
 
-def _head(found: Workload, disk_counted: int) -> str:
+def _head(found: Workload, disk_counted: int | None) -> str:
     text = (f"Captured on {printable(found.device)} in {duration(found.seconds)}: "
             f"{found.ios + found.lost:,} requests")  # fmt: skip
     if found.filtered:
         return f"{text} of the chosen processes"
+    if disk_counted is None:
+        return text
     flushes = found.total("flush").sizes.get(0, 0)
     return f"{text} (the disk's own counters: {max(0, disk_counted - flushes):,})"
 

@@ -314,7 +314,9 @@ def test_a_disk_that_vanishes(kernel: Kernel, tree: Tree) -> None:
     place = tree.roots.sys / "dev/block/254:0"
     assert not running.gone()
     place.rename(tree.roots.sys / "elsewhere")
-    assert running.gone()
+    assert running.gone() and running.disk_counted() == 0
+    (tree.roots.sys / "class/block/vda/stat").unlink()
+    assert running.disk_counted() is None
     running.close()
 
 

@@ -26,6 +26,8 @@ def test_a_person_reads_what_was_captured() -> None:
     assert "Captured on vda in 10 s: 1,000 requests (the disk's own counters: 1,000)" in text
     assert "100 reads/s, 4 KiB, random, depth 2.0, working set 1 MiB, 3.0 at once" in text
     assert "  30.0 flushes/s" in text and "iopstui run DIR --job ./app.fio" in text
+    # a disk that has vanished counts nothing any more
+    assert "own counters" not in workload_text(WORKLOAD, None, None, [], 80)
     assert max(map(len, text.splitlines())) <= 90 and "FIGURE" not in text
 
 

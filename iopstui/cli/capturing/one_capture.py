@@ -93,7 +93,7 @@ def capture(options: CaptureOptions) -> int:
 
 def _captured(
     options: CaptureOptions, stop: _Stop, trace: TraceBuffer | None
-) -> tuple[Workload, int, str]:
+) -> tuple[Workload, int | None, str]:
     """What was captured, what the disk counted in the same time, and why it ended early."""
     texts = [options.target] if options.target is not None else []
     target = choose_watched(texts, read_devices(Roots()), Roots())

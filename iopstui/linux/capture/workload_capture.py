@@ -113,10 +113,11 @@ class WorkloadCapture:
             not self._choice.everything, begin,
         )  # fmt: skip
 
-    def disk_counted(self) -> int:
+    def disk_counted(self) -> int | None:
         """Requests that the disks' own counters (/sys/block/*/stat) have grown by: those with data,
-        and a write for each flush without."""
-        return self._completed() - self._disk_began
+        and a write for each flush without. ``None`` if a disk's can't be read (any more)."""
+        now, before = self._completed(), self._disk_began
+        return None if now is None or before is None else now - before
 
     def close(self) -> None:
         """End it. Idempotent."""
@@ -132,10 +133,12 @@ class WorkloadCapture:
             wanted = [of(word >> PID_AT) for word in batch.words[programs.SHAPE]]
         return [list(compress(one, wanted)) for one in batch.words]
 
-    def _completed(self) -> int:
-        return sum(map(self._completed_of, self._regions))
+    def _completed(self) -> int | None:
+        found = [self._completed_of(region) for region in self._regions]
+        known = [count for count in found if count is not None]
+        return sum(known) if len(known) == len(found) else None
 
-    def _completed_of(self, region: Region) -> int:
+    def _completed_of(self, region: Region) -> int | None:
         place = self._roots.sys / "class/block" / region.name.replace("/", "!") / "stat"
         fields = [int(word) for word in (read_text(place) or "").split() if word.isdigit()]
-        return sum(fields[at] for at in _COMPLETED if at < len(fields))
+        return sum(fields[at] for at in _COMPLETED if at < len(fields)) if fields else None
