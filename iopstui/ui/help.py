@@ -75,7 +75,7 @@ PANELS: tuple[Section, ...] = (
         ),
     ),
     (
-        "kernel, this second (/proc/diskstats; names as in iostat -x)",
+        "Device (iostat), this second (/proc/diskstats; names as in iostat -x)",
         (
             ("r/s w/s", "completed requests per second, after merging"),
             ("rMB/s wMB/s", "MiB read and written per second"),

@@ -410,7 +410,7 @@ async def test_tabs_open_one_pane_at_a_time_and_hidden_ones_are_not_painted() ->
         assert "[ 4 CPUs ]" in screen_text(app) and shows(app, "BLOCK/s")
         await pilot.press("tab")
         await settle(pilot)
-        assert "[ 5 runs ]" in screen_text(app) and shows(app, "what was changed")
+        assert "[ 5 Runs ]" in screen_text(app) and shows(app, "what was changed")
         await pilot.press("tab", "tab")
         await settle(pilot)
         assert "[ 1 IOPS ]" in screen_text(app)
@@ -429,8 +429,8 @@ async def test_where_all_panes_are_visible_a_key_gives_one_the_whole_screen() ->
         assert "Device (iostat)" in screen_text(app)
         assert "Device (iostat)" in await pressed("2"), "the focus alone has moved"
         alone = await pressed("enter")
-        assert "[ 2 latency ]" in alone and "Device (iostat)" not in alone
-        assert "[ 3 numbers ]" in await pressed("tab")
+        assert "[ 2 Latency ]" in alone and "Device (iostat)" not in alone
+        assert "[ 3 Numbers ]" in await pressed("tab")
         assert "Device (iostat)" in await pressed("escape")
         assert "[ 4 CPUs ]" not in await pressed("4") and "[ 4 CPUs ]" in await pressed("4")
         everything = await pressed("0")

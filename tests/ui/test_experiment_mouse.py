@@ -57,10 +57,10 @@ async def test_the_mouse_over_a_point_shows_its_values() -> None:
 async def test_tabs_panes_and_keys_can_be_clicked() -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
         screen = await shown(pilot)
-        await pilot.click(offset=place(pilot, "3 latency"))
+        await pilot.click(offset=place(pilot, "3 Latency"))
         await settle(pilot)
         assert screen.shown_pane == "latency"
-        await pilot.click(offset=place(pilot, "0 all"))
+        await pilot.click(offset=place(pilot, "0 All"))
         await settle(pilot)
         assert screen.shown_pane == "all"
         await pilot.click(offset=place(pilot, "Points"), times=2)
@@ -88,7 +88,7 @@ async def test_the_wheel_scrolls_the_table() -> None:
 async def test_small_screens_have_no_boxes() -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
         await shown(pilot)
-        assert not shows(pilot.app, "╭") and shows(pilot.app, "── points")  # type: ignore[arg-type]
+        assert not shows(pilot.app, "╭") and shows(pilot.app, "── Points")  # type: ignore[arg-type]
 
 
 SPEC = XYSpec(
@@ -167,7 +167,7 @@ async def test_at_the_end_a_small_terminal_shows_the_figures_and_what_they_mean(
         screen = await shown(pilot, points, plan)
         words = screen.state.sentences()[0].split()[0]
         seen = screen_text(pilot.app)  # type: ignore[arg-type]
-        assert "── result ─" in seen and words in seen and "4 result" in seen
+        assert "── Result ─" in seen and words in seen and "4 Result" in seen
         await pilot.press("4")
-        assert "── result ─" in screen_text(pilot.app)  # type: ignore[arg-type]
-        assert "── points ─" not in screen_text(pilot.app)  # type: ignore[arg-type]
+        assert "── Result ─" in screen_text(pilot.app)  # type: ignore[arg-type]
+        assert "── Points ─" not in screen_text(pilot.app)  # type: ignore[arg-type]

@@ -470,15 +470,15 @@ async def test_a_recording_shows_its_experiment_and_begins_none() -> None:
 async def test_one_pane_at_a_time_on_a_small_terminal() -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
         await begin(pilot, lab.SWEEP, 3)
-        assert shows(pilot.app, "[ 1 points ]") and not shows(pilot.app, "IOPS against")
+        assert shows(pilot.app, "[ 1 Points ]") and not shows(pilot.app, "IOPS against")
         await pilot.press("tab")
         assert shows(pilot.app, "IOPS against iodepth")
         await pilot.press("3")
-        assert shows(pilot.app, "latency against IOPS") and shows(pilot.app, "o mean ^ p99")
+        assert shows(pilot.app, "Latency against IOPS") and shows(pilot.app, "o mean ^ p99")
         await pilot.press("tab")
         assert shows(pilot.app, "Little's law")
         await pilot.press("tab")
-        assert shows(pilot.app, "[ 1 points ]")
+        assert shows(pilot.app, "[ 1 Points ]")
 
 
 async def test_a_long_table_follows_what_runs_until_it_is_scrolled() -> None:
@@ -520,7 +520,7 @@ async def test_a_comparison_shows_seconds_runs_figures_and_the_verdict() -> None
         await pilot.pause()
         text = screen_text(pilot.app)  # type: ignore[arg-type]
         assert "A: iodepth=1" in text and "│ measurement begins" in text
-        chart = text.split("── runs")[0].split("measurement begins")[1]
+        chart = text.split("── Runs")[0].split("measurement begins")[1]
         assert chart.count("A") >= 5 and chart.count("B") >= 5
         assert "B against A (95 %)" in text and "against A (iodepth=1): at least 5 repeats" in text
         assert "CPU 0 pays" not in text, "4 repeats claim nothing"

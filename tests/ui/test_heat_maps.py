@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import ui_fakes as fakes
 from session_frames import whole_frames
-from test_app import WIDE, make, running, settle
+from test_app import WIDE, make, running, settle, shows
 from textual.pilot import Pilot
 
 from iopstui.events import FrameReady
@@ -95,3 +95,24 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
         await settle(pilot)
 
     assert snap_compare(app, terminal_size=SCENES[name], run_before=before)
+
+
+@pytest.mark.parametrize("size", [WIDE, (80, 24)])
+async def test_before_the_first_job_the_kernel_s_means_are_shown_and_h_says_when_it_begins(
+    size: tuple[int, int],
+) -> None:
+    app = make()
+    async with app.run_test(size=size) as pilot:
+        fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
+        await settle(pilot)
+        fake.tick(4)
+        await settle(pilot)
+        await pilot.press("h")
+        await settle(pilot)
+        board = app.dashboard
+        assert board is not None and board.heat_shown and not board.heat_seen
+        assert shows(app, "r_await") and shows(app, "the heat map begins with a job")
+        await pilot.press("r")
+        fake.tick(4)
+        await settle(pilot)
+        assert board.heat_seen and shows(app, "share of I/Os")

@@ -56,8 +56,8 @@ async def test_a_click_focuses_a_panel_and_two_give_it_the_whole_screen() -> Non
         assert board(app).focus_shown and board(app).tab == 3 and not board(app).alone
         await click(pilot, at, 2)
         assert board(app).alone and shows(app, "[ 4 CPUs ]")
-        await click(pilot, where(app, "3 numbers"))
-        assert board(app).alone and shows(app, "[ 3 numbers ]")
+        await click(pilot, where(app, "3 Numbers"))
+        assert board(app).alone and shows(app, "[ 3 Numbers ]")
         await pilot.press("escape")
         await settle(pilot)
         assert not board(app).alone
@@ -200,8 +200,8 @@ async def test_on_a_small_screen_a_click_opens_a_tab() -> None:
     app = make()
     async with app.run_test(size=SMALL) as pilot:
         await running(app, pilot)
-        await click(pilot, where(app, "2 latency"))
-        assert board(app).tab == 1 and shows(app, "[ 2 latency ]")
+        await click(pilot, where(app, "2 Latency"))
+        assert board(app).tab == 1 and shows(app, "[ 2 Latency ]")
         chart = board(app)._latencies["fio"]
         await click(pilot, (chart.axis.box.x + AXIS_WIDTH + 2, chart.axis.box.y + 2))
         assert board(app).frozen_at == 3.0

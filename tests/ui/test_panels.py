@@ -452,10 +452,10 @@ async def test_another_panel_takes_one_entry(
         await running(app, pilot)
         assert shows(app, "pressure of I/O") is not tabbed
         if tabbed:
-            assert shows(app, " 7 psi ")
+            assert shows(app, " 7 Psi ")
             await pilot.press("shift+tab")
             await settle(pilot)
-            assert shows(app, "pressure of I/O") and shows(app, "[ 7 psi ]")
+            assert shows(app, "pressure of I/O") and shows(app, "[ 7 Psi ]")
 
 
 def test_the_kernel_panel_shows_the_sum_each_and_what_lies_below() -> None:

@@ -43,8 +43,8 @@ def words(
 @pytest.mark.parametrize("charset", [UTF8, ASCII])
 def test_everything_has_its_place_at_every_width(width: int, charset: Charset) -> None:
     text = words(probed(), PARTS, width, charset)
-    titles = ["request path, this second", "device, this second", "processes", "requests by size"]
-    for title in [*titles, "submitting and completing CPUs"]:
+    titles = ["Request path, this second", "Device, this second", "Processes", "Requests by size"]
+    for title in [*titles, "Submitting and completing CPUs"]:
         assert title in text
     assert "vda read" in text and "dd" in text
     assert width < 80 or "0 % on the diagonal" in text
@@ -56,8 +56,8 @@ def test_the_page_says_what_is_off_and_what_begins() -> None:
     assert "is starting" in words(LiveState(), (LATENCY,), 80)
     assert "was off at this time" in words(LiveState(), None, 80)
     # switched off, the seconds before are no longer "this second"
-    assert "device, this second" not in words(probed(), (), 80)
-    assert "device, this second" in words(probed(), None, 80)
+    assert "Device, this second" not in words(probed(), (), 80)
+    assert "Device, this second" in words(probed(), None, 80)
 
 
 def test_parts_that_are_off_are_not_shown() -> None:
@@ -66,8 +66,8 @@ def test_parts_that_are_off_are_not_shown() -> None:
     few = replace(state.probed.probe, parts=(LATENCY,))
     state.apply(FrameReady(state.t, replace(state.probed, probe=few)))
     text = words(state, (LATENCY,), 100)
-    assert "device, this second" in text
-    assert "the way" not in text and "who completes" not in text and "processes" not in text
+    assert "Device, this second" in text
+    assert "the way" not in text and "who completes" not in text and "Processes" not in text
 
 
 def test_the_page_says_what_counts() -> None:

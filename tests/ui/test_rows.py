@@ -9,7 +9,7 @@ from textual.strip import Strip
 
 from iopstui import format as f
 from iopstui.ui.draw import layout
-from iopstui.ui.draw.rows import Column, Line, Row, Table, fit, part, rule, wrap
+from iopstui.ui.draw.rows import Column, Line, Row, Table, capital, fit, part, rule, wrap
 from iopstui.ui.draw.style import ASCII, CONSOLE, UTF8, charset_for
 
 
@@ -122,3 +122,8 @@ def test_an_arrow_in_ascii_is_not_taken_for_greater_than() -> None:
     assert ASCII.sentence("IOPS 1 → 2") == "IOPS 1 -> 2" and UTF8.sentence("1 → 2") == "1 → 2"
     [row] = wrap(40, ASCII, "depth 1 → 2")
     assert "".join(text for text, _ in row) == " depth 1 -> 2".ljust(40)
+
+
+def test_titles_begin_with_a_capital_letter_but_for_fio_s_name() -> None:
+    found = [capital(one) for one in ("latency", "by CPU", "fio latency", "")]
+    assert found == ["Latency", "By CPU", "fio latency", ""]

@@ -111,8 +111,8 @@ def test_the_page_has_now_share_and_mean_of_each_place(width: int, charset: Char
 
 def test_the_probe_divides_the_lowest_device() -> None:
     words = shown(replace(LIMITED, queue=0.3, device=0.7))
-    assert "in the lowest device" in words and "queue" in words and "0.7" in words
-    assert "in the lowest device" not in shown(LIMITED)
+    assert "In the lowest device" in words and "queue" in words and "0.7" in words
+    assert "In the lowest device" not in shown(LIMITED)
 
 
 async def test_a_key_opens_the_page_over_the_dashboard() -> None:

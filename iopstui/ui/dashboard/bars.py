@@ -21,7 +21,7 @@ from iopstui.text import printable
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.dashboard import fio_panel
-from iopstui.ui.draw.rows import Line, Piece, Row, message, wrap
+from iopstui.ui.draw.rows import Line, Piece, Row, capital, message, wrap
 from iopstui.ui.draw.style import (
     BOLD,
     DEVICE,
@@ -290,7 +290,7 @@ def tabs_line(titles: Sequence[str], active: int, width: int, charset: Charset) 
     """The tabs; the open one is in brackets, not only in another colour."""
     line = Line(width, charset).add(charset.rule, DIM)
     for index, title in enumerate(titles):
-        label = f" {index + 1} {title} "
+        label = f" {index + 1} {capital(title)} "
         if index == active:
             line.add(f"[{label}]", SELECTED)
         else:

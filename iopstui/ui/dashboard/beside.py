@@ -11,8 +11,10 @@ from iopstui.ui.dashboard.screen import chart_specs
 from iopstui.ui.draw.canvas import Canvas
 from iopstui.ui.draw.chart import Chart, TimeWindow
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.style import Charset
+from iopstui.ui.draw.style import DIM, Charset
 from iopstui.ui.state.live import LiveState
+
+NO_FIO = "measured by fio while a job runs"
 
 
 class ChartsBeside(Canvas):
@@ -48,4 +50,5 @@ class ChartsBeside(Canvas):
         found = fio.total.percentiles if fio else {}
         names = ("p99.9", "p99", "p50")
         latencies = [f.latency(found[name], "") if name in found else "" for name in names]
-        self._latency.paint(state.history, self._window, latencies, ())
+        note = [] if fio else [(NO_FIO, DIM)]
+        self._latency.paint(state.history, self._window, latencies, note)

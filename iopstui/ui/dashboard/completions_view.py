@@ -105,7 +105,7 @@ def _time(start: float, width: int, charset: Charset) -> Row:
 
 
 def _legend(charset: Charset) -> list[Piece]:
-    pieces: list[Piece] = [("completions by CPU", BOLD), ("  share of the second's", DIM)]
+    pieces: list[Piece] = [("Completions by CPU", BOLD), ("  share of the second's", DIM)]
     shades = density.shades(charset)
     for shade, style, words in zip(shades, density.HEAT, LEGEND, strict=True):
         pieces += [(f" {shade}", style), (f" {words}", DIM)]

@@ -67,7 +67,7 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
     if there is room, where the I/Os in flight are."""
     source = "/proc/self/mountstats" if is_share(target) else "/proc/diskstats"
     title = rule(
-        width, charset, ("kernel, this second", BOLD), (f" ({source})", DIM),
+        width, charset, (name_of(target), BOLD), (f", this second ({source})", DIM),
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     found = [title, *_body(state, target, width, height - 1, charset)]

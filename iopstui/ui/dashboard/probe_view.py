@@ -93,7 +93,7 @@ def rows(
 def _path_rows(frame: Frame, probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     if WAY not in probe.parts:
         return []
-    title = rule(width, charset, ("request path, this second", BOLD), (" (means)", DIM))
+    title = rule(width, charset, ("Request path, this second", BOLD), (" (means)", DIM))
     way = request_way(frame)
     blank = message(width, charset, "")
     if way is None:
@@ -145,7 +145,7 @@ def _way_words(way: RequestPath, width: int, charset: Charset) -> list[Row]:
 
 def _latencies(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     title = rule(
-        width, charset, ("device, this second", BOLD), (" (issue to completion)", DIM),
+        width, charset, ("Device, this second", BOLD), (" (issue to completion)", DIM),
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     longest = max((len(printable(name)) for name in probe.disks), default=4)
@@ -170,7 +170,7 @@ def _matrix(found: CompletionMatrix, width: int, charset: Charset) -> list[Row]:
     share = found.diagonal
     right = () if share is None else ((f"{100 * share:.0f} % on the diagonal", BOLD),)
     title = rule(
-        width, charset, ("submitting and completing CPUs", BOLD), (", requests per second", DIM),
+        width, charset, ("Submitting and completing CPUs", BOLD), (", requests per second", DIM),
         right=right,
     )  # fmt: skip
     if not found.total:
@@ -210,7 +210,7 @@ def task_rows(
     """Processes by what they had each disk do; ``order`` of TASK_ORDERS, "": the busiest first."""
     order = order if order in TASK_ORDERS else ""
     title = rule(
-        width, charset, ("processes", BOLD), (", by the process that allocated the request", DIM),
+        width, charset, ("Processes", BOLD), (", by the process that allocated the request", DIM),
         right=((order_words(order), DIM),),
     )  # fmt: skip
     if not probe.tasks:
@@ -239,7 +239,7 @@ def process_label(state: LiveState, comm: str, pid: int, width: int) -> str:
 def _sizes(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     share = probe.sequential
     right = () if share is None else ((f"{share:.0f} % sequential", BOLD),)
-    title = rule(width, charset, ("requests by size, this second", BOLD), right=right)
+    title = rule(width, charset, ("Requests by size, this second", BOLD), right=right)
     found = [title]
     for name, kinds in probe.disks.items():
         for kind, part in kinds.items():

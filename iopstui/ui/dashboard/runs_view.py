@@ -13,7 +13,7 @@ from iopstui import format as f
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
 from iopstui.session.run_rows import seconds
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Column, Piece, Row, Table, message, pad, rule, wrap
+from iopstui.ui.draw.rows import Column, Piece, Row, Table, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, KEY, MARK, SELECTED, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -88,13 +88,13 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
         shown[-1] = base
     more = f"v: all {len(told)}" if len(told) > len(shown) else "v: all"
     right = ((f"{more}  V: base", DIM),)
-    title = rule(width, charset, ("runs", BOLD), right=right)
+    title = rule(width, charset, ("Runs", BOLD), right=right)
     if not told:
         words = (
             f"none yet: r runs {printable(next_job)}; each change with [ ] {{ }} b starts another"
         )
         words = words if next_job else "none: no job was given"
-        return pad([title, message(width, charset, words)], height, width)
+        return pad([title, *wrap(width, charset, words)], height, width)
     return pad([title, *_body(state, shown, width, charset)], height, width)
 
 

@@ -319,10 +319,10 @@ class Dashboard(CanvasScreen):
             *self.overlay.place(plan.iops, plan.latency, framed),
             *self.more.place(plan.box(layout.CHARTS), framed),
             *self.charts[0].place(iops, framed),
-            *self.heats.place(latency if self.heat_shown else NO_BOX, self._heat(), framed),
+            *self.heats.place(latency if self.heat_seen else NO_BOX, self._heat(), framed),
         ]
         for name, chart in self._latencies.items():
-            here = name == self._latency_of and not self.heat_shown
+            here = name == self._latency_of and not self.heat_seen
             new += chart.place(latency if here else NO_BOX, framed)
         self._show_focus()
         self.canvas.add(new)
@@ -471,6 +471,11 @@ class Dashboard(CanvasScreen):
         if state.step is None and self.controller.target.devices_below:
             return AWAIT
         return FIO_LATENCY
+
+    @property
+    def heat_seen(self) -> bool:
+        """Whether the heat map is there: the kernel's means, before the first job, have none."""
+        return self.heat_shown and self._latency_of != AWAIT
 
     def _paint_lines(self, plan: layout.LayoutPlan) -> None:
         state, width, charset = self.shown, plan.header.width, self.charset
@@ -787,7 +792,7 @@ class Dashboard(CanvasScreen):
         frame = self.shown.fio
         if frame is not None and NO_LATENCY in frame.flags:
             return [("this job measures no latency (gtod_reduce)", WARNING)]
-        if self._latency_of == AWAIT and not self.heat_shown:
+        if self._latency_of == AWAIT:
             return [("no job: means from /proc/diskstats; P: percentiles", DIM)]
         if frame is None and self._latency_of != DEVICE_LATENCY:
             return [("measured by fio: needs a job", DIM)]

@@ -150,7 +150,7 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
         numbers = (value, _part_value(mean, name))
         found.append(_row(name, numbers, waits.ios, past, most, style, width, charset))
     if waits.queue is not None and waits.device is not None:
-        found += [message(width, charset, ""), rule(width, charset, ("in the lowest device", BOLD))]
+        found += [message(width, charset, ""), rule(width, charset, ("In the lowest device", BOLD))]
         for name, value in (("queue", waits.queue), ("device", waits.device)):
             found.append(_row(name, (value, None), waits.ios, [], most, DEVICE, width, charset))
     found += [message(width, charset, ""), *_explained(parts(waits), width, charset)]

@@ -14,7 +14,7 @@ from iopstui.ui.draw import charts, frame
 from iopstui.ui.draw.flags import flags
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
-from iopstui.ui.draw.rows import Line, Piece, Row, rule
+from iopstui.ui.draw.rows import Line, Piece, Row, capital, rule
 from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
 AXIS_WIDTH = 8
@@ -305,7 +305,7 @@ class Chart:
         ]
 
     def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
-        pieces: list[Piece] = [(self.spec.title, BOLD)]
+        pieces: list[Piece] = [(capital(self.spec.title), BOLD)]
         if self.framed:
             return self._border(values, note)
         if note and not any(values):
@@ -334,7 +334,7 @@ class Chart:
                 shown.append((f"{value:>6}", BOLD))
         if note:
             shown = [*note, *([("  ", None), *shown] if shown else ())]
-        title = self.spec.title[:1].upper() + self.spec.title[1:]
+        title = capital(self.spec.title)
         return frame.top(
             self._box.width, self._charset, self.number, frame.words_of(title), shown, self.focused
         )

@@ -9,7 +9,7 @@ from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory, middle_of
 from iopstui.ui.draw import charts, density, frame
 from iopstui.ui.draw.chart import Chart, ChartSpec, TimeWindow
-from iopstui.ui.draw.rows import Piece, Row, rule
+from iopstui.ui.draw.rows import Piece, Row, capital, rule
 from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, Charset
 
 SHARES = (0.0, 0.001, 0.01, 0.1, 0.3)
@@ -128,16 +128,19 @@ class HeatMap(Chart):
             return self._framed_legend(note)
         if note:
             return rule(
-                self._box.width, self._charset, (f"{self.title_words}, heat map", BOLD), right=note
+                self._box.width,
+                self._charset,
+                (f"{capital(self.title_words)}, heat map", BOLD),
+                right=note,
             )
-        pieces: list[Piece] = [(self.title_words, BOLD), ("  share of I/Os", DIM)]
+        pieces: list[Piece] = [(capital(self.title_words), BOLD), ("  share of I/Os", DIM)]
         shades = density.shades(self._charset)
         for shade, style, words in zip(shades, density.HEAT, LEGEND, strict=True):
             pieces += [(f" {shade}", style), (f" {words}", DIM)]
         return rule(self._box.width, self._charset, *pieces)
 
     def _framed_legend(self, note: Sequence[Piece]) -> Row:
-        title = self.title_words[:1].upper() + self.title_words[1:]
+        title = capital(self.title_words)
         shown: list[Piece] = list(note)
         if not note:
             shown.append(("share of I/Os", DIM))

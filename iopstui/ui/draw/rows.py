@@ -126,6 +126,11 @@ class Line:
         return tuple(self._pieces)
 
 
+def capital(title: str) -> str:
+    """A title as all are written; fio's name has no capital letter."""
+    return title if title.startswith("fio") else title[:1].upper() + title[1:]
+
+
 def rule(width: int, charset: Charset, *pieces: Piece, right: Sequence[Piece] = ()) -> Row:
     """A panel's title in a horizontal line: ``── title ─────── note ─``."""
     return _rule(width, charset, pieces, tuple(right))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from rich.style import Style
 
 from iopstui.ui.draw import charts
-from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
+from iopstui.ui.draw.rows import Line, Piece, Row, capital, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
 AXIS_WIDTH = 8
@@ -121,7 +121,9 @@ def _plot_size(width: int, height: int) -> tuple[int, int]:
 
 def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[Row]:
     """The chart; only its title where there is no room for more."""
-    title = rule(width, charset, (spec.title, BOLD), right=((spec.note, DIM),) if spec.note else ())
+    title = rule(
+        width, charset, (capital(spec.title), BOLD), right=((spec.note, DIM),) if spec.note else ()
+    )
     columns, rows = _plot_size(width, height)
     if width < MIN_WIDTH or height < MIN_HEIGHT:
         return pad([title], height, width)

@@ -11,7 +11,7 @@ from iopstui.events import PointFinished
 from iopstui.model.experiment.point import Point
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import Column, Line, Piece, Row, pad, rule, wrap
+from iopstui.ui.draw.rows import Column, Line, Piece, Row, capital, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P50, P99, Charset
 from iopstui.ui.state.experiment import ExperimentState
 
@@ -39,14 +39,14 @@ FIGURES: tuple[Column[PointFinished], ...] = (
 
 def title(words: str, width: int, charset: Charset, note: str = "") -> Row:
     """A pane's title."""
-    return rule(width, charset, (words, BOLD), right=((note, DIM),) if note else ())
+    return rule(width, charset, (capital(words), BOLD), right=((note, DIM),) if note else ())
 
 
 def boxed(rows: Sequence[Row], width: int, charset: Charset, number: str = "") -> list[Row]:
     """Draw a box around a pane's rows (``frame.BORDER_COLUMNS`` narrower than ``width``). The first
     row is the title on the border, ``number`` its key."""
     head, *body = rows
-    words = [(text[:1].upper() + text[1:], style) for text, style in frame.titled(head)]
+    words = [(capital(text), style) for text, style in frame.titled(head)]
     first = frame.top(width, charset, number, words, frame.valued(head))
     return frame.boxed(first, body, frame.bottom(width, charset), charset, False)
 

@@ -17,7 +17,7 @@ from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
-from iopstui.ui.draw.rows import Line, Row, pad, wrap
+from iopstui.ui.draw.rows import Line, Row, capital, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView
 from iopstui.ui.experiment.rows import RESULT, boxed, rows_inside, with_result
@@ -222,7 +222,7 @@ class ExperimentScreen(CanvasScreen):
     def _tabs(self, width: int) -> Row:
         line = Line(width, self._charset).add(self._charset.rule, DIM)
         for number, name in self._tab_names():
-            label = f" {number} {name} "
+            label = f" {number} {capital(name)} "
             if name == self.shown_pane:
                 line.add(f"[{label}]", SELECTED)
             else:

@@ -208,7 +208,7 @@ def _rows_given_to_hosts(found: layout.LayoutPlan, rows: int) -> layout.LayoutPl
 def kernel_rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     """The devices of all hosts together; util is the mean of the hosts'."""
     title = rule(
-        width, charset, ("kernel, all hosts, this second", BOLD),
+        width, charset, ("Devices of all hosts, this second", BOLD),
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     return pad([title, *_kernel(state.frame, width, charset)], height, width)

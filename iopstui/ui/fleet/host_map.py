@@ -46,7 +46,7 @@ class HostMap:
         shades = density.shades(self._charset)
         for shade, style, text in zip(shades, density.HEAT, LEGEND, strict=True):
             found += [(f" {shade}", style), (f" {text}", DIM)]
-        return found
+        return [*found, (f"  {density.UNKNOWN[0]} unknown", DIM)]
 
     def rows(
         self,

@@ -132,7 +132,7 @@ class SweepKeys(Part):
             from iopstui.ui.dialogs.choice import last_or_new
 
             last_or_new(
-                self.port, "sweep over hosts", "", "new sweep over hosts", self.show, self._form
+                self.port, "Sweep over hosts", "", "New sweep over hosts", self.show, self._form
             )
 
     def _form(self) -> None:

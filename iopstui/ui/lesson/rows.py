@@ -19,7 +19,7 @@ TEXT_WIDTH = 76
 INDENT = 2
 PANES = {
     "iops": ("IOPS", 0), "latency": ("latency", 1), "heat": ("heat map", 1),
-    "fio": ("fio, this second", 2), "kernel": ("kernel, this second", 2),
+    "fio": ("fio, this second", 2), "kernel": ("Device (iostat)", 2),
     "cpus": ("CPUs, this second", 3), "queues": ("queue map (key o)", None),
     "findings": ("finding", None),
 }  # fmt: skip

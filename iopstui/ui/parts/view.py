@@ -284,11 +284,18 @@ class ViewKeys(Part):
         after it, then the lines again."""
         if self.port.dashboard is not None:
             self.port.dashboard.turn_heat()
+            self._say_if_no_heat()
 
     def percentiles(self) -> None:
         """Draw percentiles over the heat map, which is opened for it."""
         if self.port.dashboard is not None:
             self.port.dashboard.turn_percentiles()
+            self._say_if_no_heat()
+
+    def _say_if_no_heat(self) -> None:
+        dashboard = self.port.dashboard
+        if dashboard is not None and dashboard.heat_shown and not dashboard.heat_seen:
+            self.port.show_message("info", "the heat map begins with a job, or with the probe (P)")
 
     def log(self) -> None:
         """Open the session's messages."""
