@@ -129,6 +129,7 @@ class _Sessions:
         from iopstui.fio.library import shipped_jobs
         from iopstui.linux.devices.udev import HotplugMonitor
         from iopstui.linux.machine.load import DiskLoads
+        from iopstui.linux.process.busiest import BusiestProcess
         from iopstui.ui.app import run_app
         from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
@@ -141,6 +142,7 @@ class _Sessions:
             backend = Backend(
                 self.controller, _discover, shipped_jobs(), HotplugMonitor, DiskLoads(),
                 self.background, self.lessons, wanted.ask, _recent, options.volume,
+                BusiestProcess(),
             )  # fmt: skip
             code = run_app(backend, first, Appearance(None, theme, refresh_s), self.ran)
             name = wanted.take()

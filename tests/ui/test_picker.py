@@ -15,6 +15,8 @@ from test_hotplug import names, words
 from textual.pilot import Pilot
 from textual.widgets import DataTable, OptionList, Static
 
+from iopstui.linux.process.busiest import BusiestProcess
+from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.recording.recent import RecentRecording
 from iopstui.ui.app import IopstuiApp
@@ -366,7 +368,7 @@ async def test_dialogs_stand_over_the_home_screen_which_goes_on() -> None:
         for key in ("o", "x"):
             await pilot.press(key)
             await settle(pilot)
-            assert app.screen is not home and "What do you want to do?" in pictures(app)[".txt"]
+            assert app.screen is not home and "─ Disks ─" in pictures(app)[".txt"]
             home._tick()  # type: ignore[attr-defined]
             await pilot.press("escape")
             await settle(pilot)
@@ -390,3 +392,22 @@ async def test_a_click_on_a_title_sorts_the_recordings_and_not_the_disks() -> No
             await settle(pilot)
             assert first() == f"/srv/{wanted}.iops" and order in str(box.border_subtitle)
         assert "activity" in str(app.screen.query_one("#home-disks").border_subtitle)
+
+
+async def test_the_busiest_process_stands_with_the_disk_s_facts() -> None:
+    asked: list[int] = []
+
+    def rates() -> list[ProcessRates]:
+        asked.append(1)
+        return [ProcessRates(812, "postgres", 50 * 2**20, 0.0)]
+
+    app = picking(Wished())
+    app.targets._backend = replace(app.targets._backend, busiest=BusiestProcess(rates))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await opened(pilot)
+        for _ in range(3):
+            app.screen._tick()  # type: ignore[attr-defined]
+            await app.workers.wait_for_complete()
+        await settle(pilot)
+        assert "postgres (812), 50.0 MiB/s on all disks" in pictures(app)[".txt"]
+    assert len(asked) == 1, "again only after some seconds"

@@ -14,6 +14,7 @@ from iopstui.ui.draw.theme import AUTO
 if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments
     from iopstui.lesson.offers import Lessons
+    from iopstui.linux.process.busiest import BusiestProcess
     from iopstui.model.lesson.pages import Lesson
     from iopstui.model.volumes.promised import Promised
     from iopstui.recording.recent import RecentRecording
@@ -30,7 +31,7 @@ class Backend:
     chosen devices (none: a scratch file in the current directory) and may raise ``IopstuiError``.
     ``loads`` returns what the disks do, for the home screen. ``play`` notes which recording to play
     next; ``None`` where none can be played. ``recent`` reads those that were made last. ``volume``
-    is what was bought (--volume)."""
+    is what was bought (--volume). ``busiest`` is asked for the process with the most I/O."""
 
     make_controller: MakeController
     discover: Discover
@@ -42,6 +43,7 @@ class Backend:
     play: Play | None = None
     recent: Recent | None = None
     volume: Promised | None = None
+    busiest: BusiestProcess | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 from textual.widgets.data_table import RowDoesNotExist
 
+from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.model.block.device import BlockDevice
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
@@ -82,7 +83,8 @@ class DevicesChanged(Message):
 class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     """Gives the chosen devices and what to do with them; ``None`` to leave. ``loads`` is asked each
     second for what the disks do. ``offered`` are the actions that are possible here. ``back``: to
-    leave it goes back to a dashboard. ``over`` opens the dialogs of ``OVER_HOME``."""
+    leave it goes back to a dashboard. ``over`` opens the dialogs of ``OVER_HOME``, ``busiest`` is
+    asked now and then."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("f5,ctrl+r", "rescan", "Rescan"),
@@ -115,8 +117,10 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         recent: Recent | None = None,
         back: bool = False,
         over: Callable[[str], None] | None = None,
+        busiest: BusiestProcess | None = None,
     ) -> None:
         super().__init__()
+        self._busiest, self._busiest_words = busiest, ""
         self._over = over
         self._foot = (*FOOTER_HINTS, BACK if back else QUIT)
         self._recent = recent
@@ -135,6 +139,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self._sort = ""
         self._down = True
         self._ticks = 0
+        self._asks_processes = False
         self._marked: list[str] = []
         self._charset = charset
         self._reason = reason
@@ -433,11 +438,25 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             return
         rates = self._loads()
         self._ticks += 1
+        if self._busiest is not None and self._busiest.due and not self._asks_processes:
+            self._asks_processes = True
+            self.run_worker(self._ask_processes, thread=True, group="processes")
         for name in self._devices or ():
             activity = self._activity.setdefault(name, Activity())
             activity.add(rates.get(name), self._ticks * LIVE_S)
         if self.app.screen is self:
             self._show_loads()
+
+    def _ask_processes(self) -> None:
+        """In a thread: some machines have thousands of processes."""
+        found = self._busiest() if self._busiest is not None else None
+        self.app.call_from_thread(self._show_busiest, rows.busiest_words(found))
+
+    def _show_busiest(self, words: str) -> None:
+        self._asks_processes = False
+        if words != self._busiest_words:
+            self._busiest_words = words
+            self._explain()
 
     def _show_loads(self) -> None:
         self._paint_charts()
@@ -509,6 +528,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         box = self.query_one("#home-about")
         box.border_title = Text(printable(device.name) if device is not None else "Disk")
         about = rows.about(device, self._devices or {}) if device is not None else []
+        about += [("Busiest process", self._busiest_words)] if self._busiest_words else []
         self.query_one("#home-facts", Static).update(self._facts(about))
         width = self.app.size.width - 2
         line = rows.in_a_line(device, self._devices or {}, width) if device is not None else ""

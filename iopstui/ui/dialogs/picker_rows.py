@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iopstui import format as f
+from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.rates import DiskRates
 from iopstui.ui.dialogs.disk_charts import new_history, values_of
@@ -196,12 +197,21 @@ def about(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple
         if _busy(device, devices)
         else "those that read; others need --destroy-data"
     )
+    kinds = ", ".join(part for part in (kind, size, _queue(device)) if part)
     found = [
-        ("Model", model), ("Type", f"{kind}, {size}"), ("Queue", _queue(device)),
+        ("Model", model), ("Type", kinds),
         ("In use", "no" if used == "free" else used.removeprefix("carries ")),
         ("Jobs", jobs),
     ]  # fmt: skip
     return [(label, words) for label, words in found if words]
+
+
+def busiest_words(process: ProcessRates | None) -> str:
+    """The process with the most I/O, for people; "" if none had any."""
+    if process is None:
+        return ""
+    mib = f.mib(process.read_s + process.write_s)
+    return f"{process.comm} ({process.pid}), {mib} MiB/s on all disks"
 
 
 def _queue(device: BlockDevice) -> str:

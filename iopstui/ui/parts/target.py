@@ -65,7 +65,7 @@ class TargetKeys(Part):
             self._offered_actions(), self._first_run,
             backend.recent if self.port.session is None else None,
             self.port.session is not None,
-            self._over_home,
+            self._over_home, backend.busiest,
         )  # fmt: skip
         self.port.push(picker, self._picked)
 
