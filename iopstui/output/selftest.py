@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iopstui.selftest.check import FAIL, MISSING, OK, Check
@@ -12,12 +14,15 @@ from iopstui.text import printable
 
 HEAD = ("CHECK", "EXPECTED", "MEASURED", "RESULT")
 LONGEST = 24
+MANY = 9
+_NUMBER = re.compile(r"\d+$")
 NARROWEST = 40
 
 
 def selftest_text(checks: Sequence[Check], found: Evidence, width: int) -> str:
     """The table, what failed, what could not be checked, and the verdict."""
-    rows = [HEAD, *((one.name, one.expected, one.measured, one.verdict) for one in checks)]
+    shown = list(_together(checks))
+    rows = [HEAD, *((one.name, one.expected, one.measured, one.verdict) for one in shown)]
     cells = [tuple(_short(printable(cell)) if n else cell for n, cell in enumerate(row))
              for row in rows]  # fmt: skip
     widths = [max(len(row[n]) for row in cells) for n in range(len(HEAD))]
@@ -39,6 +44,18 @@ def selftest_text(checks: Sequence[Check], found: Evidence, width: int) -> str:
     lines += ["", f"{word}: {count[OK]} passed, {count[FAIL]} failed, {count[MISSING]} not "
               f"checked ({found.seconds:.0f} s)."]  # fmt: skip
     return "\n".join(lines)
+
+
+def _together(checks: Sequence[Check]) -> Iterator[Check]:
+    """Many passed checks of one kind, one for each CPU, as one."""
+    for _, group in itertools.groupby(checks, lambda one: (_NUMBER.sub("", one.name), one.verdict)):
+        same = list(group)
+        if same[0].verdict != OK or len(same) < MANY:
+            yield from same
+            continue
+        numbers = [match[0] for one in same if (match := _NUMBER.search(one.name))]
+        name = f"{_NUMBER.sub('', same[0].name)}{numbers[0]} to {numbers[-1]}"
+        yield Check(name, f"{len(same)} ranges", "each within its range", OK, "")
 
 
 def _short(text: str) -> str:

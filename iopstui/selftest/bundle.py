@@ -37,6 +37,9 @@ def check_writable(path: Path) -> None:
 def read_bundle(path: Path) -> Evidence:
     """The evidence of a bundle. UsageError if it is none."""
     try:
+        # a pipe would be waited for, maybe forever
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UsageError(f"{path} is not a file.", "iopstui selftest --read FILE")
         with gzip.open(path) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:

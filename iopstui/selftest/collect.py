@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from iopstui import __version__
-from iopstui.errors import JobFailed, UsageError
+from iopstui.errors import EXIT_MISSING, JobFailed, UsageError
 from iopstui.fio.fence import NONE, Fence, fence_kind, started
 from iopstui.fio.inspect import Fio, find_fio
 from iopstui.linux.devices.sysfs import read_devices
@@ -23,12 +25,15 @@ from iopstui.safety.scratch import supports_direct
 from iopstui.selftest import counters, devices
 from iopstui.selftest.commands import IOPSTUI, MAX_S, run
 from iopstui.selftest.evidence import Evidence
+from iopstui.selftest.iostat_log import IostatLog
 
 SIZE = 64 << 20
+NEEDED_BYTES = 192 << 20
 FIO_S = 4
 MAX_IOPS = 2000
 """In each direction: each I/O has a row in the evidence."""
 RUN_S = 5
+PROBE_S = 3
 SETTLE_S = 0.4
 OWN_LINE = "iopstui: "
 NO_DISK = "the directory is not on a block device of its own (tmpfs, overlay, a share ...)"
@@ -43,6 +48,12 @@ def collect(directory: Path, say: Say) -> Evidence:
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory.",
                          "Name one on the disk to be tested: iopstui selftest DIR")  # fmt: skip
+    free = shutil.disk_usage(directory).free
+    if free < NEEDED_BYTES:
+        raise UsageError(
+            f"{directory} has {free >> 20} MiB free; the self-test needs {NEEDED_BYTES >> 20} MiB.",
+            "Name another directory on the disk to be tested: iopstui selftest DIR",
+        )
     fio = find_fio()
     found = Evidence(machine=_machine(fio))
     found.disk = devices.disk_below(directory)
@@ -53,6 +64,8 @@ def collect(directory: Path, say: Say) -> Evidence:
         _log_fio(found, fio, scratch, supports_direct(scratch))
         say(f"iopstui for {RUN_S} s, and the kernel's counters beside it")
         _run_iopstui(found, directory)
+        say(f"the kernel probe for {PROBE_S} s, and the kernel's counters beside it")
+        _run_probe(found, directory)
         say("queue map, fence, tunables")
         _read_queues(found)
         _try_fence(found, scratch)
@@ -102,27 +115,74 @@ def _log_fio(found: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
 
 def _run_iopstui(found: Evidence, directory: Path) -> None:
     """A run of the program itself, in a process of its own, with the counters beside it."""
-    if found.disk:
-        log = counters.CounterLog(found.disk, counters.vectors_of(found.disk))
-        log.start()
-        time.sleep(SETTLE_S)
-    done = run(
-        *IOPSTUI, "run", str(directory), "--job", "mixed-4k", "--size", str(SIZE), "--set",
-        f"runtime={RUN_S}", "--format", "jsonl", timeout=MAX_S,
-    )  # fmt: skip
-    if found.disk:
-        time.sleep(SETTLE_S)
-        found.counters = log.finish()
-    else:
-        found.missing["device"] = NO_DISK
+    with contextlib.ExitStack() as beside:
+        if found.disk:
+            log = counters.CounterLog(found.disk, counters.vectors_of(found.disk))
+            log.start()
+            iostat = IostatLog(found.disk)
+            iostat.begin()
+            # also after Ctrl-C
+            beside.callback(iostat.finish)
+            time.sleep(SETTLE_S)
+        done = _run_job(directory, RUN_S)
+        if found.disk:
+            time.sleep(SETTLE_S)
+            found.counters, found.iostat = log.finish(), iostat.finish()
+        else:
+            found.missing["device"] = NO_DISK
+    if not found.iostat:
+        found.missing["iostat"] = "iostat is not installed (package sysstat)"
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.startswith(OWN_LINE)]
-        why = said[-1].removeprefix(OWN_LINE) if said else f"exit code {done.returncode}"
-        raise JobFailed(f"iopstui run failed: {why}")
+        raise JobFailed(f"iopstui run failed: {_why(done)}")
     for line in done.stdout.splitlines():
         row = json.loads(line)
         if row["event"] == "frame":
             found.frames.append(_figures_of(row, found.disk))
+
+
+def _run_job(directory: Path, seconds: int, *more: str) -> subprocess.CompletedProcess[str]:
+    return run(
+        *IOPSTUI, "run", str(directory), "--job", "mixed-4k", "--size", str(SIZE), "--set",
+        f"runtime={seconds}", "--format", "jsonl", *more, timeout=MAX_S,
+    )  # fmt: skip
+
+
+def _why(done: subprocess.CompletedProcess[str]) -> str:
+    """The last thing that a failed iopstui said."""
+    said = [line for line in done.stderr.splitlines() if line.startswith(OWN_LINE)]
+    return said[-1].removeprefix(OWN_LINE) if said else f"exit code {done.returncode}"
+
+
+def _run_probe(found: Evidence, directory: Path) -> None:
+    """A second run, with the probe: it takes its time from the job."""
+    if not found.disk:
+        found.missing["probe"] = NO_DISK
+        return
+    if os.geteuid() != 0:
+        found.missing["probe"] = "needs root"
+        return
+    log = counters.CounterLog(found.disk, ())
+    log.start()
+    time.sleep(SETTLE_S)
+    done = _run_job(directory, PROBE_S, "--probe")
+    time.sleep(SETTLE_S)
+    found.probe_counters = log.finish()
+    if done.returncode == EXIT_MISSING:
+        found.missing["probe"] = _why(done).replace(str(directory), "DIR")
+        return
+    if done.returncode:
+        raise JobFailed(f"iopstui run --probe failed: {_why(done)}")
+    for line in done.stdout.splitlines():
+        row = json.loads(line)
+        device = row.get("device") if row["event"] == "frame" else None
+        if device and found.disk in device["disks"]:
+            sides = device["disks"][found.disk]
+            found.probe_frames.append({
+                "wall_ms": row["wall_ms"], "seconds": device["seconds"], "age_s": device["age_s"],
+                **{side: {key: sides[side][key] for key in ("ios", "mean")}
+                   for side in ("read", "write")},
+                **{key: device[key] for key in ("missed", "skipped", "lost", "full")},
+            })  # fmt: skip
 
 
 def _figures_of(row: dict[str, object], disk: str) -> dict[str, object]:

@@ -8,6 +8,8 @@ from typing import Any
 from iopstui.errors import UsageError
 
 FORMAT = 1
+ADDED = {"probe_frames", "probe_counters", "iostat"}
+"""Not in the first bundles."""
 Row = list[Any]
 
 
@@ -18,7 +20,9 @@ class Evidence:
     each I/O (direction 0 or 1, latency in ns, bytes). ``frames`` are iopstui's own seconds of a run
     on the directory, ``counters`` what the kernel counted meanwhile (CounterLog). ``queues`` and
     ``vectors`` are iopstui's queue map, ``queue_text``, ``vector_names`` and ``affinity`` the
-    kernel's own text. ``missing`` says by check why it could not be made."""
+    kernel's own text. ``probe_frames`` are the probe's seconds of a second run, ``probe_counters``
+    what the kernel counted in it, ``iostat`` what iostat printed beside the first run
+    (IostatLog). ``missing`` says by check why it could not be made."""
 
     machine: dict[str, Any] = field(default_factory=dict)
     job: str = ""
@@ -32,6 +36,9 @@ class Evidence:
     queue_text: dict[str, str] = field(default_factory=dict)
     vector_names: dict[str, str] = field(default_factory=dict)
     affinity: dict[str, str] = field(default_factory=dict)
+    probe_frames: list[dict[str, Any]] = field(default_factory=list)
+    probe_counters: list[Row] = field(default_factory=list)
+    iostat: list[Row] = field(default_factory=list)
     fence: dict[str, Any] = field(default_factory=dict)
     restore: dict[str, Any] = field(default_factory=dict)
     known_latency: dict[str, Any] = field(default_factory=dict)
@@ -51,7 +58,8 @@ def evidence_of(data: Any) -> Evidence:
     empty = Evidence()
     values: dict[str, Any] = {}
     for name in Evidence.__dataclass_fields__:
-        value, like = data.get(name), getattr(empty, name)
+        like = getattr(empty, name)
+        value = data.get(name, like if name in ADDED else None)
         if like is not None and type(value) is not type(like) and not (
             isinstance(like, float) and isinstance(value, int)
         ):  # fmt: skip

@@ -12,12 +12,14 @@ from iopstui.selftest.check import FAIL, OK, Check, equal, not_made, within
 from iopstui.selftest.evidence import Evidence
 from iopstui.selftest.judge_fio import judge_fio
 from iopstui.selftest.judge_kernel import judge_kernel
+from iopstui.selftest.judge_probe import judge_iostat, judge_probe
 
 CLOCK_MS = 50.0
 OWN_SHARE = 10.0
 """Percent of all CPUs together."""
 LATENCY_ERROR = 0.3
 """A known latency is met a little late: timers, interrupts and fio itself take their time."""
+MAX_CPU = 1 << 16
 _QUEUE_OF = (re.compile(r"virtio\d+-req\.(\d+)"), re.compile(r"nvme\d+q(\d+)"))
 
 
@@ -33,8 +35,9 @@ def judge_bundle(path: Path) -> tuple[list[Check], Evidence]:
 def judge(found: Evidence) -> list[Check]:
     """All checks, in the order in which they are shown."""
     return [
-        *judge_fio(found), *judge_kernel(found), *_queues(found), *_latency(found),
-        *_fence(found), *_restore(found), *_clock(found), *_cost(found),
+        *judge_fio(found), *judge_kernel(found), *judge_iostat(found), *_queues(found),
+        *judge_probe(found), *_latency(found), *_fence(found), *_restore(found), *_clock(found),
+        *_cost(found),
     ]  # fmt: skip
 
 
@@ -131,6 +134,9 @@ def _cpus(words: str) -> set[int]:
     for part in words.replace(" ", "").split(","):
         first, _, last = part.partition("-")
         if first.isdecimal():
+            # a bundle may come from anybody
+            if int(last or first) > MAX_CPU:
+                raise ValueError(f"no machine has CPU {last or first}")
             found |= set(range(int(first), int(last or first) + 1))
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,12 @@ def packed(value: object) -> bytes:
         (packed({"format": FORMAT + 1}), "not a bundle"),
         (packed({"format": FORMAT}), "damaged: machine"),
         (packed(FOUND.as_object() | {"log": "x"}), "damaged: log"),
+        (packed(FOUND.as_object() | {"iostat": "x"}), "damaged: iostat"),
         (gzip.compress(b"[" * 100_000, mtime=0), "not a bundle"),
         (gzip.compress(b"\xff", mtime=0), "not a bundle"),
     ],
-    ids=["empty", "text", "cut", "object", "list", "newer", "nothing", "log", "deep", "binary"],
+    ids=["empty", "text", "cut", "object", "list", "newer", "nothing", "log", "iostat", "deep",
+         "binary"],
 )  # fmt: skip
 def test_other_files_are_refused(tmp_path: Path, data: bytes, says: str) -> None:
     path = tmp_path / "b.gz"
@@ -57,7 +60,9 @@ def test_other_files_are_refused(tmp_path: Path, data: bytes, says: str) -> None
     {"frames": [{}]}, {"log": [[0]]}, {"log": [["a", "b", "c"]]}, {"counters": [[1]]},
     {"queues": {"a": [1]}, "queue_text": {"a": "1"}}, {"vectors": [{}]}, {"fence": {"x": 1}},
     {"restore": {"x": 1}}, {"known_latency": {"x": 1}}, {"job": "[", "stream": "{"},
-    {"vector_names": {"x": "nvme0q1"}}, {"frames": [{"disk": {}, "seconds": 1, "own_cpu": "x"}]},
+    {"vector_names": {"x": "nvme0q1"}}, {"queue_text": {"0": "0-99999999999"}},
+    {"probe_frames": [{}]}, {"probe_frames": [5]}, {"iostat": [["a", 5, None]] * 9},
+    {"frames": [{"disk": {}, "seconds": 1, "own_cpu": "x"}]},
 ])  # fmt: skip
 def test_odd_figures_are_refused_without_a_traceback(
     tmp_path: Path, wrong: dict[str, object]
@@ -71,6 +76,12 @@ def test_odd_figures_are_refused_without_a_traceback(
         assert "damaged" in str(error)
     else:
         assert any(one.verdict == FAIL for one in checks) or "log" not in wrong
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(UsageError, match="is not a file"):
+        read_bundle(tmp_path / "fifo")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

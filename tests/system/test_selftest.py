@@ -38,7 +38,8 @@ def test_it_passes_here_leaves_nothing_and_tells_nothing_private(tmp_path: Path)
         (("--read", "x.gz", "."), "takes neither"),
         (("--read", "x.gz", "-o", "y"), "takes neither"),
         ((".", "-o", "x.gz"), "exists already"), (("--read", "x.gz"), "Cannot read x.gz"),
-        ((".", "."), "unexpected argument"),
+        ((".", "."), "unexpected argument"), (("",), "is empty"), (("-o", ""), "is empty"),
+        (("--read", ""), "is empty"),
     ],
 )  # fmt: skip
 def test_wrong_command_lines(tmp_path: Path, words: tuple[str, ...], says: str) -> None:

@@ -11,10 +11,10 @@ from iopstui.cli.terminal import print_message, require_for_runs, show, width
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, Interrupted, UsageError
 
 EPILOG = """\
-Runs fio twice on scratch files in DIR (default: here) and compares what iopstui shows with fio's
+Runs fio on scratch files in DIR (default: here) and compares what iopstui shows with fio's
 own log of each I/O and with the kernel's counters, read by other code. As root also tunables of a
-loop device, and a null_blk whose latency is known. Takes about 25 s and 192 MiB in DIR; nothing
-else is written, and everything is removed.
+loop device, the probe, and a null_blk whose latency is known. Takes 20 to 50 s and 192 MiB in DIR;
+nothing else is written, and everything is removed.
 
 The bundle (-o) has the figures that were compared and the machine's versions: no host name, no
 serial numbers, no paths. Attach it to a bug report.
@@ -44,6 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.selftest.check import failed
     from iopstui.selftest.judge import judge, judge_bundle
 
+    for name in (arguments.directory, arguments.output, arguments.read):
+        if name == "":
+            raise UsageError("An argument is empty: a shell variable without a value?",
+                             "iopstui selftest --help")  # fmt: skip
     if arguments.read:
         if arguments.directory or arguments.output:
             raise UsageError("--read judges a bundle; it takes neither DIR nor -o.",

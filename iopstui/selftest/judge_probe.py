@@ -1,0 +1,146 @@
+"""Judge the probe's counts against /proc/diskstats, and iopstui's figures against iostat's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from iopstui.selftest.check import FAIL, Check, not_made, within
+from iopstui.selftest.evidence import Evidence
+from iopstui.selftest.kernel_counters import (
+    Reading,
+    began_again,
+    begin_of,
+    down,
+    growth,
+    readings,
+    up,
+)
+
+NS_PER_MS = 1e6
+MOST_QUEUED = 64
+"""Of the time until a request completes at least one part in so many is in the device."""
+LOST = "the probe would show wrong latencies of the device"
+SECTOR_BYTES = 512
+ROUNDED = 0.005
+"""iostat prints two digits behind the point."""
+AGAIN = "the counters began again meanwhile"
+COLUMNS = {"r/s", "rkB/s", "r_await", "w/s", "wkB/s", "w_await"}
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+Frame = dict[str, Any]
+
+
+def judge_probe(found: Evidence) -> Iterator[Check]:
+    """Requests that it has counted, and their time in the device."""
+    frames = found.probe_frames
+    if "probe" in found.missing or not frames:
+        yield not_made("probe", found.missing.get("probe", "it has shown nothing of this disk"))
+        return
+    stats = readings(found.probe_counters, "diskstats", 3)
+    if not stats or began_again([(at, row[:8]) for at, row in stats]):
+        yield not_made("probe", AGAIN)
+        return
+    begin, end = _begin(frames[0]), _end(frames[-1])
+    # what it says itself that it has not seen
+    unseen = max((one["missed"] or 0.0) / 100 for one in frames)
+    skipped = sum((one["skipped"] or 0) + (one["lost"] or 0) for one in frames)
+    for key, field in (("read", 0), ("write", 4)):
+        ios = sum(one[key]["ios"] for one in frames)
+        low, high = growth(stats, field, begin, end)
+        yield within(f"probe: {key}s", down(low * (1 - unseen)) - skipped, up(high), ios, LOST)
+        if ios:
+            spent = sum((one[key]["mean"] or 0.0) * one[key]["ios"] for one in frames) / NS_PER_MS
+            low, high = growth(stats, field + 3, begin, end)
+            yield within(f"probe: ms of {key}s in the device", down(low / MOST_QUEUED), up(high),
+                         spent, LOST)  # fmt: skip
+    full = sum(one["full"] or 0 for one in frames)
+    if full:
+        yield Check("probe: requests without room", "0", f"{full:,}", FAIL, LOST)
+
+
+def _end(frame: Frame) -> float:
+    return float(frame["wall_ms"] - 1000 * frame["age_s"])
+
+
+def _begin(frame: Frame) -> float:
+    return _end(frame) - 1000 * float(frame["seconds"])
+
+
+def judge_iostat(found: Evidence) -> Iterator[Check]:
+    """iopstui's sums of a whole run against iostat's of most of it, and what the kernel counted
+    before and after those."""
+    frames = [one for one in found.frames if one["disk"] is not None and one["seconds"]]
+    stats = readings(found.counters, "diskstats", 3)
+    if not frames or not stats or "device" in found.missing:
+        return
+    if began_again([(at, row[:8] + row[9:]) for at, row in stats]):
+        return
+    span = begin_of(frames[0]), float(frames[-1]["wall_ms"])
+    inside = _reports_within(found.iostat, *span)
+    if len(inside) < 2:
+        yield not_made("iostat", found.missing.get("iostat", "fewer than two of its seconds"))
+        return
+    for name, field, ours, theirs, rounding in _sums(frames, inside):
+        low, high = _around(stats, field, span, inside)
+        yield within(f"iostat: {name}", down(theirs + low) - rounding, up(theirs + high) + rounding,
+                     ours, "iopstui and iostat would not show the same")  # fmt: skip
+
+
+def _reports_within(
+    rows: Sequence[Sequence[Any]], begin: float, end: float
+) -> list[tuple[float, float, dict[str, float]]]:
+    """(begin, end, figures by iostat's own names) of its reports that lie in between."""
+    head: list[str] = []
+    last: float | None = None
+    found = []
+    for at, kind, line in rows:
+        words = str(line).split()[1:]
+        if kind == "head":
+            head = words
+        elif len(words) == len(head) and all(map(_NUMBER.fullmatch, words)):
+            if last is not None and begin <= last and at <= end:
+                found.append((last, float(at), dict(zip(head, map(float, words), strict=True))))
+            last = float(at)
+    return [one for one in found if one[2].keys() >= COLUMNS]
+
+
+def _sums(
+    frames: Sequence[Frame], reports: Sequence[tuple[float, float, dict[str, float]]]
+) -> Iterator[tuple[str, int, float, float, float]]:
+    """(name, field of /proc/diskstats behind the name, iopstui's sum, iostat's sum, what its
+    rounding may change)."""
+    rows = [(after - before, row) for before, after, row in reports]
+    disks = [(one["disk"], 1000 * one["seconds"]) for one in frames]
+    for key, field, letter in (("reads", 0, "r"), ("writes", 4, "w")):
+        rate, wait, kilobytes = f"{letter}/s", f"{letter}_await", f"{letter}kB/s"
+        count = sum(row[rate] * ms for ms, row in rows) / 1000
+        yield rate, field, sum(disk[key] for disk, _ in disks), count, len(rows)
+        moved = sum(row[kilobytes] * ms for ms, row in rows) * 1024 / SECTOR_BYTES / 1000
+        ours = sum(disk[f"{letter}MB/s"] * ms for disk, ms in disks) * 1024 * 1024 / 512 / 1000
+        yield f"sectors of {letter}MB/s", field + 2, ours, moved, len(rows)
+        waited = sum(row[wait] * row[rate] * ms for ms, row in rows) / 1000
+        yield (
+            wait, field + 3, sum((disk[wait] or 0.0) * disk[key] for disk, _ in disks), waited,
+            ROUNDED * count + 1,
+        )  # fmt: skip
+    for name, field, factor in (("aqu-sz", 10, 1.0), ("util", 9, 0.01)):
+        column = next((one for one in (name, f"%{name}", "avgqu-sz") if one in rows[0][1]), "")
+        if column:
+            theirs = sum(row[column] * factor * ms for ms, row in rows)
+            ours = sum(disk[name] * factor * ms for disk, ms in disks)
+            yield f"ms of {name}", field, ours, theirs, ROUNDED * sum(ms for ms, _ in rows) + 20
+
+
+def _around(
+    stats: Sequence[Reading],
+    field: int,
+    span: tuple[float, float],
+    reports: Sequence[tuple[float, float, dict[str, float]]],
+) -> tuple[float, float]:
+    """What the counter grew by, at least and at most, in iopstui's time outside of iostat's."""
+    first, last = reports[0][0], reports[-1][1]
+    ends = growth(stats, field, span[0], first), growth(stats, field, last, span[1])
+    low, high = map(sum, zip(*ends, strict=True))
+    # each edge of iostat's time is as uncertain as those of ours
+    return float(low), float(high)
