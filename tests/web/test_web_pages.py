@@ -72,6 +72,19 @@ async def test_a_page_needs_its_token(replayed: Served) -> None:
         assert (await status(replayed.origin + path))[0] == 404, path
 
 
+async def test_garbage_is_answered_and_leaves_no_traceback(serve: Start) -> None:
+    served = serve("replay", "demo")
+    host, _, port = served.origin.removeprefix("http://").partition(":")
+    for data in (b"GET / HTTP/9.9", b"\x16\x03\x01\x02", b"GET /\xff HTTP/1.1", b"GET / HTTP/1.1"):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(data + b"\r\n\r\n")
+        assert b" 400 " in await asyncio.wait_for(reader.readline(), 30)
+        writer.close()
+    assert (await status(served.viewers))[0] == 200
+    code, told = served.end()
+    assert code == 0 and "Traceback" not in told and len(told.splitlines()) == 2
+
+
 async def test_pages_load_nothing_from_other_hosts(replayed: Served) -> None:
     for name in ("", "serve.js", "serve.css", "xterm.css"):
         code, text, _ = await status(replayed.viewers + name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from aiohttp import WSMsgType, web
 
+from iopstui.cli.terminal import print_message
 from iopstui.cli.web.access import PRESENTER, Access, is_same_origin
 from iopstui.cli.web.screen_process import ScreenProcess, valid_size
 from iopstui.cli.web.viewer_host import ViewerHost
@@ -40,6 +42,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
+    "Server": "iopstui",
 }  # fmt: skip
 WAITING = "Waiting for the first second of the measurement ..."
 FULL = "As many viewers as allowed are watching. Trying again every 5 seconds."
@@ -83,7 +86,10 @@ class Server:
         application.router.add_get("/{token}/", self._page)
         application.router.add_get("/{token}/ws", self._websocket)
         application.router.add_get("/{token}/{file}", self._file)
-        runner = web.AppRunner(application, access_log=None, handle_signals=False)
+        # aiohttp would write a traceback for each request that is none (a port scan)
+        quiet = logging.getLogger("iopstui.serve")
+        quiet.disabled = True
+        runner = web.AppRunner(application, access_log=None, handle_signals=False, logger=quiet)
         await runner.setup()
         site = web.TCPSite(runner, host, port, shutdown_timeout=SHUTDOWN_S)
         try:
@@ -206,6 +212,11 @@ async def _with_headers(
     except web.HTTPException as error:
         error.headers.update(HEADERS)
         raise
+    except Exception as error:
+        from iopstui.safety.crash import crash_sentence
+
+        print_message(crash_sentence(error).removeprefix("iopstui: "))
+        raise web.HTTPInternalServerError(headers=HEADERS) from error
     if not response.prepared:
         response.headers.update(HEADERS)
     return response
