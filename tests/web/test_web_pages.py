@@ -82,7 +82,7 @@ async def test_garbage_is_answered_and_leaves_no_traceback(serve: Start) -> None
         writer.close()
     assert (await status(served.viewers))[0] == 200
     code, told = served.end()
-    assert code == 0 and "Traceback" not in told and len(told.splitlines()) == 2
+    assert code == 0 and all(line.startswith("iopstui: ") for line in told.splitlines())
 
 
 async def test_pages_load_nothing_from_other_hosts(replayed: Served) -> None:
@@ -183,7 +183,7 @@ async def test_more_viewers_than_allowed(serve: Start) -> None:
     async with opened(served.viewers) as page:
         await page.until("REPLAY 0:0")
     code, told = served.end()
-    assert code == 0 and "1 viewers at most" in told
+    assert code == 0 and "up to 1 viewers" in told
 
 
 async def test_a_viewer_that_ends_leaves_the_others(replayed: Served) -> None:

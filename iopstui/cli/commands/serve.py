@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from iopstui.cli.command import Command
 from iopstui.errors import Missing, UsageError
@@ -11,6 +12,7 @@ from iopstui.linux.process.packages import SCREEN_PACKAGES, require
 MAX_VIEWERS = 64
 MAX_PORT = 65535
 COMMANDS = ("live", "replay")
+OWN = ("--port", "--host", "--viewers", "--viewers-cpu")
 EXTRA = "Install it: pipx install --force 'iopstui[web]', or in a checkout: " \
         ".venv/bin/pip install textual-serve"  # fmt: skip
 EPILOG = """\
@@ -51,10 +53,17 @@ def run(arguments: argparse.Namespace) -> int:
     if not words or words[0] not in COMMANDS:
         what = f"`iopstui serve` cannot show {words[0]!r}." if words else "What should be served?"
         raise UsageError(what, "iopstui serve live TARGET, or: iopstui serve replay FILE")
+    for option in (word.split("=")[0] for word in words):
+        if option in OWN:
+            raise UsageError(f"{option} is an option of serve: it belongs before {words[0]}.",
+                             f"iopstui serve {option} VALUE {words[0]} ...")  # fmt: skip
     served = arguments.line.read(words)
     if served.plain or getattr(served, "format", None):
         raise UsageError("--plain and --format replace the screen, which is what is served.",
                          "Leave them out.")  # fmt: skip
+    if arguments.viewers_cpu is not None and arguments.viewers_cpu not in os.sched_getaffinity(0):
+        raise UsageError(f"iopstui may not use CPU {arguments.viewers_cpu}.",
+                         "Those that it may use: taskset -cp $$")  # fmt: skip
     require(*SCREEN_PACKAGES)
     _require_extra()
     from iopstui.cli.web.serving import ServeOptions, serve_live, serve_replay

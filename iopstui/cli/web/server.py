@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 from collections.abc import Awaitable, Callable
@@ -96,9 +97,15 @@ class Server:
             await site.start()
         except OSError as error:
             await runner.cleanup()
+            used = error.errno in (errno.EADDRINUSE, errno.EACCES)
+            number = error.errno or 0
+            # a name that is not found has a number of its own
+            why = os.strerror(number) if number > 0 else error.strerror
             raise UsageError(
-                f"Cannot listen on {host}, port {port}: {os.strerror(error.errno or 0)}.",
-                "Choose another port: --port 8001",
+                f"Cannot listen on {host}, port {port}: {why}.",
+                "Choose another port: --port 8001"
+                if used
+                else "Choose an address of this machine, or all: --host 0.0.0.0",
             ) from error
         return runner.cleanup, int(runner.addresses[0][1])
 

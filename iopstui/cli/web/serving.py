@@ -105,7 +105,7 @@ async def _serve(
     finally:
         await server.close()
         await stop()
-        print_message(f"ended; {served.most_viewers} viewers at most at one time")
+        print_message(f"ended; up to {served.most_viewers} viewers at a time")
 
 
 class _Presenter:

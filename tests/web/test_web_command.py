@@ -1,0 +1,56 @@
+"""Command lines of `iopstui serve` that are refused, and what they are told."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "system"))
+from program import iopstui
+
+from iopstui.cli.commands import serve as command
+from iopstui.errors import Missing
+
+Refused = Callable[[], object]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "What should be served?"), (("run", "."), "cannot show 'run'"),
+        (("live",), "needs a target"), (("live", ".", "--plain"), "replace the screen"),
+        (("replay", "demo", "--format", "csv"), "replace the screen"),
+        (("replay", "nosuch.iops"), "does not exist"), (("replay",), "FILE"),
+        (("replay", "lines"), "cannot show the recording of a fleet"),
+        (("live", ".", "--port", "80"), "it belongs before live"),
+        (("replay", "demo", "--host=0.0.0.0"), "it belongs before replay"),
+        (("--port", "65536", "replay", "demo"), "not a number from 0 to 65535"),
+        (("--viewers", "0", "replay", "demo"), "not a number from 1 to 64"),
+        (("--viewers-cpu", "9999", "replay", "demo"), "may not use CPU 9999"),
+        (("--host", "192.0.2.1", "--port", "0", "replay", "demo"), "Choose an address"),
+        (("live", ".", "--nosuch"), "there is no option --nosuch"),
+    ],
+)  # fmt: skip
+def test_wrong_command_lines(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+    (tmp_path / "lines").write_text('{"event":"frame"}\n')
+    done = iopstui("serve", *words, cwd=tmp_path)
+    assert done.returncode == 2 and says in done.stderr and not done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["lines"]
+
+
+def test_a_port_that_another_program_has(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        done = iopstui("serve", "--port", port, "replay", "demo", cwd=tmp_path)
+    assert done.returncode == 2 and "Address already in use" in done.stderr
+    assert "--port 8001" in done.stderr
+
+
+def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(Missing, match="textual-serve"):
+        command._require_extra()
