@@ -19,6 +19,7 @@ from iopstui.selftest.kernel_counters import (
 )
 
 NS_PER_MS = 1e6
+SECOND_MS, LATE_MS = 1000.0, 100.0
 MOST_QUEUED = 64
 """Of the time until a request completes at least one part in so many is in the device."""
 LOST = "the probe would show wrong latencies of the device"
@@ -80,6 +81,10 @@ def judge_iostat(found: Evidence) -> Iterator[Check]:
     inside = _reports_within(found.iostat, *span)
     if len(inside) < 2:
         yield not_made("iostat", found.missing.get("iostat", "fewer than two of its seconds"))
+        return
+    # its rates are for its own seconds, which are known by when it printed them
+    if any(abs(after - before - SECOND_MS) > LATE_MS for before, after, _ in inside):
+        yield not_made("iostat", "its reports came late: this machine is too busy")
         return
     for name, field, ours, theirs, rounding in _sums(frames, inside):
         low, high = _around(stats, field, span, inside)

@@ -41,6 +41,7 @@ class Tab:
         width, height = size
         await self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                         deviceScaleFactor=1, mobile=size == PHONE)  # fmt: skip
+        await self.call("Emulation.setTouchEmulationEnabled", enabled=size == PHONE)
         await self.call("Page.navigate", url=address)
 
     def event(self, method: str, parameters: dict[str, Any]) -> None:
