@@ -52,5 +52,9 @@ def test_a_port_that_another_program_has(tmp_path: Path) -> None:
 
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(Missing, match="textual-serve"):
+    with pytest.raises(Missing, match="textual-serve") as missing:
         command._require_extra()
+    assert missing.value.hint == f"Install it: {sys.executable} -m pip install '{command.EXTRA}'"
+    # the same as pyproject.toml's
+    project = (Path(__file__).resolve().parents[2] / "pyproject.toml").read_text()
+    assert f'web = ["{command.EXTRA}"]' in project

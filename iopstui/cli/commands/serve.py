@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 
 from iopstui.cli.command import Command
 from iopstui.errors import Missing, UsageError
@@ -13,8 +14,7 @@ MAX_VIEWERS = 64
 MAX_PORT = 65535
 COMMANDS = ("live", "replay")
 OWN = ("--port", "--host", "--viewers", "--viewers-cpu")
-EXTRA = "Install it: pipx install --force 'iopstui[web]', or in a checkout: " \
-        ".venv/bin/pip install textual-serve"  # fmt: skip
+EXTRA = "textual-serve>=1.1.3,<1.2"
 EPILOG = """\
 COMMAND is a command line of `iopstui live TARGET` or `iopstui replay FILE`. It is opened in a
 browser by the addresses that are printed; the tokens in them are new each time.
@@ -82,7 +82,8 @@ def _require_extra() -> None:
 
     lacking = [name for name in ("textual_serve", "aiohttp") if find_spec(name) is None]
     if lacking:
-        raise Missing("`iopstui serve` needs the Python package textual-serve.", EXTRA)
+        raise Missing("`iopstui serve` needs the Python package textual-serve.",
+                      f"Install it: {sys.executable} -m pip install '{EXTRA}'")  # fmt: skip
 
 
 def _port(text: str) -> int:
