@@ -61,10 +61,7 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     head, waits = words.wait_table(story)
     if waits:
         yield from (Heading(2, words.WAITS), Text(words.WAITS_MEAN), Table(head, waits))
-    slow = [*slowest.rows(story)]
-    if slow:
-        yield from (Heading(2, slowest.TITLE), Text(slowest.NOTE))
-        yield Table(slowest.HEAD, slow, left=slowest.LEFT)
+    yield from _slowest(story)
     yield from _beside(story)
     if story.promised is not None:
         yield from _promised(story, story.promised)
@@ -83,6 +80,13 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     yield from _folded(story, [block for run in story.runs for block in _repeat(story, run)])
     if scales is not None:
         yield _seconds(story)
+
+
+def _slowest(story: Story) -> Iterator[Block]:
+    rows = [*slowest.rows(story)]
+    if rows:
+        yield from (Heading(2, slowest.TITLE), Text(slowest.NOTE))
+        yield Table(slowest.HEAD, rows, left=slowest.LEFT)
 
 
 def _beside(story: Story) -> Iterator[Block]:

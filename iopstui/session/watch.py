@@ -9,11 +9,13 @@ from time import monotonic
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady, Notice
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.in_common import slow_words
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.model.watch.trigger import Trigger, TriggerFired, TriggerWatch
 from iopstui.session.live import LiveSession
 from iopstui.session.recorded_parts import RecordedParts
 from iopstui.session.tick.outcomes import value_text
+from iopstui.text import printable
 
 MAX_WAITING = 600
 
@@ -74,12 +76,14 @@ class Watch:
         for watcher in self._watchers:
             fired = watcher.feed(frame)
             if fired is not None:
-                self._fired(fired)
+                self._fired(fired, frame)
 
-    def _fired(self, fired: TriggerFired) -> None:
+    def _fired(self, fired: TriggerFired, frame: Frame) -> None:
         self.totals.trigger(fired.trigger.text)
         if self._session is not None:
             self._session.mark(fired_text(fired))
+            for text in slow_words(frame):
+                self._session.notice("info", printable(text))
         if self._parts is not None:
             self._parts.fired(fired.t)
 

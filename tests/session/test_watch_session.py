@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from slow_requests import exemplar
 from watch_frames import frame, rates, watched
 
 from iopstui.errors import UsageError
 from iopstui.events import Event, FindingReported, FrameReady, Mark, Notice
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.findings.evidence import Finding
+from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.watch.trigger import parse_trigger
 from iopstui.session import watch as module
 from iopstui.session.recorded_parts import RecordedParts
@@ -76,6 +79,25 @@ def test_a_firing_is_a_mark_in_the_session() -> None:
     told = ("mark", "trigger r/s>5 for 2s: 10")
     assert session.asked == [("start", one.handle), told, told]
     assert one.totals.fired == {BUSY.text: 2}
+
+
+def test_a_firing_names_the_slowest_requests_if_the_probe_keeps_them() -> None:
+    one, session = Watch(TARGET, 1.0, [BUSY]), Session()
+    one.begin(session)  # type: ignore[arg-type]
+    kept = (
+        *(exemplar(30_000_000 + n, 10**9 + n, comm="backup\x1b", pid=9) for n in range(10)),
+        *(exemplar(200_000 + n, n * 10**8, slow=False, sampled=True, pid=n) for n in range(10)),
+    )
+    probe = ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, None, None, 0, 0, 0, None, None,
+                          exemplars=kept)  # fmt: skip
+    for each in watched([rates(9), rates(9), rates(9)]):
+        one.handle(FrameReady(each.t, replace(each, probe=probe)))
+    mark, *told = session.asked[1:]
+    assert mark[0] == "mark" and {level for level, _ in told} == {"info"}
+    words = [str(text) for _, text in told]
+    assert words[0].startswith("slowest read 30.0 ms: 1.00 µs plugged, 10.0 µs queued, 30.0 ms")
+    assert any(text.startswith("10 of the 10 slowest reads were sent by backup") for text in words)
+    assert not any("\x1b" in text for text in words)
 
 
 def test_a_reader_that_has_stopped_costs_neither_memory_nor_a_firing(

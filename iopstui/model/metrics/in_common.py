@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from math import comb
 
 from iopstui import format as units
-from iopstui.model.metrics.slow_requests import FLUSHES, SLOW_KINDS
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.slow_requests import (
+    FLUSHES,
+    SLOW_KINDS,
+    one_words,
+    slowest,
+    way_words,
+)
 from iopstui.model.samples import Exemplar
 
 MAX_FALSE = 0.01
@@ -70,6 +77,18 @@ def in_common(exemplars: Sequence[Exemplar]) -> list[InCommon]:
         if before is None or made.chance < before.chance:
             found[kind, name] = made
     return sorted(found.values(), key=lambda one: one.chance)
+
+
+def slow_words(frame: Frame) -> Iterator[str]:
+    """The slowest request of each direction in a frame's second, and what the slow ones have in
+    common; nothing without the probe's requests."""
+    probe = frame.probe
+    exemplars = probe.exemplars if probe is not None else ()
+    for kind in SLOW_KINDS:
+        for one in slowest((e for e in exemplars if e.kind == kind), 1):
+            total = units.latency(one.total_ns)
+            yield f"slowest {kind} {total}: {way_words(one)}; {one_words(one)}"
+    yield from (one.text for one in in_common(exemplars))
 
 
 def tail(least: int, with_it: int, drawn: int, of: int) -> float:
