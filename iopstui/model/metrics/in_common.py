@@ -64,19 +64,24 @@ def plural(kind: str) -> str:
 
 def in_common(exemplars: Sequence[Exemplar]) -> list[InCommon]:
     """What the slow ones of these requests have in common, the least likely first; for each
-    property of a direction at most one value."""
+    property of a direction at most one value, and of properties that the same requests have (a CPU
+    and its hardware queue) the first."""
     questions = [one for kind in SLOW_KINDS for one in _questions(kind, exemplars)]
-    limit = MAX_FALSE / _answerable([_least(*one[3:]) for one in questions])
-    found: dict[tuple[str, str], InCommon] = {}
-    for kind, name, words, with_both, slow_with, slow, sample in questions:
+    limit = MAX_FALSE / _answerable([_least(*one[4:]) for one in questions])
+    found: dict[tuple[str, str], tuple[InCommon, frozenset[int]]] = {}
+    for kind, name, words, which, with_both, slow, sample in questions:
+        slow_with = len(which)
         chance = tail(slow_with, with_both, slow, slow + sample)
         if chance > limit or slow_with < MIN_SHARE * slow:
             continue
         made = InCommon(kind, words, slow_with, slow, with_both - slow_with, sample, chance)
         before = found.get((kind, name))
-        if before is None or made.chance < before.chance:
-            found[kind, name] = made
-    return sorted(found.values(), key=lambda one: one.chance)
+        if before is None or made.chance < before[0].chance:
+            found[kind, name] = made, which
+    first: dict[tuple[str, frozenset[int]], InCommon] = {}
+    for made, which in sorted(found.values(), key=lambda one: one[0].chance):
+        first.setdefault((made.kind, which), made)
+    return [*first.values()]
 
 
 def slow_words(frame: Frame) -> Iterator[str]:
@@ -99,8 +104,9 @@ def tail(least: int, with_it: int, drawn: int, of: int) -> float:
     return ways / comb(of, drawn)
 
 
-_Question = tuple[str, str, str, int, int, int, int]
-"""Direction, property, words for the value, how many have it, of them slow; slow; sample."""
+_Question = tuple[str, str, str, frozenset[int], int, int, int]
+"""Direction, property, words for the value, which of the slow have it, how many have it in all;
+slow; sample."""
 
 
 def _questions(kind: str, exemplars: Sequence[Exemplar]) -> Iterator[_Question]:
@@ -111,18 +117,17 @@ def _questions(kind: str, exemplars: Sequence[Exemplar]) -> Iterator[_Question]:
     if not slow or not sample:
         return
     for name, (value_of, words) in _properties(exemplars, [*slow, *sample]).items():
-        counts: dict[object, list[int]] = {}
+        having: dict[object, list[int]] = {}
         for place, one in enumerate((*slow, *sample)):
             value = value_of(one)
             if value is not None:
-                count = counts.setdefault(value, [0, 0])
-                count[0] += 1
-                count[1] += place < len(slow)
-        for value, (both, of_slow) in counts.items():
-            yield kind, name, words(value), both, of_slow, len(slow), len(sample)
+                having.setdefault(value, []).append(place)
+        for value, places in having.items():
+            which = frozenset(place for place in places if place < len(slow))
+            yield kind, name, words(value), which, len(places), len(slow), len(sample)
 
 
-def _least(with_both: int, _: int, slow: int, sample: int) -> float:
+def _least(with_both: int, slow: int, sample: int) -> float:
     """The smallest chance that these numbers allow."""
     return tail(min(with_both, slow), with_both, slow, slow + sample)
 

@@ -68,6 +68,10 @@ def test_what_they_share_is_said() -> None:
     assert claims(ended_ns=SECOND + 5) == ["completed within the same 10 ms"]
 
 
+def test_of_two_properties_of_the_same_requests_one_is_said() -> None:
+    assert claims(cpu_done=9, hctx=7, cpu=9) == ["were sent on CPU 9"]
+
+
 def test_a_region_of_the_disk_is_named() -> None:
     chance = Random(7)
     # the disk is 128 GiB; the slow ones lie between 40 and 41
