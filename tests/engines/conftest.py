@@ -43,8 +43,9 @@ TaskPlugin=task/none
 MpiDefault=none
 ReturnToService=2
 SchedulerType=sched/backfill
-SelectType=select/linear
-NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{second}-{last}] CPUs=1
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+NodeName=n[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[{second}-{last}] CPUs=2
 PartitionName=all Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE State=UP
 """
 
@@ -100,7 +101,7 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for n in range(1, NODES + 1):
         subprocess.run(["slurmd", "-N", f"n{n}"], check=True)
     try:
-        wait_for("four idle nodes", lambda: states().split() == [str(NODES), "idle"])
+        wait_for("four idle nodes", all_idle)
         yield place
     finally:
         subprocess.run(["scancel", "--user=root"], check=False)
@@ -108,6 +109,10 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             with contextlib.suppress(OSError, ValueError):
                 os.kill(int(pid.read_text()), signal.SIGKILL)
         del os.environ["SLURM_CONF"]
+
+
+def all_idle() -> bool:
+    return states().split() == [str(NODES), "idle"]
 
 
 def states() -> str:

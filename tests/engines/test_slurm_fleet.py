@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import wait_for
+from conftest import all_idle, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 IOPSTUI = [sys.executable, "-m", "iopstui"]
@@ -125,10 +125,36 @@ def test_a_node_outside_of_the_allocation_is_refused(slurm: Path, place: Path) -
     assert "n2, n3, n4: not in Slurm's allocation" in done.stderr
 
 
+def test_nodes_are_shared_with_other_jobs(slurm: Path, place: Path) -> None:
+    with subprocess.Popen(["salloc", "-Q", "-N4", "-n4", "sleep", "30"]) as other:
+        wait_for("the other job runs", lambda: any("RUNNING" in row for row in queue()))
+        done = run(fleet(place, "slurm", "--allocate", "-N 4 -n 4", "--format", "jsonl"))
+        assert done.returncode == 0, done.stderr
+        assert merged(done.stdout)["exact"] == 4 and len(queue()) == 1
+        other.terminate()
+    wait_for("it is gone", lambda: not queue())
+
+
+def test_a_run_outlives_the_daemon_of_a_node(slurm: Path, place: Path) -> None:
+    words = fleet(place, "slurm", "--allocate", "-N 3", "--format", "jsonl", runtime=6)
+    with subprocess.Popen(words, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:  # fmt: skip
+        wait_for("fio on three nodes", lambda: len([*place.iterdir()]) >= 3)
+        os.kill(int((slurm / "n2.pid").read_text()), signal.SIGKILL)
+        try:
+            out, err = process.communicate(timeout=60)
+        finally:
+            run(["slurmd", "-N", "n2"])
+    assert process.returncode == 0, err
+    assert merged(out)["exact"] == 3
+    wait_for("nothing is left", lambda: not queue() and not [*place.iterdir()])
+    wait_for("all nodes are back", all_idle)
+
+
 def test_the_place_in_the_queue_is_told_and_nothing_waits_afterwards(
     slurm: Path, place: Path
 ) -> None:
-    with subprocess.Popen(["salloc", "-Q", "-N4", "sleep", "60"]) as other:
+    with subprocess.Popen(["salloc", "-Q", "-N4", "--exclusive", "sleep", "30"]) as other:
         wait_for("the other job runs", lambda: any("RUNNING" in row for row in queue()))
         words = fleet(place, "slurm", "--allocate", "-N 3", "--format", "table")
         with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as waits:
@@ -142,6 +168,10 @@ def test_the_place_in_the_queue_is_told_and_nothing_waits_afterwards(
 
 def cancelled(process: subprocess.Popen[str]) -> None:
     run(["scancel", "--user=root"])
+
+
+def with_a_node_down(process: subprocess.Popen[str]) -> None:
+    run(["scontrol", "update", "nodename=n2", "state=down", "reason=test"])
 
 
 def killed(process: subprocess.Popen[str]) -> None:
@@ -167,7 +197,8 @@ def without_an_srun(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("end, code", [
-    (cancelled, 1), (killed, -9), (interrupted, 130), (without_salloc, 130), (without_an_srun, 1),
+    (cancelled, 1), (with_a_node_down, 1), (killed, -9), (interrupted, 130),
+    (without_salloc, 130), (without_an_srun, 1),
 ])  # fmt: skip
 def test_nothing_is_left_however_it_ends(
     slurm: Path, place: Path, end: Callable[[subprocess.Popen[str]], None], code: int
@@ -182,3 +213,6 @@ def test_nothing_is_left_however_it_ends(
         wait_for("all is gone", lambda: not (queue() or [*place.iterdir()] or of(place)))
         assert time.monotonic() - ended <= ENDS_WITHIN_S
         assert process.wait(timeout=30) == code
+    if end is with_a_node_down:
+        run(["scontrol", "update", "nodename=n2", "state=resume"])
+    wait_for("all nodes are back", all_idle)

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def test_the_last_words_of_a_link_say_why_it_ended() -> None:
 def test_what_is_brought_along_is_small_and_needs_nothing() -> None:
     data = bundle()
     assert len(data) <= 1_000_000
-    with zipfile.ZipFile(io.BytesIO(data)) as file:
+    with zipfile.ZipFile(io.BytesIO(zlib.decompress(data))) as file:
         names = file.namelist()
     assert (
         "iopstui/fleet/hosts/program_copy.py" in names and "iopstui/jobs/randread-4k.fio" in names

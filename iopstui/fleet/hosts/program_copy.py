@@ -13,6 +13,7 @@ import io
 import json
 import shlex
 import zipfile
+import zlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -24,7 +25,7 @@ from iopstui.fio.shipped_files import shipped_directory
 # what the agent on a host, or on a gateway, does not need
 EXCLUDED_NAMES = (
     "ui", "lesson", "report", "data", "selftest", "capture", "capturing", "workload", "engines",
-    "__pycache__",
+    "web", "__pycache__",
 )  # fmt: skip
 MIN_PYTHON = (3, 10)
 
@@ -37,7 +38,7 @@ def lacks(what):
     sys.exit(5)
 if sys.version_info < LEAST:
     lacks("Python %d.%d (its python3 is %d.%d)" % (LEAST + sys.version_info[:2]))
-import io, os, shutil, signal, subprocess, tempfile, zipfile
+import io, os, shutil, signal, subprocess, tempfile, zipfile, zlib
 def trusted():
     # in a user namespace the real root may be one (private.py)
     known = {0, os.geteuid()}
@@ -88,7 +89,7 @@ place = base()
 sweep(place)
 home = tempfile.mkdtemp(prefix="iopstui+agent-%d-" % os.getpid(), dir=place)
 try:
-    zipfile.ZipFile(io.BytesIO(data)).extractall(home)
+    zipfile.ZipFile(io.BytesIO(zlib.decompress(data))).extractall(home)
     env = dict(os.environ, PYTHONPATH=home, PYTHONDONTWRITEBYTECODE="1")
     child = subprocess.Popen([sys.executable, "-c", RUN, home, "agent"], env=env)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -117,12 +118,13 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 @cache
 def bundle() -> bytes:
-    """The zip file; always the same bytes for the same files."""
+    """The zip file, compressed as a whole: that takes a quarter less than file by file. Always the
+    same bytes for the same files."""
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+    with zipfile.ZipFile(made, "w") as file:
         for name, path in _files():
-            file.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
-    return made.getvalue()
+            file.writestr(zipfile.ZipInfo(name), path.read_bytes())
+    return zlib.compress(made.getvalue(), 9)
 
 
 # root, by sudo if need be, which never asks for a password here; what it says against it becomes
