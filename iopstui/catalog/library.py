@@ -6,7 +6,7 @@ import difflib
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,19 @@ class Catalog:
         raise UsageError(
             f"No instance size is called {name!r}.",
             self._advice(name, self.instances).replace("volumes", "volumes --instances"),
+        )
+
+    def of_provider(self, name: str) -> Catalog:
+        """The classes and instances of one provider; empty if none is called so."""
+        start = f"{name.strip().lower()}/"
+        return replace(
+            self,
+            classes={
+                key: one for key, one in self.classes.items() if key.lower().startswith(start)
+            },
+            instances={
+                key: one for key, one in self.instances.items() if key.lower().startswith(start)
+            },
         )
 
     def instances_like(self, text: str) -> list[Instance]:

@@ -92,6 +92,34 @@ def volume_text(text: str, option: str = "--volume") -> Promised:
     UsageError."""
     from iopstui.catalog.library import read_catalog
 
+    name, values = _name_and_options(text, option)
+    catalog = read_catalog()
+    volume = catalog.volume(name)
+    if volume.needs_size and values["size"] is None:
+        raise UsageError(f"The figures of {volume.id} depend on the size of the volume.",
+                         f"Name it: {option} {volume.id},size=500g")  # fmt: skip
+    try:
+        return promised_by(argparse.Namespace(**values), catalog, volume)
+    except UsageError as error:
+        # its hint names options of other commands
+        raise UsageError(str(error), f"Correct the options of {option}: size=, iops=, "
+                         "throughput=, instance=, cached") from error  # fmt: skip
+
+
+def take_volume_options(arguments: argparse.Namespace, text: str, option: str) -> str:
+    """The class that ``text`` ("aws/gp3,size=500g") names; its options count like those of
+    ``add_bought``. UsageError for one that is given both ways."""
+    name, values = _name_and_options(text, option)
+    for key, value in values.items():
+        if value and getattr(arguments, key):
+            raise UsageError(f"{option} {printable(text)!r} and --{key} give the same.",
+                             "Leave one of them out.")  # fmt: skip
+        if value:
+            setattr(arguments, key, value)
+    return name
+
+
+def _name_and_options(text: str, option: str) -> tuple[str, dict[str, object]]:
     name, *words = text.split(",")
     pairs = [word.partition("=")[::2] for word in words]
     given = dict(pairs)
@@ -114,17 +142,7 @@ def volume_text(text: str, option: str = "--volume") -> Promised:
             raise UsageError(f"{option} {printable(text)!r}: {error}.") from error
     if not name:
         raise UsageError(f"{option} names no class.", "To list them: iopstui volumes")
-    catalog = read_catalog()
-    volume = catalog.volume(name)
-    if volume.needs_size and values["size"] is None:
-        raise UsageError(f"The figures of {volume.id} depend on the size of the volume.",
-                         f"Name it: {option} {volume.id},size=500g")  # fmt: skip
-    try:
-        return promised_by(argparse.Namespace(**values), catalog, volume)
-    except UsageError as error:
-        # its hint names options of other commands
-        raise UsageError(str(error), f"Correct the options of {option}: size=, iops=, "
-                         "throughput=, instance=, cached") from error  # fmt: skip
+    return name, values
 
 
 def promised_by(

@@ -16,6 +16,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.point import run_s
+from iopstui.model.fio.sizes import size_bytes
 from iopstui.model.promise.checks import (
     LATENCY,
     SINGLE,
@@ -199,8 +200,8 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
         length = options.settle + options.measure + 1
         used = credits_used(setup.promised, setup.todo, kind, length)
         if bucket is not None and used:
-            back = bucket.refills_s(level=max(0.0, bucket.size - used)) or 0.0
             used = bucket.size if drains_of(setup) else min(used, bucket.size)
+            back = bucket.refills_s(level=bucket.size - used) or 0.0
             yield (f"credits: uses up to {used:,.0f} of {bucket.size:,.0f} {unit}; full again "
                    f"after {duration(back)} without I/O")  # fmt: skip
 
@@ -211,8 +212,9 @@ def _writes(setup: PromiseSetup) -> Iterator[str]:
     total = most_written(setup.todo, length)
     more = "more if it is faster"
     if setup.scratch:
-        file = setup.options.file_size or size(DEFAULT_BYTES)
-        yield (f"writes: a scratch file ({file}) in {place}, removed at the end, and about "
+        asked = setup.options.file_size
+        file = (size_bytes(asked) if asked else None) or DEFAULT_BYTES
+        yield (f"writes: a scratch file ({size(file)}) in {place}, removed at the end, and about "
                f"{size(total)} into it at the promised speed, {more}")  # fmt: skip
     elif any(one.writes for one in setup.todo):
         yield f"writes: OVERWRITES {place}, about {size(total)} at the promised speed, {more}"

@@ -54,7 +54,7 @@ def test_what_any_disk_delivers_passes(home: Path) -> None:
     assert found.returncode == 0, found.stderr
     assert found.stdout.count(" PASS") == 4 and "4 passed, 0 failed" in found.stdout
     # what it writes, and for how long, is told before
-    assert "writes: a scratch file (8m)" in found.stderr
+    assert "writes: a scratch file (8 MiB)" in found.stderr
     assert os.listdir(home / "work") == []
 
 
@@ -80,7 +80,9 @@ def test_drain_uses_up_a_full_bucket_before_the_baseline(home: Path) -> None:
     plan = promise(home, *words, "--dry-run").stdout
     # 600 credits last a second at 900 IOPS, and ten are added
     assert "first random reads, 4 KiB until the credits are used up: 11 s" in plan
-    assert "credits: uses up to 600 of 600 I/O credits" in plan
+    assert "uses up to 600 of 600 I/O credits; full again after 2 s without I/O" in plan
+    sized = promise(home, "--volume", "mine/sized,size=150g", "--dry-run")
+    assert sized.returncode == 0, "what was bought may stand in one word"
     found = promise(home, *words, *SHORT, "--json")
     rows = json.loads(found.stdout)["rows"]
     assert [(row["burst"], row["result"]) for row in rows] == [(False, "PASS"), (True, "PASS")]

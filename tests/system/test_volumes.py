@@ -27,6 +27,20 @@ def test_one_explained_at_a_size(tmp_path: Path) -> None:
     assert "[general] Amazon EC2 User Guide" in found.stdout
 
 
+def test_what_was_bought_in_one_word(tmp_path: Path) -> None:
+    found = iopstui("volumes", "gp2,size=100g", cwd=tmp_path)
+    assert found.stdout == iopstui("volumes", "gp2", "--size", "100g", cwd=tmp_path).stdout
+    both = iopstui("volumes", "gp2,size=100g", "--size", "5g", cwd=tmp_path)
+    assert both.returncode == 2 and "give the same" in both.stderr
+
+
+def test_the_classes_of_one_provider(tmp_path: Path) -> None:
+    found = iopstui("volumes", "aws", cwd=tmp_path).stdout
+    assert "aws/gp2" in found and "aws/sc1" in found and "azure/" not in found
+    data = json.loads(iopstui("volumes", "AWS", "--json", cwd=tmp_path).stdout)
+    assert {one["id"].split("/")[0] for one in data["volumes"]} == {"aws"}
+
+
 def test_instances_that_begin_like_a_name(tmp_path: Path) -> None:
     found = iopstui("volumes", "--instances", "m5.", cwd=tmp_path)
     assert found.stdout.splitlines()[1].split()[:3] == ["aws/m5.large", "3,600", "IOPS,"]

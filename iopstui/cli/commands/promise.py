@@ -22,7 +22,7 @@ failed, or none could be shown to pass), 5 something needed is missing, 130 inte
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("target", nargs="?", metavar="TARGET", help="see below")
-    parser.add_argument("--volume", metavar="NAME",
+    parser.add_argument("--volume", metavar="NAME[,OPTION=VALUE]",
                         help="class that was bought, e.g. aliyun/essd-pl1, or a drive; without "
                              "it a guess is shown")  # fmt: skip
     add_bought(parser)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from iopstui.cli.command import Command
 from iopstui.cli.terminal import print_message, show, width
-from iopstui.cli.volume_options import add_bought, promised_by
+from iopstui.cli.volume_options import add_bought, promised_by, take_volume_options
 from iopstui.errors import EXIT_OK, UsageError
+
+if TYPE_CHECKING:
+    from iopstui.catalog.library import Catalog
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("name", nargs="?", metavar="NAME",
-                        help="a class such as aliyun/essd-pl1, or a drive; with --instances the "
-                             "beginning of a name, such as m5")  # fmt: skip
+                        help="a class such as aliyun/essd-pl1 or aws/gp2,size=100g, a drive, or "
+                             "a provider; with --instances the beginning of a name, such as "
+                             "m5")  # fmt: skip
     add_bought(parser)
     parser.add_argument("--instances", action="store_true", help="list instance sizes instead")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
@@ -22,44 +27,64 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List the classes, or explain one."""
-    import json
-
     from iopstui.catalog.library import read_catalog
-    from iopstui.output.volumes import (
-        catalog_json,
-        explain_volume,
-        instance_json,
-        instances_table,
-        volume_json,
-        volumes_table,
-    )
 
+    if arguments.name and not arguments.instances:
+        arguments.name = take_volume_options(arguments, arguments.name, "NAME")
     bought = (arguments.size, arguments.iops, arguments.throughput, arguments.instance)
-    if not arguments.name and any(one is not None for one in bought):
+    asked = any(one is not None for one in bought)
+    if not arguments.name and asked:
         raise UsageError("--size, --iops, --throughput and --instance describe one volume.",
                          "Name it: iopstui volumes NAME --size 500g")  # fmt: skip
     catalog = read_catalog()
     if not arguments.json:
         for problem in catalog.problems:
             print_message(problem)
+    of_provider = catalog.of_provider(arguments.name or "")
     if arguments.instances and (arguments.name or not arguments.json):
-        listed = catalog.instances_like(arguments.name or "")
-        found_json = {"instances": [instance_json(one) for one in listed]}
-        text = json.dumps(found_json, indent=2) if arguments.json else instances_table(listed)
-    elif arguments.name:
-        volume = catalog.volume(arguments.name)
-        # a class without its size or its bought IOPS has formulas, and no figures yet
-        asked = any(one is not None for one in bought)
-        needs = volume.needs_size or (volume.provision is not None and volume.provision.required)
-        found = promised_by(arguments, catalog, volume) if asked or not needs else None
-        text = json.dumps(volume_json(volume, found), indent=2) if arguments.json else (
-            explain_volume(volume, found, width()))  # fmt: skip
-    elif arguments.json:
-        text = json.dumps(catalog_json(catalog), indent=2)
+        text = _instances(arguments, catalog)
+    elif arguments.name and (asked or not of_provider.classes):
+        text = _one_volume(arguments, catalog, asked)
     else:
-        text = volumes_table(catalog, width())
+        text = _classes(arguments, of_provider if arguments.name else catalog)
     show(text)
     return EXIT_OK
+
+
+def _instances(arguments: argparse.Namespace, catalog: Catalog) -> str:
+    import json
+
+    from iopstui.output.volumes import instance_json, instances_table
+
+    listed = catalog.instances_like(arguments.name or "")
+    if arguments.json:
+        return json.dumps({"instances": [instance_json(one) for one in listed]}, indent=2)
+    return instances_table(listed)
+
+
+def _one_volume(arguments: argparse.Namespace, catalog: Catalog, asked: bool) -> str:
+    import json
+
+    from iopstui.output.volumes import explain_volume, volume_json
+
+    volume = catalog.volume(arguments.name)
+    # a class without its size or its bought IOPS has formulas, and no figures yet
+    needs = volume.needs_size or (volume.provision is not None and volume.provision.required)
+    figures = asked or arguments.cached or not needs
+    found = promised_by(arguments, catalog, volume) if figures else None
+    if arguments.json:
+        return json.dumps(volume_json(volume, found), indent=2)
+    return explain_volume(volume, found, width())
+
+
+def _classes(arguments: argparse.Namespace, catalog: Catalog) -> str:
+    import json
+
+    from iopstui.output.volumes import catalog_json, volumes_table
+
+    if arguments.json:
+        return json.dumps(catalog_json(catalog), indent=2)
+    return volumes_table(catalog, width())
 
 
 COMMAND = Command(

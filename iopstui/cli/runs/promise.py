@@ -9,7 +9,7 @@ import sys
 from iopstui.catalog.library import read_catalog
 from iopstui.catalog.seen import read_seen
 from iopstui.cli.terminal import at_once, print_message, show, width
-from iopstui.cli.volume_options import GIB, promised_by
+from iopstui.cli.volume_options import GIB, promised_by, take_volume_options
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
@@ -64,7 +64,7 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     guessed = guess(seen, catalog.classes.values()) if seen is not None else Guess()
     if arguments.volume is None:
         raise UsageError(*_confirm(guessed, device, arguments.target))
-    volume = catalog.volume(arguments.volume)
+    volume = catalog.volume(take_volume_options(arguments, arguments.volume, "--volume"))
     known = {one.provider for one in catalog.classes.values()}
     if guessed.provider in known - {volume.provider, "drive"} and volume.provider != "drive":
         print_message(f"warning: this looks like a volume of {guessed.provider} ({guessed.why}), "

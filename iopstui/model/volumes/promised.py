@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iopstui.errors import UsageError
+from iopstui.format import size as bytes_text
 from iopstui.model.volumes.bucket import Bucket
 from iopstui.model.volumes.formula import Formula
 from iopstui.model.volumes.volume import (
@@ -17,6 +18,7 @@ from iopstui.model.volumes.volume import (
     VolumeClass,
 )
 
+GIB = 1 << 30
 VOLUME_IOPS, VOLUME_BW = "volume IOPS", "volume MB/s"
 INSTANCE_IOPS, INSTANCE_BW = "instance IOPS", "instance MB/s"
 
@@ -98,7 +100,7 @@ def promised(
     """The figures of a volume of ``size_gib`` for which ``iops`` and ``throughput`` (bytes/s)
     were bought (``None``: what is included). UsageError for what the class does not offer."""
     size = _size(volume, size_gib)
-    _check_instance(volume, instance)
+    _check_instance(volume, instance, cached)
     bought, adds = _bought_iops(volume, size, iops)
     total: dict[str, float | None] = {}
     bandwidth: dict[str, float | None] = {}
@@ -163,18 +165,30 @@ def _size(volume: VolumeClass, size_gib: float | None) -> float:
         what = "smaller" if size_gib < low else "larger"
         raise UsageError(
             f"A volume of {volume.id} cannot be {what} than {low if size_gib < low else high:,g} "
-            f"GiB, and this one has {size_gib:,.4g} GiB.",
-            f"Sizes of this class: {low:,g} to {high:,g} GiB. Name the bought size with --size, "
-            "or another class with --volume.",
+            f"GiB, and this one has {_size_text(size_gib)}.",
+            f"Sizes of this class: {low:,g} to {high:,g} GiB. Name the bought size with --size "
+            "(such as 500g), or another class with --volume.",
         )
     return size_gib
 
 
-def _check_instance(volume: VolumeClass, instance: Instance | None) -> None:
+def _size_text(size_gib: float) -> str:
+    """A number without a unit is one of bytes: to be seen in the message."""
+    return f"{size_gib:,.4g} GiB" if size_gib >= 1 else bytes_text(round(size_gib * GIB))
+
+
+def _check_instance(volume: VolumeClass, instance: Instance | None, cached: bool) -> None:
     if instance is not None and instance.provider != volume.provider:
         raise UsageError(
             f"{volume.id} is a volume of another provider than the instance {instance.id}.",
             f"Instances of {volume.provider}: iopstui volumes --instances",
+        )
+    if cached and (instance is None or instance.cached is None):
+        raise UsageError(
+            "Cached limits are those of an instance, and none is named."
+            if instance is None
+            else f"{instance.id} has no cached limits.",
+            "Name an instance that has them (iopstui volumes --instances), or leave out --cached.",
         )
 
 

@@ -164,11 +164,19 @@ def test_large_ios_are_bound_by_throughput() -> None:
 @pytest.mark.parametrize(
     ("name", "size", "words"),
     [("aliyun/essd-pl1", None, "depend on the size"), ("aliyun/essd-pl2", 100, "smaller than 461"),
+     ("aws/gp2", 100 / (1 << 30), "this one has 100 B"),
      ("aws/gp2", 20000, "larger than 16,384"), ("aws/io2", 100, "only the IOPS that you buy")],
 )  # fmt: skip
 def test_what_a_class_does_not_offer(name: str, size: float | None, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         promised(CATALOG.volume(name), size)
+
+
+@pytest.mark.parametrize("instance", [None, "m5.large"])
+def test_cached_limits_are_those_of_an_instance_that_has_some(instance: str | None) -> None:
+    on = CATALOG.instance(instance) if instance else None
+    with pytest.raises(UsageError, match="ached limits"):
+        promised(CATALOG.volume("gp2"), 100, instance=on, cached=True)
 
 
 def test_an_instance_of_another_provider() -> None:
