@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 UNIT, CONTAINER, POD, USER, SLICE, MACHINE, JOB, GROUP, ROOT = (
     "unit", "container", "pod", "user", "slice", "machine", "job", "group", "root",
@@ -16,6 +17,8 @@ UNIT, CONTAINER, POD, USER, SLICE, MACHINE, JOB, GROUP, ROOT = (
 """Kinds of groups. ROOT is what no group is charged with: the kernel's own I/O."""
 INSIDE = "."
 """The path of the top where that is a container's own group: the root of all is not seen."""
+MAX_NAMES = 4096
+"""Names that are kept: each is asked for with every sample."""
 SHORT_ID = 12
 """Characters of a container's id that Docker and Podman show."""
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
@@ -47,6 +50,7 @@ class GroupName:
         return self.name if self.kind in (UNIT, SLICE, GROUP, ROOT) else f"{self.kind} {self.name}"
 
 
+@lru_cache(MAX_NAMES)
 def group_name(path: str) -> GroupName:
     """The name of a cgroup, "/" for the top; groups above it tell, too."""
     if path == INSIDE:
