@@ -55,12 +55,12 @@ class RunRow:
     bins_of: str = "clat"
     util: float | None = None
     aqu_sz: float | None = None
-    rtt_ms: float | None = None
     to_before: float | None = None
     to_base: float | None = None
     before: int | None = None
     begin: float | None = None
     end: float | None = None
+    rtt_ms: float | None = None
 
     @property
     def what(self) -> str:
