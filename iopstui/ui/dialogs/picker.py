@@ -34,6 +34,9 @@ from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 
 REST_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
+CHARTS_EVERY = 2
+"""Seconds between two paints of the charts, a column of which shows two: they cost nearly as much
+as all the rest of this screen."""
 SORT_EVERY = 5
 """Seconds between two looks at which disk is the busiest."""
 ROOMY_HEIGHT = 30
@@ -459,7 +462,8 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             self._explain()
 
     def _show_loads(self) -> None:
-        self._paint_charts()
+        if self._ticks % CHARTS_EVERY == 1:
+            self._paint_charts()
         if (self._ticks == 1 or self._ticks % SORT_EVERY == 0) and not self._sort:
             listed = [device.name for _, device in self._listed()]
             if listed != self._order:
