@@ -42,9 +42,9 @@ PACES = ("rate", "thinktime")
 @dataclass(frozen=True, slots=True)
 class FleetEvidence:
     """The last ``LONG`` seconds of the hosts that were in the last ``ENOUGH`` of them: their
-    figures by name (scene.py), the ``sums`` of all in each second, and the spread of their starts
-    (ms, error, hosts). ``fio``: the figures are those of one job on all; else of whatever runs.
-    ``paced``: the job itself has a rate (rate_iops ...)."""
+    figures by name (``FIGURES`` of fleet_state.py), the ``sums`` of all in each second, and the
+    ``spread`` of their starts (ms, error, hosts). ``fio``: the figures are those of one job on all;
+    else of whatever runs. ``paced``: the job itself has a rate (rate_iops ...)."""
 
     hosts: Mapping[str, Mapping[str, Sequence[float | None]]]
     sums: Mapping[str, Sequence[float | None]]

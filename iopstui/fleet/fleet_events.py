@@ -20,8 +20,9 @@ FLEET, FLEET_OVER = "fleet", "fleet_over"
 
 class HostSecond(NamedTuple):
     """A host's figures in one second, as the merger counts it: I/Os and bytes per second,
-    ``wait_ns`` the p99 (without fio the mean of the device's requests), ``await_ns`` the device's
-    ``complete`` is False if it is left out of the totals."""
+    ``wait_ns`` the p99 of fio's I/Os (without fio the mean time of the device's requests),
+    ``await_ns`` the mean time of the device's requests, ``util`` in percent. ``complete`` is False
+    if it is left out of the totals. A figure that was not measured is ``None``."""
 
     name: str
     number: int
@@ -50,7 +51,7 @@ class HostRow:
 
 @dataclass(frozen=True, slots=True)
 class HostStateChanged:
-    """A host's new state (scene.py); ``error`` is the reason if it ended early."""
+    """A host's new state (fleet_state.py has them); ``error`` is the reason if it ended early."""
 
     name: str
     state: str
@@ -82,9 +83,10 @@ class FleetRunStarted:
 
 @dataclass(frozen=True, slots=True)
 class FleetRunFinished:
-    """The run is over. ``how`` is one of scene.py's states, ``code`` the exit code, ``said`` is for
-    the messages, ``words`` are printed when the screen is left, ``whole`` is what all hosts did.
-    ``between``: it was no run (Begun); ``said`` is why it ended by itself."""
+    """The run is over. ``how`` is its hosts' state from now on (fleet_state.py), ``code`` the exit
+    code. The screen shows ``said`` among its messages, and prints ``words`` when it is left.
+    ``whole`` are the sums of all hosts. ``between``: the hosts were only watched, as between two
+    runs; ``said`` is then the reason why that ended."""
 
     how: str
     code: int = 0

@@ -1,8 +1,8 @@
 """The state of each host for a screen: its last minutes, progress and deviation.
 
-Fed by what a fleet or a recording of one tells (told.py); no drawing, no clock. Figures of a second
-are those that the merger counts for it, so a host's values of one second and the totals are of the
-same frames.
+Fed with the events of a fleet or of its recording (fleet_events.py); no drawing, no clock. The
+figures of a second are those that the merger counts for it, so a host's values of one second and
+the totals come from the same frames.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A run is a whole ``Fleet``: launched, started together, ended with nothing left behind. Changing
 something means another run. Between two runs the hosts are watched, by a fleet that has no job.
-What happens is told in one stream (told.py), from this thread.
+This thread emits one stream of events (fleet_events.py).
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class FleetSession:
         return fleet is not None
 
     def change_tunable(self, turn: HostTunableChange) -> None:
-        """Have these hosts change a tunable; what came of it is told (Turned)."""
+        """Have these hosts change a tunable; a ``HostTunableResult`` has each host's result."""
         order = self.settings.ask(turn)
         for name, _ in turn.hosts:
             self._order(name, order)

@@ -171,3 +171,22 @@ def test_the_architecture_page_names_files_that_exist() -> None:
              (root / name).rglob("*.py")]  # fmt: skip
     assert named
     assert [one for one in named if not any(file.endswith(f"/{one}") for file in files)] == []
+
+
+def test_texts_name_only_files_that_exist(root: Path) -> None:
+    """A docstring or page that says "see x.py" must not outlive x.py."""
+    folders = ("iopstui", "tests", ".ci", "docs")
+    files = [str(path) for folder in folders for path in (root / folder).rglob("*.py")]
+    pages = [
+        *(root / "iopstui").rglob("*.py"),
+        *(root / "docs").glob("*.md"),
+        root / "CONTRIBUTING.md",
+    ]
+    examples = {"x.py", "test_x.py", "test_x_y.py"}
+    gone = [
+        f"{page.relative_to(root)}: {name}"
+        for page in pages
+        for name in re.findall(r"[\w/]*\b\w+\.py\b", page.read_text())
+        if name not in examples and not any(one.endswith(f"/{name.lstrip('/')}") for one in files)
+    ]
+    assert gone == []

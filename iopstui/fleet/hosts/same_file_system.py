@@ -1,11 +1,11 @@
 """Detect that two mounts are the same file system, such as one export under two names.
 
-A name (room.py) shows that file systems are the same, never that they are not. So where it matters,
-which is where what all are to lay out would not fit into one of them, hosts look for each other's
-scratch directories: their random names were made just now, so one that is seen was made in the same
-place. It is there anyway and removed at every end; nothing else is written. Not seen says nothing
-(the same file system may be mounted at another directory), so what looks alike then, equal in size
-and nearly so in free space, is taken for one unless the user knows better.
+A name (free_space.py) can show that file systems are the same, but not that they differ. So if the
+files of all hosts would not fit into one of them, hosts look for each other's scratch directories.
+Their random names were made just now: a host that sees one is on the same file system. The
+directories are made and removed anyway; nothing else is written. Not seeing one proves nothing (the
+same file system may be mounted at another directory). So file systems of equal size and nearly
+equal free space are then taken for one, unless the user says otherwise.
 """
 
 from __future__ import annotations

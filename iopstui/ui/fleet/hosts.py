@@ -135,7 +135,7 @@ class HostsView:
         title = next((name for at, end, name in self._titles if at <= x - left < end), None)
         if y != top or title is None:
             return None
-        return WAIT if title == "await" and not fio else TITLES[title]
+        return WAIT if title == "await" and not fio else TITLES.get(title)
 
     def select_at(self, x: int, y: int) -> bool:
         """The cursor to the host in this cell of the panel; False if none is there."""
@@ -296,12 +296,12 @@ class HostsView:
             Column[HostState]("MiB/s", 7, lambda one: f.mib(now(BW, one))),
             Column[HostState]("p99" if fio else "await", 8,
                              lambda one: f.latency(now(WAIT, one), "")),
-            Column[HostState]("await", 8, lambda one: f.latency(now(AWAIT, one), ""), drop=2),
+            # without a job p99's place has it
+            *([Column[HostState]("await", 8, lambda one: f.latency(now(AWAIT, one), ""), drop=2)]
+              if fio else []),
             Column[HostState]("util%", 6, lambda one: f.percent(now(UTIL, one)), drop=1),
             Column[HostState]("state", 9, lambda one: one.state),
         ]  # fmt: skip
-        if not fio:
-            del columns[3]
         # what is to the right of the columns must not widen them
         used = label + sum(column.width for column in columns)
         return Table(columns, label, min(width, used), self._charset)
