@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -504,3 +505,16 @@ def test_the_same_file_by_another_name_is_refused(tree: Tree, tmp_path: Path) ->
     assert "same directory" in all_refused(["one", "other"], tree, tmp_path).message
     found = resolve_targets(["a", "b"], tmp_path, tree.roots, read_devices(tree.roots))
     assert len(found.places) == 2 and found.opened == () and "tmpfs" in found.no_device
+
+
+def test_a_stale_mount_is_to_be_mounted_again(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stale(path: object) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(os, "stat", stale)
+    with pytest.raises(UsageError) as told:
+        resolve_target("/mnt", tmp_path, tree.roots, {})
+    assert told.value.message == "Cannot examine /mnt: Stale file handle."
+    assert told.value.hint.endswith("mount it again: umount /mnt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -266,7 +267,13 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
     except OSError as error:
         why = error.strerror or str(error)
-        raise UsageError(f"Cannot examine {_path_text(path)}: {why}.") from error
+        hint = ""
+        if error.errno == errno.ESTALE:
+            hint = (
+                "The server has removed it, or serves another file system there now. Unmount it "
+                f"and mount it again: umount {_path_text(path)}"
+            )
+        raise UsageError(f"Cannot examine {_path_text(path)}: {why}.", hint) from error
 
 
 def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Path:
