@@ -186,7 +186,8 @@ def test_nothing_is_left_in_pods_however_it_ends(
 ) -> None:  # fmt: skip
     process = iopstui(cluster, "k8s", "/data", *JOB, "runtime=20")
     wait_for("fio in all pods", lambda: len(fios(volume)) >= NODES)
-    time.sleep(2)
+    assert process.stdout is not None
+    assert any(json.loads(line)["event"] == "total" for line in process.stdout)
     end(cluster, process)
     ended = time.monotonic()
     wait_for("it is gone there", lambda: len([*volume.iterdir()]) <= left)
