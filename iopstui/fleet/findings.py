@@ -26,7 +26,9 @@ other."""
 SETTLING_SECONDS = 2
 """Seconds after the start that say nothing yet."""
 SLOW_HOST_SHARE = 0.8
-SLOW_DEVICE_RATIO = 2.0
+SLOWER_FACTOR = 2.0
+"""A straggler's p99 is at least so many times the others'; so is the await of a device that is to
+blame, and that of a slow device in each of the seconds."""
 FLAT, MOVES = 0.02, 0.04
 SHARED = 0.2
 OPPOSITE_CORRELATION = -0.7
@@ -34,7 +36,7 @@ MAX_PAIRED = 12
 MAX_NAMED = 3
 START_SPREAD_MS = 250.0
 FULL_UTIL = 90.0
-SLOW_HOST_FACTOR = 4.0
+SLOW_DEVICE_FACTOR = 4.0
 PACES = ("rate", "thinktime")
 """Options of a job that keep it from doing what it can."""
 
@@ -217,7 +219,7 @@ def straggler(evidence: FleetEvidence) -> Finding | None:
     if not left or len(left) > max(2, len(evidence.hosts) // 10) or not middle:
         return None
     name = max(left, key=lambda one: waits.get(one, 0.0))
-    if waits.get(name, 0.0) < SLOW_DEVICE_RATIO * middle:
+    if waits.get(name, 0.0) < SLOWER_FACTOR * middle:
         return None
     means, usual = evidence.means(IOPS), _middle(evidence, IOPS, low)
     return Finding(
@@ -237,7 +239,7 @@ def _device_evidence(evidence: FleetEvidence, name: str, low: Sequence[str]) -> 
     if name not in waits or not others or not median(others):
         return "its device's latency is unknown"
     own, usual = waits[name], median(others)
-    if own >= SLOW_DEVICE_RATIO * usual:
+    if own >= SLOWER_FACTOR * usual:
         utils = evidence.means(UTIL)
         full = f" at util {utils[name]:.0f} %" if name in utils else ""
         return (f"its device is slower, too ({f.latency(own)}{full}, the others' "
@@ -257,10 +259,10 @@ def slow_device(evidence: FleetEvidence) -> Finding | None:
     name = max(busy, key=lambda one: busy[one])
     middle = median(wait for host, wait in busy.items() if host != name)
     load = median(rates[host] for host in busy if host != name)
-    if middle <= 0 or busy[name] < SLOW_HOST_FACTOR * middle or rates[name] > 1.5 * load:
+    if middle <= 0 or busy[name] < SLOW_DEVICE_FACTOR * middle or rates[name] > 1.5 * load:
         return None
     values = [value for value in evidence.hosts[name][AWAIT][-ENOUGH:] if value]
-    if min(values) < SLOW_DEVICE_RATIO * middle:
+    if min(values) < SLOWER_FACTOR * middle:
         return None
     return Finding(
         "slow device",

@@ -43,6 +43,7 @@ BEAT_S = 1.0
 CLOCKS_EVERY = 10
 """With so many beats clocks are compared again; that is the slower, the more hosts there are."""
 MANY, REST_S = 16, 0.1
+"""With so many hosts the thread rests this long between two looks at their lines."""
 VERY_MANY, LONG_REST_S = 256, 0.2
 """So many hosts send more than is worth waking up for each line: what has come is read together.
 Not while clocks are compared."""
@@ -59,8 +60,8 @@ CLOSE_AFTER_S = 1.5
 CLOSE_TREE_AFTER_S = 2 * CLOSE_AFTER_S
 """Sub-fleets close their seconds before that."""
 MIN_AHEAD_S = 0.3
-# what one host can have us say
-MAX_TOLD = 20
+# different messages of one host; later ones are not shown
+MAX_MESSAGES_PER_HOST = 20
 MAX_LATE = 5
 """So many late hosts have a line each."""
 SMALLER_SIZE_ADVICE = "Give a smaller --size, or another TARGET."
@@ -526,7 +527,7 @@ class Fleet:
 
     def _warn_once(self, member: Member, words: str) -> None:
         told = self._told.setdefault(member.name, set())
-        if words not in told and len(told) < MAX_TOLD and not self.stopped:
+        if words not in told and len(told) < MAX_MESSAGES_PER_HOST and not self.stopped:
             told.add(words)
             self._voices.say(f"{member.name}: {words}")
 

@@ -23,7 +23,7 @@ from iopstui.text import printable
 Object = dict[str, Any]
 MAX_NAMED = 3
 MAX_BYTES = 1 << 80
-"""Bytes."""
+"""A host that reports a larger size is not believed."""
 # whose source names the server; the others of one installation are told apart by their size
 NETWORK = ("nfs", "cifs", "smb3", "ceph", "lustre", "glusterfs", "sshfs", "beegfs", "gpfs", "9p",
            "virtiofs", "ocfs2", "gfs2", "orangefs", "afs", "wekafs")  # fmt: skip

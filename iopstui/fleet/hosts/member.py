@@ -20,8 +20,9 @@ from iopstui.text import printable
 
 Object = dict[str, Any]
 LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "started", "over"
-PROBES, AGAIN = 12, 6
-"""Answers after which a clock is compared well enough, and those right before the start."""
+ENOUGH_ANSWERS, START_ANSWERS = 12, 6
+"""Answers to ping after which a clock is compared well enough, and how many more are asked for
+right before the start."""
 MAX_BROKEN = 100
 MAX_SAID = 1000
 """Messages of a sub-fleet."""
@@ -71,7 +72,7 @@ class Member:
         self.link = Link(command)
         self._order = order
         self._start_ns: int | None = None
-        self._wanted = PROBES
+        self._wanted = ENOUGH_ANSWERS
         self._speaks: frozenset[str] = frozenset()
         self.boot = ""
         """The same on all hosts that are one machine, as far as it says."""
@@ -126,7 +127,7 @@ class Member:
     def compare(self) -> None:
         """Ask for its time some times more: what was known is old."""
         self._compared_ns = time.monotonic_ns()
-        self._wanted = self.offset.answers + AGAIN
+        self._wanted = self.offset.answers + START_ANSWERS
         self.ask()
 
     def take_rows(self, data: bytes | None) -> list[Object]:

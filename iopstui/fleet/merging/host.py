@@ -33,7 +33,7 @@ CLOCK_JUMP_MS = 500.0
 # by how much of an interval a frame may be ahead of its second, or behind it
 EARLY, BEHIND = 1.25, 0.75
 # an interval may be that much longer than the seconds into which it is to be put
-LONGEST = 1.5
+MAX_LENGTH_FACTOR = 1.5
 MAX_WALL_S = 1e10
 FAR_S = 60.0
 _NUMBERS = frozenset((int, float))
@@ -215,7 +215,7 @@ class HostSeconds:
         if (
             last is None or origin is None or newest is None
             or self.ended or self._slot is not None
-            or not self._enough_s <= seconds <= LONGEST * self._interval_s
+            or not self._enough_s <= seconds <= MAX_LENGTH_FACTOR * self._interval_s
             or not newest < t < MAX_WALL_S or not 0 <= wall < MAX_WALL_S * 1000
             or not abs(wall - t * 1000 - origin - self.jumped_ms) <= CLOCK_JUMP_MS
         ):  # fmt: skip
@@ -317,7 +317,7 @@ class HostSeconds:
 
     def _number(self, middle_s: float, seconds: float) -> int:
         """Return the number of a second (of ``interval_s``) since 1970."""
-        if seconds > LONGEST * self._interval_s:
+        if seconds > MAX_LENGTH_FACTOR * self._interval_s:
             self.too_long, self.longest_s = self.too_long + 1, max(self.longest_s, seconds)
         at = middle_s / self._interval_s
         if self._slot is not None or self.last is None:

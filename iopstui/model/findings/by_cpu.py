@@ -16,9 +16,9 @@ from iopstui.model.metrics.request_path import crossing
 from iopstui.model.rates import CpuLoad
 
 SHARE_ON_ONE_CPU = 0.8
-MANY_COMPLETIONS_S = 100.0
+MANY_COMPLETIONS_PER_S = 100.0
 STEAL_PERCENT = 5.0
-INTERRUPTED = 70.0
+INTERRUPTED_PERCENT = 70.0
 CROSSING_SHARE = 0.3
 CPU_WAIT_PERCENT = 25.0
 
@@ -67,10 +67,10 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
     for cpu, count in sorted(e.per_cpu(frames, "irq_s").items(), key=lambda item: -item[1]):
         shares = [load.irq + load.soft for load in _loads(frames, cpu)]
         if (
-            count < MANY_COMPLETIONS_S
+            count < MANY_COMPLETIONS_PER_S
             or cpu in jobs
             or len(shares) < ENOUGH_SECONDS
-            or min(shares) < INTERRUPTED
+            or min(shares) < INTERRUPTED_PERCENT
         ):
             continue
         names = e.names_words(evidence.devices)
@@ -165,7 +165,7 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
         if (
             not usable
             or cpu in usable
-            or most < max(MANY_COMPLETIONS_S, SHARE_ON_ONE_CPU * sum(where.values()))
+            or most < max(MANY_COMPLETIONS_PER_S, SHARE_ON_ONE_CPU * sum(where.values()))
         ):
             continue
         return Finding(
@@ -188,7 +188,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
     )
     for device, vector, where in _served(frames[-ENOUGH_SECONDS:], evidence):
         then = earlier.get(vector.irq)
-        if then is None or min(sum(then.values()), sum(where.values())) < MANY_COMPLETIONS_S:
+        if then is None or min(sum(then.values()), sum(where.values())) < MANY_COMPLETIONS_PER_S:
             continue
         (old, most_then), (new, most_now) = e.largest(then), e.largest(where)
         alone = most_then >= SHARE_ON_ONE_CPU * sum(

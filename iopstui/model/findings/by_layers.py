@@ -15,7 +15,7 @@ from iopstui.model.metrics.waits import PARITY_RAID
 from iopstui.model.rates import DiskRates
 from iopstui.model.sizes import sized
 
-FEW_IOS_S = 10.0
+FEW_IOPS = 10.0
 # extra reads below a parity array for each write of it
 READS_FIRST = 0.5
 # bytes below for each byte written above, and the part of the I/Os that the upper layer holds
@@ -24,11 +24,12 @@ HOLDS = 0.3
 # of a scheduler: how much longer one direction waits, in ms and as a multiple
 STARVED_MS = 30.0
 STARVED_FACTOR = 5.0
-CROWDED_FACTOR = 3.0
+CROWDED_QUEUE = 3.0
+"""aqu-sz of each disk: with less, the scheduler has nothing to choose from."""
 STARVED_FRAMES = 8
 SCHEDULERS = ("kyber", "bfq", "mq-deadline")
 # a job whose writes wait for write-back: its CPU time, the device's utilisation
-COPYING = 60.0
+COPYING_PERCENT = 60.0
 FULL_UTIL = 85.0
 
 
@@ -64,7 +65,7 @@ def _parity(
 ) -> tuple[float, float, float] | None:  # fmt: skip
     """(the array's writes, its members' extra reads and writes per second) of one second."""
     array, under = frame.disks.get(name), [frame.disks[m] for m in members if m in frame.disks]
-    if array is None or not under or not array.w_s or array.w_s < FEW_IOS_S:
+    if array is None or not under or not array.w_s or array.w_s < FEW_IOPS:
         return None
     reads = sum(one.r_s or 0.0 for one in under) - (array.r_s or 0.0)
     if reads < READS_FIRST * array.w_s:
@@ -104,7 +105,7 @@ def first_writes(evidence: Evidence) -> Finding | None:
 def _written(frame: Frame, name: str, lower: Sequence[str]) -> tuple[float, float] | None:
     """(bytes written above, bytes moved below for them) of one second."""
     top, under = frame.disks.get(name), [frame.disks[one] for one in lower if one in frame.disks]
-    if top is None or len(under) < len(lower) or not top.w_bytes_s or (top.w_s or 0.0) < FEW_IOS_S:
+    if top is None or len(under) < len(lower) or not top.w_bytes_s or (top.w_s or 0.0) < FEW_IOPS:
         return None
     moved = sum(one.bytes_s or 0.0 for one in under)
     return top.w_bytes_s, moved - (top.r_bytes_s or 0.0)
@@ -118,7 +119,7 @@ def starved(evidence: Evidence) -> Finding | None:
         disks = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
         if scheduler not in SCHEDULERS or len(disks) < ENOUGH_SECONDS:
             continue
-        if any((disk.aqu_sz or 0.0) < CROWDED_FACTOR for disk in disks):
+        if any((disk.aqu_sz or 0.0) < CROWDED_QUEUE for disk in disks):
             continue
         for slow, fast in (("w", "r"), ("r", "w")):
             waits = _mean_await(disks, slow), _mean_await(disks, fast)
@@ -139,7 +140,7 @@ def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
     """Mean time of a request of one direction over all these intervals, in ms; 0.0 for too few."""
     rates = [getattr(disk, f"{side}_s") or 0.0 for disk in disks]
     pairs = zip(rates, (getattr(disk, f"{side}_await") or 0.0 for disk in disks), strict=True)
-    return sum(rate * wait for rate, wait in pairs) / sum(rates) if sum(rates) >= FEW_IOS_S else 0.0
+    return sum(rate * wait for rate, wait in pairs) / sum(rates) if sum(rates) >= FEW_IOPS else 0.0
 
 
 def write_back(evidence: Evidence) -> Finding | None:
@@ -151,7 +152,12 @@ def write_back(evidence: Evidence) -> Finding | None:
     busy = [value for values in e.job_busy(frames).values() for value in values]
     theirs = e.device_figures(frames, evidence.devices)
     disks = [frame.combined([d.name for d in evidence.devices]) for frame in frames]
-    if theirs is None or not busy or max(busy) > COPYING or max(map(cpu_share, each)) > HOLDS:
+    if (
+        theirs is None
+        or not busy
+        or max(busy) > COPYING_PERCENT
+        or max(map(cpu_share, each)) > HOLDS
+    ):
         return None
     if any(d is None or not d.w_s or (d.util or 0.0) < FULL_UTIL for d in disks):
         return None

@@ -25,12 +25,12 @@ LAYER_IOS = 2.0
 LAYER_PART = 0.5
 # other programs' requests: of all, a second, and in the device at a time
 OTHER_IO_SHARE = 0.3
-OTHERS_S = 50.0
-OTHERS_IOS = 1.0
-# how much a process may differ from what others move on the device
-FITS = 3.0
+OTHERS_IOPS = 50.0
+OTHERS_IN_FLIGHT = 1.0
+# how many times more or less than others move on the device a process may move in all
+FITTING_FACTOR = 3.0
 # seconds after which a neighbour is reported without its name
-NAMELESS = 10
+NAMELESS_AFTER_SECONDS = 10
 
 FEW_IOS = 0.05
 """Fewer than these I/Os in flight would be written as 0.0."""
@@ -159,7 +159,7 @@ def neighbour(evidence: Evidence) -> Finding | None:
     if found is None:
         return None
     processes = evidence.now.processes
-    if processes is None and len(evidence.measured) < NAMELESS:
+    if processes is None and len(evidence.measured) < NAMELESS_AFTER_SECONDS:
         return None
     name, others, all_of_them, held, moved = found
     fits = _fitting(processes or (), moved)
@@ -196,8 +196,12 @@ def _other_io(evidence: Evidence) -> tuple[str, float, float, float, float] | No
             continue
         known = [one for one in each if one is not None]
         others, every, held, moved = (fmean(values) for values in zip(*known, strict=True))
-        clear = all(o >= max(OTHERS_S, OTHER_IO_SHARE * a) for o, a, _, _ in known)
-        if clear and held >= OTHERS_IOS and min(one[2] for one in known) >= OTHERS_IOS / 3:
+        clear = all(o >= max(OTHERS_IOPS, OTHER_IO_SHARE * a) for o, a, _, _ in known)
+        if (
+            clear
+            and held >= OTHERS_IN_FLIGHT
+            and min(one[2] for one in known) >= OTHERS_IN_FLIGHT / 3
+        ):
             return name, others, every, held, moved
     return None
 
@@ -248,4 +252,4 @@ def _fitting(processes: Sequence[ProcessLoad], moved: float) -> ProcessLoad | No
     each = [(one.read_s + one.write_s, one) for one in processes]
     near = [(max(total, moved) / min(total, moved), one) for total, one in each if total and moved]
     found = min(near, key=lambda pair: pair[0], default=None)
-    return found[1] if found is not None and found[0] <= FITS else None
+    return found[1] if found is not None and found[0] <= FITTING_FACTOR else None

@@ -32,7 +32,8 @@ from iopstui.model.rates import DiskRates
 MIN_WAITING = 1.0
 SHARE_WAITING = 0.3
 MANY_WAIT = 4.0
-MAX_WAIT = 0.5
+SHARE_MANY_WAIT = 0.5
+"""At least ``MANY_WAIT`` I/Os and this share of those in flight: most of them wait."""
 NEAR_LIMIT = 0.85
 NEAR_LIMIT_EACH_SECOND = 0.6
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
@@ -54,7 +55,7 @@ def above(evidence: Evidence) -> Finding | None:
     parts = [part / waits.ios if waits.ios else 0.0 for part, waits in zip(held, each, strict=True)]
     if evidence.shape.direct is not True or min(held) < MIN_WAITING or min(parts) < SHARE_WAITING:
         return None
-    many = min(held) >= MANY_WAIT and min(parts) >= MAX_WAIT
+    many = min(held) >= MANY_WAIT and min(parts) >= SHARE_MANY_WAIT
     why = _iocost(evidence) or (_possible_cause(evidence, frames) if many else None)
     if why is None:
         return None

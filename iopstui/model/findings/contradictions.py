@@ -12,7 +12,7 @@ from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, r
 GAIN_FACTOR = 1.15
 # this part of what there was before a step down
 RECOVERED_SHARE = 0.9
-FIRST = 4
+FIRST_FRAMES = 4
 
 
 def contradiction(finding: Finding, evidence: Evidence) -> str:
@@ -32,9 +32,9 @@ def _counts(finding: Finding, evidence: Evidence) -> str:
 
 def _came_back(finding: Finding, evidence: Evidence) -> str:
     since = finding.since or 0.0
-    first = [frame for frame in evidence.measured if e.frame_start_s(frame) >= since][:FIRST]
+    first = [frame for frame in evidence.measured if e.frame_start_s(frame) >= since][:FIRST_FRAMES]
     now = e.fio_iops(recent(evidence))
-    if len(first) < FIRST or now < RECOVERED_SHARE * e.fio_iops(first):
+    if len(first) < FIRST_FRAMES or now < RECOVERED_SHARE * e.fio_iops(first):
         return ""
     return f"IOPS are back at {units.number(now)}"
 

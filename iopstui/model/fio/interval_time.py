@@ -17,7 +17,9 @@ from iopstui.model.fio.rows import OFF_VALUES
 from iopstui.model.samples import FioStatus, JobStatus
 
 CLOCK_TOLERANCE = 0.25
-AGREEMENT = 0.03
+"""Seconds, and of a longer interval the share of it, that fio's wall clock may be off."""
+AGREEMENT_S = 0.03
+"""The runtime and the arrivals agree if they differ by less."""
 STALLED_S = 0.5
 DELAY_S = 0.02
 MAX_HELD_UP_S = 10.0
@@ -190,8 +192,8 @@ def _plausible(clock: float, runtime: float, arrival: float) -> bool:
     """
     if clock <= 0:
         return abs(clock - arrival) < CLOCK_TOLERANCE
-    if abs(runtime - arrival) < AGREEMENT:
-        return min(abs(clock - runtime), abs(clock - arrival)) <= 2 * AGREEMENT
+    if abs(runtime - arrival) < AGREEMENT_S:
+        return min(abs(clock - runtime), abs(clock - arrival)) <= 2 * AGREEMENT_S
     return any(
         abs(clock - other) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
         for other in (runtime, arrival)

@@ -23,7 +23,8 @@ BURST_FACTOR = 1.1
 NEAR_BASELINE = 0.05
 BASELINE_SECONDS = 3
 """Seconds at the baseline, with I/Os waiting, after which the credits were used up."""
-WAITS = 1.0
+MIN_QUEUE = 1.0
+"""aqu-sz: with less, the rate is the job's and not a limit's."""
 NEAR_LIMIT = 0.05
 
 
@@ -69,7 +70,7 @@ class VolumeGauge:
         self._was_above |= in_burst
         self._burst_seconds = self._burst_seconds + 1 if in_burst else 0
         at_base = abs(used - bucket.refill) <= NEAR_BASELINE * bucket.refill
-        self._recent.append(at_base and (disk.aqu_sz or 0.0) >= WAITS)
+        self._recent.append(at_base and (disk.aqu_sz or 0.0) >= MIN_QUEUE)
         if self._was_above and len(self._recent) == BASELINE_SECONDS and all(self._recent):
             self.level, self.known, self._was_above = 0.0, True, False
 

@@ -14,8 +14,8 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.share import OperationRates, ShareTotal
 from iopstui.model.rates import DiskRates
 
-# a shorter one does not stand for a second, a longer one is more than one
-SHORT, LONG = 0.5, 1.5
+# times the interval: a shorter frame is no busiest second, a longer one is a gap
+SHORT_SHARE, LATE_FACTOR = 0.5, 1.5
 MAX_FINDINGS = 200
 
 
@@ -130,10 +130,10 @@ class WatchTotals:
     def add(self, frame: Frame) -> None:
         """Count one frame."""
         elapsed, self.watched_s = max(0.0, frame.t - self.watched_s), max(self.watched_s, frame.t)
-        late = elapsed > LONG * self._interval_s
+        late = elapsed > LATE_FACTOR * self._interval_s
         if late:
             self.gap_s += elapsed - self._interval_s
-        whole = not late and elapsed >= SHORT * self._interval_s
+        whole = not late and elapsed >= SHORT_SHARE * self._interval_s
         for name, total in self.disks.items():
             disk = frame.disks.get(name)
             if disk is not None:
