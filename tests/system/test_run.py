@@ -142,16 +142,23 @@ def test_a_group_of_which_some_take_latencies_counts_all(here: Path) -> None:
     assert "up to fio's own total" in done.stderr
 
 
-ZONED = {"zoned-write"}
+ONLY_FOR_DEVICES = {
+    "zoned-write": (1, "zone size is mandatory"),
+    "passthrough-4k": (2, "ioengine=io_uring_cmd sends NVMe commands"),
+    "write-and-trim": (1, "Inappropriate ioctl"),
+}
+"""Jobs that do not work on files: exit code, and what is said."""
 
 
-def test_a_job_for_zones_says_that_a_file_has_none(here: Path) -> None:
-    for job in ZONED:
-        done = iopstui("run", ".", "--job", job, "--set", "runtime=1", "--size", "4m", cwd=here)
-        assert done.returncode == 1 and "zone size is mandatory" in done.stderr
+@pytest.mark.parametrize("job", ONLY_FOR_DEVICES)
+def test_a_job_for_devices_says_what_a_file_lacks(job: str, here: Path) -> None:
+    code, words = ONLY_FOR_DEVICES[job]
+    done = iopstui("run", ".", "--job", job, "--set", "runtime=1", "--size", "4m", cwd=here)
+    assert done.returncode == code and words in done.stderr
+    assert list(here.iterdir()) == []
 
 
-@pytest.mark.parametrize("shipped", sorted(set(job_paths()) - ZONED))
+@pytest.mark.parametrize("shipped", sorted(set(job_paths()) - set(ONLY_FOR_DEVICES)))
 def test_every_shipped_job_runs_on_a_scratch_directory(shipped: str, here: Path) -> None:
     words = ("run", ".", "--job", shipped, "--set", "runtime=1", "--size", "4m", *UNHURRIED)
     done = iopstui(*words, "--format", "jsonl", cwd=here)

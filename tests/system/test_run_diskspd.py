@@ -60,7 +60,7 @@ def test_an_existing_file_is_not_overwritten_unasked(here: Path) -> None:
         ("names no file", ("--diskspd", "diskspd -d5")),
         ("not a known switch", ("--diskspd", "diskspd -q x")),
         ("not allowed with", ("--diskspd", "diskspd x", "--job", "mixed-4k")),
-        ("--job or --diskspd is missing", ()),
+        ("--job or --diskspd or --replay is missing", ()),
     ],
 )
 def test_bad_input(words: str, arguments: tuple[str, ...], here: Path) -> None:

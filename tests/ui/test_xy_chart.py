@@ -40,7 +40,7 @@ def test_points_stand_where_they_belong() -> None:
     shown = texts(chart_rows(spec(line), 49, 23, ASCII))
     plot = [row[8:48] for row in shown[2:22]]
     assert plot[19][0] == "a" and plot[0][39] == "a" and plot[9][20] == "a"
-    assert shown[0].startswith("-- title") and "a one   b two" in shown[1]
+    assert shown[0].startswith("-- Title") and "a one   b two" in shown[1]
     assert shown[22].split() == ["0", "5", "10"]
 
 
