@@ -60,7 +60,7 @@ class Canvas(Widget):
     def _change(self, *regions: Region) -> None:
         """Remembered here; Textual is only told that there is something to send at all. In a box
         of other widgets Textual composes the screen: it is told of every region."""
-        if self.parent is not None and not isinstance(self.parent, CanvasScreen):
+        if self._in_a_box:
             self.refresh(*regions)
             return
         # those that it keeps from when another screen lay over this one are sent with all of it,
@@ -69,6 +69,11 @@ class Canvas(Widget):
         if not covered and not (self._changed and self._repaint_regions):
             self.refresh(regions[0])
         self._changed += regions
+
+    @property
+    def _in_a_box(self) -> bool:
+        """Whether it is one of several widgets of a screen."""
+        return self.parent is not None and not isinstance(self.parent, CanvasScreen)
 
     @property
     def base_style(self) -> Style:
@@ -154,8 +159,9 @@ class Canvas(Widget):
         return Strip(self.part(y, 0, width), width).apply_style(self.rich_style)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Textual keeps rows, and is not told which of them have changed."""
-        self._styles_cache.clear()
+        """Textual keeps rows, and is told which of them have changed in a box only."""
+        if not self._in_a_box:
+            self._styles_cache.clear()
         return super().render_lines(crop)
 
 
