@@ -75,13 +75,15 @@ class Interrupted(IopstuiError):
     exit_code = EXIT_INTERRUPTED
 
 
-def error_of(exit_code: int, message: str, hint: str = "") -> IopstuiError:
+def error_for_exit_code(exit_code: int, message: str, hint: str = "") -> IopstuiError:
     """The error of a run that has failed with this exit code."""
     kinds: tuple[type[IopstuiError], ...] = (UsageError, Refused, Missing)
     kind = next((one for one in kinds if one.exit_code == exit_code), JobFailed)
     return kind(message, hint)
 
 
-def ended_early(exit_code: int) -> IopstuiError:
+def session_ended_error(exit_code: int) -> IopstuiError:
     """The error of a run of which a session that ended with this exit code has told no end."""
-    return error_of(exit_code, "The session ended before the job did; see the message above.")
+    return error_for_exit_code(
+        exit_code, "The session ended before the job did; see the message above."
+    )

@@ -1,8 +1,8 @@
 """Format numbers and texts for people, within a fixed width.
 
 Screen, tables, reports and sentences use the same ones. All give at most three significant digits
-(exact figures are in JSON lines). A value that is not known is a dash. ``fit`` makes a finished
-line printable where the locale is not UTF-8.
+(exact figures are in JSON lines). A value that is not known is a dash. ``replace_unprintable``
+makes a finished line printable where the locale is not UTF-8.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def number(value: float | None) -> str:
     return text + unit
 
 
-def missing(value: float | None, form: str = "{}") -> str:
+def or_dash(value: float | None, form: str = "{}") -> str:
     """A figure in its ``form``, or the sign for one that is not there."""
     return MISSING if value is None else form.format(value)
 
@@ -132,7 +132,7 @@ def clock(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def moment(wall_ms: float) -> datetime:
+def utc_datetime(wall_ms: float) -> datetime:
     """Milliseconds since 1970 as a time, UTC. OverflowError or ValueError for what is none."""
     from datetime import datetime, timedelta, timezone
 
@@ -186,7 +186,7 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def fit(text: str, encoding: str | None) -> str:
+def replace_unprintable(text: str, encoding: str | None) -> str:
     """``text`` with what ``encoding`` can't print replaced; the width stays the same, but for
     arrows, which stand in sentences and not in columns.
 
@@ -214,7 +214,7 @@ def _plain(text: str) -> str:
 
 def print_line(text: str, stream: TextIO) -> None:
     """A line, at once, as far as ``stream`` can print it."""
-    stream.write(fit(text, stream.encoding) + "\n")
+    stream.write(replace_unprintable(text, stream.encoding) + "\n")
     stream.flush()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iopstui.format import cut, missing
+from iopstui.format import cut, or_dash
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Column:
     id: str
     title: str
     width: int = 0
-    form: Callable[[Any], str] = missing
+    form: Callable[[Any], str] = or_dash
     left: bool = False
     of: Callable[[Any], Any] | None = None
 

@@ -23,11 +23,11 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in spaced)
 
 
-def tied(text: str) -> str:
+def without_breaks(text: str) -> str:
     """``text`` with ``NO_BREAK_SPACE`` in place of the spaces where no line should end."""
     return _OPTION.sub(rf"\1{NO_BREAK_SPACE}", _TIE.sub(NO_BREAK_SPACE, text))
 
 
-def untied(text: str) -> str:
-    """Undo ``tied``."""
+def with_breaks(text: str) -> str:
+    """Undo ``without_breaks``."""
     return text.replace(NO_BREAK_SPACE, " ")

@@ -66,11 +66,11 @@ def instances() -> Iterator[Candidate]:
 def fields() -> Iterator[Candidate]:
     """The figures of a run that something can be expected of."""
     from iopstui.model.metrics.fields import FIELDS
-    from iopstui.model.metrics.figures import measurable
+    from iopstui.model.metrics.figures import is_measurable
     from iopstui.model.metrics.paths import ANY
 
     for field in FIELDS:
-        if ANY not in field.path and measurable(field.path):
+        if ANY not in field.path and is_measurable(field.path):
             short = field.id
             for before in ("kernel.total.", "fio.total.", "fio.", "kernel."):
                 short = short.removeprefix(before)

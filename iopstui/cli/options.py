@@ -235,7 +235,7 @@ def add_resume(command: argparse.ArgumentParser) -> None:
 def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOptions:
     """The values of ``add_run_options``. UsageError for an invalid --set."""
     from iopstui.model.experiment.options import RunOptions
-    from iopstui.model.fio.jobfile import checked_override
+    from iopstui.model.fio.jobfile import parse_override
 
     round_s = getattr(arguments, "until_steady", None)
     # as many rounds as SNIA's test makes at most
@@ -243,7 +243,7 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
     return RunOptions(
         targets=tuple(arguments.target),
         job=job,
-        overrides=runtime | dict(checked_override(text) for text in arguments.set),
+        overrides=runtime | dict(parse_override(text) for text in arguments.set),
         size=arguments.size,
         part=getattr(arguments, "part", None),
         destroy_data=tuple(arguments.destroy_data),

@@ -25,9 +25,9 @@ from iopstui.errors import (
     Missing,
     UsageError,
 )
-from iopstui.linux.counters.signal_flag import no_more
+from iopstui.linux.counters.signal_flag import disable_interrupts
 from iopstui.output import streams
-from iopstui.safety.signals import handle_stop_signals, heed_ignored, interrupt
+from iopstui.safety.signals import handle_stop_signals, interrupt, repeat_lost_interrupts
 
 if TYPE_CHECKING:
     from iopstui.cli.config import Config
@@ -60,12 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             handle_stop_signals(_interrupt)
-            heed_ignored()
+            repeat_lost_interrupts()
             code = _run_with_streams(None)
         finally:
-            no_more()
+            disable_interrupts()
     except KeyboardInterrupt:
-        no_more()
+        disable_interrupts()
     _finished(code)
     # the process ends with all its memory
     gc.freeze()

@@ -45,9 +45,9 @@ def require_terminal(
 def require_for_screen(arguments: argparse.Namespace) -> None:
     """Raises Missing if a package that the screen needs is not installed. What is chosen on the
     screen is kept in the configuration file."""
-    from iopstui.linux.process.packages import SCREEN_PACKAGES, require
+    from iopstui.linux.process.packages import SCREEN_PACKAGES, require_packages
 
-    require(*SCREEN_PACKAGES)
+    require_packages(*SCREEN_PACKAGES)
     from iopstui.cli.config import remember
     from iopstui.ui.core.preferences import PREFERENCES
 
@@ -60,9 +60,9 @@ def require_for_screen(arguments: argparse.Namespace) -> None:
 
 def require_for_runs() -> None:
     """Raises Missing if a package that a run needs is not installed."""
-    from iopstui.linux.process.packages import RUN_PACKAGES, require
+    from iopstui.linux.process.packages import RUN_PACKAGES, require_packages
 
-    require(*RUN_PACKAGES)
+    require_packages(*RUN_PACKAGES)
 
 
 def width() -> int:
@@ -79,9 +79,9 @@ def width() -> int:
 
 def show(text: str) -> None:
     """Write to standard output what the locale's encoding can express."""
-    from iopstui.format import fit
+    from iopstui.format import replace_unprintable
 
-    sys.stdout.write(fit(text, sys.stdout.encoding or "ascii"))
+    sys.stdout.write(replace_unprintable(text, sys.stdout.encoding or "ascii"))
     if not text.endswith("\n"):
         sys.stdout.write("\n")
 

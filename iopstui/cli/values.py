@@ -157,9 +157,9 @@ def budget(text: str) -> int:
 
 def span(text: str) -> float:
     """A length of time."""
-    from iopstui.model.watch.trigger import parse_span
+    from iopstui.model.watch.trigger import parse_duration
 
-    found = parse_span(text)
+    found = parse_duration(text)
     if found is None:
         raise ArgumentTypeError(f"{text!r} is not a time such as 30s, 10m, 8h or 2d")
     return found

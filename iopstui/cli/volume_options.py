@@ -12,7 +12,7 @@ from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.catalog.library import Catalog
-    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.promised import PromisedFigures
     from iopstui.model.volumes.volume import VolumeClass
 
 GIB = 1 << 30
@@ -81,13 +81,13 @@ def add_volume(
     command.add_argument("--volume", metavar="NAME[,OPTION=VALUE]", help=words)
 
 
-def volume_of(arguments: argparse.Namespace) -> Promised | None:
+def volume_of(arguments: argparse.Namespace) -> PromisedFigures | None:
     """The figures of --volume, if it was given. UsageError."""
     text = getattr(arguments, "volume", None)
     return None if text is None else volume_text(text)
 
 
-def volume_text(text: str, option: str = "--volume") -> Promised:
+def volume_text(text: str, option: str = "--volume") -> PromisedFigures:
     """The figures of a volume in one word, as ``option`` has it: "aws/gp3,size=500g,iops=6000".
     UsageError."""
     from iopstui.catalog.library import read_catalog
@@ -148,12 +148,12 @@ def _name_and_options(text: str, option: str) -> tuple[str, dict[str, object]]:
 def promised_by(
     arguments: argparse.Namespace, catalog: Catalog, volume: VolumeClass,
     size_gib: float | None = None,
-) -> Promised:  # fmt: skip
+) -> PromisedFigures:  # fmt: skip
     """The figures. ``size_gib`` is used without a --size. UsageError."""
-    from iopstui.model.volumes.promised import promised
+    from iopstui.model.volumes.promised import promised_figures
 
     instance = catalog.instance(arguments.instance) if arguments.instance else None
-    return promised(
+    return promised_figures(
         volume, arguments.size if arguments.size is not None else size_gib, arguments.iops,
         arguments.throughput, instance, arguments.cached,
     )  # fmt: skip

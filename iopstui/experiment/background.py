@@ -14,8 +14,8 @@ from iopstui.experiment.runner import ExperimentRunner, RunConditions
 from iopstui.experiment.setup import (
     ExperimentSetup,
     form_lines,
-    goes_on_text,
     previewed_setup,
+    resume_text,
 )
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.roots import Roots
@@ -68,7 +68,7 @@ class BackgroundExperiments:
         if progress.changed:
             lost = f"the interrupted run is discarded: {progress.changed}"
             return PreparedExperiment(setup, progress, tuple(words), lost=lost)
-        kept = goes_on_text(progress, plan, time.time()) if progress.points else ""
+        kept = resume_text(progress, plan, time.time()) if progress.points else ""
         return PreparedExperiment(setup, progress, tuple(words), kept)
 
     def start(

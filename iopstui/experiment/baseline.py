@@ -14,7 +14,7 @@ from iopstui.model.experiment.baseline import (
     WHY_NO_MAX,
     BaselineFigure,
     BatchMeans,
-    coarser,
+    next_coarser_figure,
 )
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.job_figures import is_of_job
@@ -94,7 +94,7 @@ def _check_interval(one: Expectation) -> None:
         why = "fio reports the figures of a single job once, so they have no confidence interval"
         other = f"Use a figure of all jobs, e.g. iops{one.op}95%"
     elif one.path[-1] == MAX:
-        why, other = WHY_NO_MAX, f"Use {coarser(one.name)}"
+        why, other = WHY_NO_MAX, f"Use {next_coarser_figure(one.name)}"
     else:
         return
     raise UsageError(f"--expect {one.text!r} cannot be compared with a baseline: {why}.",
@@ -104,7 +104,7 @@ def _check_interval(one: Expectation) -> None:
 def coarser_hint(name: str) -> str:
     """ ", or use clat.p99": the end of a hint where ``name`` has no interval; "" if nothing is
     coarser."""
-    return f", or use {coarser(name)}" if coarser(name) else ""
+    return f", or use {next_coarser_figure(name)}" if next_coarser_figure(name) else ""
 
 
 def _absolute_expectation(one: Expectation, run: _BaselineRun, name: str) -> Expectation:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from iopstui.errors import UsageError
-from iopstui.experiment.preview import distinct
-from iopstui.fio.job_cpus import cpu_words
-from iopstui.fio.job_text import expand, read_job
+from iopstui.experiment.preview import representative_points
+from iopstui.fio.job_cpus import cpu_list
+from iopstui.fio.job_text import expand_variables, read_job
 from iopstui.fio.library import find_job
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.roots import Roots
@@ -20,18 +20,18 @@ from iopstui.model.fio.jobfile import Section
 
 def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
     """The sections of a job as they will run: changed, with variables expanded. UsageError."""
-    text = jobfile.overridden(read_job(find_job(job)), overrides)
+    text = jobfile.with_overrides(read_job(find_job(job)), overrides)
     return tuple(
-        Section(one.name, {name: expand(value) for name, value in one.options.items()})
-        for one in jobfile.effective(text)
+        Section(one.name, {name: expand_variables(value) for name, value in one.options.items()})
+        for one in jobfile.effective_sections(text)
     )
 
 
-def sections_of(plan: Plan) -> list[tuple[Section, ...]]:
+def plan_sections(plan: Plan) -> list[tuple[Section, ...]]:
     """The sections of every kind of run that a plan has: each value of each axis at least once."""
     return [
         job_sections(step.job, {**plan.options, **step.settings_of(OPTION)})
-        for step in distinct(plan)
+        for step in representative_points(plan)
     ]
 
 
@@ -63,7 +63,7 @@ def _check_cpu(text: str, one: Expectation) -> None:
     if one.path[:2] == ("kernel", "cpus") and online and int(one.path[2]) not in online:
         raise UsageError(
             f"--expect {text!r}: CPU {one.path[2]} does not exist here, or is offline.",
-            f"There are {cpu_words(online)}",
+            f"There are {cpu_list(online)}",
         )
 
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
-from iopstui.experiment.runner import RunConditions, common_share, text_of
+from iopstui.experiment.runner import RunConditions, common_scratch_bytes, point_job_text
 from iopstui.fio.inspect import Fio, SectionFiles
-from iopstui.fio.job_text import describe
+from iopstui.fio.job_text import describe_job
 from iopstui.fio.library import find_job
 from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.experiment.plan import BIND, KNOB, SIZE, Plan, PlannedPoint, Setting, expand
+from iopstui.model.experiment.plan import BIND, KNOB, SIZE, Plan, PlannedPoint, Setting, expand_plan
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
-from iopstui.preflight.inspection import JOB, inspected
+from iopstui.preflight.inspection import JOB, inspect_text
 from iopstui.preflight.job import check_place, prepare
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.queues import bind_jobs
@@ -32,7 +32,7 @@ from iopstui.preflight.request import JobRequest
 from iopstui.safety.scratch import room_for_all
 from iopstui.safety.scratch_sizes import scratch_total
 from iopstui.safety.tunable_states import queued_disks
-from iopstui.safety.tunables import read_tunable, why_not
+from iopstui.safety.tunables import read_tunable, why_not_changeable
 from iopstui.text import printable
 
 MAX_ASKED = 50
@@ -73,19 +73,19 @@ def preview_of(
     private = private_directory()
     told: dict[str, list[str]] = {}
     writes, largest = False, 0
-    share = common_share(plan, job_target)
+    share = common_scratch_bytes(plan, job_target)
     repeated = plan.points > len(plan.every_job)
     try:
-        for step in distinct(plan):
-            text = text_of(plan, step)
+        for step in representative_points(plan):
+            text = point_job_text(plan, step)
             _check_stages(step.job, text)
             if repeated:
                 _check_logs(step.job, text)
             check_place(find_job(step.job), text, job_target)
             label = f"{step.job} with {step.label}"
-            facts = inspected(fio, private, text, label, Path.cwd())
+            facts = inspect_text(fio, private, text, label, Path.cwd())
             writes = writes or facts.writes
-            told.setdefault(step.job, []).append(describe(text))
+            told.setdefault(step.job, []).append(describe_job(text))
             if step.settings_of(BIND).get("bind") == "queues":
                 bind_jobs(text, {}, job_target, devices)
             size = step.settings_of(SIZE).get("size", conditions.size)
@@ -112,11 +112,11 @@ def _title(told: Sequence[str], variants: bool) -> str:
     return told[0] if alike else f"{told[0]} at the first point"
 
 
-def distinct(plan: Plan) -> Iterator[PlannedPoint]:
+def representative_points(plan: Plan) -> Iterator[PlannedPoint]:
     """Steps in which each value occurs at least once (of very long axes: the first ones)."""
     seen: set[tuple[str, Setting | None]] = set()
     asked = 0
-    for step in expand(plan):
+    for step in expand_plan(plan):
         keys = {(step.job, one) for one in (*step.settings, None)}
         if keys <= seen:
             continue
@@ -128,7 +128,7 @@ def distinct(plan: Plan) -> Iterator[PlannedPoint]:
 
 
 def _check_stages(job: str, text: str) -> None:
-    for section in jobfile.effective(text)[1:]:
+    for section in jobfile.effective_sections(text)[1:]:
         if any(name in section.options for name in _STAGES):
             raise UsageError(
                 f"The stages of {job} run one after another (stonewall), so a run has no "
@@ -189,7 +189,7 @@ def _checked_knob(
         raise UsageError(f"{name} can't be changed: {what} has no device with a request queue.")
     found = {}
     for disk in disks:
-        refusal = why_not(disk, name, roots)
+        refusal = why_not_changeable(disk, name, roots)
         if refusal is not None:
             raise refusal
         known = disk.queue.schedulers if disk.queue is not None else ()

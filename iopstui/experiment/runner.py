@@ -15,7 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.errors import EXIT_JOB_FAILED, IopstuiError, JobFailed, ended_early, error_of
+from iopstui.errors import (
+    EXIT_JOB_FAILED,
+    IopstuiError,
+    JobFailed,
+    error_for_exit_code,
+    session_ended_error,
+)
 from iopstui.events import (
     Event,
     ExperimentFinished,
@@ -34,10 +40,10 @@ from iopstui.fio.library import find_job
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import restore_rank, with_side_effects
-from iopstui.model.experiment.comparison import settled
+from iopstui.model.experiment.comparison import differences_are_precise
 from iopstui.model.experiment.expectation import Expectation, ExpectationChecker, Outcome
-from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, PlannedPoint, expand
-from iopstui.model.experiment.point import Point, PointMeter, Settling, little, run_s
+from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, PlannedPoint, expand_plan
+from iopstui.model.experiment.point import Point, PointMeter, Settling, littles_law, run_length_s
 from iopstui.model.findings.evidence import SYNCHRONOUS
 from iopstui.model.fio import jobfile
 from iopstui.model.means import median
@@ -84,7 +90,7 @@ class ExperimentRunner:
         t: float = 0.0,
     ) -> None:
         self.plan = plan
-        self.steps = tuple(expand(plan))
+        self.steps = tuple(expand_plan(plan))
         self.points: dict[int, Point] = {}
         self.failed: dict[int, str] = {}
         self.interrupted = False
@@ -183,7 +189,7 @@ class ExperimentRunner:
         return tuple((name, known[name]) for name in sorted(known, key=restore_rank))
 
     def _run_all(self) -> None:
-        self._share = common_share(self.plan, self._job_target)
+        self._share = common_scratch_bytes(self.plan, self._job_target)
         before = self._already_measured()
         for step in self.steps:
             if self.interrupted or self._knows_enough(step):
@@ -202,7 +208,7 @@ class ExperimentRunner:
         runs: list[dict[int, Point]] = [{} for _ in plan.variants]
         for one in self.steps[: step.index]:
             runs[one.variant][one.repeat] = self.points[one.index]
-        self.enough = settled(runs, plan.until, plan.figure)
+        self.enough = differences_are_precise(runs, plan.until, plan.figure)
         return self.enough
 
     def _already_measured(self) -> dict[int, Point]:
@@ -238,13 +244,13 @@ class ExperimentRunner:
         if finished is None and self.interrupted:
             return
         if finished is None:
-            raise ended_early(self._session.exit_code)
+            raise session_ended_error(self._session.exit_code)
         goes_on = not self.plan.variants and not self._session.budget.over
         if finished.error and finished.exit_code == EXIT_JOB_FAILED and goes_on:
             self._failed(step, finished.error)
             return
         if finished.error:
-            raise error_of(finished.exit_code, finished.error, finished.hint)
+            raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
         if finished.interrupted or self.interrupted:
             self.interrupted = True
             return
@@ -302,8 +308,8 @@ class ExperimentRunner:
         self, step: PlannedPoint, point: Point, outcomes: Sequence[Outcome], earlier: bool = False
     ) -> None:
         self.points[step.index] = point
-        shape = shape_of(text_of(self.plan, step))
-        law = little(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
+        shape = shape_of(point_job_text(self.plan, step))
+        law = littles_law(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
         settings = tuple((one.name, one.value) for one in step.settings)
         self._emit(
             PointFinished(
@@ -323,7 +329,7 @@ class ExperimentRunner:
 
     def request(self, step: PlannedPoint) -> JobRequest:
         """The session's request for a point."""
-        length_s = run_s(self.plan.settle, self.plan.measure, self._session.interval_s)
+        length_s = run_length_s(self.plan.settle, self.plan.measure, self._session.interval_s)
         overrides = {
             **self.plan.options,
             **step.settings_of(OPTION),
@@ -365,22 +371,22 @@ class ExperimentRunner:
             self._scratch.popitem()[1].close()
 
 
-def text_of(plan: Plan, step: PlannedPoint) -> str:
+def point_job_text(plan: Plan, step: PlannedPoint) -> str:
     """The job file of a point, as far as the plan determines it."""
     text = read_job(find_job(step.job))
-    return jobfile.overridden(text, {**plan.options, **step.settings_of(OPTION)})
+    return jobfile.with_overrides(text, {**plan.options, **step.settings_of(OPTION)})
 
 
-def common_share(plan: Plan, job_target: Target | None) -> int | None:
+def common_scratch_bytes(plan: Plan, job_target: Target | None) -> int | None:
     """The most bytes each scratch file may have, so that the files of every point fit and are of
     one size; ``None`` if no scratch files are made."""
     if job_target is None or job_target.kind != kinds.DIRECTORY:
         return None
     most: dict[tuple[str, str], int] = {}
-    for step in expand(plan):
+    for step in expand_plan(plan):
         key = step.job, step.settings_of(OPTION).get("numjobs", "")
         if key not in most:
-            most[key] = files_of(text_of(plan, step))
+            most[key] = files_of(point_job_text(plan, step))
     together = len({job for job, _ in most}) if plan.variants else 1
     room = min(DEFAULT_BYTES, room_for_all([Path(place.path) for place in job_target.places]))
     return room // max(most.values()) // together

@@ -12,22 +12,22 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.experiment.preview import Preview, preview_of
 from iopstui.experiment.progress import ProgressFile, default_path
-from iopstui.experiment.runner import OVERHEAD_S, RunConditions, text_of
+from iopstui.experiment.runner import OVERHEAD_S, RunConditions, point_job_text
 from iopstui.fio.inspect import Fio, SectionFiles
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
-from iopstui.fio.write_bound import most_written
+from iopstui.fio.write_bound import max_written_bytes
 from iopstui.format import counted, duration, size
 from iopstui.linux.devices.identity import target_identity
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.experiment.plan import Plan, check_name, expand, kept_apart
+from iopstui.model.experiment.plan import Plan, check_name, expand_plan, with_unvaried_tunables
 from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.model.fio import jobfile
-from iopstui.preflight.own_target import own_target
-from iopstui.session.fio.write_budget import at_most, in_short
+from iopstui.preflight.own_target import target_named_by_job
+from iopstui.session.fio.write_budget import max_writes_text, short_budget_text
 from iopstui.text import printable
 
 STEPS_SHOWN = 40
@@ -95,7 +95,7 @@ def previewed_setup(
     if (plan.variants or plan.shuffle) and plan.seed is None:
         plan = replace(plan, seed=random.SystemRandom().randrange(SEEDS))
     if plan.variants:
-        plan = replace(plan, variants=kept_apart(plan.variants, preview.knobs))
+        plan = replace(plan, variants=with_unvaried_tunables(plan.variants, preview.knobs))
     kernel = os.uname()
     same = {
         "fio": fio.banner,
@@ -124,7 +124,7 @@ def _check_device(
 ) -> None:
     """UsageError for a job whose own files are where the session does not look."""
     for job in plan.every_job:
-        own = own_target(job, devices, roots)
+        own = target_named_by_job(job, devices, roots)
         if own is not None and set(own.devices_below) != set(target.devices_below):
             raise UsageError(
                 f"The job {job} uses {', '.join(own.devices_below) or own.path}, but the measured "
@@ -142,25 +142,25 @@ def length_text(plan: Plan) -> str:
     return f"{points}, about {seconds / 3600:.1f} hours"
 
 
-def times_text(plan: Plan) -> str:
-    """Return ``times_text`` with the length of each run."""
+def plan_length_text(plan: Plan) -> str:
+    """``length_text`` with the length of each run."""
     each = f"each {plan.settle:g} s to settle and {plan.measure:g} s measured"
     return f"{length_text(plan)}, {each}"
 
 
-def dry_run(setup: ExperimentSetup, state: ProgressFile | None) -> Iterator[str]:
+def dry_run_lines(setup: ExperimentSetup, state: ProgressFile | None) -> Iterator[str]:
     """The plan, its length, and what it will change and write."""
     plan = setup.plan
-    yield times_text(plan)
+    yield plan_length_text(plan)
     yield from job_lines(setup)
     done = state.points if state else {}
-    for step in expand(plan):
+    for step in expand_plan(plan):
         if step.index >= STEPS_SHOWN:
             yield f"  ... {plan.points - step.index} more"
             break
         kept = "  (done before)" if step.index in done else ""
         yield f"  {step.index + 1:>3}  {printable(step.label)}{kept}"
-    yield from effects(setup)
+    yield from effect_lines(setup)
     if state is not None:
         yield f"progress: {printable(str(state.path))}, until the last point is done"
 
@@ -180,7 +180,7 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
     """The plan for a form: its length and what it writes first, then a labelled line for each thing
     it does. A form has no options of the command line, so none is named."""
     plan, found, where = setup.plan, setup.preview, setup.job_target
-    yield f"{length_text(plan)} · {in_short(*_bound(setup))}"
+    yield f"{length_text(plan)} · {short_budget_text(*_bound(setup))}"
     for job, title in found.titles.items():
         yield f"Job: {printable(job)}, {printable(title)}"
     place = printable(setup.target.path)
@@ -201,7 +201,7 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
         yield f"Order: random, seed {plan.seed}"
 
 
-def effects(setup: ExperimentSetup) -> Iterator[str]:
+def effect_lines(setup: ExperimentSetup) -> Iterator[str]:
     """The changes and writes it will make."""
     where, found = setup.job_target, setup.preview
     place = printable(setup.target.path)
@@ -224,11 +224,11 @@ def effects(setup: ExperimentSetup) -> Iterator[str]:
 
 def writes_text(setup: ExperimentSetup) -> str:
     """Maximum writes, in words."""
-    return at_most(*_bound(setup))
+    return max_writes_text(*_bound(setup))
 
 
 def _bound(setup: ExperimentSetup) -> tuple[int, bool, float | None, int | None, int | None]:
-    """The arguments of ``at_most``."""
+    """The arguments of ``max_writes_text``."""
     where, found = setup.job_target, setup.preview
     made = where is not None and where.kind == kinds.DIRECTORY
     # each job has its own, one after another or all at once
@@ -244,17 +244,17 @@ def _by_pace(plan: Plan) -> int | None:
     rate."""
     total = 0
     timed = {"runtime": str(math.ceil(plan.settle + plan.measure + 1)), "time_based": "1"}
-    for step in expand(plan):
-        text = jobfile.overridden(text_of(plan, step), timed)
-        unknown = [SectionFiles(section.name) for section in jobfile.effective(text)]
-        one = most_written(text, unknown, lambda path: None)
+    for step in expand_plan(plan):
+        text = jobfile.with_overrides(point_job_text(plan, step), timed)
+        unknown = [SectionFiles(section.name) for section in jobfile.effective_sections(text)]
+        one = max_written_bytes(text, unknown, lambda path: None)
         if one is None:
             return None
         total += one
     return total
 
 
-def goes_on_text(state: ProgressFile, plan: Plan, now: float) -> str:
+def resume_text(state: ProgressFile, plan: Plan, now: float) -> str:
     """Describe the rest of an interrupted run; ``now`` in seconds since the epoch."""
     ago = _age_text(now - state.made)
     done = (

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.experiment.expectations import expectations_of, sections_of
-from iopstui.experiment.preview import distinct
+from iopstui.experiment.expectations import expectations_of, plan_sections
+from iopstui.experiment.preview import representative_points
 from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import RunConditions
-from iopstui.experiment.setup import ExperimentSetup, goes_on_text, previewed_setup
+from iopstui.experiment.setup import ExperimentSetup, previewed_setup, resume_text
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted
 from iopstui.linux.devices.sysfs import read_devices
@@ -24,7 +24,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import ExperimentOptions, RunOptions
 from iopstui.preflight.targets import choose_common_targets
-from iopstui.recording.writer import next_free
+from iopstui.recording.writer import next_free_path
 from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
@@ -44,7 +44,7 @@ def set_up(options: ExperimentOptions, say: Say) -> ExperimentSetup:
     devices = read_devices(Roots())
     target, job_target = choose_common_targets(run.targets, plan.every_job, devices, Roots())
     conditions = _conditions(run)
-    looked = sum(1 for _ in distinct(plan))
+    looked = sum(1 for _ in representative_points(plan))
     if looked >= MANY_CHECKS:
         say(f"checking {looked} of {counted(plan.points, 'point')} with fio; nothing runs yet")
     return previewed_setup(plan, target, job_target, devices, conditions, fio, Roots())
@@ -72,7 +72,7 @@ def expectations_at_every_point(run: RunOptions, setup: ExperimentSetup) -> tupl
         return ()
     varied = {axis.name for axis in setup.plan.axes}
     found = expectations_of(
-        run.expect, run.tolerance, setup.target, sections_of(setup.plan), varied
+        run.expect, run.tolerance, setup.target, plan_sections(setup.plan), varied
     )  # fmt: skip
     for one in found:
         if one.of_job or one.part is not None:
@@ -109,7 +109,7 @@ def kept_progress(
     if options.fresh and not options.dry_run:
         found.remove()
     if found.points:
-        say(f"{goes_on_text(found, setup.plan, time.time())} (--fresh starts over)")
+        say(f"{resume_text(found, setup.plan, time.time())} (--fresh starts over)")
     return found
 
 
@@ -121,7 +121,7 @@ def experiment_session(
     record = Path(run.record) if run.record else None
     goes_on = progress is not None and bool(progress.points)
     if record is not None and goes_on and os.path.exists(record):
-        free = next_free(record)
+        free = next_free_path(record)
         say(f"recording to {free}: {run.record} ends with the interruption")
         run = replace(run, record=str(free))
     return new_session(run, setup.target, setup.job_target, setup.devices, idle_frames=False)

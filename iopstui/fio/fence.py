@@ -19,8 +19,8 @@ from iopstui.linux.process.private import write
 from iopstui.linux.process.programs import which
 from iopstui.linux.sysattr import list_names
 
-__all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced", "grant",
-           "isolated", "started"]  # fmt: skip
+__all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fenced_command",
+           "grant", "isolated_command", "start_fenced"]  # fmt: skip
 
 _SPEC = "fence"
 _MORE_LIBRARIES = "/etc/ld.so.conf.d"
@@ -66,7 +66,7 @@ def fence_kind() -> str:
     if fence_exec.landlock_abi() > 0:
         return LANDLOCK
     answer = subprocess.run(
-        [*isolated(fence_exec), "--kind"],
+        [*isolated_command(fence_exec), "--kind"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
@@ -74,12 +74,12 @@ def fence_kind() -> str:
     return NAMESPACE if answer.stdout.startswith(NAMESPACE.encode()) else NONE
 
 
-def fenced(fence: Fence, command: Sequence[str]) -> list[str]:
+def fenced_command(fence: Fence, command: Sequence[str]) -> list[str]:
     """The command that puts up the fence and becomes ``command``, whose first word is a path."""
-    return [*isolated(fence_exec), specification(fence, command[0]), "--", *command]
+    return [*isolated_command(fence_exec), specification(fence, command[0]), "--", *command]
 
 
-def started(
+def start_fenced(
     fence: Fence, command: Sequence[str], cwd: Path | None = None
 ) -> subprocess.Popen[bytes]:
     """``command`` within the fence, in a session of its own, without input, its outputs in pipes.
@@ -89,7 +89,7 @@ def started(
     that needs no program in between, whose start takes longer than fio's answer.
     """
     if fence.fsize is not None or fence_kind() != LANDLOCK:
-        return _opened(fenced(fence, command), cwd)
+        return _opened(fenced_command(fence, command), cwd)
     spec = _specified(fence, command[0])
     done: list[subprocess.Popen[bytes] | BaseException] = []
 
@@ -124,7 +124,7 @@ def _opened(command: Sequence[str], cwd: Path | None) -> subprocess.Popen[bytes]
     )
 
 
-def written(fence: Fence, program: str, private: Path) -> str:
+def write_specification(fence: Fence, program: str, private: Path) -> str:
     """The specification in a file of the private directory, as the guard takes it: it may be longer
     than an argument."""
     data = specification(fence, program).encode("utf-8", "surrogateescape")
@@ -133,7 +133,7 @@ def written(fence: Fence, program: str, private: Path) -> str:
 
 def specification(fence: Fence, program: str) -> str:
     """The specification for ``fence_exec``."""
-    return fence_exec.text(_specified(fence, program))
+    return fence_exec.specification_text(_specified(fence, program))
 
 
 def _specified(fence: Fence, program: str) -> dict[str, object]:
@@ -155,7 +155,7 @@ _RUN = (
 )
 
 
-def isolated(module: ModuleType) -> list[str]:
+def isolated_command(module: ModuleType) -> list[str]:
     """The words that run ``module``'s ``main`` in a Python that looks at nothing of the user's; it
     takes the words that follow. It is imported, as Python compiles a script anew with each start:
     that took longer than all these do."""

@@ -3,9 +3,9 @@
 Run by itself (``python -I -S fence_exec.py SPEC -- COMMAND...``) it fences itself in and becomes
 COMMAND; ``guard`` does the same in the child it forks. It imports nothing of iopstui and little of
 Python (json, signal and contextlib take longer than all it does), to be small and quick. SPEC is
-what ``text`` makes of a dictionary, or ``@FILE`` with that in it:
+what ``specification_text`` makes of a dictionary, or ``@FILE`` with that in it:
 
-``kind``     "landlock", "namespace" or "none" (see ``available``)
+``kind``     "landlock", "namespace" or "none" (see ``available_fence``)
 ``read``     [[path, st_dev, st_ino, st_rdev]...] files and devices that may be read
 ``write``    the same, that may be read and written
 ``own``      directories this run has made: anything may be made, written and removed in them
@@ -91,7 +91,7 @@ def landlock_abi() -> int:
     return max(0, _landlock(CREATE_RULESET, None, 0, RULESET_VERSION))
 
 
-def available() -> str:
+def available_fence() -> str:
     """The fence this process can put up: "landlock", "namespace" or "none". The second is tried
     out in a child."""
     if landlock_abi() > 0:
@@ -439,8 +439,8 @@ def _existing(*paths: str) -> list[str]:
 _FILES, _PLACES = ("read", "write"), ("own", "open", "execute")
 
 
-def text(spec: Spec) -> str:
-    """A specification as ``parsed`` takes it: a line for each thing that is named."""
+def specification_text(spec: Spec) -> str:
+    """A specification as ``parse_specification`` takes it: a line for each thing that is named."""
     lines = [f"kind {spec['kind']}"]
     for name in _FILES:
         lines += [f"{name} {device} {inode} {number} {_escaped(path)}"
@@ -452,7 +452,7 @@ def text(spec: Spec) -> str:
     return "\n".join(lines)
 
 
-def parsed(text: str) -> Spec:
+def parse_specification(text: str) -> Spec:
     """Parse the specification, from the argument or the file it names. Raises ValueError if
     invalid."""
     if text.startswith("@"):
@@ -488,9 +488,9 @@ def main(argv: list[str]) -> int:
     """SPEC -- COMMAND: become it, or for a PID namespace wait for it. ``--kind``: say which fence
     there is. 126: it can't be put up, 127: COMMAND can't be executed."""
     if argv == ["--kind"]:
-        print(available(), landlock_abi())
+        print(available_fence(), landlock_abi())
         return 0
-    spec, command = parsed(argv[0]), argv[2:]
+    spec, command = parse_specification(argv[0]), argv[2:]
     try:
         before_fork(spec)
         pid = os.fork() if spec["kind"] == NAMESPACE else 0

@@ -14,11 +14,11 @@ With ``--deadline SECONDS`` it also stops fio if nothing came on its standard in
 iopstui hangs or is stopped (SIGSTOP) and watches nothing any more. The line ``alive`` only resets
 the deadline. Time in which the guard itself could not run does not count.
 
-It is run by itself (``python -I -S guard.py [--hold] [--deadline SECONDS] PRIVATE SPEC
-DIRECTORY... -- fio ...``, or faster as ``fence.isolated`` says) and imports nothing of iopstui but
-the fence, to be small and quick. PRIVATE is the run's private directory, the DIRECTORIES its
-scratch directories: all are removed should iopstui die. SPEC is what ``fence_exec`` takes, or ``-``
-for a command that needs no fence. Lines on its standard output: ``started PID``, ``exited CODE``
+It is run by itself (``python -I -S guard.py [--hold] [--deadline SECONDS] PRIVATE SPEC DIRECTORY...
+-- fio ...``, or faster as ``fence.isolated_command`` says) and imports nothing of iopstui but the
+fence, to be small and quick. PRIVATE is the run's private directory, the DIRECTORIES its scratch
+directories: all are removed should iopstui die. SPEC is what ``fence_exec`` takes, or ``-`` for a
+command that needs no fence. Lines on its standard output: ``started PID``, ``exited CODE``
 (negative: the signal), ``stuck PID...`` (could not be killed yet), ``deadline`` (fio is stopped for
 it). Lines on its standard input: ``stop`` (SIGINT first), ``kill``. With ``--hold`` everything is
 made ready and ``held`` is said; fio is started after ``go WHEN`` (ns of CLOCK_MONOTONIC), at that
@@ -115,7 +115,7 @@ class Fence:
 
     def __init__(self, text: str) -> None:
         self._module = load_fence() if text != "-" else None
-        self._spec = self._module.parsed(text) if self._module is not None else {}
+        self._spec = self._module.parse_specification(text) if self._module is not None else {}
 
     def before_fork(self) -> None:
         """Set up the guard process before it forks. Raises OSError."""

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from iopstui.errors import Interrupted, Missing, UsageError
-from iopstui.fio.fence import Fence, started
+from iopstui.fio.fence import Fence, start_fenced
 from iopstui.linux.counters.signal_flag import SignalFlag, shielded
 from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
@@ -86,7 +86,7 @@ class JobFacts:
 _of_this_thread = threading.local()
 
 
-def give_up_when(asked: SignalFlag) -> None:
+def cancel_when(asked: SignalFlag) -> None:
     """Stop waiting for fio's answers in this thread once ``asked`` is set; raises Interrupted
     then."""
     _of_this_thread.given_up = asked
@@ -239,7 +239,7 @@ def run_fio(
     process = None
     try:
         with shielded():
-            process = started(fence, command, cwd)
+            process = start_fenced(fence, command, cwd)
         streams = _answer(process, command[0])
     except OSError as error:
         why, hint = _why_not(command[0], error)

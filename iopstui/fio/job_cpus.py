@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from iopstui.errors import UsageError
-from iopstui.fio.job_text import expand
+from iopstui.fio.job_text import expand_variables
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.roots import Roots
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.jobfile import effective_sections
 from iopstui.text import printable
 
 OPTIONS = ("cpus_allowed", "verify_async_cpus", "log_compression_cpus")
@@ -18,9 +18,9 @@ _PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 def check_cpus(text: str, label: str, roots: Roots | None = None) -> None:
     """UsageError if a job is to run on a CPU that is not there, or on one that is not a number."""
     online = set(online_cpus(roots or Roots()))
-    for section in effective(text):
+    for section in effective_sections(text):
         for name in OPTIONS:
-            value = expand(section.options.get(name, ""))
+            value = expand_variables(section.options.get(name, ""))
             if value and "$" not in value:
                 _check(f"{label}, {name}={printable(value)}", value, online)
 
@@ -36,11 +36,11 @@ def _check(asked: str, value: str, online: set[int]) -> None:
         if online and missing is not None:
             raise UsageError(
                 f"{asked}: CPU {missing} does not exist here, or is offline.",
-                f"There are {cpu_words(online)}; iopstui devices shows which queue serves which.",
+                f"There are {cpu_list(online)}; iopstui devices shows which queue serves which.",
             )
 
 
-def cpu_words(cpus: set[int]) -> str:
+def cpu_list(cpus: set[int]) -> str:
     """ "0-3,6": numbers in order, neighbours joined."""
     found: list[list[int]] = []
     for cpu in sorted(cpus):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import gcd
 from typing import TypeVar
 
-from iopstui.fio.job_text import expand
+from iopstui.fio.job_text import expand_variables
 from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.job_rules import PASSTHROUGH
@@ -29,7 +29,7 @@ Value = TypeVar("Value")
 
 def shape_of(text: str) -> JobShape:
     """The shape of all sections that run at once (with stonewall: of the largest)."""
-    jobs = [section.options for section in jobfile.effective(text)]
+    jobs = [section.options for section in jobfile.effective_sections(text)]
     if not jobs:
         return JobShape()
     staged = any("stonewall" in o or "wait_for_previous" in o for o in jobs)
@@ -51,21 +51,21 @@ def shape_of(text: str) -> JobShape:
     )
 
 
-def comparable(text: str, bound: bool = False) -> str:
+def text_without_depth(text: str, bound: bool = False) -> str:
     """The job without what two runs of different depth differ in: equal texts may be compared.
     ``bound``: its CPUs are those of the queues, as many as it has jobs."""
     left_out = _DEPTH | _CPUS if bound else _DEPTH
     parts = (
-        sorted(f"{name}={expand(value)}" for name, value in s.options.items()
+        sorted(f"{name}={expand_variables(value)}" for name, value in s.options.items()
                if name not in left_out)
-        for s in jobfile.effective(text)
+        for s in jobfile.effective_sections(text)
     )  # fmt: skip
     return "\n\n".join(["bound"] * bound + ["\n".join(part) for part in parts])
 
 
 def engine(options: Options) -> str:
     """The ioengine; fio's default is psync."""
-    return expand(options.get("ioengine", "psync")).partition(":")[0]
+    return expand_variables(options.get("ioengine", "psync")).partition(":")[0]
 
 
 def direct(options: Options) -> bool:
@@ -83,7 +83,7 @@ def _depth(options: Options) -> int:
 
 
 def _offloads(options: Options) -> bool:
-    return expand(options.get("io_submit_mode", "")).strip() == "offload"
+    return expand_variables(options.get("io_submit_mode", "")).strip() == "offload"
 
 
 def _smallest(jobs: Sequence[Options]) -> int | None:
@@ -92,7 +92,7 @@ def _smallest(jobs: Sequence[Options]) -> int | None:
     for options in jobs:
         if any(name in options for name in ("bsrange", "blocksize_range", "bssplit")):
             return None
-        text = expand(options.get("bs", options.get("blocksize", "4k")))
+        text = expand_variables(options.get("bs", options.get("blocksize", "4k")))
         sizes = [size_bytes(part, options) for part in re.split("[,/]", text) if part]
         found += [size for size in sizes if size]
         if not all(sizes):
@@ -107,8 +107,12 @@ def _aligned(jobs: Sequence[Options]) -> int | None:
     for options in jobs:
         size = _smallest([options])
         aligned = options.get("blockalign", options.get("ba"))
-        unit = size if aligned is None else size_bytes(expand(aligned).split(",")[0], options)
-        offset = size_bytes(expand(options.get("offset", "0")), options)
+        unit = (
+            size
+            if aligned is None
+            else size_bytes(expand_variables(aligned).split(",")[0], options)
+        )
+        offset = size_bytes(expand_variables(options.get("offset", "0")), options)
         if not unit:
             return None
         found = gcd(found, unit, offset or 0)
@@ -117,12 +121,12 @@ def _aligned(jobs: Sequence[Options]) -> int | None:
 
 def may_write(options: Options) -> bool:
     """Whether a job's rw (fio's default: read) has writes in it."""
-    kind = expand(options.get("rw", options.get("readwrite", "read"))).partition(":")[0]
+    kind = expand_variables(options.get("rw", options.get("readwrite", "read"))).partition(":")[0]
     return "write" in kind or kind in ("rw", "randrw")
 
 
 def _has_option(jobs: Sequence[Options], names: Sequence[str]) -> bool:
-    return any(name in o and expand(o[name]) != "0" for o in jobs for name in names)
+    return any(name in o and expand_variables(o[name]) != "0" for o in jobs for name in names)
 
 
 def _common(values: Sequence[Value]) -> Value | None:
@@ -130,5 +134,5 @@ def _common(values: Sequence[Value]) -> Value | None:
 
 
 def _number(text: str | None) -> int:
-    digits = expand(text or "1").split(",")[0]
+    digits = expand_variables(text or "1").split(",")[0]
     return max(1, int(digits)) if digits.isdecimal() else 1

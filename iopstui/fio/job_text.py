@@ -22,7 +22,7 @@ MAX_JOB_FILE = 1 << 20
 
 
 def read_job(path: Path) -> str:
-    """The text of a job file as ``jobfile.canonical`` writes it; UsageError if it is none or a
+    """The text of a job file as ``jobfile.canonical_text`` writes it; UsageError if it is none or a
     line of it can't be understood for certain. Undecodable bytes are kept. The reason is said
     first: a path can be longer than the screen has room for."""
     try:
@@ -47,7 +47,7 @@ def read_job(path: Path) -> str:
         )
     text = data.decode("utf-8", "surrogateescape")
     try:
-        return jobfile.canonical(text, os.environ)
+        return jobfile.canonical_text(text, os.environ)
     except jobfile.AmbiguousLine as error:
         raise UsageError(
             f"The job file is not accepted: {error.message} (in {path}).",
@@ -79,25 +79,28 @@ def check_options(text: str, label: str) -> None:
 def names_its_files(text: str) -> bool:
     """True if a job itself says where it works (a path or a directory), so that no target is
     needed. A shipped job's relative ``filename=`` only says that its threads share a file."""
-    return any("filename" in s.options or "directory" in s.options for s in jobfile.effective(text))
+    return any(
+        "filename" in s.options or "directory" in s.options
+        for s in jobfile.effective_sections(text)
+    )
 
 
-def describe(text: str) -> str:
+def describe_job(text: str) -> str:
     """One line for the header: "randread 4k  QD 32 × 2 jobs", or the sections' names."""
-    jobs = jobfile.effective(text)
+    jobs = jobfile.effective_sections(text)
     if len(jobs) != 1:
         return f"{len(jobs)} jobs: " + ", ".join(job.name for job in jobs)
-    options = {name: expand(value) for name, value in jobs[0].options.items()}
+    options = {name: expand_variables(value) for name, value in jobs[0].options.items()}
     rw = options.get("rw", options.get("readwrite", "read"))
     block = options.get("bs") or options.get("bsrange") or options.get("bssplit") or "4k"
-    count = number(options.get("numjobs"))
+    count = count_of(options.get("numjobs"))
     plural = "job" if count == 1 else "jobs"
     return f"{rw} {block}  QD {options.get('iodepth', '1')} × {count} {plural}"
 
 
 def common_options(text: str) -> dict[str, str]:
     """The options that all sections of a job have alike, without those that say where it works."""
-    jobs = [job.options for job in jobfile.effective(text)]
+    jobs = [job.options for job in jobfile.effective_sections(text)]
     first, *others = jobs or [{}]
     return {
         name: value
@@ -106,7 +109,7 @@ def common_options(text: str) -> dict[str, str]:
     }
 
 
-def expand(text: str) -> str:
+def expand_variables(text: str) -> str:
     """``${VAR}`` as fio expands it, from the environment (unset: empty)."""
     out, rest = "", text
     while True:
@@ -117,10 +120,10 @@ def expand(text: str) -> str:
         out, rest = out + before + os.environ.get(name, ""), after
 
 
-def escaped(path: str) -> str:
+def escape_path(path: str) -> str:
     """A path as a value of filename= or directory=, where ``:`` separates (fio(1)). UsageError for
     one that a job file can't say."""
-    why = jobfile.unsafe(path)
+    why = jobfile.why_unsafe(path)
     # fio knows no escape for the backslash itself
     if "\\:" in path:
         why = "fio reads a backslash before a colon as an escape"
@@ -132,22 +135,22 @@ def escaped(path: str) -> str:
     return path.replace(":", "\\:")
 
 
-def joined(paths: Sequence[str]) -> str:
-    """Several paths as one value. UsageError as ``escaped``."""
+def join_paths(paths: Sequence[str]) -> str:
+    """Several paths as one value. UsageError as ``escape_path``."""
     for path in paths[:-1]:
         if path.endswith("\\"):
-            escaped(path + ":")
-    return ":".join(map(escaped, paths))
+            escape_path(path + ":")
+    return ":".join(map(escape_path, paths))
 
 
-def number(text: str | None) -> int:
+def count_of(text: str | None) -> int:
     """A count of at least 1; 1 also where none is given."""
     with contextlib.suppress(ValueError):
-        return max(1, int(expand(text or "1")))
+        return max(1, int(expand_variables(text or "1")))
     return 1
 
 
-def direct(job: Section) -> bool:
+def uses_direct_io(job: Section) -> bool:
     """Whether it asks for O_DIRECT (direct=, buffered=)."""
     if "buffered" in job.options:
         return not flag(job.options, "buffered")
@@ -158,9 +161,9 @@ def largest_block(job: Section) -> int:
     """The largest I/O of a job in bytes, as far as the text says."""
     sizes = [4096]
     for name in ("bs", "blocksize", "bsrange", "blocksize_range"):
-        for part in expand(job.options.get(name, "")).replace("-", ",").split(","):
+        for part in expand_variables(job.options.get(name, "")).replace("-", ",").split(","):
             sizes.append(size_bytes(part) or 0)
-    for part in expand(job.options.get("bssplit", "")).replace(",", ":").split(":"):
+    for part in expand_variables(job.options.get("bssplit", "")).replace(",", ":").split(":"):
         sizes.append(size_bytes(part.partition("/")[0]) or 0)
     return max(sizes)
 
@@ -172,7 +175,7 @@ def absolute_files(facts: JobFacts, cwd: Path) -> tuple[str, ...]:
 
 def check_section_names(text: str, facts: JobFacts) -> None:
     """UsageError where a section's name is that of a device: fio takes it for the file."""
-    for job, found in zip(jobfile.effective(text), facts.sections, strict=True):
+    for job, found in zip(jobfile.effective_sections(text), facts.sections, strict=True):
         if "filename" not in job.options and job.name in map(_base_name, found.paths):
             raise UsageError(
                 f"The section [{job.name}] has the name of an existing file or directory, "
@@ -206,14 +209,14 @@ def check_directories(text: str, cwd: Path) -> None:
 
 
 def _directories(text: str, cwd: Path) -> list[Path]:
-    return [one for job in jobfile.effective(text) for one in _job_directories(job, cwd)]
+    return [one for job in jobfile.effective_sections(text) for one in _job_directories(job, cwd)]
 
 
 def _job_directories(job: Section, cwd: Path) -> list[Path]:
-    return [cwd / part for part in listed(expand(job.options.get("directory", "")))]
+    return [cwd / part for part in split_paths(expand_variables(job.options.get("directory", "")))]
 
 
-def listed(value: str) -> list[str]:
+def split_paths(value: str) -> list[str]:
     """The paths of a filename= or directory=, where ``:`` separates and ``\\:`` does not."""
     parts = value.replace("\\:", "\0").split(":")
     return [part.replace("\0", ":") for part in parts if part]

@@ -33,10 +33,10 @@ IDLE_S = 30.0
 
 def layout_text(text: str) -> str:
     """Return the job ``text`` changed for a run with --create_only=1."""
-    text = jobfile.overridden(text, _CLOCK, removed=_RUN_OPTIONS)
-    sections = jobfile.effective(text)
+    text = jobfile.with_overrides(text, _CLOCK, removed=_RUN_OPTIONS)
+    sections = jobfile.effective_sections(text)
     if any(map(_has_small_blocks, sections)) and not any(map(_has_small_files, sections)):
-        return jobfile.overridden(text, {"bs": str(MIN_BLOCK)}, removed=_BLOCK_SIZES)
+        return jobfile.with_overrides(text, {"bs": str(MIN_BLOCK)}, removed=_BLOCK_SIZES)
     return text
 
 

@@ -95,18 +95,18 @@ def load_job(path: Path) -> ShippedJob:
 def shipped_jobs() -> tuple[ShippedJob, ...]:
     """All shipped jobs: iopstui's own, then those of each document; sorted by name in there."""
     found = [load_job(path) for path in job_paths().values()]
-    return tuple(sorted(found, key=lambda job: (origin(job.source), job.name)))
+    return tuple(sorted(found, key=lambda job: (publisher(job.source), job.name)))
 
 
-def origin(source: str) -> str:
+def publisher(source: str) -> str:
     """The publisher of the job: the beginning of its ``source``; "" for iopstui's own."""
     name = source.partition(",")[0].strip()
     return "" if not name or name.startswith(OWN) else name
 
 
-def heading(source: str) -> str:
+def publisher_heading(source: str) -> str:
     """The heading in a list above the jobs of one origin."""
-    return origin(source) or GENERAL
+    return publisher(source) or GENERAL
 
 
 def find_shipped(name: str) -> ShippedJob:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from iopstui.errors import UsageError
-from iopstui.fio.job_text import expand, largest_block, number
+from iopstui.fio.job_text import count_of, expand_variables, largest_block
 from iopstui.format import size
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.ramp import duration_s
@@ -28,7 +28,7 @@ def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
     machine has (``memory`` in bytes, ``None``: not known)."""
     for job in jobs:
         for name in TIMES:
-            value = expand(job.options.get(name, "")).strip()
+            value = expand_variables(job.options.get(name, "")).strip()
             if value.startswith("-"):
                 raise UsageError(
                     f"{name}={printable(value)} is negative, which fio takes for an endless time.",
@@ -54,7 +54,9 @@ def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
 
 def _refuse_long_pause(job: Section) -> None:
     """fio sleeps through the end of the runtime until thinktime= is over."""
-    text, told = (expand(job.options.get(name, "")).strip() for name in ("thinktime", "runtime"))
+    text, told = (
+        expand_variables(job.options.get(name, "")).strip() for name in ("thinktime", "runtime")
+    )
     pause = float(text) / 1e6 if text.isdecimal() else duration_s(text)
     run = duration_s(told)
     if pause and run and pause > run:
@@ -67,7 +69,7 @@ def _refuse_long_pause(job: Section) -> None:
 
 def _refuse_negative_lock(job: Section) -> None:
     """fio takes it for almost 2^64 bytes, ends at once and reports success."""
-    value = expand(job.options.get("lockmem", "")).strip()
+    value = expand_variables(job.options.get("lockmem", "")).strip()
     if value.startswith("-"):
         raise UsageError(
             f"lockmem={printable(value)} is negative, and fio would end without any I/O.",
@@ -78,7 +80,7 @@ def _refuse_negative_lock(job: Section) -> None:
 def _refuse_negative_rate(job: Section) -> None:
     """fio reads it as no limit at all."""
     for name in RATES:
-        value = expand(job.options.get(name, "")).strip()
+        value = expand_variables(job.options.get(name, "")).strip()
         if any(part.strip().startswith("-") for part in value.split(",")):
             raise UsageError(
                 f"{name}={printable(value)} is negative, and fio would run without any limit.",
@@ -88,20 +90,23 @@ def _refuse_negative_rate(job: Section) -> None:
 
 def _of_depth(jobs: Sequence[Section]) -> tuple[str, int]:
     """fio has a buffer for each I/O that may be under way."""
-    each = [(_depth(job), number(job.options.get("numjobs")), largest_block(job)) for job in jobs]
+    each = [(_depth(job), count_of(job.options.get("numjobs")), largest_block(job)) for job in jobs]
     needs = [depth * count * (block + PER_IO) for depth, count, block in each if depth > 1]
     depths = "/".join(dict.fromkeys(str(depth) for depth, _, _ in each if depth > 1))
     return f"iodepth={depths}", sum(needs)
 
 
 def _depth(job: Section) -> int:
-    return size_bytes(expand(job.options.get("iodepth", "")), job.options) or 1
+    return size_bytes(expand_variables(job.options.get("iodepth", "")), job.options) or 1
 
 
 def _of_lock(jobs: Sequence[Section]) -> tuple[str, int]:
     """Memory that fio locks so that the page cache has less."""
     locked = [
-        (size_bytes(expand(job.options["lockmem"]), job.options) or 0, job.options["lockmem"])
+        (
+            size_bytes(expand_variables(job.options["lockmem"]), job.options) or 0,
+            job.options["lockmem"],
+        )
         for job in jobs
         if "lockmem" in job.options
     ]

@@ -80,7 +80,7 @@ def _refuse(name: str, value: str, said: str, meaning: str) -> None:
     )  # fmt: skip
 
 
-def completed(text: str, names: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def complete_option(text: str, names: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """Complete an option name for Tab, and list the candidates."""
     if "=" in text:
         return text, ()

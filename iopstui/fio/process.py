@@ -23,7 +23,7 @@ from pathlib import Path
 
 from iopstui.errors import Missing
 from iopstui.fio import guard as fio_guard
-from iopstui.fio.fence import Fence, isolated, written
+from iopstui.fio.fence import Fence, isolated_command, write_specification
 from iopstui.linux.process import private as private_files
 from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.private import abandoned_directories, private_directory
@@ -93,7 +93,7 @@ class FioProcess:
             self._fd = private_files.create(private, OUTPUT)
         except OSError as error:
             private_files.remove(private)
-            raise private_files.no_room(private, error) from error
+            raise private_files.no_room_error(private, error) from error
         self._offset = self._punched = 0
         # descriptor, and up to where its bytes were given back
         self._messages: dict[str, tuple[int, int]] = {}
@@ -104,7 +104,11 @@ class FioProcess:
             options += ["--deadline", str(deadline_s)]
         own = replace(fence, own=(str(private), *fence.own))
         try:
-            options += [str(private), written(own, command[0], private), *map(str, cleanup)]
+            options += [
+                str(private),
+                write_specification(own, command[0], private),
+                *map(str, cleanup),
+            ]
             self._guard = _start_guard([*options, "--", *command], keep, env, cwd)
         except OSError as error:
             self._release()
@@ -144,7 +148,7 @@ class FioProcess:
         for name in MESSAGES if self.pid is not None else ():
             try:
                 if name not in self._messages:
-                    fd = private_files.opened_file(self.private, name, write=True)
+                    fd = private_files.open_private_file(self.private, name, write=True)
                     self._messages[name] = (fd, 0)
                 fd, given = self._messages[name]
                 end = os.fstat(fd).st_size - KEPT_MESSAGES
@@ -223,7 +227,7 @@ class FioProcess:
         for name in MESSAGES:
             with (
                 contextlib.suppress(OSError),
-                open(private_files.opened_file(self.private, name), "rb") as file,
+                open(private_files.open_private_file(self.private, name), "rb") as file,
             ):
                 size = os.fstat(file.fileno()).st_size
                 file.seek(max(0, size - KEPT_MESSAGES))
@@ -301,7 +305,7 @@ def _start_guard(
 ) -> subprocess.Popen[bytes]:
     """Start the guard process with these arguments; its pipes never block."""
     guard = subprocess.Popen(
-        [*isolated(fio_guard), *arguments],
+        [*isolated_command(fio_guard), *arguments],
         pass_fds=tuple(keep),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

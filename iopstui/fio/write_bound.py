@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_shape import may_write
-from iopstui.fio.job_text import expand, largest_block, number
+from iopstui.fio.job_text import count_of, expand_variables, largest_block
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.ramp import duration_s
@@ -41,19 +41,19 @@ class WriteBound:
         return self.wanted + self.spare
 
 
-def most_written(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
-    """``bound_of`` in one number: bytes that all jobs together write at most."""
-    bound = bound_of(text, sections, size_of)
+def max_written_bytes(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
+    """``write_bound`` in one number: bytes that all jobs together write at most."""
+    bound = write_bound(text, sections, size_of)
     return None if bound is None else bound.total
 
 
-def bound_of(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> WriteBound | None:
+def write_bound(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> WriteBound | None:
     """Maximum writes of all jobs together; ``None``: limited only by the device.
 
     ``size_of`` gives the size of a file or device that is there, in bytes.
     """
     wanted = spare = 0
-    for job, files in zip(jobfile.effective(text), sections, strict=True):
+    for job, files in zip(jobfile.effective_sections(text), sections, strict=True):
         before = _laid_out(job, files, size_of)
         if before is None:
             return None
@@ -64,17 +64,17 @@ def bound_of(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> Wr
         known = [bound for bound in clone if bound is not None]
         if not known or any(flag(job.options, name) for name in _BY_OTHERS):
             return None
-        clones = number(job.options.get("numjobs"))
+        clones = count_of(job.options.get("numjobs"))
         wanted += clones * min(known)
         spare += clones * largest_block(job)
     return WriteBound(wanted, spare)
 
 
-def laid_out(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
+def layout_bytes(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
     """Bytes that fio fills files with before the jobs begin; ``None``: not known."""
     found = [
         _laid_out(job, files, size_of)
-        for job, files in zip(jobfile.effective(text), sections, strict=True)
+        for job, files in zip(jobfile.effective_sections(text), sections, strict=True)
     ]
     known = [one for one in found if one is not None]
     return sum(known) if len(known) == len(found) else None
@@ -83,11 +83,11 @@ def laid_out(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> in
 def run_seconds(text: str) -> float | None:
     """How long the jobs that write may take by their own options, one stage after another: an
     upper bound in seconds. ``None`` where one has no end by time."""
-    times = [_seconds(job) for job in jobfile.effective(text) if may_write(job.options)]
+    times = [_seconds(job) for job in jobfile.effective_sections(text) if may_write(job.options)]
     known = [time for time in times if time is not None]
     staged = any(
         name in job.options
-        for job in jobfile.effective(text)
+        for job in jobfile.effective_sections(text)
         for name in ("stonewall", "wait_for_previous", "wait_for")
     )
     if not times or len(known) < len(times):
@@ -98,7 +98,7 @@ def run_seconds(text: str) -> float | None:
 def _by_size(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
     if flag(job.options, "time_based"):
         return None
-    loops = number(job.options.get("loops"))
+    loops = count_of(job.options.get("loops"))
     whole = _existing_bytes(files, size_of)
     text = next(filter(_is_said, (_first(job, "io_size", "io_limit"), _first(job, "size"))), "100%")
     size = part_bytes(text, whole, job.options)
@@ -119,7 +119,7 @@ def _existing_bytes(files: SectionFiles, size_of: SizeOf) -> int | None:
 
 def _by_rate(job: Section) -> int | None:
     seconds = _seconds(job)
-    if seconds is None or expand(job.options.get(_PACED_BY_CHANCE, "linear")) != "linear":
+    if seconds is None or expand_variables(job.options.get(_PACED_BY_CHANCE, "linear")) != "linear":
         return None
     paces = []
     if (rate := _of_writes(job, "rate")) is not None:
@@ -131,7 +131,7 @@ def _by_rate(job: Section) -> int | None:
 
 def _of_writes(job: Section, name: str) -> int | None:
     """The writes' part of "R,W,T"; one alone holds for each direction."""
-    parts = expand(job.options.get(name, "")).split(",")
+    parts = expand_variables(job.options.get(name, "")).split(",")
     part = parts[1] if len(parts) > 1 else parts[0]
     return size_bytes(part, job.options) or None
 
@@ -165,4 +165,4 @@ def _laid_out(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
 
 
 def _first(job: Section, *names: str) -> str:
-    return next((expand(job.options[one]) for one in names if one in job.options), "")
+    return next((expand_variables(job.options[one]) for one in names if one in job.options), "")

@@ -21,7 +21,7 @@ from iopstui.errors import (
     IopstuiError,
     JobFailed,
     Refused,
-    error_of,
+    error_for_exit_code,
 )
 from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.hosts.facts import conflicts, several_names
@@ -292,7 +292,7 @@ class Fleet:
         hint = "To start with fewer hosts: --min-hosts N" if armed else ""
         if any("iopstui with sudo" in one.hint for one in out):
             hint += " " * bool(hint) + "--sudo runs all of them as root."
-        return error_of(
+        return error_for_exit_code(
             code, f"{armed} of {hosts} hosts are ready, so none was started.", hint
         )  # fmt: skip
 

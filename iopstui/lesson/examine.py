@@ -9,7 +9,7 @@ from iopstui.fio.inspect import find_fio
 from iopstui.lesson.player import LessonRun
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.model.lesson.pages import RunPage
-from iopstui.preflight.inspection import inspected
+from iopstui.preflight.inspection import inspect_text
 
 
 def check_runs(lesson: LessonRun, runs: tuple[RunPage, ...]) -> Iterator[str]:
@@ -25,7 +25,7 @@ def check_runs(lesson: LessonRun, runs: tuple[RunPage, ...]) -> Iterator[str]:
     try:
         for run, text in texts:
             try:
-                inspected(fio, private, text, f"[{run.header}]", private)
+                inspect_text(fio, private, text, f"[{run.header}]", private)
             except UsageError as error:
                 raise UsageError(f"{lesson.lesson.path}: {error.message}", error.hint) from error
     finally:

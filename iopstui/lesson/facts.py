@@ -36,7 +36,9 @@ class TargetFacts:
     knobs: Mapping[str, str]
 
 
-def surroundings(target: Target, devices: Mapping[str, BlockDevice], roots: Roots) -> TargetFacts:
+def read_target_facts(
+    target: Target, devices: Mapping[str, BlockDevice], roots: Roots
+) -> TargetFacts:
     """Reads some files; where the target is a directory a file is made in it and removed."""
     disks = queued_disks(target, devices)
     online = online_cpus(roots)

@@ -14,7 +14,7 @@ from iopstui.linux.process.private import private_directory, remove, write
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import RESET_BY_SCHEDULER, restore_rank, with_side_effects
-from iopstui.model.experiment.point import run_s
+from iopstui.model.experiment.point import run_length_s
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.model.lesson.pages import RunPage
@@ -40,7 +40,7 @@ class LessonJobs:
 
     def request(self, run: RunPage, interval_s: float) -> JobRequest:
         """Request for a session that samples every ``interval_s``. UsageError."""
-        length_ms = round(1000 * run_s(run.settle, run.seconds, interval_s))
+        length_ms = round(1000 * run_length_s(run.settle, run.seconds, interval_s))
         overrides = dict(self.filled(run.options))
         overrides |= {"runtime": f"{length_ms}ms", "time_based": "1"}
         return JobRequest(
@@ -57,7 +57,7 @@ class LessonJobs:
     def job_text(self, run: RunPage) -> str:
         """The job file of a run with its options. UsageError if there is none."""
         text = run.fio + "\n" if run.fio is not None else read_job(self._job_path(run))
-        return jobfile.overridden(text, dict(self.filled(run.options)))
+        return jobfile.with_overrides(text, dict(self.filled(run.options)))
 
     def filled(self, pairs: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
         """Names and values of options or tunables. UsageError for one that is not known here."""

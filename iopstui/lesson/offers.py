@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui.errors import UsageError
-from iopstui.lesson.facts import TargetFacts, surroundings
+from iopstui.lesson.facts import TargetFacts, read_target_facts
 from iopstui.lesson.library import shipped_lessons
 from iopstui.lesson.player import LessonRun
 from iopstui.linux.roots import Roots
@@ -52,7 +52,7 @@ class Lessons:
 
     def current_facts(self) -> TargetFacts:
         """Current facts about the target (lesson/facts.py)."""
-        return surroundings(self._require_target(), self._devices(), Roots())
+        return read_target_facts(self._require_target(), self._devices(), Roots())
 
     def _run(self, lesson: Lesson, around: TargetFacts) -> LessonRun:
         return LessonRun(lesson, self._require_target(), around, self._size, self._destroy_data)

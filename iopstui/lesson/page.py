@@ -9,7 +9,7 @@ from iopstui.format import MISSING
 from iopstui.model.lesson.figures import FACTS, FIO, RUN, unit_of
 from iopstui.model.lesson.formula import Lookup
 from iopstui.model.lesson.pages import Choice, FiguresPage, QuestionPage
-from iopstui.model.lesson.text import ShownParagraph, formatted
+from iopstui.model.lesson.text import ShownParagraph, format_value
 
 READY, RUNNING, DONE, FAILED, SKIPPED = "ready", "running", "done", "failed", "skipped"
 
@@ -93,7 +93,7 @@ def figures_table(see: FiguresPage, runs: Sequence[str], lookup: Lookup) -> Tabl
         values = [lookup(f"{run}.{figure}") for run in runs]
         if any(value is not None for value in values):
             unit = unit_of(f"run.{figure}")
-            cells = [MISSING if value is None else formatted(value, unit) for value in values]
+            cells = [MISSING if value is None else format_value(value, unit) for value in values]
             rows.append((_meaning(figure), *cells))
     return Table(("", *runs), tuple(rows))
 

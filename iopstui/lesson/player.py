@@ -189,7 +189,7 @@ class LessonRun:
         request = self._jobs.request(run, interval_s)
         self.failed.pop(run.name, None)
         self._known.figures[run.name] = asked_figures(shape_of(text))
-        cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective(text)}
+        cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective_sections(text)}
         self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
         self._started = self._stopping = False
         self.elapsed_s = 0.0

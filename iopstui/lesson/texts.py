@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iopstui.errors import UsageError
-from iopstui.fio.job_text import describe
+from iopstui.fio.job_text import describe_job
 from iopstui.lesson.jobs import LessonJobs
 from iopstui.lesson.lesson_state import LessonState
 from iopstui.lesson.page import Block, figures_table
@@ -58,7 +58,7 @@ class LessonTexts:
             return [ShownParagraph(f"This run failed: {self._known.failed[run.name]}")]
         try:
             knobs = [f"{name}={value}" for name, value in self._jobs.filled(run.knobs)]
-            what = describe(self._jobs.job_text(run))
+            what = describe_job(self._jobs.job_text(run))
         except UsageError as error:
             return [ShownParagraph(error.message)]
         lines = [what, f"{run.settle:g} s to settle, {run.seconds:g} s measured"]

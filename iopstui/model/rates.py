@@ -157,7 +157,7 @@ def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) ->
     )
 
 
-def summed(parts: Sequence[DiskRates]) -> DiskRates | None:
+def sum_rates(parts: Sequence[DiskRates]) -> DiskRates | None:
     """Several devices over the same interval as one; ``None`` of none. One alone stays as it is.
 
     Counts, rates, aqu-sz and in-flight add up; an await is all their waiting over all their

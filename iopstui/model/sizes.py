@@ -8,13 +8,13 @@ FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZED = re.compile(r"(\d+)([kmgtKMGT]?)")
 
 
-def whole_size(text: str) -> int | None:
+def parse_whole_size(text: str) -> int | None:
     """ "8k" -> 8192; ``None`` for anything else than digits and one letter."""
     match = _SIZED.fullmatch(text.strip())
     return None if match is None else int(match[1]) * FACTORS[match[2].lower()]
 
 
-def sized(value: int) -> str:
+def size_text(value: int) -> str:
     """8192 -> "8k", in the largest unit that leaves a whole number."""
     for unit in ("t", "g", "m", "k"):
         if value and value % FACTORS[unit] == 0:

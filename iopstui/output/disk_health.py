@@ -30,7 +30,7 @@ def _wrapped(text: str, width: int) -> str:
 def _words(health: DiskHealth) -> Iterator[str]:
     states = {True: "passed", False: "FAILED: replace the disk", None: "no verdict"}
     yield states[health.passed]
-    yield f"{units.missing(health.degrees)} °C"
+    yield f"{units.or_dash(health.degrees)} °C"
     if health.hours is not None:
         yield f"{health.hours:,} h powered on"
     if health.grown_defects is not None:
@@ -47,7 +47,7 @@ def _words(health: DiskHealth) -> Iterator[str]:
 def _attribute(one: Attribute) -> str:
     cells = (one.number, one.name or units.MISSING, one.value, one.worst, one.limit)
     failed = f"  failed: {one.failed}" if one.failed else ""
-    return _row(tuple(units.missing(cell) if cell is None else str(cell) for cell in cells),
+    return _row(tuple(units.or_dash(cell) if cell is None else str(cell) for cell in cells),
                 (one.raw or units.MISSING) + failed)  # fmt: skip
 
 

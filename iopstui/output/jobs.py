@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from iopstui.fio.library import ShippedJob, heading
+from iopstui.fio.library import ShippedJob, publisher_heading
 from iopstui.text import printable
 
 NARROWEST = 40
@@ -39,8 +39,8 @@ def jobs_table(jobs: Sequence[ShippedJob], width: int) -> str:
     lines = [f"{'JOB':<{first}}  {'WRITES':<6}  DESCRIPTION"]
     above = ""
     for name, job in zip(names, jobs, strict=True):
-        if heading(job.source) != above:
-            above = heading(job.source)
+        if publisher_heading(job.source) != above:
+            above = publisher_heading(job.source)
             lines += ["", printable(above)]
         head = f"{name:<{first}}  {'yes' if job.writes else 'no':<6}  "
         lines += _wrapped(job.title, width, head, indent)

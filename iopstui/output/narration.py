@@ -18,7 +18,7 @@ from iopstui.events import (
     StepFinished,
     StepStarted,
 )
-from iopstui.format import clock, fit, size
+from iopstui.format import clock, replace_unprintable, size
 from iopstui.model.findings.evidence import ceased_words, seconds_words
 from iopstui.output.status_line import ProgressShare, StatusLine
 from iopstui.output.summary import interruption
@@ -47,7 +47,9 @@ class Narrator:
             return
         for text in self._lines(event):
             self.line.clear()
-            line = fit(f"[{clock(event.t)}] {printable(text)}", self._stream.encoding)
+            line = replace_unprintable(
+                f"[{clock(event.t)}] {printable(text)}", self._stream.encoding
+            )
             self._stream.write(line + "\n")
             self._stream.flush()
 

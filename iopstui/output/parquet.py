@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any, BinaryIO
 
 from iopstui.events import Event, FrameReady
-from iopstui.format import moment
-from iopstui.linux.process.packages import no_package
-from iopstui.model.metrics.fields import Field, find
+from iopstui.format import utc_datetime
+from iopstui.linux.process.packages import missing_package_error
+from iopstui.model.metrics.fields import Field, find_field
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.columns import FIGURE, TIME, WHOLE, WORDS, Column
 from iopstui.output.csv_out import Figures, session_columns
@@ -39,7 +39,7 @@ class ParquetTable:
             import pyarrow
             import pyarrow.parquet
         except ImportError as error:
-            raise no_package(PACKAGE) from error
+            raise missing_package_error(PACKAGE) from error
         self._arrow: Any = pyarrow
         self._schema = self._described(columns, about)
         self._rows: list[list[Any]] = [[] for _ in columns]
@@ -126,14 +126,14 @@ class ParquetSink:
 
 def instant(wall_ms: float) -> datetime:
     """Time by a clock that ``utc`` (format.py) formats; rounded as there."""
-    return moment(round(wall_ms))
+    return utc_datetime(round(wall_ms))
 
 
 _TYPES: Mapping[tuple[str, ...], str] = {("utc",): TIME, _FLAGS: WORDS, ("step",): WHOLE}
 
 
 def _column(path: tuple[str, ...]) -> Column:
-    field: Field | None = find((*path, "*") if path == _FLAGS else path)
+    field: Field | None = find_field((*path, "*") if path == _FLAGS else path)
     assert field is not None, path
     name = printable(".".join(path))
     kind = _TYPES.get(path, FIGURE)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from iopstui.events import Event, LayoutProgress, Notice
-from iopstui.format import clock, fit, latency
+from iopstui.format import clock, latency, replace_unprintable
 from iopstui.model.promise.checks import LATENCY
 from iopstui.model.promise.verdict import FAIL, PASS, Verdict, is_kept
-from iopstui.model.volumes.promised import Promised
+from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS
 from iopstui.output.status_line import ProgressShare, StatusLine
 from iopstui.output.volumes import outdated, volume_json
-from iopstui.text import printable, tied, untied
+from iopstui.text import printable, with_breaks, without_breaks
 
 HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LIMIT")
 
@@ -37,12 +37,12 @@ class PromiseProgress:
     def write_note(self, words: str) -> None:
         """A line of its own."""
         self._line.clear()
-        self._err.write(fit(f"{printable(words)}\n", self._err.encoding))
+        self._err.write(replace_unprintable(f"{printable(words)}\n", self._err.encoding))
         self._err.flush()
 
 
 def promise_text(
-    found: Promised, rows: Sequence[Verdict], titles: Sequence[str], width: int
+    found: PromisedFigures, rows: Sequence[Verdict], titles: Sequence[str], width: int
 ) -> str:
     """The table and its last line; ``titles`` are those of ``rows``."""
     size = f", {found.size_gib:,.4g} GiB" if found.size_gib else ""
@@ -69,8 +69,8 @@ def promise_text(
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return [untied(line) for line in textwrap.wrap(
-        tied(printable(text)), max(width, 40), subsequent_indent="  ",
+    return [with_breaks(line) for line in textwrap.wrap(
+        without_breaks(printable(text)), max(width, 40), subsequent_indent="  ",
         break_on_hyphens=False, break_long_words=False,
     )]  # fmt: skip
 
@@ -104,7 +104,9 @@ def _verdict_line(rows: Sequence[Verdict]) -> str:
     return f"{'PASS' if is_kept(rows) else 'FAIL' if failed else 'UNDECIDED'}: {words}."
 
 
-def promise_json(found: Promised, rows: Sequence[Verdict], titles: Sequence[str]) -> dict[str, Any]:
+def promise_json(
+    found: PromisedFigures, rows: Sequence[Verdict], titles: Sequence[str]
+) -> dict[str, Any]:
     """Return the verdict as an object for JSON. IOPS and bytes per second; latencies in ns."""
     return {
         "volume": volume_json(found.volume, found),

@@ -31,7 +31,12 @@ from iopstui.output.verdict import VerdictSink
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, impossible_figure_error, recording_path
 from iopstui.recording.replay import ReplayFold, replay_events
-from iopstui.session.run_rows import add_mark_event, add_run_event, mark_interval_rows, text_rows
+from iopstui.session.run_rows import (
+    add_mark_event,
+    add_run_event,
+    mark_interval_rows,
+    run_table_rows,
+)
 from iopstui.text import printable
 
 
@@ -105,7 +110,7 @@ class RunsSink:
         self._inner.close()
         rows = self._history.rows
         if len(rows) > 1:
-            print_line("\n".join(("", "runs:", *text_rows(rows))), self._out)
+            print_line("\n".join(("", "runs:", *run_table_rows(rows))), self._out)
         if self._stretches.marked:
             print_line(
                 "\n".join(("", "marks:", *mark_interval_rows(self._stretches.all))), self._out

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from iopstui import format as units
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.share import OperationRates, summed
+from iopstui.model.metrics.share import OperationRates, sum_operations
 from iopstui.output.watch_table import FrameTable
 from iopstui.tables import Column, head_line, line, texts
 
@@ -41,7 +41,7 @@ def rows(frame: Frame) -> list[str]:
     share = frame.share
     each: dict[str, OperationRates | None] = {"read": None}
     if share is not None:
-        others = summed(share.others.values(), share.seconds)
+        others = sum_operations(share.others.values(), share.seconds)
         each = {"read": share.read, "write": share.write, "other": others}
     times = f"{(units.utc(frame.wall_ms) or '')[11:19]:>8} {units.clock(frame.t):>8}"
     found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TextIO
 
 from iopstui.events import Event, FrameReady, StepFinished, StepStarted
-from iopstui.format import fit
+from iopstui.format import replace_unprintable
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.summary import FramesTotal
@@ -48,7 +48,7 @@ class NarratedSink:
                 self._waits.add(event.frame)
             case StepFinished() if event.summary:
                 text = summary_text(event.summary, self._total, self._waits.value)
-                text = fit(text, self._err.encoding)
+                text = replace_unprintable(text, self._err.encoding)
                 self._err.write(f"\n{text}\n")
 
     def close(self) -> None:

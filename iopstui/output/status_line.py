@@ -10,7 +10,7 @@ import stat
 from typing import TextIO
 
 from iopstui.events import LayoutProgress
-from iopstui.format import clock, fit, number, size
+from iopstui.format import clock, number, replace_unprintable, size
 from iopstui.model.metrics.frame import Frame
 from iopstui.text import printable
 
@@ -29,7 +29,7 @@ class StatusLine:
         """Show ``text`` instead of the previous text, cut to the terminal's width."""
         if not self.alive:
             return
-        line = fit(printable(text), self._stream.encoding)[: self._columns() - 1]
+        line = replace_unprintable(printable(text), self._stream.encoding)[: self._columns() - 1]
         self._stream.write("\r" + line.ljust(self._drawn))
         self._stream.flush()
         self._drawn = len(line)

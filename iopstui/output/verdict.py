@@ -7,8 +7,8 @@ from typing import TextIO
 from iopstui import format as units
 from iopstui.events import Event, ExpectationChecked, SteadyState, StepFinished
 from iopstui.output.sinks import EventSink
-from iopstui.session.tick.outcomes import judged_text
-from iopstui.text import tied, untied
+from iopstui.session.tick.outcomes import outcome_event_text
+from iopstui.text import with_breaks, without_breaks
 
 
 class VerdictSink:
@@ -41,9 +41,11 @@ class VerdictSink:
             return  # too short a run: nobody asked
         what = "the time until the interruption" if self._interrupted else "the whole run"
         lines = [f"Expectations for {what}:"] if self.judged else []
-        lines += [wrapped(judged_text(judged), 2, 8) for judged in self.judged]
+        lines += [wrapped(outcome_event_text(judged), 2, 8) for judged in self.judged]
         lines.append(wrapped(steady.text, 0, 2))
-        self._words.write(units.fit("\n" + "\n".join(lines) + "\n", self._words.encoding))
+        self._words.write(
+            units.replace_unprintable("\n" + "\n".join(lines) + "\n", self._words.encoding)
+        )
         self._words.flush()
 
 
@@ -52,7 +54,7 @@ def wrapped(text: str, first: int, rest: int, width: int = 80) -> str:
     import textwrap
 
     lines = textwrap.fill(
-        tied(text), width, initial_indent=" " * first, subsequent_indent=" " * rest,
+        without_breaks(text), width, initial_indent=" " * first, subsequent_indent=" " * rest,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
-    return untied(lines)
+    return with_breaks(lines)

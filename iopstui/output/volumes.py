@@ -11,7 +11,7 @@ from iopstui.catalog.library import Catalog
 from iopstui.format import duration, latency
 from iopstui.model.volumes.bucket import Bucket
 from iopstui.model.volumes.formula import Formula
-from iopstui.model.volumes.promised import Promised
+from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import (
     IOPS,
     READ,
@@ -91,7 +91,7 @@ def _limit(one: InstanceLimit | None) -> str:
     return f"{iops}, {megabytes(one.throughput)}"
 
 
-def explain_volume(one: VolumeClass, found: Promised | None, width: int) -> str:
+def explain_volume(one: VolumeClass, found: PromisedFigures | None, width: int) -> str:
     """The formulas with their sources, and the figures of a volume (``found``), if it has a
     size."""
     lines = [*_wrapped(f"{one.id}: {one.title}", width, "", ""), ""]
@@ -171,7 +171,7 @@ def _burst_rows(one: VolumeClass) -> Iterator[tuple[str, str, str]]:
         yield "Burst bucket", lasts, burst.seconds_source
 
 
-def _figures(found: Promised) -> Iterator[tuple[str, str]]:
+def _figures(found: PromisedFigures) -> Iterator[tuple[str, str]]:
     for kind, label in KINDS:
         read, write = found.figure(kind, READ), found.figure(kind, WRITE)
         if read is not None or write is not None:
@@ -200,7 +200,7 @@ def _cited_sources(one: VolumeClass) -> Iterator[str]:
     yield from (source for _, _, source in _rows(one) if source)
 
 
-def volume_json(one: VolumeClass, found: Promised | None = None) -> dict[str, Any]:
+def volume_json(one: VolumeClass, found: PromisedFigures | None = None) -> dict[str, Any]:
     """Return a class, ready for ``json.dumps``; rates per second, sizes in bytes unless named."""
     data: dict[str, Any] = {
         "id": one.id, "provider": one.provider, "name": one.name, "title": one.title,
@@ -219,7 +219,7 @@ def volume_json(one: VolumeClass, found: Promised | None = None) -> dict[str, An
     return data | {"volume": _promised_json(found) if found is not None else None}
 
 
-def _promised_json(found: Promised) -> dict[str, Any]:
+def _promised_json(found: PromisedFigures) -> dict[str, Any]:
     buckets = {IOPS: found.io_bucket, THROUGHPUT: found.byte_bucket}
     return {
         "size_gib": found.size_gib or None,

@@ -17,8 +17,8 @@ from iopstui.fio.inspect import find_fio
 from iopstui.linux.counters.energy import why_no_energy
 from iopstui.linux.devices.mounts import read_own_mounts
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.probe.availability import why_not
-from iopstui.linux.probe.bpf_probe import why_not as own_why_not
+from iopstui.linux.probe.availability import why_no_probe
+from iopstui.linux.probe.bpf_probe import why_not_loadable as own_why_not
 from iopstui.linux.probe.process import PROGRAM
 from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, why_closed
 from iopstui.linux.roots import Roots
@@ -236,7 +236,7 @@ def _fence(roots: Roots) -> Check:
 
 
 def _probe(roots: Roots) -> Check:
-    reason, own = why_not(roots), own_why_not(roots)
+    reason, own = why_no_probe(roots), own_why_not(roots)
     if reason is None and own is None:
         return Check("probe", OK, f"--probe works: own BPF programs for latencies, {PROGRAM} "
                                   "for the rest")  # fmt: skip

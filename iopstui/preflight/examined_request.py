@@ -9,12 +9,12 @@ from pathlib import Path
 from iopstui.errors import Refused
 from iopstui.fio.fence import NONE, fence_kind
 from iopstui.fio.inspect import Fio, JobFacts
-from iopstui.fio.job_text import check_section_names, check_streams, number
+from iopstui.fio.job_text import check_section_names, check_streams, count_of
 from iopstui.fio.library import is_shipped
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.fio import jobfile
-from iopstui.preflight.inspection import inspected
+from iopstui.preflight.inspection import inspect_text
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.request import JobRequest
 
@@ -44,7 +44,7 @@ class ExaminedRequest:
         """Ask fio how it reads the job; UsageError if it is invalid, Refused if it is not
         allowed."""
         label = f"the job file {self.path}"
-        facts = inspected(self.fio, self.private, text, label, cwd)
+        facts = inspect_text(self.fio, self.private, text, label, cwd)
         check_section_names(text, facts)
         check_streams(facts)
         return facts
@@ -66,8 +66,8 @@ def refuse_unfenced(asked: ExaminedRequest, prepared: PreparedJob) -> None:
 def group_reporting(text: str, overrides: Mapping[str, str]) -> dict[str, str]:
     """One row for all clones of a job: a document for 64 rows would cost fio 40 ms a second."""
     wanted = dict(overrides)
-    jobs = jobfile.effective(jobfile.overridden(text, overrides))
-    rows = sum(number(job.options.get("numjobs")) for job in jobs)
+    jobs = jobfile.effective_sections(jobfile.with_overrides(text, overrides))
+    rows = sum(count_of(job.options.get("numjobs")) for job in jobs)
     if (len(jobs) == 1 and rows > 1) or rows > ROWS_BEFORE_GROUPING:
         wanted.setdefault("group_reporting", "1")
     return wanted

@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.fio.job_text import absolute_files, describe, direct, escaped, largest_block, number
+from iopstui.fio.job_text import (
+    absolute_files,
+    count_of,
+    describe_job,
+    escape_path,
+    largest_block,
+    uses_direct_io,
+)
 from iopstui.fio.layout import layout_text
 from iopstui.fio.logs import FioLogs
 from iopstui.model.block.device import BlockDevice
@@ -17,12 +24,18 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.safety import scratch
-from iopstui.safety.scratch_sizes import begins, by_file, scratch_sizes, shared_name, times
+from iopstui.safety.scratch_sizes import (
+    bytes_by_file,
+    last_offset,
+    scratch_sizes,
+    shared_name,
+    time_based_values,
+)
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
 from iopstui.text import printable
 
 
-def in_directories(
+def prepare_in_directories(
     asked: ExaminedRequest, where: Target, devices: Mapping[str, BlockDevice]
 ) -> PreparedJob:
     """Prepare scratch files in the target's directories; nothing else is touched."""
@@ -48,7 +61,7 @@ def in_directories(
 def _directory_options(job: Section, index: int, made: scratch.Scratch) -> dict[str, str]:
     """The options that put the files of the job's section there."""
     name, spread = shared_name(job), len(made.paths)
-    placed = {"directory": escaped(str(made.path))}
+    placed = {"directory": escape_path(str(made.path))}
     if spread > 1:
         placed |= _spread_names(job, index, name, spread)
     elif name:
@@ -67,31 +80,33 @@ def _need_direct(places: Sequence[Path]) -> None:
 
 def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> PreparedJob:
     request = asked.request
-    jobs = jobfile.effective(jobfile.overridden(asked.text, asked.overrides))
+    jobs = jobfile.effective_sections(jobfile.with_overrides(asked.text, asked.overrides))
     places = made.paths
     per_section = {index: _directory_options(job, index, made) for index, job in enumerate(jobs)}
-    text = jobfile.overridden(asked.text, group_reporting(asked.text, asked.overrides), per_section)
+    text = jobfile.with_overrides(
+        asked.text, group_reporting(asked.text, asked.overrides), per_section
+    )
     facts = asked.inspected(text, made.path)
-    if any(direct(job) for job in jobs):
+    if any(uses_direct_io(job) for job in jobs):
         _need_direct(places)
     room = scratch.room_for_all([path.parent for path in places]) + made.used_bytes()
     sizes = scratch_sizes(jobs, facts.sections, request.size, room, request.share, len(places))
     sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
-    timed = times(jobs, sizes)
+    timed = time_based_values(jobs, sizes)
     if "1" in timed:
         sized = {index: {**one, "time_based": timed[index]} for index, one in sized.items()}
-    logs = FioLogs(jobfile.overridden(text, {}, sized), asked.label, Path.cwd())
+    logs = FioLogs(jobfile.with_overrides(text, {}, sized), asked.label, Path.cwd())
     text = logs.text
-    layout: str | None = jobfile.overridden(
+    layout: str | None = jobfile.with_overrides(
         layout_text(text), {"overwrite": "1", "fallocate": "none"}
     )
-    by_name = by_file(facts.sections, sizes, [begins(job) for job in jobs])
+    by_name = bytes_by_file(facts.sections, sizes, [last_offset(job) for job in jobs])
     total = sum(by_name.values())
     files = absolute_files(facts, made.path)
     if _laid_out(files, total):
         layout = None
     prepared = PreparedJob(
-        asked.label, describe(text), text, facts, files, made.path, layout, total
+        asked.label, describe_job(text), text, facts, files, made.path, layout, total
     )
     prepared.scratch, prepared.logs, prepared.sizes = made, logs, by_name
     most = max(by_name.values(), default=0)
@@ -108,7 +123,7 @@ def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, 
     if name:
         names = name.split(":")
         return {"filename": ":".join(f"{n}/{one}" for one in names for n in range(count))}
-    own = number(job.options.get("nrfiles"))
+    own = count_of(job.options.get("nrfiles"))
     if own > 1:
         raise UsageError(
             f"[{printable(job.name)}] has nrfiles={own}, so its files cannot be spread over "

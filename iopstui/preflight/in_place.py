@@ -12,13 +12,13 @@ from iopstui.fio.job_text import (
     absolute_files,
     check_directories,
     check_variables,
-    describe,
-    expand,
-    joined,
+    describe_job,
+    expand_variables,
+    join_paths,
 )
 from iopstui.fio.layout import layout_text
 from iopstui.fio.logs import FioLogs
-from iopstui.fio.write_bound import laid_out
+from iopstui.fio.write_bound import layout_bytes
 from iopstui.model.block import target
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -36,7 +36,7 @@ from iopstui.safety.write_guard import GuardedJob, WriteGuard
 QUICK_BYTES = 1 << 30
 
 
-def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
+def prepare_in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
     """Prepare a job on the target's device or file, or on those that the job names."""
     where = asked.where
     given = _on_own_files(asked) if where is None else _on_path(asked, where, devices)
@@ -46,7 +46,9 @@ def in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> Prep
     facts = asked.inspected(given, cwd)
     files = absolute_files(facts, cwd)
     logs = FioLogs(given, asked.label, cwd)
-    prepared = PreparedJob(asked.label, describe(given), logs.text, facts, files, cwd, logs=logs)
+    prepared = PreparedJob(
+        asked.label, describe_job(given), logs.text, facts, files, cwd, logs=logs
+    )
     try:
         guarded = GuardedJob(facts, files, cwd)
         prepared.guard = WriteGuard(guarded, asked.request.destroy_data, asked.roots)
@@ -81,7 +83,7 @@ def _stage(prepared: PreparedJob) -> None:
     only = jobfile.only_sections(staged, wanted)
     sections = [prepared.facts.sections[index] for index in wanted]
     prepared.layout_text = layout_text(only)
-    prepared.layout_bytes = laid_out(only, sections, lambda path: _size(prepared.cwd / path))
+    prepared.layout_bytes = layout_bytes(only, sections, lambda path: _size(prepared.cwd / path))
 
 
 def _size(path: Path) -> int | None:
@@ -112,26 +114,26 @@ def _is_device(name: str) -> bool:
 def _on_own_files(asked: ExaminedRequest) -> str:
     size = asked.request.size
     wanted = {**asked.overrides, **({"size": size} if size else {})}
-    return jobfile.overridden(asked.text, group_reporting(asked.text, wanted))
+    return jobfile.with_overrides(asked.text, group_reporting(asked.text, wanted))
 
 
 def _on_path(asked: ExaminedRequest, where: Target, devices: Mapping[str, BlockDevice]) -> str:
     """The job with every section on all devices or files of the target."""
     paths = [place.path for place in where.places]
-    wanted = {**asked.overrides, "filename": joined(paths)}
+    wanted = {**asked.overrides, "filename": join_paths(paths)}
     part = asked.request.part
     if part is not None:
-        text = jobfile.overridden(asked.text, asked.overrides)
+        text = jobfile.with_overrides(asked.text, asked.overrides)
         wanted |= area_options(part, where, asked.request.size, text, devices)
     elif asked.request.size:
         wanted["size"] = _size_of_each(asked.request.size, len(paths))
     elif where.kind == target.FILE:
         # a job larger than the file would make fio extend it; it shares size= out among files
-        text = jobfile.overridden(asked.text, asked.overrides)
+        text = jobfile.with_overrides(asked.text, asked.overrides)
         smallest = min(Path(path).stat().st_size for path in paths)
         wanted["size"] = str(_capped(text, len(paths) * smallest))
-    given = jobfile.overridden(asked.text, asked.overrides)
-    return jobfile.overridden(
+    given = jobfile.with_overrides(asked.text, asked.overrides)
+    return jobfile.with_overrides(
         asked.text, group_reporting(asked.text, wanted),
         passthrough_options(given, where, asked.roots), removed=("directory",),
     )  # fmt: skip
@@ -148,5 +150,8 @@ def _size_of_each(size: str, count: int) -> str:
 
 
 def _capped(text: str, size: int) -> int:
-    declared = [size_bytes(expand(s.options.get("size", ""))) for s in jobfile.effective(text)]
+    declared = [
+        size_bytes(expand_variables(s.options.get("size", "")))
+        for s in jobfile.effective_sections(text)
+    ]
     return min([size, *(one for one in declared if one)])

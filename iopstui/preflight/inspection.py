@@ -19,7 +19,7 @@ WRITING_MODES = frozenset({
 """Values of ``rw`` that fio's ``--readonly`` refuses."""
 
 
-def inspected(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> JobFacts:
+def inspect_text(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> JobFacts:
     """What fio makes of ``text`` in ``cwd``. ``label`` names the job within a sentence ("the job
     file x"). Nothing is started before the checks: UsageError if it is not a job, Refused for
     what no job may do.
@@ -39,14 +39,14 @@ def _unclocked(text: str) -> str:
     that fio may refuse stays."""
     named = {section.options.get("clocksource") for section in jobfile.sections(text)} - {None}
     if named and named <= _CLOCKS:
-        return jobfile.overridden(text, {}, removed=["clocksource"])
+        return jobfile.with_overrides(text, {}, removed=["clocksource"])
     return text
 
 
 def says_that_it_writes(text: str) -> bool:
     """Whether a section's ``rw`` does. Then fio need not be asked whether it only reads: starting
     it once more takes a tenth of a second. What isn't plain to see, fio is asked."""
-    for section in jobfile.effective(text):
+    for section in jobfile.effective_sections(text):
         said = {section.options.get(name) for name in ("rw", "readwrite")} - {None}
         if len(said) == 1 and str(said.pop()).partition(":")[0] in WRITING_MODES:
             return True

@@ -17,8 +17,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import jobfile
 from iopstui.preflight.examined_request import ExaminedRequest
-from iopstui.preflight.in_directories import in_directories
-from iopstui.preflight.in_place import in_place
+from iopstui.preflight.in_directories import prepare_in_directories
+from iopstui.preflight.in_place import prepare_in_place
 from iopstui.preflight.passthrough import passthrough_options
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.queues import bind_jobs
@@ -51,16 +51,18 @@ def prepare(
             f"--set {placed.pop()}= conflicts with the target. Both set where the job runs.",
             "Use only TARGET: iopstui run TARGET --job ...",
         )
-    refuse_odd_values(jobfile.effective(jobfile.overridden(text, overrides)), read_memory(roots))
+    refuse_odd_values(
+        jobfile.effective_sections(jobfile.with_overrides(text, overrides)), read_memory(roots)
+    )
     binding = bind_jobs(text, overrides, where, devices) if request.bind else None
     if binding is not None:
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
     asked = ExaminedRequest(request, where, path, text, overrides, fio, private, roots)
     if where is not None and where.kind == target.DIRECTORY:
-        passthrough_options(jobfile.overridden(text, overrides), where, roots)
-        prepared = in_directories(asked, where, devices)
+        passthrough_options(jobfile.with_overrides(text, overrides), where, roots)
+        prepared = prepare_in_directories(asked, where, devices)
     else:
-        prepared = in_place(asked, devices)
+        prepared = prepare_in_place(asked, devices)
     prepared.binding = binding
     prepared.trace = request.trace
     prepared.options = _asked_options(text, request)
@@ -69,7 +71,7 @@ def prepare(
 
 def _asked_options(text: str, request: JobRequest) -> dict[str, str]:
     """The job's options as they were asked for, and iopstui's own that act on the job."""
-    found = common_options(jobfile.overridden(text, request.overrides))
+    found = common_options(jobfile.with_overrides(text, request.overrides))
     own = {
         "bind": "queues" if request.bind else None,
         "size": request.size,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from iopstui.fio import guard as fio_guard
-from iopstui.fio.fence import isolated
+from iopstui.fio.fence import isolated_command
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.safety.scratch import Scratch, make_scratches
 
@@ -28,7 +28,7 @@ class KeptScratch:
             remove(self._private)
             raise
         self._guard: subprocess.Popen[bytes] | None = None
-        guard = isolated(fio_guard)
+        guard = isolated_command(fio_guard)
         places = [str(self._private), "-", *map(str, self.scratch.paths)]
         # without it the next start of iopstui would remove what a SIGKILL left
         with contextlib.suppress(OSError):

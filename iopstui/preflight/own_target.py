@@ -10,7 +10,7 @@ from pathlib import Path
 from iopstui.fio.inspect import find_fio
 from iopstui.fio.job_text import (
     absolute_files,
-    expand,
+    expand_variables,
     names_its_files,
     read_job,
 )
@@ -21,13 +21,15 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.shares.first_touch import require_answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, one_target
-from iopstui.model.fio.jobfile import effective
-from iopstui.preflight.inspection import inspected
+from iopstui.model.fio.jobfile import effective_sections
+from iopstui.preflight.inspection import inspect_text
 
 _SEPARATOR = re.compile(r"(?<!\\):")
 
 
-def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Target | None:
+def target_named_by_job(
+    job: str, devices: Mapping[str, BlockDevice], roots: Roots
+) -> Target | None:
     """All places that a job names its files in; ``None`` if the job names none.
 
     Shipped jobs never do: their ``filename=`` only says that all threads share one file. A
@@ -43,7 +45,7 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
         require_answer(Path.cwd() / place, roots)
     private = private_directory()
     try:
-        facts = inspected(find_fio(), private, text, f"the job file {path}", Path.cwd())
+        facts = inspect_text(find_fio(), private, text, f"the job file {path}", Path.cwd())
     finally:
         remove(private)
     names = dict.fromkeys(_watched(Path(name), roots) for name in absolute_files(facts, Path.cwd()))
@@ -58,10 +60,10 @@ def own_target(job: str, devices: Mapping[str, BlockDevice], roots: Roots) -> Ta
 def _named_places(text: str) -> set[str]:
     """Directories and files as the text names them; fio joins them to more than these."""
     found: set[str] = set()
-    for section in effective(text):
+    for section in effective_sections(text):
         values = (section.options.get(name, "") for name in ("directory", "filename"))
         directories, files = (
-            [one.replace("\\:", ":") for one in _SEPARATOR.split(expand(value)) if one]
+            [one.replace("\\:", ":") for one in _SEPARATOR.split(expand_variables(value)) if one]
             for value in values
         )
         found |= {os.path.join(top, file) for top in directories or [""] for file in files or [""]}

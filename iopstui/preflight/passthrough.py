@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from iopstui.errors import UsageError
 from iopstui.fio.job_shape import engine
-from iopstui.fio.job_text import joined
+from iopstui.fio.job_text import join_paths
 from iopstui.linux.devices.nvme_generic import generic_of
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, Target, TargetPath
@@ -18,7 +18,7 @@ from iopstui.model.fio import jobfile
 from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.text import printable
 
-_DIRECT = sorted(jobfile.names_of("direct"))
+_DIRECT = sorted(jobfile.option_names("direct"))
 
 
 def passthrough_options(text: str, where: Target, roots: Roots) -> Mapping[int, Mapping[str, str]]:
@@ -26,10 +26,10 @@ def passthrough_options(text: str, where: Target, roots: Roots) -> Mapping[int, 
     one opens the generic device, which can't be opened with O_DIRECT. UsageError where the target
     has no generic device, or is one and a section would do ordinary I/O on it."""
     found: dict[int, dict[str, str]] = {}
-    jobs = jobfile.effective(text)
+    jobs = jobfile.effective_sections(text)
     for index, job in enumerate(jobs):
         if engine(job.options) == PASSTHROUGH:
-            found[index] = {"filename": joined(_nodes(where.places, roots)), "direct": "0"}
+            found[index] = {"filename": join_paths(_nodes(where.places, roots)), "direct": "0"}
         else:
             _check_ordinary(job.name, engine(job.options), where.places)
     for index, job in enumerate(jobs if found else ()):

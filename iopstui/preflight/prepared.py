@@ -10,7 +10,7 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.fio.fence import Fence, Grant, grant
 from iopstui.fio.inspect import JobFacts
-from iopstui.fio.job_text import escaped
+from iopstui.fio.job_text import escape_path
 from iopstui.fio.logs import FioLogs
 from iopstui.linux.process.private import write_text
 from iopstui.model.block.binding import Binding
@@ -172,7 +172,7 @@ def write_job(prepared: PreparedJob, private: Path, layout: bool) -> Path:
         return write_text(private, JOB, prepared.text)
     # fio (3.33) crashes with directory= beside a trace, whose file is in its current directory
     log = write_text(private, TRACE, prepared.trace)
-    replayed = jobfile.overridden(
-        prepared.text, {"read_iolog": escaped(str(log))}, removed=("directory",)
+    replayed = jobfile.with_overrides(
+        prepared.text, {"read_iolog": escape_path(str(log))}, removed=("directory",)
     )
     return write_text(private, JOB, replayed)

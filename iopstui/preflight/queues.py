@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from iopstui.errors import UsageError
-from iopstui.fio.job_text import number
+from iopstui.fio.job_text import count_of
 from iopstui.linux.process.affinity import initial_cpus
 from iopstui.model.block.binding import Binding, bind_to_queues
 from iopstui.model.block.device import BlockDevice
@@ -27,8 +27,8 @@ def bind_jobs(
     first_queued = (next((one for one in stack if one.hctxs), None) for stack in each)
     found = [device for device in first_queued if device is not None]
     queues = found[0].hctxs if found else ()
-    jobs = jobfile.effective(jobfile.overridden(text, overrides))
-    count = sum(number(job.options.get("numjobs")) for job in jobs)
+    jobs = jobfile.effective_sections(jobfile.with_overrides(text, overrides))
+    count = sum(count_of(job.options.get("numjobs")) for job in jobs)
     binding = bind_to_queues(queues, count, initial_cpus())
     if binding is None:
         what = (

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
 from iopstui.fio.inspect import SectionFiles
-from iopstui.fio.job_text import joined, listed
+from iopstui.fio.job_text import join_paths, split_paths
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.model.fio import jobfile
 from iopstui.safety.scratch import Scratch, make_scratch
@@ -143,20 +143,22 @@ class Staging:
 
     def _staged(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> str:
         per_section: dict[int, Mapping[str, str]] = {}
-        for index, (job, found) in enumerate(zip(jobfile.effective(text), sections, strict=True)):
+        for index, (job, found) in enumerate(
+            zip(jobfile.effective_sections(text), sections, strict=True)
+        ):
             paths = [os.path.join(cwd, path) for path in found.paths]
             makes = not all(map(os.path.exists, paths))
             if "filename" in job.options:
                 at = [self._named(path) for path in paths] if makes else paths
-                per_section[index] = {"filename": joined(at)}
+                per_section[index] = {"filename": join_paths(at)}
             elif paths:
                 at = [os.path.join(cwd, one) for one in _directories(job.options)]
                 if makes:
                     for path in paths:
                         self._generated(path)
                     at = [self._directory(one) for one in at]
-                per_section[index] = {"directory": joined(at)}
-        return jobfile.overridden(text, {}, per_section)
+                per_section[index] = {"directory": join_paths(at)}
+        return jobfile.with_overrides(text, {}, per_section)
 
     def _named(self, path: str) -> str:
         """Staged path of a file of ``filename=``; a device keeps its path."""
@@ -256,4 +258,4 @@ def _is_special(path: str) -> bool:
 
 def _directories(options: Mapping[str, str]) -> list[str]:
     """The values of directory=, the current directory without it."""
-    return listed(options.get("directory", "")) or ["."]
+    return split_paths(options.get("directory", "")) or ["."]

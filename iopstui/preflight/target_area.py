@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from iopstui.errors import UsageError
-from iopstui.fio.job_text import expand, largest_block
+from iopstui.fio.job_text import expand_variables, largest_block
 from iopstui.format import size as size_text
 from iopstui.model.block import target
 from iopstui.model.block.device import BlockDevice
@@ -41,7 +41,7 @@ def area_options(
 ) -> dict[str, str]:
     """fio's offset= and size= for ``part`` of every place of the target. ``size`` is the user's
     for the whole target, ``text`` the job. UsageError if it cannot be divided."""
-    jobs = jobfile.effective(text)
+    jobs = jobfile.effective_sections(text)
     for job in jobs:
         own = [name for name in _OWN_AREAS if name in job.options]
         if own:
@@ -51,7 +51,7 @@ def area_options(
                 "Use a job without it.",
             )
     whole = _whole(where.places, devices)
-    declared = [part_bytes(expand(job.options.get("size", "")), whole) for job in jobs]
+    declared = [part_bytes(expand_variables(job.options.get("size", "")), whole) for job in jobs]
     used = min([whole, *(one for one in declared if one)])
     if size is not None:
         used = _asked(size, whole, where)

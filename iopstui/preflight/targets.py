@@ -29,9 +29,9 @@ def choose_targets(
     for text in texts:
         _refuse_result(Path(text))
     if not texts and job is not None:
-        from iopstui.preflight.own_target import own_target
+        from iopstui.preflight.own_target import target_named_by_job
 
-        named = own_target(job, devices, roots)
+        named = target_named_by_job(job, devices, roots)
         if named is not None:
             return named, None
     # watching needs no right; a job that lacks one says which when it starts

@@ -6,7 +6,7 @@ import queue
 from collections.abc import Callable
 from pathlib import Path
 
-from iopstui.errors import Interrupted, JobFailed, ended_early, error_of
+from iopstui.errors import Interrupted, JobFailed, error_for_exit_code, session_ended_error
 from iopstui.events import (
     Event,
     FindingEnded,
@@ -18,7 +18,7 @@ from iopstui.events import (
 from iopstui.format import duration
 from iopstui.model.experiment.options import RunOptions
 from iopstui.model.experiment.point import Point, PointMeter, Settling
-from iopstui.model.promise.checks import LATENCY, SINGLE, Check, Depth, deeper, depth_for
+from iopstui.model.promise.checks import LATENCY, SINGLE, Check, Depth, deeper_queue, depth_for
 from iopstui.model.promise.verdict import (
     Measured,
     Verdict,
@@ -34,8 +34,8 @@ from iopstui.promise.setup import (
     SINGLE_IO_S,
     PromiseSetup,
     check_title,
-    cpus,
-    drains_of,
+    drained_checks,
+    fio_cpu_count,
     single_checks,
 )
 from iopstui.safety.scratch import Scratch
@@ -104,8 +104,8 @@ class PromiseRunner:
 
     def _check(self, check: Check, scratch: Scratch | None) -> None:
         single = self._singles.get(check.rw)
-        depth = SINGLE if check.kind == LATENCY else depth_for(check, single, cpus())
-        drain_s = drains_of(self.setup).get(check)
+        depth = SINGLE if check.kind == LATENCY else depth_for(check, single, fio_cpu_count())
+        drain_s = drained_checks(self.setup).get(check)
         if drain_s is not None:
             self._say(f"{check_title(check)}, to use up the burst credits: {duration(drain_s)}")
             # what was measured well before the bucket is empty is the burst
@@ -115,7 +115,7 @@ class PromiseRunner:
             return
         found = self._measure_check(check, depth, scratch)
         for _ in range(DEEPENINGS):
-            more = deeper(depth)
+            more = deeper_queue(depth)
             if check.kind == LATENCY or more is None or not too_shallow(check, found):
                 break
             depth = more
@@ -150,9 +150,9 @@ class PromiseRunner:
             session.stop_job()
         finished = self._follow(before, collector)
         if finished is None and not self.interrupted:
-            raise ended_early(session.exit_code)
+            raise session_ended_error(session.exit_code)
         if finished is not None and finished.error:
-            raise error_of(finished.exit_code, finished.error, finished.hint)
+            raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
         if finished is None or finished.interrupted or self.interrupted:
             raise Interrupted("Interrupted: the promise was not tested to its end.")
         found = collector.measured(depth, self._singles.get(check.rw))
@@ -228,7 +228,7 @@ class _Collector:
             fast if self._latencies else None, slow if self._latencies else None, depth,
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
             self._measured_s, self._share_of_others(),
-            self._above / self._in_flight if self._in_flight else 0.0, cpus(),
+            self._above / self._in_flight if self._in_flight else 0.0, fio_cpu_count(),
         )  # fmt: skip
 
     def _share_of_others(self) -> float:

@@ -15,7 +15,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.experiment.point import run_s
+from iopstui.model.experiment.point import run_length_s
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.model.promise.checks import (
     LATENCY,
@@ -24,9 +24,9 @@ from iopstui.model.promise.checks import (
     Depth,
     checks,
     credits_used,
-    most_written,
+    max_written_bytes,
 )
-from iopstui.model.volumes.promised import Promised
+from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS, THROUGHPUT
 from iopstui.preflight.job import prepare
 from iopstui.preflight.request import JobRequest
@@ -67,7 +67,7 @@ class PromiseSetup:
     """A promise test: checks to run (``todo``), checks left out with reasons (``left``), and the
     target."""
 
-    promised: Promised
+    promised: PromisedFigures
     options: PromiseOptions
     target: Target
     job_target: Target
@@ -99,7 +99,7 @@ class PromiseSetup:
         overrides = {
             "rw": check.rw, "bs": str(check.block_size), "iodepth": str(depth.iodepth),
             "numjobs": str(depth.jobs), "time_based": "1",
-            "runtime": f"{round(1000 * run_s(settle, seconds, interval_s))}ms",
+            "runtime": f"{round(1000 * run_length_s(settle, seconds, interval_s))}ms",
         }  # fmt: skip
         asked = self.options.file_size
         on_device = self.job_target.kind == kinds.DEVICE
@@ -111,7 +111,7 @@ class PromiseSetup:
         )  # fmt: skip
 
 
-def device_of(texts: tuple[str, ...], devices: Mapping[str, BlockDevice]) -> BlockDevice | None:
+def target_disk(texts: tuple[str, ...], devices: Mapping[str, BlockDevice]) -> BlockDevice | None:
     """The disk that a target is (on), for its size and what it shows; ``None``: none is seen."""
     target, _ = choose_targets(texts, JOB, devices, Roots())
     found = devices.get(target.device or "")
@@ -120,7 +120,7 @@ def device_of(texts: tuple[str, ...], devices: Mapping[str, BlockDevice]) -> Blo
     return found
 
 
-def set_up(promised: Promised, options: PromiseOptions) -> PromiseSetup:
+def set_up(promised: PromisedFigures, options: PromiseOptions) -> PromiseSetup:
     """Check everything before anything runs. UsageError, Refused or Missing."""
     fio = find_fio()
     devices = read_devices(Roots())
@@ -155,11 +155,11 @@ def run_seconds(setup: PromiseSetup) -> float:
     """About how long the whole test takes."""
     each = setup.options.settle + setup.options.measure + 1 + OVERHEAD_S
     singles = len(single_checks(setup)) * (SINGLE_IO_S + 2 + OVERHEAD_S)
-    drains = sum(seconds + OVERHEAD_S for seconds in drains_of(setup).values())
+    drains = sum(seconds + OVERHEAD_S for seconds in drained_checks(setup).values())
     return len(setup.todo) * each + singles + drains
 
 
-def drains_of(setup: PromiseSetup) -> dict[Check, float]:
+def drained_checks(setup: PromiseSetup) -> dict[Check, float]:
     """The checks before which burst credits are used up (``--drain``), with the seconds that a full
     bucket lasts: the first check of each bucket."""
     found: dict[Check, float] = {}
@@ -190,7 +190,7 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
     yield f"{len(setup.todo)} figures, about {duration(run_seconds(setup))}:"
     for one in setup.todo:
         yield f"  {check_title(one)}: {options.measure:g} s"
-    for one, seconds in drains_of(setup).items():
+    for one, seconds in drained_checks(setup).items():
         yield f"  first {check_title(one)} until the credits are used up: {duration(seconds)}"
     for one, why in setup.left.items():
         yield f"  {check_title(one)}: not tested; {why}"
@@ -200,7 +200,7 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
         length = options.settle + options.measure + 1
         used = credits_used(setup.promised, setup.todo, kind, length)
         if bucket is not None and used:
-            used = bucket.size if drains_of(setup) else min(used, bucket.size)
+            used = bucket.size if drained_checks(setup) else min(used, bucket.size)
             back = bucket.refills_s(level=bucket.size - used) or 0.0
             yield (f"credits: uses up to {used:,.0f} of {bucket.size:,.0f} {unit}; full again "
                    f"after {duration(back)} without I/O")  # fmt: skip
@@ -209,7 +209,7 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
 def _writes(setup: PromiseSetup) -> Iterator[str]:
     place = printable(setup.target.path)
     length = setup.options.settle + setup.options.measure + 1
-    total = most_written(setup.todo, length)
+    total = max_written_bytes(setup.todo, length)
     more = "more if it is faster"
     if setup.scratch:
         asked = setup.options.file_size
@@ -235,6 +235,6 @@ def check_title(one: Check) -> str:
     return f"{'random' if one.kind == IOPS else 'sequential'} {plural}, {unit}"
 
 
-def cpus() -> int:
+def fio_cpu_count() -> int:
     """CPUs that fio may use."""
     return len(os.sched_getaffinity(0))

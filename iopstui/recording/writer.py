@@ -157,7 +157,7 @@ class Recorder:
                 os.close(fd)
 
 
-def next_free(path: Path) -> Path:
+def next_free_path(path: Path) -> Path:
     """Next free path for a recording that cannot continue in ``path``: FILE-2, FILE-3 ..."""
     number = 2
     while os.path.lexists(found := path.with_name(f"{path.stem}-{number}{path.suffix}")):
@@ -165,7 +165,7 @@ def next_free(path: Path) -> Path:
     return found
 
 
-def creatable(path: Path) -> None:
+def check_creatable(path: Path) -> None:
     """Raise UsageError for a --record file that can't be created; leaves no file behind."""
     os.close(_create(path))
     os.unlink(path)

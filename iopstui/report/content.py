@@ -30,7 +30,7 @@ from iopstui.report.wording import recording as words
 from iopstui.session.run_rows import MARK_COLUMNS, run_columns
 
 if TYPE_CHECKING:
-    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.promised import PromisedFigures
 
 MAX_SECONDS = 120
 MAX_OPEN = 3
@@ -105,7 +105,7 @@ def _beside(story: Story) -> Iterator[Block]:
         yield from (Text(words.SHARES_NOTE), Table(words.SHARE_HEAD, shares, left=2))
 
 
-def _promised(story: Story, found: Promised) -> Iterator[Block]:
+def _promised(story: Story, found: PromisedFigures) -> Iterator[Block]:
     from iopstui.report.wording import promised
 
     rows = [*promised.rows(story, found)]

@@ -16,6 +16,11 @@ from iopstui.events import (
     PointStarted,
 )
 from iopstui.model.experiment.comparison import PRIMARY
+from iopstui.model.experiment.comparison_text import (
+    ComparisonResults,
+    cpu_text,
+    method_text,
+)
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.load_curve import (
     LoadCurve,
@@ -26,13 +31,8 @@ from iopstui.model.experiment.load_curve import (
     failure_lines,
     points_of,
 )
-from iopstui.model.experiment.plan import IOPS, Axis, Plan, letter
+from iopstui.model.experiment.plan import IOPS, Axis, Plan, variant_letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.words import (
-    ComparisonResults,
-    cpu_text,
-    method_text,
-)
 from iopstui.output.experiment.compare import COLUMNS as COMPARED
 from iopstui.output.experiment.compare import cpu_columns, difference_columns, difference_object
 from iopstui.output.experiment.sweep import (
@@ -104,7 +104,9 @@ class Experiment:
     def title(self) -> str:
         """The varied settings."""
         if self.plan.variants:
-            names = [f"{letter(n)}: {one.label}" for n, one in enumerate(self.plan.variants)]
+            names = [
+                f"{variant_letter(n)}: {one.label}" for n, one in enumerate(self.plan.variants)
+            ]
             return printable(f"Comparison of {', '.join(names)}")
         names = [axis.name for axis in self.plan.axes] or ["the job"]
         return printable(f"Sweep over {' and '.join(names)}")
@@ -161,7 +163,7 @@ def points_table(one: Experiment) -> tuple[Row, list[Row]]:
     if one.plan.variants:
         names = [printable(variant.label) for variant in one.plan.variants]
         return ("run", "", "settings", *titles(COMPARED), _WAITS.title), [
-            (str(event.index + 1), letter(event.variant), names[event.variant],
+            (str(event.index + 1), variant_letter(event.variant), names[event.variant],
              *texts(COMPARED, event), _WAITS.text(event))
             for event in one.ordered
         ]  # fmt: skip

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from iopstui.errors import UsageError
 from iopstui.format import utc
-from iopstui.linux.process.packages import require
+from iopstui.linux.process.packages import require_packages
 from iopstui.output.parquet import PACKAGE, ParquetSink
 from iopstui.recording import layout as form
 from iopstui.recording.partial_samples import ROWS_WITHOUT
@@ -20,7 +20,7 @@ from iopstui.text import printable
 def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
     """A row for every frame, those of an experiment's runs too: ``step`` tells them apart. Missing
     (exit 5) without pyarrow, UsageError for a result of fio."""
-    require(PACKAGE)
+    require_packages(PACKAGE)
     if not source.recorded:
         name = printable(str(source.path))
         raise UsageError(

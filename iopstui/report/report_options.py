@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.promised import PromisedFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class ReportOptions:
     volume whose limits stand beside what was measured."""
 
     redact: bool = False
-    against: Promised | None = None
+    against: PromisedFigures | None = None
 
 
 DEFAULT_OPTIONS = ReportOptions()

@@ -32,7 +32,7 @@ from iopstui.session.run_rows import add_mark_event, add_run_event
 from iopstui.text import printable
 
 if TYPE_CHECKING:
-    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.promised import PromisedFigures
 
 MAX_SAID = 200
 
@@ -84,7 +84,7 @@ class Story:
     disks: list[tuple[str, str]] = field(default_factory=list)
     logged: bool = False
     zero: float = 0.0
-    promised: Promised | None = None
+    promised: PromisedFigures | None = None
 
     @property
     def longest(self) -> Run | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from iopstui.linux.devices.openers import File, identity
+from iopstui.linux.devices.openers import File, file_identity
 from iopstui.linux.sysattr import read_count
 
 SYS = Path("/sys/dev/block")
@@ -46,10 +46,10 @@ class DestroyPath:
             if self.number != (os.major(info.st_rdev), os.minor(info.st_rdev)):
                 return False
             return None in (self.diskseq, diskseq) or self.diskseq == diskseq
-        return self.file == identity(info)
+        return self.file == file_identity(info)
 
 
-def bind(texts: Sequence[str]) -> tuple[DestroyPath, ...]:
+def bind_paths(texts: Sequence[str]) -> tuple[DestroyPath, ...]:
     """Bind the paths to their present files or devices; paths bound before keep their binding."""
     return tuple(map(_bound, texts))
 
@@ -63,7 +63,7 @@ def _bound(text: str) -> DestroyPath:
         return DestroyPath(text, os.path.realpath(text) if "\0" not in text else text)
     info = os.fstat(fd)
     if not stat.S_ISBLK(info.st_mode):
-        return DestroyPath(text, real, file=identity(info), fd=fd)
+        return DestroyPath(text, real, file=file_identity(info), fd=fd)
     major, minor = os.major(info.st_rdev), os.minor(info.st_rdev)
     directory = SYS / f"{major}:{minor}"
     diskseq = read_count(directory / "diskseq")

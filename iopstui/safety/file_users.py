@@ -8,7 +8,7 @@ from functools import cached_property
 
 from iopstui.linux.devices.loop import read_backings
 from iopstui.linux.devices.mounts import parse_swaps, read_mounts, read_own_mounts
-from iopstui.linux.devices.openers import File, Writers, identity
+from iopstui.linux.devices.openers import File, Writers, file_identity
 from iopstui.linux.devices.overlays import Overlays
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, read_bytes, read_count
@@ -30,7 +30,7 @@ class FileUsers:
     def users_of(self, real: str, info: os.stat_result) -> list[str]:
         """Describe who uses the file ``info``, whose path is ``real``, under any name and through
         any overlay."""
-        files = {identity(info), *self._own_overlays.files(real)}
+        files = {file_identity(info), *self._own_overlays.files(real)}
         users = [
             f"{one.loop.name} uses it"
             for one in self._loops
@@ -59,7 +59,7 @@ class FileUsers:
         found = set()
         for name in names:
             try:
-                found.add(identity(os.stat(name)))
+                found.add(file_identity(os.stat(name)))
             except (OSError, ValueError):
                 continue
         return names, found

@@ -20,13 +20,13 @@ from iopstui.text import printable
 RESTORE_PASSES = 5
 
 
-def now(path: Path) -> str:
+def read_current(path: Path) -> str:
     """The value in force. Raises OSError."""
     text = path.read_text().strip()
     return current_scheduler(text) if path.name == "scheduler" else text
 
 
-def write(path: Path, value: str) -> None:
+def write_current(path: Path, value: str) -> None:
     """Write it as one write(2). Raises OSError."""
     # a buffered file would report the kernel's refusal at close, or never
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
@@ -49,18 +49,18 @@ def read_values(directory: Path) -> dict[str, str]:
             path = directory / prefix / name
             try:
                 if in_snapshot(prefix + name) and path.is_file() and path.stat().st_mode & 0o200:
-                    found[prefix + name] = now(path)
+                    found[prefix + name] = read_current(path)
             except (OSError, ValueError):
                 continue
     return found
 
 
-def differing(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]:
+def differing_values(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]:
     """Current values that differ from ``wanted``; "" if one can't be read."""
     found: dict[str, str] = {}
     for name in sorted(wanted, key=restore_rank):
         try:
-            value = now(directory / name)
+            value = read_current(directory / name)
         except (OSError, ValueError):
             value = ""
         if value != wanted[name]:
@@ -74,16 +74,16 @@ def restore_values(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]
     Returns what still differs: the kernel's error by name, "" if it gave none.
     """
     errors: dict[str, str] = {}
-    left = differing(directory, wanted)
+    left = differing_values(directory, wanted)
     for _ in range(RESTORE_PASSES):
         for name in left:
             try:
-                if now(directory / name) != wanted[name]:
-                    write(directory / name, wanted[name])
+                if read_current(directory / name) != wanted[name]:
+                    write_current(directory / name, wanted[name])
                 errors[name] = ""
             except (OSError, ValueError) as error:
                 errors[name] = getattr(error, "strerror", None) or str(error)
-        before, left = left, differing(directory, wanted)
+        before, left = left, differing_values(directory, wanted)
         if not left or left == before:
             break
     return {name: errors.get(name, "") for name in left}
@@ -108,7 +108,7 @@ class QueueSnapshot:
 
     def restore(self) -> tuple[list[str], list[str]]:
         """Restore the values; return (restored, failed), a sentence each."""
-        changed = differing(self.directory, self.values)
+        changed = differing_values(self.directory, self.values)
         left = restore_values(self.directory, self.values)
         done = [
             f"{self.device}: {name} is {printable(self.values[name])} again"
@@ -120,7 +120,7 @@ class QueueSnapshot:
     def _problem(self, name: str, error: str) -> str:
         path, value = self.directory / name, self.values[name]
         try:
-            told = now(path)
+            told = read_current(path)
         except (OSError, ValueError):
             return (
                 f"{self.device}: {name} was {printable(value)} and cannot be restored: {path} "

@@ -28,7 +28,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.stack import Backings, Stack, backing_files
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.usage import usage
-from iopstui.safety.destroy_paths import DestroyPath, bind
+from iopstui.safety.destroy_paths import DestroyPath, bind_paths
 from iopstui.safety.file_users import FileUsers
 from iopstui.safety.served_devices import server, used_below
 from iopstui.text import printable
@@ -264,7 +264,9 @@ def _check_word(
             f"its path: --destroy-data {shown}",
         )
     # a tree of fixtures has other devices than those that its paths name here
-    bound = bind(words) if roots.real or info is not None else [DestroyPath(w, w) for w in words]
+    bound = (
+        bind_paths(words) if roots.real or info is not None else [DestroyPath(w, w) for w in words]
+    )
     if any(word.means(path, info, diskseq) for word in bound):
         return
     if any(os.path.isabs(word.text) and os.path.realpath(word.text) == path for word in bound):
@@ -285,7 +287,7 @@ def _names_device(destroy_data: Words, device: BlockDevice) -> bool:
     words = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
     info = _stat(device.path)
     return info is not None and any(
-        word.means(device.path, info, device.diskseq) for word in bind(words)
+        word.means(device.path, info, device.diskseq) for word in bind_paths(words)
     )
 
 

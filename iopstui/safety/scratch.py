@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.linux.devices.kernel_files import keeps_all, kernel_file_system
+from iopstui.linux.devices.kernel_files import kernel_file_system, removal_lock
 from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.programs import new_directory, random_name
 from iopstui.linux.roots import Roots
@@ -154,7 +154,7 @@ def make_scratches(directories: Sequence[Path]) -> Scratch:
 def make_scratch(directory: Path) -> Scratch:
     """Create a scratch directory inside ``directory``; UsageError where that fails."""
     path = None
-    if flag := keeps_all(directory):
+    if flag := removal_lock(directory):
         kind = "immutable" if flag == "i" else "append-only"
         raise UsageError(
             f"Refusing to create a scratch file in {directory}: the directory is {kind}, so "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import SectionFiles
-from iopstui.fio.job_text import expand, largest_block, number
+from iopstui.fio.job_text import count_of, expand_variables, largest_block
 from iopstui.format import counted
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
@@ -21,20 +21,22 @@ SMALLEST = 4 << 20
 
 def shared_name(job: Section) -> str:
     """The name of the file that a job's threads share, "" if each has files of its own."""
-    parts = [Path(part).name for part in expand(job.options.get("filename", "")).split(":")]
+    parts = [
+        Path(part).name for part in expand_variables(job.options.get("filename", "")).split(":")
+    ]
     return ":".join(part for part in parts if part)
 
 
-def begins(job: Section) -> int:
+def last_offset(job: Section) -> int:
     """The byte at which the last of its clones begins: fio's size= comes on top of it. 0 where it
     is said in percent, which are of the file."""
-    count = number(job.options.get("numjobs"))
-    first = size_bytes(expand(job.options.get("offset", ""))) or 0
-    apart = size_bytes(expand(job.options.get("offset_increment", ""))) or 0
+    count = count_of(job.options.get("numjobs"))
+    first = size_bytes(expand_variables(job.options.get("offset", ""))) or 0
+    apart = size_bytes(expand_variables(job.options.get("offset_increment", ""))) or 0
     return first + apart * (count - 1)
 
 
-def by_file(
+def bytes_by_file(
     sections: Sequence[SectionFiles], sizes: Sequence[int], begin: Sequence[int] | None = None
 ) -> dict[str, int]:
     """Bytes by file: ``size=`` of a section is what each clone with files of its own gets, split
@@ -91,12 +93,12 @@ def scratch_sizes(
 def _shares(files: Sequence[SectionFiles]) -> int:
     """How many times ``size=`` is used up if it is the same for all sections."""
     unit = 1 << 40
-    found = by_file(files, [unit] * len(files))
+    found = bytes_by_file(files, [unit] * len(files))
     # each of them is rounded up by less than a byte
     return max(1, -(-(sum(found.values()) - len(found)) // unit))
 
 
-def times(jobs: Sequence[Section], sizes: Sequence[int]) -> list[str]:
+def time_based_values(jobs: Sequence[Section], sizes: Sequence[int]) -> list[str]:
     """``time_based`` for each section whose file has ``sizes`` bytes. One whose file is smaller
     than the job says would be at its end long before the job's runtime is over."""
     return [
@@ -109,16 +111,16 @@ def _ends_early(job: Section, size: int) -> bool:
     limited = {"io_size", "io_limit", "number_ios"} & job.options.keys()
     if limited or not {"runtime", "timeout"} & job.options.keys():
         return False
-    declared = size_bytes(expand(job.options.get("size", "")))
+    declared = size_bytes(expand_variables(job.options.get("size", "")))
     return declared is None or declared > size
 
 
 def files_of(text: str) -> int:
     """Return the files from the text alone, for the points of an experiment."""
     total: dict[str, int] = {}
-    for index, job in enumerate(jobfile.effective(text)):
+    for index, job in enumerate(jobfile.effective_sections(text)):
         name = shared_name(job)
-        key, count = (name, 1) if name else (f"/{index}", number(job.options.get("numjobs")))
+        key, count = (name, 1) if name else (f"/{index}", count_of(job.options.get("numjobs")))
         total[key] = max(total.get(key, 0), count)
     return max(1, sum(total.values()))
 
@@ -132,20 +134,20 @@ def scratch_total(
     spread: int = 1,
 ) -> int:
     """Bytes of all scratch files of a job; UsageError as ``scratch_sizes``."""
-    jobs = jobfile.effective(text)
+    jobs = jobfile.effective_sections(text)
     sizes = scratch_sizes(jobs, files, wanted, room, most, spread)
-    return sum(by_file(files, sizes, [begins(job) for job in jobs]).values())
+    return sum(bytes_by_file(files, sizes, [last_offset(job) for job in jobs]).values())
 
 
 def _share(job: Section, share: int, largest: int, spread: int) -> int:
-    declared = size_bytes(expand(job.options.get("size", ""))) or share
+    declared = size_bytes(expand_variables(job.options.get("size", ""))) or share
     size = min(declared, _from_offset(job, share, largest, spread))
     return max(size - size % max(4096 * spread, largest), largest)
 
 
 def _from_offset(job: Section, size: int, least: int, spread: int) -> int:
     """Bytes left of a file of ``size`` bytes where this section begins."""
-    skipped = begins(job) * spread
+    skipped = last_offset(job) * spread
     left = size - skipped
     if skipped and left < min(least, largest_block(job) * spread):
         raise UsageError(

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from iopstui.linux.devices.exports import served_here
-from iopstui.linux.devices.openers import Writable, exported, opened_by, writers
+from iopstui.linux.devices.exports import exports_served_here
+from iopstui.linux.devices.openers import Writable, exported_files, opened_by, writers
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_count
 from iopstui.model.block.device import BlockDevice
@@ -74,7 +74,7 @@ def _sources(name: str, roots: Roots) -> Iterator[_Source]:
         found = [(one, server(name, roots)) for one in opened if not _is_node(one, name)]
     else:
         found = []
-    found += [(one, one.who) for one in exported(served_here(name, roots), roots)]
+    found += [(one, one.who) for one in exported_files(exports_served_here(name, roots), roots)]
     for one, by in found:
         # the server of a remote file may be gone: to look at it would hang
         if one.number is not None or one.file is not None:

@@ -53,7 +53,7 @@ def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]
 
 
 @contextlib.contextmanager
-def stopping(stop: Callable[[int], object]) -> Iterator[None]:
+def handling_stop_signals(stop: Callable[[int], object]) -> Iterator[None]:
     """``stop`` is called with the number of each that comes meanwhile, in the main thread."""
     before = handle_stop_signals(lambda number, frame: stop(number))
     try:
@@ -103,7 +103,7 @@ def _again_soon() -> None:
     signal.setitimer(signal.ITIMER_REAL, REPEAT_S)
 
 
-def heed_ignored() -> None:
+def repeat_lost_interrupts() -> None:
     """From now on no ``interrupt`` is lost. Where it happens to be in the callback of a weak
     reference or a finalizer, Python only reports it, and goes on: then it comes again soon."""
     before = sys.unraisablehook

@@ -10,7 +10,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import IRQ_PREFIX, TUNABLES, Tunable, why_rq_affinity_cannot_matter
-from iopstui.safety.tunables import read_tunable, why_not
+from iopstui.safety.tunables import read_tunable, why_not_changeable
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ def _state(
     roots: Roots,
     idle: str,
 ) -> TunableState:
-    refusal = next((r for disk, _ in known if (r := why_not(disk, name, roots))), None)
+    refusal = next((r for disk, _ in known if (r := why_not_changeable(disk, name, roots))), None)
     return TunableState(
         name=name,
         meaning=meaning,

@@ -36,7 +36,7 @@ from iopstui.safety.locks import who_locked
 from iopstui.safety.queue_snapshot import (
     QueueSnapshot,
     not_restored,
-    now,
+    read_current,
     read_values,
     restore_values,
     snapshot_of,
@@ -81,12 +81,12 @@ def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
 def read_tunable(device: BlockDevice, name: str, roots: Roots) -> str | None:
     """The value in force; ``None`` if the device does not have this tunable."""
     try:
-        return now(tunable_path(device, name, roots))
+        return read_current(tunable_path(device, name, roots))
     except OSError:
         return None
 
 
-def why_not(device: BlockDevice, name: str, roots: Roots) -> IopstuiError | None:
+def why_not_changeable(device: BlockDevice, name: str, roots: Roots) -> IopstuiError | None:
     """Why this tunable can't be changed, checked without trying; ``None`` if no reason is known."""
     path = tunable_path(device, name, roots)
     return None if os.access(path, os.W_OK) else _no_right(device, name, path, "VALUE")
@@ -122,7 +122,7 @@ class Tunables:
         self._remember(device, name, before, path)
         others = {} if irq_of(name) is not None else read_values(path.parent)
         try:
-            queue_snapshot.write(path, value)
+            queue_snapshot.write_current(path, value)
         except OSError as error:
             raise _refusal(device, name, value, path, error) from error
         found = read_tunable(device, name, self._roots) or ""
@@ -323,10 +323,10 @@ def _restore(
             continue
         device, name, why, found = str(entry["device"]), str(entry["name"]), "", "unknown"
         try:
-            found = now(path)
+            found = read_current(path)
             if found != value:
-                queue_snapshot.write(path, value)
-                found = now(path)
+                queue_snapshot.write_current(path, value)
+                found = read_current(path)
         except OSError as error:
             why = error.strerror or "error"
         if found == value:

@@ -27,7 +27,7 @@ from iopstui.model.block.stack import Stack
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.fio import job_rules
 from iopstui.safety import refusals as safety
-from iopstui.safety.destroy_paths import bind
+from iopstui.safety.destroy_paths import bind_paths
 from iopstui.safety.file_users import FileUsers
 from iopstui.safety.locks import lock, lock_node, require_rights
 from iopstui.text import printable
@@ -63,7 +63,7 @@ class WriteGuard:
         # the file or device behind each path when it was first looked at
         self._examined: dict[str, tuple[int, int, int]] = {}
         # what the words name from now on, whatever becomes of their names
-        bind(self._destroy_data)
+        bind_paths(self._destroy_data)
         # what is worth telling before something is written, by path
         self.doubts: dict[str, str] = {}
 

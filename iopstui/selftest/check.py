@@ -19,25 +19,25 @@ class Check:
     meaning: str
 
 
-def failed(checks: Sequence[Check]) -> bool:
+def any_failed(checks: Sequence[Check]) -> bool:
     """Whether a check failed."""
     return any(one.verdict == FAIL for one in checks)
 
 
-def equal(name: str, expected: object, measured: object, meaning: str) -> Check:
+def check_equal(name: str, expected: object, measured: object, meaning: str) -> Check:
     """Both must be the same."""
     verdict = OK if expected == measured else FAIL
     return Check(name, _text(expected), _text(measured), verdict, meaning)
 
 
-def within(name: str, low: float, high: float, measured: float, meaning: str) -> Check:
+def check_within(name: str, low: float, high: float, measured: float, meaning: str) -> Check:
     """It must lie between both."""
     verdict = OK if low <= measured <= high else FAIL
     limits = _text(low) if low == high else f"{_text(low)} to {_text(high)}"
     return Check(name, limits, _text(measured), verdict, meaning)
 
 
-def not_made(name: str, why: str) -> Check:
+def unchecked(name: str, why: str) -> Check:
     """It could not be made."""
     return Check(name, "–", "–", MISSING, why)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from iopstui import __version__
 from iopstui.errors import EXIT_MISSING, JobFailed, UsageError
-from iopstui.fio.fence import NONE, Fence, fence_kind, started
+from iopstui.fio.fence import NONE, Fence, fence_kind, start_fenced
 from iopstui.fio.inspect import Fio, find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.programs import which
@@ -23,7 +23,7 @@ from iopstui.linux.roots import Roots
 from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.safety.scratch import supports_direct
 from iopstui.selftest import counters, devices
-from iopstui.selftest.commands import IOPSTUI, MAX_S, run
+from iopstui.selftest.commands import IOPSTUI, MAX_S, run_command
 from iopstui.selftest.evidence import Evidence
 from iopstui.selftest.iostat_log import IostatLog
 
@@ -98,7 +98,7 @@ def _log_fio(found: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
         f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MAX_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
     )
     (scratch / "selftest.fio").write_text(found.job)
-    done = run(
+    done = run_command(
         fio.path, "--status-interval=1", "--output-format=json+", "--eta=never",
         "--output=out.json", "selftest.fio", cwd=scratch, timeout=MAX_S,
     )  # fmt: skip
@@ -141,7 +141,7 @@ def _run_iopstui(found: Evidence, directory: Path) -> None:
 
 
 def _run_job(directory: Path, seconds: int, *more: str) -> subprocess.CompletedProcess[str]:
-    return run(
+    return run_command(
         *IOPSTUI, "run", str(directory), "--job", "mixed-4k", "--size", str(SIZE), "--set",
         f"runtime={seconds}", "--format", "jsonl", *more, timeout=MAX_S,
     )  # fmt: skip
@@ -226,7 +226,7 @@ def _try_fence(found: Evidence, scratch: Path) -> None:
         found.missing["fence"] = "this kernel has neither Landlock nor namespaces for this user"
         return
     script = f"echo x > {inside}/file; echo changed > {outside}/file; echo x > {outside}/new"
-    process = started(Fence(own=(str(inside),)), [shell, "-c", script], cwd=inside)
+    process = start_fenced(Fence(own=(str(inside),)), [shell, "-c", script], cwd=inside)
     process.communicate(timeout=MAX_S)
     found.fence = {
         "kind": fence_kind(),

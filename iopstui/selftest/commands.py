@@ -13,7 +13,7 @@ MAX_S = 120
 SHORT_S = 30
 
 
-def run(
+def run_command(
     *command: str, cwd: Path | None = None, timeout: float = SHORT_S
 ) -> subprocess.CompletedProcess[str]:
     """Run to the end, without input. Raises subprocess.TimeoutExpired, JobFailed if it cannot be

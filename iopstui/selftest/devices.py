@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from iopstui.linux.process.programs import which
-from iopstui.selftest.commands import IOPSTUI, run
+from iopstui.selftest.commands import IOPSTUI, run_command
 from iopstui.selftest.evidence import Evidence
 
 LOOP_BYTES = 32 << 20
@@ -40,7 +40,7 @@ def try_restore(found: Evidence, scratch: Path) -> None:
         return
     backing = scratch / "loop"
     backing.write_bytes(bytes(LOOP_BYTES))
-    loop = run(losetup, "--find", "--show", "--read-only", str(backing)).stdout.strip()
+    loop = run_command(losetup, "--find", "--show", "--read-only", str(backing)).stdout.strip()
     if not loop:
         found.missing["restore"] = "no loop device can be set up here"
         return
@@ -61,7 +61,7 @@ def try_restore(found: Evidence, scratch: Path) -> None:
         found.restore = {"before": before, "wanted": wanted, "during": seen,
                          "after": path.read_text().strip(), "code": child.returncode}  # fmt: skip
     finally:
-        run(losetup, "--detach", loop)
+        run_command(losetup, "--detach", loop)
 
 
 def try_known_latency(found: Evidence) -> None:
@@ -72,7 +72,7 @@ def try_known_latency(found: Evidence) -> None:
     modprobe = which("modprobe")
     loaded = modprobe if modprobe and not NULL_BLK.is_dir() else None
     if loaded:
-        run(loaded, "null_blk", "nr_devices=0")
+        run_command(loaded, "null_blk", "nr_devices=0")
     try:
         if NULL_BLK.is_dir():
             _measure_null_blk(found)
@@ -80,7 +80,7 @@ def try_known_latency(found: Evidence) -> None:
             found.missing["latency"] = "this kernel has no null_blk (configfs)"
     finally:
         if loaded:
-            run(loaded, "--remove", "null_blk")
+            run_command(loaded, "--remove", "null_blk")
 
 
 def _measure_null_blk(found: Evidence) -> None:
@@ -112,8 +112,8 @@ def _measure_null_blk(found: Evidence) -> None:
 
 def _latency_of(disk: str) -> dict[str, float]:
     """Mean latency and await of single I/Os on the disk, as iopstui shows them."""
-    done = run(*IOPSTUI, "run", disk, "--job", "randread-4k", "--set", "iodepth=1", "--set",
-               "numjobs=1", "--set", "runtime=3", "--format", "jsonl")  # fmt: skip
+    done = run_command(*IOPSTUI, "run", disk, "--job", "randread-4k", "--set", "iodepth=1", "--set",
+                       "numjobs=1", "--set", "runtime=3", "--format", "jsonl")  # fmt: skip
     ios = clat = await_ms = reads = 0.0
     for line in done.stdout.splitlines():
         row = json.loads(line)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.selftest.bundle import read_bundle
-from iopstui.selftest.check import FAIL, OK, Check, equal, not_made, within
+from iopstui.selftest.check import FAIL, OK, Check, check_equal, check_within, unchecked
 from iopstui.selftest.evidence import Evidence
 from iopstui.selftest.judge_fio import judge_fio
 from iopstui.selftest.judge_kernel import judge_kernel
@@ -43,12 +43,12 @@ def judge(found: Evidence) -> list[Check]:
 
 def _queues(found: Evidence) -> Iterator[Check]:
     if "queues" in found.missing:
-        yield not_made("queue map", found.missing["queues"])
+        yield unchecked("queue map", found.missing["queues"])
         return
     text = {queue: _cpus(words) for queue, words in found.queue_text.items()}
-    yield equal("queue map: CPUs of each queue", _map_text(text),
-                _map_text({queue: set(cpus) for queue, cpus in found.queues.items()}),
-                "the queue map would be wrong")  # fmt: skip
+    yield check_equal("queue map: CPUs of each queue", _map_text(text),
+                      _map_text({queue: set(cpus) for queue, cpus in found.queues.items()}),
+                      "the queue map would be wrong")  # fmt: skip
     named: dict[str, int] = {}
     for irq, name in found.vector_names.items():
         for place, pattern in enumerate(_QUEUE_OF):
@@ -57,21 +57,21 @@ def _queues(found: Evidence) -> Iterator[Check]:
                 named[irq] = int(match[1]) - place
     shown = {str(one["irq"]): one["hctx"] for one in found.vectors if str(one["irq"]) in named}
     if named:
-        yield equal("queue map: queue of each interrupt", _pairs(named), _pairs(shown),
-                    "interrupts would be shown at the wrong queue")  # fmt: skip
+        yield check_equal("queue map: queue of each interrupt", _pairs(named), _pairs(shown),
+                          "interrupts would be shown at the wrong queue")  # fmt: skip
     else:
-        yield not_made("queue map: queue of each interrupt", "their names do not say it")
+        yield unchecked("queue map: queue of each interrupt", "their names do not say it")
     goes = {irq: _cpus(words) for irq, words in found.affinity.items()}
     if goes:
         has = {str(one["irq"]): set(one["cpus"]) for one in found.vectors
                if str(one["irq"]) in goes}  # fmt: skip
-        yield equal("queue map: CPU of each interrupt", _map_text(goes), _map_text(has),
-                    "interrupts would be shown on the wrong CPU")  # fmt: skip
+        yield check_equal("queue map: CPU of each interrupt", _map_text(goes), _map_text(has),
+                          "interrupts would be shown on the wrong CPU")  # fmt: skip
 
 
 def _latency(found: Evidence) -> Iterator[Check]:
     if not found.known_latency:
-        yield not_made("known latency", found.missing.get("latency", "not measured"))
+        yield unchecked("known latency", found.missing.get("latency", "not measured"))
         return
     expected = found.known_latency["expected_ns"]
     for key, name in (("clat_ns", "fio"), ("await_ns", "device")):
@@ -80,47 +80,63 @@ def _latency(found: Evidence) -> Iterator[Check]:
             yield Check(f"known latency: {name}, ns", f"{expected:,}", "–", FAIL,
                         "nothing was measured")  # fmt: skip
         else:
-            yield within(f"known latency: {name}, ns", float(expected),
-                         expected * (1 + LATENCY_ERROR), measured,
-                         "latencies would be wrong, or this machine's timers are")  # fmt: skip
+            yield check_within(
+                f"known latency: {name}, ns",
+                float(expected),
+                expected * (1 + LATENCY_ERROR),
+                measured,
+                "latencies would be wrong, or this machine's timers are",
+            )
 
 
 def _fence(found: Evidence) -> Iterator[Check]:
     if not found.fence:
-        yield not_made("fence", found.missing.get("fence", "not tried"))
+        yield unchecked("fence", found.missing.get("fence", "not tried"))
         return
-    yield equal("fence: write where it is allowed", "done",
-                "done" if found.fence["inside"] else "refused", "jobs that write fail")  # fmt: skip
-    yield equal("fence: write outside", "refused",
-                "done" if found.fence["outside"] else "refused",
-                "a job could overwrite other files")  # fmt: skip
+    yield check_equal(
+        "fence: write where it is allowed",
+        "done",
+        "done" if found.fence["inside"] else "refused",
+        "jobs that write fail",
+    )
+    yield check_equal("fence: write outside", "refused",
+                      "done" if found.fence["outside"] else "refused",
+                      "a job could overwrite other files")  # fmt: skip
 
 
 def _restore(found: Evidence) -> Iterator[Check]:
     if not found.restore:
-        yield not_made("tunables", found.missing.get("restore", "not tried"))
+        yield unchecked("tunables", found.missing.get("restore", "not tried"))
         return
-    yield equal("tunables: changed for a run", found.restore["wanted"], found.restore["during"],
-                "--knob has no effect")  # fmt: skip
-    yield equal("tunables: restored after it", found.restore["before"], found.restore["after"],
-                "a setting stays changed")  # fmt: skip
+    yield check_equal(
+        "tunables: changed for a run",
+        found.restore["wanted"],
+        found.restore["during"],
+        "--knob has no effect",
+    )
+    yield check_equal(
+        "tunables: restored after it",
+        found.restore["before"],
+        found.restore["after"],
+        "a setting stays changed",
+    )
 
 
 def _clock(found: Evidence) -> Iterator[Check]:
     if len(found.frames) < 2:
-        yield not_made("clock", "fewer than two seconds were measured")
+        yield unchecked("clock", "fewer than two seconds were measured")
         return
     first = found.frames[0]
     off = max(abs(one["wall_ms"] - first["wall_ms"] - 1000 * (one["t"] - first["t"]))
               for one in found.frames)  # fmt: skip
-    yield within("clock: wall against monotonic, ms", 0.0, CLOCK_MS, off,
-                 "the clock was set meanwhile, or seconds have the wrong length")  # fmt: skip
+    yield check_within("clock: wall against monotonic, ms", 0.0, CLOCK_MS, off,
+                       "the clock was set meanwhile, or seconds have the wrong length")  # fmt: skip
 
 
 def _cost(found: Evidence) -> Iterator[Check]:
     used = [one["own_cpu"] for one in found.frames[1:] if one["own_cpu"] is not None]
     if not used:
-        yield not_made("own CPU use", "not measured")
+        yield unchecked("own CPU use", "not measured")
         return
     share = sum(used) / len(used) / max(1, len(found.frames[0]["cpus"]))
     verdict = OK if share <= OWN_SHARE else FAIL

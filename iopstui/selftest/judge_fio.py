@@ -9,11 +9,11 @@ from iopstui.fio.stream.framing import Document, Framer
 from iopstui.fio.stream.status import parse_status
 from iopstui.model import histogram
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.fio.interval_time import repeats
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.interval_time import is_repetition
+from iopstui.model.fio.jobfile import effective_sections
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.samples import FioStatus, RawSample
-from iopstui.selftest.check import Check, equal, not_made, within
+from iopstui.selftest.check import Check, check_equal, check_within, unchecked
 from iopstui.selftest.evidence import Evidence
 
 INTERVAL_S = 1.0
@@ -29,21 +29,22 @@ def judge_fio(found: Evidence) -> Iterator[Check]:
     """I/Os, bytes, mean, percentiles and maximum."""
     intervals = _intervals(found)
     if not intervals or not found.log:
-        yield not_made("fio: I/Os", "fio wrote no intervals or no log")
+        yield unchecked("fio: I/Os", "fio wrote no intervals or no log")
         return
-    yield equal("fio: I/Os", len(found.log), sum(one.total.ios for one in intervals), COUNTS)
+    yield check_equal("fio: I/Os", len(found.log), sum(one.total.ios for one in intervals), COUNTS)
     moved = sum(size for _, _, size in found.log)
-    yield equal("fio: bytes", moved, sum(one.total.bytes for one in intervals), COUNTS)
+    yield check_equal("fio: bytes", moved, sum(one.total.bytes for one in intervals), COUNTS)
     values = sorted(value for _, value, _ in found.log)
     mean = sum(values) / len(values)
     parts = [one.total for one in intervals if one.total.clat_ns is not None]
     count = sum(part.ios for part in parts)
     joined = sum((part.clat_ns or 0.0) * part.ios for part in parts) / count if count else 0.0
-    yield within("fio: mean latency, ns", mean * (1 - MEAN_ERROR), mean * (1 + MEAN_ERROR), joined,
-                 LATENCIES)  # fmt: skip
+    yield check_within(
+        "fio: mean latency, ns", mean * (1 - MEAN_ERROR), mean * (1 + MEAN_ERROR), joined, LATENCIES
+    )
     yield from _percentiles(values, histogram.merge(one.total.bins for one in intervals))
     highest = max((one.total.max_ns or 0 for one in intervals), default=0)
-    yield equal("fio: slowest I/O, ns", values[-1], highest, LATENCIES)
+    yield check_equal("fio: slowest I/O, ns", values[-1], highest, LATENCIES)
 
 
 def _percentiles(values: list[int], bins: histogram.Bins) -> Iterator[Check]:
@@ -55,21 +56,26 @@ def _percentiles(values: list[int], bins: histogram.Bins) -> Iterator[Check]:
         # fio computes the rank in floating point, which may be a little above a whole one
         exact = values[rank - 1 : rank + 1]
         error = histogram.MAX_RELATIVE_ERROR
-        yield within(f"fio: p{share:g}, ns", min(exact) * (1 - error), max(exact) * (1 + error),
-                     float(known[share]), LATENCIES)  # fmt: skip
+        yield check_within(
+            f"fio: p{share:g}, ns",
+            min(exact) * (1 - error),
+            max(exact) * (1 + error),
+            float(known[share]),
+            LATENCIES,
+        )
 
 
 def _intervals(found: Evidence) -> list[FioInterval]:
     """iopstui's intervals of fio's documents."""
     framer, statuses = Framer(), list[FioStatus]()
-    sections = effective(found.job)
+    sections = effective_sections(found.job)
     for item in (*framer.feed(found.stream.encode()), *framer.close()):
         status = parse_status(item.data, sections) if isinstance(item, Document) else None
         if status is None:
             continue
         # fio may write its last document twice
         soon = statuses and status.timestamp_ms - statuses[-1].timestamp_ms < TWICE_MS
-        if soon and repeats(status, statuses[-1]):
+        if soon and is_repetition(status, statuses[-1]):
             statuses.pop()
         statuses.append(status)
     builder = FrameBuilder()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from iopstui.selftest.check import Check, not_made, within
+from iopstui.selftest.check import Check, check_within, unchecked
 from iopstui.selftest.evidence import Evidence
 from iopstui.selftest.kernel_counters import (
     Frame,
@@ -32,7 +32,7 @@ def judge_kernel(found: Evidence) -> Iterator[Check]:
     """The device's counts, times and use, then interrupts and softirqs by CPU."""
     frames = [one for one in found.frames if one["disk"] is not None and one["seconds"]]
     if "device" in found.missing or not found.counters or not frames:
-        yield not_made("device", found.missing.get("device", "the disk was not seen in the run"))
+        yield unchecked("device", found.missing.get("device", "the disk was not seen in the run"))
         return
     yield from _device(found, frames)
     yield from _softirqs(found, frames)
@@ -43,18 +43,18 @@ def _device(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     stats = readings(found.counters, "diskstats", 3)
     # the ninth is what is in flight
     if began_again([(at, row[:8] + row[9:]) for at, row in stats]):
-        yield not_made("device", AGAIN)
+        yield unchecked("device", AGAIN)
         return
     span = begin_of(frames[0]), float(frames[-1]["wall_ms"])
     for name, field, measured, meaning, more in _device_sums(frames):
         low, high = growth(stats, field, *span)
-        yield within(f"device: {name}", down(low) - more, up(high) + more, measured, meaning)
+        yield check_within(f"device: {name}", down(low) - more, up(high) + more, measured, meaning)
     odd = 0
     for frame in frames:
         each = (growth(stats, field, begin_of(frame), frame["wall_ms"]) for field in (0, 4))
         low, high = map(sum, zip(*each, strict=True))
         odd += not low <= frame["disk"]["reads"] + frame["disk"]["writes"] <= high
-    yield within("device: seconds with wrong counts", 0, 0, odd, RATES)
+    yield check_within("device: seconds with wrong counts", 0, 0, odd, RATES)
 
 
 def _device_sums(frames: Sequence[Frame]) -> Iterator[tuple[str, int, float, str, float]]:
@@ -77,7 +77,7 @@ def _softirqs(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     counts = readings(found.counters, "softirqs", 1)
     cpus = sorted(frames[0]["cpus"], key=int)
     if not counts or len(counts[0][1]) != len(cpus):
-        yield not_made("BLOCK softirqs by CPU", "the columns of /proc/softirqs are not these CPUs")
+        yield unchecked("BLOCK softirqs by CPU", "the columns of /proc/softirqs are not these CPUs")
         return
     span = begin_of(frames[0]), float(frames[-1]["wall_ms"])
     for column, cpu in enumerate(cpus):
@@ -85,8 +85,8 @@ def _softirqs(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
         measured = sum(
             (one["cpus"].get(cpu, {}).get("block/s") or 0.0) * one["seconds"] for one in frames
         )
-        yield within(f"BLOCK softirqs of CPU {cpu}", down(low), up(high), measured,
-                     "completions would be shown on the wrong CPU")  # fmt: skip
+        yield check_within(f"BLOCK softirqs of CPU {cpu}", down(low), up(high), measured,
+                           "completions would be shown on the wrong CPU")  # fmt: skip
 
 
 def _interrupts(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
@@ -95,10 +95,10 @@ def _interrupts(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     rows = {irq: readings(found.counters, "interrupts", 1, f"{irq}:") for irq in vectors}
     rows = {irq: counts for irq, counts in rows.items() if counts}
     if not rows:
-        yield not_made("interrupts by CPU", "the disk has no interrupts of its own")
+        yield unchecked("interrupts by CPU", "the disk has no interrupts of its own")
         return
     if any(map(began_again, rows.values())):
-        yield not_made("interrupts by CPU", AGAIN)
+        yield unchecked("interrupts by CPU", AGAIN)
         return
     cpus = sorted(frames[0]["cpus"], key=int)
     for column, cpu in enumerate(cpus):
@@ -107,5 +107,5 @@ def _interrupts(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
             least, most = growth(counts, column, begin_of(frames[0]), frames[-1]["wall_ms"])
             low, high = low + least, high + most
             measured += sum((f["irqs"].get(irq, {}).get(cpu) or 0.0) * f["seconds"] for f in frames)
-        yield within(f"interrupts of the disk on CPU {cpu}", down(low), up(high), measured,
-                     "interrupts would be shown on the wrong CPU")  # fmt: skip
+        yield check_within(f"interrupts of the disk on CPU {cpu}", down(low), up(high), measured,
+                           "interrupts would be shown on the wrong CPU")  # fmt: skip

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iopstui.selftest.check import FAIL, Check, not_made, within
+from iopstui.selftest.check import FAIL, Check, check_within, unchecked
 from iopstui.selftest.evidence import Evidence
 from iopstui.selftest.kernel_counters import (
     Reading,
@@ -36,11 +36,11 @@ def judge_probe(found: Evidence) -> Iterator[Check]:
     """Requests that it has counted, and their time in the device."""
     frames = found.probe_frames
     if "probe" in found.missing or not frames:
-        yield not_made("probe", found.missing.get("probe", "it has shown nothing of this disk"))
+        yield unchecked("probe", found.missing.get("probe", "it has shown nothing of this disk"))
         return
     stats = readings(found.probe_counters, "diskstats", 3)
     if not stats or began_again([(at, row[:8]) for at, row in stats]):
-        yield not_made("probe", AGAIN)
+        yield unchecked("probe", AGAIN)
         return
     begin, end = _begin(frames[0]), _end(frames[-1])
     # what it says itself that it has not seen
@@ -49,12 +49,15 @@ def judge_probe(found: Evidence) -> Iterator[Check]:
     for key, field in (("read", 0), ("write", 4)):
         ios = sum(one[key]["ios"] for one in frames)
         low, high = growth(stats, field, begin, end)
-        yield within(f"probe: {key}s", down(low * (1 - unseen)) - skipped, up(high), ios, LOST)
+        yield check_within(
+            f"probe: {key}s", down(low * (1 - unseen)) - skipped, up(high), ios, LOST
+        )
         if ios:
             spent = sum((one[key]["mean"] or 0.0) * one[key]["ios"] for one in frames) / NS_PER_MS
             low, high = growth(stats, field + 3, begin, end)
-            yield within(f"probe: ms of {key}s in the device", down(low / MOST_QUEUED), up(high),
-                         spent, LOST)  # fmt: skip
+            yield check_within(
+                f"probe: ms of {key}s in the device", down(low / MOST_QUEUED), up(high), spent, LOST
+            )
     full = sum(one["full"] or 0 for one in frames)
     if full:
         yield Check("probe: requests without room", "0", f"{full:,}", FAIL, LOST)
@@ -80,16 +83,21 @@ def judge_iostat(found: Evidence) -> Iterator[Check]:
     span = begin_of(frames[0]), float(frames[-1]["wall_ms"])
     inside = _reports_within(found.iostat, *span)
     if len(inside) < 2:
-        yield not_made("iostat", found.missing.get("iostat", "fewer than two of its seconds"))
+        yield unchecked("iostat", found.missing.get("iostat", "fewer than two of its seconds"))
         return
     # its rates are for its own seconds, which are known by when it printed them
     if any(abs(after - before - SECOND_MS) > LATE_MS for before, after, _ in inside):
-        yield not_made("iostat", "its reports came late: this machine is too busy")
+        yield unchecked("iostat", "its reports came late: this machine is too busy")
         return
     for name, field, ours, theirs, rounding in _sums(frames, inside):
         low, high = _around(stats, field, span, inside)
-        yield within(f"iostat: {name}", down(theirs + low) - rounding, up(theirs + high) + rounding,
-                     ours, "iopstui and iostat would not show the same")  # fmt: skip
+        yield check_within(
+            f"iostat: {name}",
+            down(theirs + low) - rounding,
+            up(theirs + high) + rounding,
+            ours,
+            "iopstui and iostat would not show the same",
+        )
 
 
 def _reports_within(

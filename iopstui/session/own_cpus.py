@@ -24,7 +24,7 @@ def job_cpus(text: str) -> frozenset[int] | None:
     from iopstui.model.fio import jobfile
 
     found: set[int] = set()
-    for section in jobfile.effective(text):
+    for section in jobfile.effective_sections(text):
         option = section.options.get("cpus_allowed", "")
         cpus = parse_cpu_list(option)
         # fio accepts more ("0-max"): then the CPUs are unknown

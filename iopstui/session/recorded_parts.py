@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.recording.writer import Recorder, next_free
+from iopstui.recording.writer import Recorder, next_free_path
 from iopstui.session.live import LiveSession
 
 CLOSE_WITHIN_S = 6.0
@@ -63,7 +63,7 @@ class RecordedParts:
                 session.notice("error", f"the recording has stopped: internal error {error!r}")
 
     def _open(self, session: LiveSession) -> None:
-        path = next_free(self._path) if os.path.lexists(self._path) else self._path
+        path = next_free_path(self._path) if os.path.lexists(self._path) else self._path
         try:
             session.begin_recording(path)
         except UsageError as error:

@@ -23,7 +23,7 @@ def _dense(ns: float | None) -> str:
 
 
 def _seconds(count: float | None) -> str:
-    return f.missing(count, "{:.0f}")
+    return f.or_dash(count, "{:.0f}")
 
 
 RUN_COLUMNS = (
@@ -113,7 +113,7 @@ def run_outcome(row: RunRow) -> str:
     return words
 
 
-def text_rows(rows: Sequence[RunRow]) -> Iterator[str]:
+def run_table_rows(rows: Sequence[RunRow]) -> Iterator[str]:
     """A table of at most 80 columns, the oldest run first; ``change`` is that of IOPS to the run
     before."""
     columns = run_columns(rows, _TEXT_COLUMNS)
@@ -122,6 +122,6 @@ def text_rows(rows: Sequence[RunRow]) -> Iterator[str]:
         yield row_line(columns, row)
 
 
-def seconds(row: RunRow) -> str:
+def measured_seconds_text(row: RunRow) -> str:
     """Number of measured seconds."""
     return _seconds(row.seconds)

@@ -13,7 +13,7 @@ from iopstui.errors import (
     IopstuiError,
 )
 from iopstui.events import LAYOUT, RUN
-from iopstui.fio.inspect import find_fio, give_up_when
+from iopstui.fio.inspect import cancel_when, find_fio
 from iopstui.linux.counters.signal_flag import SignalFlag
 from iopstui.linux.process.private import private_directory
 from iopstui.model.block.binding import Binding
@@ -31,9 +31,9 @@ from iopstui.session.fio.fio_run import (
     NewDocument,
     PhaseFinished,
     ReadyToStart,
-    hangs,
+    hanging_text,
 )
-from iopstui.session.fio.write_budget import fio_wrote
+from iopstui.session.fio.write_budget import bytes_written
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.run_preparation import RunPreparation, recheck_writes
 from iopstui.session.session_options import RunPolicy
@@ -168,7 +168,7 @@ class Runs:
     def _begin(self, request: JobRequest) -> None:
         context = self._context
         step = self._current.begin()
-        give_up_when(self.given_up)
+        cancel_when(self.given_up)
         try:
             fio = find_fio(self._policy.fio_path)
             self._knobs.first()
@@ -324,7 +324,7 @@ class Runs:
         known = run.phase != RUN and run.prepared.layout_bytes is not None
         if known or run.failure or run.stopping:
             return
-        run.failure = self._budget.exceeded_count(fio_wrote(run.last))
+        run.failure = self._budget.exceeded_count(bytes_written(run.last))
         if self._budget.most is not None and not run.failure:
             run.failure = self._budget.check(now / 1e9, run.bytes_written())
         if run.failure:
@@ -402,7 +402,7 @@ class Runs:
         run = self.run
         assert run is not None
         run.hanging = run.hanging or ((run.pid,) if run.pid else ())
-        self.left_behind = hangs(run.hanging)
+        self.left_behind = hanging_text(run.hanging)
         if run.stopping and not run.failure:
             self._context.warn(self.left_behind)
             self._finished(run, EXIT_INTERRUPTED, "", True)

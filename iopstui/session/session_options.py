@@ -10,7 +10,7 @@ from iopstui.model.block.target import TargetPart
 from iopstui.session.fio.write_budget import WriteBudget
 
 if TYPE_CHECKING:
-    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.promised import PromisedFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class SamplingOptions:
     soon: bool = True
     keep_s: float = 0.0
     probe: Sequence[str] = ()
-    volume: Promised | None = None
+    volume: PromisedFigures | None = None
     cgroups: bool = False
 
 

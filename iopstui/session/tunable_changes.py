@@ -11,7 +11,7 @@ from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.tunable import TunableRequest, irq_of, why_rq_affinity_cannot_matter
 from iopstui.safety.tunable_states import queued_disks
-from iopstui.safety.tunables import AppliedChange, Tunables, read_tunable, why_not
+from iopstui.safety.tunables import AppliedChange, Tunables, read_tunable, why_not_changeable
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.sampling import Sampling
 
@@ -78,7 +78,7 @@ class TunableChanges:
         """Change a tunable on every disk that has it. Raises UsageError, Refused or Missing."""
         context, disks = self._context, self._disks(name)
         # all disks or none, as far as that can be known beforehand
-        for refusal in (why_not(device, name, context.roots) for device in disks[1:]):
+        for refusal in (why_not_changeable(device, name, context.roots) for device in disks[1:]):
             if refusal is not None:
                 raise refusal
         changes: list[AppliedChange] = []

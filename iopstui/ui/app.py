@@ -21,7 +21,7 @@ from iopstui.events import Event, ExperimentStarted, FrameReady
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.mark_intervals import MarkInterval
 from iopstui.model.metrics.run_history import RunRow
-from iopstui.safety.signals import stopping
+from iopstui.safety.signals import handling_stop_signals
 from iopstui.text import printable
 from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, LESSON, REPLAY, Actions
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
@@ -522,7 +522,7 @@ def run_app(
     """Runs the screen until it is left; the exit code. ``leave`` is given each session's runs when
     all is closed."""
     app = IopstuiApp(backend, first, look)
-    with stopping(app.interrupt):
+    with handling_stop_signals(app.interrupt):
         try:
             return run_to_end(app)
         finally:

@@ -18,7 +18,7 @@ from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.fleet.session import FleetSession
-from iopstui.safety.signals import stopping
+from iopstui.safety.signals import handling_stop_signals
 from iopstui.ui.actions import Actions, Part
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
@@ -353,7 +353,7 @@ def run_fleet_screen(
     """
     fleet = FleetController(session, title, job)
     app = FleetApp(fleet, jobs, job, theme=theme, counts=counts, recording=recording)
-    with stopping(app.interrupt):
+    with handling_stop_signals(app.interrupt):
         try:
             return run_to_end(app)
         finally:
@@ -368,7 +368,7 @@ def run_fleet_replay(replay: FleetReplay, title: str, theme: str, path: Path) ->
     """Plays ``path``, a recording of a fleet, until it is left."""
     fleet = FleetController(replay, title, replay.job or None)
     app = FleetReplayApp(fleet, replay, theme=theme, recording=path)
-    with stopping(app.interrupt):
+    with handling_stop_signals(app.interrupt):
         try:
             return run_to_end(app)
         finally:

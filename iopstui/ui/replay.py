@@ -5,10 +5,10 @@ from __future__ import annotations
 from textual.message import Message
 
 from iopstui.errors import EXIT_OK
-from iopstui.model.volumes.promised import Promised
+from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
-from iopstui.safety.signals import stopping
+from iopstui.safety.signals import handling_stop_signals
 from iopstui.ui.actions import Actions
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
@@ -38,7 +38,7 @@ class ReplayApp(IopstuiApp):
         session: ReplaySession,
         charset: Charset | None = None,
         theme: str = "",
-        volume: Promised | None = None,
+        volume: PromisedFigures | None = None,
     ) -> None:
         self.session = session
         super().__init__(
@@ -75,16 +75,20 @@ class ReplayApp(IopstuiApp):
         return EXIT_OK
 
 
-def run_replay(name: str, speed: float, theme: str = "", volume: Promised | None = None) -> int:
+def run_replay(
+    name: str, speed: float, theme: str = "", volume: PromisedFigures | None = None
+) -> int:
     """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
     return show_session(ReplaySession(recording_path(name), speed), theme, volume)
 
 
-def show_session(session: ReplaySession, theme: str = "", volume: Promised | None = None) -> int:
+def show_session(
+    session: ReplaySession, theme: str = "", volume: PromisedFigures | None = None
+) -> int:
     """Play ``session`` on the screen until it is left, then close it; the exit code. ``volume`` is
     what was bought: its limits are drawn, and its credits counted from the first second shown."""
     app = ReplayApp(session, theme=theme, volume=volume)
-    with stopping(app.interrupt):
+    with handling_stop_signals(app.interrupt):
         try:
             return run_to_end(app)
         finally:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
-from iopstui.format import cut, fit
+from iopstui.format import cut, replace_unprintable
 from iopstui.linux.roots import Roots
 from iopstui.safety.journal import state_directory
 from iopstui.safety.leftovers import clean_up
@@ -252,7 +252,7 @@ def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
     was none."""
     if not sessions:
         return ""
-    from iopstui.session.run_rows import WIDTH, text_rows
+    from iopstui.session.run_rows import WIDTH, run_table_rows
 
     room, tables = MAX_RUNS, []
     for target, rows in reversed(sessions):
@@ -261,7 +261,7 @@ def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
         if shown:
             left = f", the last {len(shown)} of {len(rows)} runs" if len(shown) < len(rows) else ""
             title = cut(printable(target.name), WIDTH - len(left) - 9)
-            tables.append("\n".join((f"runs on {title}{left}:", *text_rows(shown))))
+            tables.append("\n".join((f"runs on {title}{left}:", *run_table_rows(shown))))
     return "\n\n".join(reversed(tables))
 
 
@@ -289,17 +289,17 @@ def put_last(text: str) -> None:
 
     output = Output(stream.fileno(), lambda: None)
     output.start()
-    output.write(fit(text, stream.encoding) + "\n")
+    output.write(replace_unprintable(text, stream.encoding) + "\n")
     output.stop()
 
 
 def _go_on(session: LiveSession, before: Path, firsts: dict[Path, Path]) -> None:
     """A recording goes on with another device in a file of its own: FILE-2, FILE-3 ...
     ``firsts`` keeps where each recording that went on began."""
-    from iopstui.recording.writer import next_free
+    from iopstui.recording.writer import next_free_path
 
     first = firsts.get(before, before)
-    path = next_free(first)
+    path = next_free_path(first)
     firsts[path] = first
     try:
         session.record(path)

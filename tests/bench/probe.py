@@ -15,9 +15,9 @@ import program
 from statistic import interval
 
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.probe.availability import why_not
+from iopstui.linux.probe.availability import why_no_probe
 from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
-from iopstui.linux.probe.process import ProbeProcess, keys_for
+from iopstui.linux.probe.process import ProbeProcess, map_keys_for
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import Region, script
 from iopstui.linux.probe.tracepoints import read_tracepoints
@@ -38,7 +38,7 @@ KINDS = {
 def measure(place: Path, pairs: int) -> dict[str, Any]:
     """Ratios of IOPS by what is counted, with all CPUs busy, and of the latencies alone at 10,000
     I/Os a second; and what the kernel counts for the probes."""
-    reason = why_not(ROOTS)
+    reason = why_no_probe(ROOTS)
     if reason is not None:
         # bpftrace is measured, too
         return {"why_not": reason[0]}
@@ -109,7 +109,9 @@ def _begin(followed: list[Region], name: str) -> ProbeProcess | BpfProbe:
         with contextlib.suppress(ProbeUnusable):
             return BpfProbe(followed, 1, Clock(), ROOTS)
     text = script(parts, followed, read_tracepoints(ROOTS), 1000)
-    return ProbeProcess(text, followed, parts, 1, keys_for(program.CPUS, MATRIX in parts), Clock())
+    return ProbeProcess(
+        text, followed, parts, 1, map_keys_for(program.CPUS, MATRIX in parts), Clock()
+    )
 
 
 def _disk(data: Path) -> Path:

@@ -101,10 +101,10 @@ def test_every_mount_loses_the_rights_it_is_not_named_for(monkeypatch: pytest.Mo
 def test_a_specification_may_be_in_a_file(tmp_path: Path) -> None:
     """Names of files are bytes: those that are no UTF-8 come back as they were."""
     spec = {"kind": "none", "own": ["/tmp/\udcff"]}
-    assert fence.parsed(fence.text(spec)) == spec
+    assert fence.parse_specification(fence.specification_text(spec)) == spec
     file = tmp_path / "spec"
     file.write_bytes(b"kind none\nown /tmp/\xff")
-    assert fence.parsed(f"@{file}") == spec
+    assert fence.parse_specification(f"@{file}") == spec
 
 
 _PATHS = st.binary(min_size=1).filter(lambda path: b"\0" not in path).map(os.fsdecode)
@@ -124,12 +124,12 @@ _GRANTS = st.lists(st.tuples(_PATHS, *[st.integers(0, 1 << 64)] * 3).map(list), 
 @example({"kind": "none", "own": ["/a\nwrite 1 2 0 /b", "/\\", "/\\n", "/\\\n", "/\r", "/ "]})
 def test_what_a_specification_names_comes_back_whatever_it_is_called(spec: fence.Spec) -> None:
     """A name that could end its line would be granted as another file."""
-    text = fence.text(spec)
-    assert fence.parsed(text) == spec
+    text = fence.specification_text(spec)
+    assert fence.parse_specification(text) == spec
     with tempfile.NamedTemporaryFile() as file:
         file.write(text.encode("utf-8", "surrogateescape"))
         file.flush()
-        assert fence.parsed(f"@{file.name}") == spec
+        assert fence.parse_specification(f"@{file.name}") == spec
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_what_a_specification_names_comes_back_whatever_it_is_called(spec: fence
 )  # fmt: skip
 def test_what_is_no_specification_is_no_fence(text: str) -> None:
     with pytest.raises(ValueError):
-        fence.parsed(text)
+        fence.parse_specification(text)
 
 
 def test_what_is_below_a_program_s_directory() -> None:

@@ -68,12 +68,12 @@ def test_what_a_fio_has_started_ends_with_it(
     outputs: list[int] = []
 
     def started(*words: object) -> object:
-        process = fence.started(*words)  # type: ignore[arg-type]
+        process = fence.start_fenced(*words)  # type: ignore[arg-type]
         assert process.stdout is not None
         outputs.append(os.dup(process.stdout.fileno()))
         return process
 
-    monkeypatch.setattr(fio_inspect, "started", started)
+    monkeypatch.setattr(fio_inspect, "start_fenced", started)
     script = tmp_path / "fio"
     script.write_text(f"#!/bin/sh\nsleep 600 &\n{last}\n")
     script.chmod(0o755)

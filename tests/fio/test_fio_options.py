@@ -4,7 +4,7 @@ import pytest
 
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import find_fio
-from iopstui.fio.options import check_option, completed, known_options, parse_options
+from iopstui.fio.options import check_option, complete_option, known_options, parse_options
 
 NAMES = dict.fromkeys(("iodepth", "iodepth_batch", "iodepth_low", "numjobs"), "")
 
@@ -53,5 +53,5 @@ def test_the_list_is_fios_own_with_its_words() -> None:
     ],
 )
 def test_tab_completes_as_far_as_it_is_certain(typed: str, becomes: str, fitting: int) -> None:
-    text, names = completed(typed, NAMES)
+    text, names = complete_option(typed, NAMES)
     assert (text, len(names)) == (becomes, fitting)

@@ -15,7 +15,7 @@ import pytest
 
 from iopstui.errors import Missing
 from iopstui.fio import fence, fence_exec
-from iopstui.fio.fence import LANDLOCK, NAMESPACE, Fence, fenced, grant, started
+from iopstui.fio.fence import LANDLOCK, NAMESPACE, Fence, fenced_command, grant, start_fenced
 from iopstui.fio.inspect import run_fio
 from iopstui.fio.process import FioProcess, abandoned_directories, private_directory
 
@@ -55,7 +55,9 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
         pytest.skip("this kernel has no Landlock")
     monkeypatch.setattr(fence, "fence_kind", lambda: request.param)
     if request.param == NAMESPACE:
-        done = subprocess.run(fenced(Fence(), [sys.executable, "-c", ""]), capture_output=True)
+        done = subprocess.run(
+            fenced_command(Fence(), [sys.executable, "-c", ""]), capture_output=True
+        )
         if done.returncode == 126:
             pytest.skip("this user may not make namespaces")
     return str(request.param)
@@ -118,7 +120,7 @@ def test_who_may_open_a_character_device_does_not_administrate(way: str) -> None
     words = [PYTHON, "-I", "-S", "-c", CAPABILITIES]
     given = Fence(read=(grant("/dev/full"),)) if way == "read" else Fence(
         write=(grant("/dev/full"),))  # fmt: skip
-    done = subprocess.run(fenced(given, words), capture_output=True, text=True)
+    done = subprocess.run(fenced_command(given, words), capture_output=True, text=True)
     # CapInh, CapPrm, CapEff, CapBnd and CapAmb; CAP_SYS_ADMIN is number 21
     *held, bound, ambient = (int(word, 16) >> 21 & 1 for word in done.stdout.split())
     assert (held, ambient) == ([0, 0, 0], 0), done.stderr
@@ -144,7 +146,7 @@ def test_what_is_asked_is_fenced_in_and_who_asks_is_not(place: Path) -> None:
     assert there.wait(60)
     tries = [f"write:{place}/other", f"make:{place}/new", f"read:{place}/readable"]
     what = Fence(read=(grant(f"{place}/readable"),))
-    process = started(what, [PYTHON, "-I", "-S", "-c", TRY, *tries], place)
+    process = start_fenced(what, [PYTHON, "-I", "-S", "-c", TRY, *tries], place)
     out, _ = process.communicate()
     threads[1].start()
     asked.set()
@@ -162,7 +164,7 @@ def test_nothing_is_asked_where_a_granted_file_is_another_one(place: Path) -> No
     (place / "granted").rename(place / "kept")
     (place / "granted").write_text("x")
     try:
-        process = started(Fence(read=(examined,)), [PYTHON, "-c", "print(1)"])
+        process = start_fenced(Fence(read=(examined,)), [PYTHON, "-c", "print(1)"])
     except OSError as error:
         assert "was replaced by another file" in str(error.strerror)
         return
@@ -191,7 +193,7 @@ def test_what_goes_wrong_in_the_thread_is_told_where_it_was_asked(
     monkeypatch.setattr(fence, "fence_kind", lambda: LANDLOCK)
     monkeypatch.setattr(fence.fence_exec, "enter", none)
     with pytest.raises(MemoryError):
-        started(Fence(), ["/bin/true"])
+        start_fenced(Fence(), ["/bin/true"])
 
 
 def test_what_is_not_granted_is_not_even_read(kind: str, place: Path) -> None:
@@ -253,9 +255,14 @@ def test_a_file_that_becomes_too_long_is_no_death_by_signal() -> None:
     """By its default action SIGXFSZ would end fio without a word; ignored it is EFBIG."""
     command = ["/usr/bin/env", "cat", "/proc/self/status"]
     own = Fence(open=("/bin", "/usr/bin"), fsize=1 << 20)
-    spec = fence_exec.parsed(fence.specification(own, command[0]))
+    spec = fence_exec.parse_specification(fence.specification(own, command[0]))
     spec["execute"] += ["/bin", "/usr/bin"]
-    told = [*fence.isolated(fence_exec), fence_exec.text(spec), "--", *command]
+    told = [
+        *fence.isolated_command(fence_exec),
+        fence_exec.specification_text(spec),
+        "--",
+        *command,
+    ]
     done = subprocess.run(told, capture_output=True, text=True, check=True)
     (ignored,) = re.findall(r"^SigIgn:\s*([0-9a-f]+)$", done.stdout, re.M)
     assert int(ignored, 16) >> (signal.SIGXFSZ - 1) & 1
@@ -265,9 +272,9 @@ def test_what_is_fenced_in_sees_no_other_process(tmp_path: Path) -> None:
     command = ["/bin/sh", "-c", "echo $$; ls /proc | grep -c '^[0-9]'; cat /proc/self/status"]
     spec = fence.specification(Fence(open=("/bin",)), sys.executable)
     script = [sys.executable, "-I", "-S", fence_exec.__file__]
-    told = fence_exec.parsed(spec)
+    told = fence_exec.parse_specification(spec)
     told["kind"], told["execute"] = NAMESPACE, ["/bin", "/usr/bin", *told["execute"]]
-    spec = fence_exec.text(told)
+    spec = fence_exec.specification_text(told)
     done = subprocess.run([*script, spec, "--", *command], capture_output=True, text=True)
     if done.returncode == 126:
         pytest.skip("this user may not make namespaces")

@@ -50,6 +50,6 @@ def test_one_that_does_not_die_otherwise_is_told_later(machine: Machine) -> None
 def test_what_is_known_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     states = {7: "D", 8: "R"}
     monkeypatch.setattr(fio_run, "state", lambda pid: states.get(pid, ""))
-    assert "process 7 hangs in the kernel" in fio_run.hangs([7])
-    assert "hangs in the kernel" not in fio_run.hangs([7, 8])
-    assert "7, 8 was killed but has not ended yet (state D, R)" in fio_run.hangs([7, 8])
+    assert "process 7 hangs in the kernel" in fio_run.hanging_text([7])
+    assert "hangs in the kernel" not in fio_run.hanging_text([7, 8])
+    assert "7, 8 was killed but has not ended yet (state D, R)" in fio_run.hanging_text([7, 8])

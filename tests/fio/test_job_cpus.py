@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.fio.job_cpus import check_cpus, cpu_words
+from iopstui.fio.job_cpus import check_cpus, cpu_list
 from iopstui.linux.roots import Roots
 
 
@@ -37,4 +37,4 @@ def test_those_that_are_not(value: str, said: str, roots: Roots) -> None:
 
 def test_where_it_is_not_known_nothing_is_refused(tmp_path: Path) -> None:
     check_cpus("[a]\ncpus_allowed=99\n", "the job x", Roots(sys=tmp_path))
-    assert cpu_words({7, 0, 1, 2, 5, 6}) == "0-2,5-7"
+    assert cpu_list({7, 0, 1, 2, 5, 6}) == "0-2,5-7"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.fio.job_shape import comparable, direct, engine, shape_of
+from iopstui.fio.job_shape import direct, engine, shape_of, text_without_depth
 from iopstui.model.findings.evidence import JobShape
 
 
@@ -56,15 +56,17 @@ def test_runs_of_different_depth_may_be_compared() -> None:
     same = "[global]\nrw=read\n[a]\nbs=4k\n"
     for name in ("iodepth", "numjobs", "runtime", "time_based", "filename", "directory", "name",
                  "blocksize"):  # fmt: skip
-        assert comparable(f"{same}{name}=1\n") == comparable(same) == "rw=read"
-    assert comparable(f"{same}rate=1\n") != comparable(same)
-    assert comparable("[a]\n[b]\nrw=read\n") == "\n\nrw=read"
+        assert text_without_depth(f"{same}{name}=1\n") == text_without_depth(same) == "rw=read"
+    assert text_without_depth(f"{same}rate=1\n") != text_without_depth(same)
+    assert text_without_depth("[a]\n[b]\nrw=read\n") == "\n\nrw=read"
 
 
 def test_runs_on_other_cpus_may_not_be_compared_unless_both_follow_the_queues() -> None:
     same = "[a]\nrw=read\n"
     for name in ("cpus_allowed", "cpus_allowed_policy"):
-        assert comparable(f"{same}{name}=1\n") != comparable(same)
+        assert text_without_depth(f"{same}{name}=1\n") != text_without_depth(same)
         # with more jobs they are on more queues
-        assert comparable(f"{same}{name}=1\n", bound=True) == comparable(same, bound=True)
-    assert comparable(same, bound=True) != comparable(same)
+        assert text_without_depth(f"{same}{name}=1\n", bound=True) == text_without_depth(
+            same, bound=True
+        )
+    assert text_without_depth(same, bound=True) != text_without_depth(same)

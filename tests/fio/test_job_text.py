@@ -18,15 +18,15 @@ from iopstui.fio.job_text import (
     check_section_names,
     check_streams,
     check_variables,
-    describe,
-    direct,
-    escaped,
-    expand,
-    joined,
+    count_of,
+    describe_job,
+    escape_path,
+    expand_variables,
+    join_paths,
     largest_block,
-    listed,
-    number,
     read_job,
+    split_paths,
+    uses_direct_io,
 )
 from iopstui.model.fio.jobfile import Section
 
@@ -155,8 +155,8 @@ def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_names_with_colons() -> None:
-    assert listed("a:b\\:c::d") == ["a", "b:c", "d"] and listed("") == []
-    assert escaped("/a:b") == "/a\\:b" and joined(["/a", "/b:c\\"]) == "/a:/b\\:c\\"
+    assert split_paths("a:b\\:c::d") == ["a", "b:c", "d"] and split_paths("") == []
+    assert escape_path("/a:b") == "/a\\:b" and join_paths(["/a", "/b:c\\"]) == "/a:/b\\:c\\"
     advice = "Create a symbolic link with a plain name and use that."
     for paths, shown, why in (
         (["a\\:b"], "a\\:b", "fio reads a backslash before a colon as an escape"),
@@ -164,7 +164,7 @@ def test_names_with_colons() -> None:
         (["a;b"], "a;b", "fio cuts a value at # and ;"),
     ):
         with pytest.raises(UsageError) as caught:
-            joined(paths)
+            join_paths(paths)
         assert said(caught.value) == (f"{shown} cannot be used in a job file: {why}.", advice)
 
 
@@ -181,15 +181,15 @@ def test_names_with_colons() -> None:
 )
 def test_a_job_in_one_line(text: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RW", "trim")
-    assert describe(text) == line
+    assert describe_job(text) == line
 
 
 def test_variables_are_replaced_as_fio_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A", "1")
     monkeypatch.delenv("NONE", raising=False)
     texts = {"x${A}y${A}": "x1y1", "${NONE}": "", "${A": "${A", "$A}": "$A}", "": ""}
-    assert {text: expand(text) for text in texts} == texts
-    assert [number(text) for text in ("${A}2", "0", "x", None, "")] == [12, 1, 1, 1, 1]
+    assert {text: expand_variables(text) for text in texts} == texts
+    assert [count_of(text) for text in ("${A}2", "0", "x", None, "")] == [12, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_the_largest_block(options: dict[str, str], size: int) -> None:
     ],
 )  # fmt: skip
 def test_direct_and_buffered_are_one_option(options: dict[str, str], past_the_cache: bool) -> None:
-    assert direct(Section("a", options)) is past_the_cache
+    assert uses_direct_io(Section("a", options)) is past_the_cache
 
 
 def test_files_are_below_where_fio_runs() -> None:

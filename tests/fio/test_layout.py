@@ -15,7 +15,7 @@ from iopstui.model.fio import jobfile
 
 def only(text: str) -> dict[str, str]:
     """Its options, but for the clock, which is always the one that fio has at once."""
-    sections = jobfile.effective(layout_text(text))
+    sections = jobfile.effective_sections(layout_text(text))
     assert len(sections) == 1
     options = dict(sections[0].options)
     assert options.pop("clocksource") == "clock_gettime"
@@ -49,7 +49,7 @@ def test_files_are_not_written_in_tiny_pieces(line: str) -> None:
 )
 def test_otherwise_the_blocks_are_the_job_s(lines: str) -> None:
     given = f"[a]\n{lines}\n"
-    assert only(given) == dict(jobfile.effective(given)[0].options)
+    assert only(given) == dict(jobfile.effective_sections(given)[0].options)
 
 
 @pytest.mark.parametrize("lines", ["io_submit_mode=offload\nioengine=libaio", "startdelay=1000",

@@ -18,10 +18,10 @@ from iopstui.fio.library import (
     LABELS,
     find_job,
     find_shipped,
-    heading,
     load_job,
-    origin,
     parse_header,
+    publisher,
+    publisher_heading,
     shipped_jobs,
 )
 from iopstui.output.jobs import explain, jobs_json, jobs_table
@@ -307,7 +307,7 @@ def test_somebody_elses_jobs_directory_is_not_ours(package: Path) -> None:
 def test_the_table_names_every_job_and_fits(width: int) -> None:
     table = jobs_table(SHIPPED, width)
     rows = table.splitlines()[1:-2]
-    headings = {heading(job.source) for job in SHIPPED}
+    headings = {publisher_heading(job.source) for job in SHIPPED}
     named = [row for row in rows if row and row[0] != " " and row not in headings]
     assert [row.split()[0] for row in named] == list(BY_NAME)
     for job in SHIPPED:
@@ -318,7 +318,10 @@ def test_the_table_names_every_job_and_fits(width: int) -> None:
 
 
 def test_general_jobs_come_first_and_each_publisher_has_a_heading() -> None:
-    assert [heading(job.source) for job in SHIPPED[:10]] == [*["general"] * 9, "Alibaba Cloud"]
+    assert [publisher_heading(job.source) for job in SHIPPED[:10]] == [
+        *["general"] * 9,
+        "Alibaba Cloud",
+    ]
     table = jobs_table(SHIPPED, 80).splitlines()
     places = [table.index(words) for words in (
         "general", "Alibaba Cloud", "Kingsoft Cloud EBS", "Martin Steigerwald", "Microsoft Azure",
@@ -330,9 +333,9 @@ def test_general_jobs_come_first_and_each_publisher_has_a_heading() -> None:
 
 
 def test_where_a_job_is_from() -> None:
-    assert origin("Microsoft Azure, a page (x, y)") == "Microsoft Azure"
-    assert origin("iopstui; a note, and more") == origin("iopstui.") == origin("") == ""
-    assert heading("") == "general"
+    assert publisher("Microsoft Azure, a page (x, y)") == "Microsoft Azure"
+    assert publisher("iopstui; a note, and more") == publisher("iopstui.") == publisher("") == ""
+    assert publisher_heading("") == "general"
 
 
 def test_an_empty_table_has_a_head() -> None:

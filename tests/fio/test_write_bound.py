@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iopstui.fio.inspect import SectionFiles
-from iopstui.fio.write_bound import most_written, run_seconds
+from iopstui.fio.write_bound import max_written_bytes, run_seconds
 
 KIB, MIB = 1 << 10, 1 << 20
 THERE = {"/dev/a": 100 * MIB, "b": 10 * MIB}
@@ -13,7 +13,7 @@ THERE = {"/dev/a": 100 * MIB, "b": 10 * MIB}
 
 def bound(options: str, paths: tuple[str, ...] = ("/dev/a",), sets: int = 1) -> int | None:
     text = "[job]\nbs=4k\n" + options.replace(" ", "\n") + "\n"
-    return most_written(text, [SectionFiles("job", paths, sets)], THERE.get)
+    return max_written_bytes(text, [SectionFiles("job", paths, sets)], THERE.get)
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,9 @@ def job_file(data: bytes) -> None:
     """A job file is only ever edited: what is written wins, and fio decides what it means."""
     said = text(data)
     with contextlib.suppress(jobfile.AmbiguousLine):
-        said = jobfile.canonical(said, {})
-    again = jobfile.overridden(said, {"bs": "8k", "iodepth": "3"})
-    for section in jobfile.effective(again):
+        said = jobfile.canonical_text(said, {})
+    again = jobfile.with_overrides(said, {"bs": "8k", "iodepth": "3"})
+    for section in jobfile.effective_sections(again):
         assert section.options.get("bs") == "8k", section
     jobfile.sections(said)
     parse_header(said)
@@ -82,7 +82,7 @@ def job_debug(data: bytes) -> None:
 
 def override(data: bytes) -> None:
     try:
-        name, value = jobfile.checked_override(text(data))
+        name, value = jobfile.parse_override(text(data))
     except IopstuiError:
         return
     assert name and "\n" not in name + value

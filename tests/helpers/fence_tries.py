@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 from iopstui.fio import fence
-from iopstui.fio.fence import Fence, fenced, grant
+from iopstui.fio.fence import Fence, fenced_command, grant
 
 TRY = """
 import fcntl, json, os, stat, sys
@@ -46,7 +46,7 @@ def main(kind: str, reads: list[str], writes: list[str], tries: list[list[str]])
     fence.fence_kind = lambda: kind  # type: ignore[assignment]
     what = Fence(read=tuple(map(grant, reads)), write=tuple(map(grant, writes)))
     python = os.path.realpath(sys.executable)
-    command = fenced(what, [python, "-I", "-S", "-c", TRY, json.dumps(tries)])
+    command = fenced_command(what, [python, "-I", "-S", "-c", TRY, json.dumps(tries)])
     done = subprocess.run(command, capture_output=True, text=True)
     print(json.dumps({"code": done.returncode, "error": done.stderr,
                       "may": [json.loads(line) for line in done.stdout.splitlines()]}))  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from iopstui.fio.stream.framing import Document, Framer, Item
 from iopstui.fio.stream.status import parse_status
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.jobfile import effective_sections
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, RawSample
 
@@ -46,7 +46,7 @@ def items(chunks: Iterable[bytes]) -> list[Item]:
 @lru_cache
 def statuses(name: str, job: str = "") -> tuple[FioStatus, ...]:
     """``job``: the text of the job file, where it is known."""
-    sections = effective(job)
+    sections = effective_sections(job)
     found = (i.data for i in items([raw(name)]) if isinstance(i, Document))
     parsed = (parse_status(data, sections) for data in found)
     return tuple(status for status in parsed if status is not None)

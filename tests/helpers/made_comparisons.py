@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from iopstui.events import PointFinished
-from iopstui.model.experiment.plan import Plan, expand, parse_variant
+from iopstui.model.experiment.plan import Plan, expand_plan, parse_variant
 from iopstui.model.experiment.point import SOFTIRQS, LittlesLaw, Point
 
 Runs = list[dict[int, Point]]
@@ -42,5 +42,5 @@ def finished(chosen: Plan, found: Runs) -> list[PointFinished]:
         PointFinished(1.0, s.index, chosen.points, s.label, s.job,
                       tuple((one.name, one.value) for one in s.settings), s.variant, s.repeat,
                       found[s.variant][s.repeat], LittlesLaw(16, 16.0, True))
-        for s in expand(chosen)
+        for s in expand_plan(chosen)
     ]  # fmt: skip

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iopstui.events import PointFinished
-from iopstui.model.experiment.plan import Plan, expand, parse_axis
-from iopstui.model.experiment.point import Point, little
+from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
+from iopstui.model.experiment.point import Point, littles_law
 
 PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2,4..64"), parse_axis("numjobs=1,4")))
 
@@ -20,11 +20,11 @@ def device(depth: int, jobs: int, at_once: int = 12) -> Point:
 
 def finished(plan: Plan = PLAN) -> list[PointFinished]:
     events = []
-    for step in expand(plan):
+    for step in expand_plan(plan):
         values = {one.name: one.value for one in step.settings}
         point = device(int(values["iodepth"]), int(values.get("numjobs", "1")))
         asked = int(values["iodepth"]) * int(values.get("numjobs", "1"))
-        law = little(point, asked, paced=False)
+        law = littles_law(point, asked, paced=False)
         events.append(PointFinished(1.0, step.index, plan.points, step.label, step.job,
                                     tuple(values.items()), 0, step.repeat, point, law))  # fmt: skip
     return events

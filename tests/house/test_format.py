@@ -133,7 +133,7 @@ def test_cutting() -> None:
 
 @given(st.text(), st.sampled_from(["utf-8", "ascii", "latin-1", "no-such-encoding", None]))
 def test_fitted_text_can_be_printed_and_keeps_its_width(text: str, encoding: str | None) -> None:
-    fitted = units.fit(text, encoding)
+    fitted = units.replace_unprintable(text, encoding)
     # an arrow of ours has two signs where there is none of one
     arrows = text.count("→") + text.count("←") if fitted != text else 0
     assert len(fitted) == len(text) + arrows
@@ -158,8 +158,8 @@ def test_what_is_counted_has_the_right_ending() -> None:
 
 
 def test_an_arrow_is_not_taken_for_greater_than() -> None:
-    assert units.fit("IOPS 1 → 2", "ascii") == "IOPS 1 -> 2"
-    assert units.fit("IOPS 1 → 2", "utf-8") == "IOPS 1 → 2"
+    assert units.replace_unprintable("IOPS 1 → 2", "ascii") == "IOPS 1 -> 2"
+    assert units.replace_unprintable("IOPS 1 → 2", "utf-8") == "IOPS 1 → 2"
 
 
 def test_every_sign_of_our_own_words_can_be_read_without_utf8(root: Path) -> None:
@@ -167,12 +167,14 @@ def test_every_sign_of_our_own_words_can_be_read_without_utf8(root: Path) -> Non
     # blocks of a bar, dots of a chart, and the name of a document in Chinese
     drawn = {chr(code) for code in (*range(0x2580, 0x2590), *range(0x2800, 0x2900))}
     signs = {sign for sign in words if not sign.isascii() and not sign.isalpha()} - drawn
-    assert len(signs) > 20 and [s for s in signs if "?" in units.fit(s, "ascii")] == []
+    assert (
+        len(signs) > 20 and [s for s in signs if "?" in units.replace_unprintable(s, "ascii")] == []
+    )
 
 
 def test_fitting_has_words_for_our_own_signs() -> None:
-    assert units.fit("45.3 µs – 2 × 4… ä", "ascii") == "45.3 us - 2 x 4~ ?"
-    assert units.fit("45.3 µs –", "utf-8") == "45.3 µs –"
+    assert units.replace_unprintable("45.3 µs – 2 × 4… ä", "ascii") == "45.3 us - 2 x 4~ ?"
+    assert units.replace_unprintable("45.3 µs –", "utf-8") == "45.3 µs –"
 
 
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
@@ -181,7 +183,7 @@ def test_a_moment_in_utc_can_be_read_back(ms: int) -> None:
     assert text is not None and len(text) == len("2026-03-01T12:00:00.250Z") and text[-1] == "Z"
     found = datetime.fromisoformat(text[:-1]).replace(tzinfo=timezone.utc)
     began = datetime(1970, 1, 1, tzinfo=timezone.utc)
-    assert found == units.moment(ms) == began + timedelta(milliseconds=ms)
+    assert found == units.utc_datetime(ms) == began + timedelta(milliseconds=ms)
 
 
 def test_a_known_moment_in_utc() -> None:

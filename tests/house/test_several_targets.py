@@ -26,7 +26,7 @@ from iopstui.model.findings.evidence import Evidence, names_words
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.rates import DiskRates, disk_rates, summed
+from iopstui.model.rates import DiskRates, disk_rates, sum_rates
 from iopstui.model.samples import DiskCounters, KernelSample, RawSample
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import frame_object, session_object
@@ -133,7 +133,7 @@ def test_the_sum_is_what_one_device_with_all_their_counts_would_show(
     zero = [counters(f"d{n}", [0] * 8) for n in range(len(grown))]
     after = [counters(f"d{n}", values) for n, values in enumerate(grown)]
     each = [disk_rates(now, then, seconds) for now, then in zip(after, zero, strict=True)]
-    found = summed([one for one in each if one is not None])
+    found = sum_rates([one for one in each if one is not None])
     wanted = disk_rates(added(after), added(zero), seconds)
     assert found is not None and wanted is not None and found.util is None
     for one in fields(DiskRates):
@@ -144,23 +144,23 @@ def test_the_sum_is_what_one_device_with_all_their_counts_would_show(
 def test_a_mean_is_never_averaged() -> None:
     slow = replace(disk(10.0), r_await=100.0)
     fast = replace(disk(990.0), r_await=1.0)
-    both = summed([slow, fast])
+    both = sum_rates([slow, fast])
     assert both is not None and both.r_await == pytest.approx((10 * 100 + 990) / 1000)
     assert both.r_s == 1000 and both.aqu_sz == 2.0 and both.in_flight == 2
 
 
 def test_what_one_lacks_the_sum_lacks() -> None:
     lost = replace(disk(10.0), reads=None, r_s=None, r_await=None)
-    both = summed([disk(10.0), lost])
+    both = sum_rates([disk(10.0), lost])
     assert both is not None and both.r_s is None and both.r_await is None and both.w_s == 0
-    assert summed([]) is None and summed([lost]) is lost
+    assert sum_rates([]) is None and sum_rates([lost]) is lost
     one = frame(1.0, disks={"loop0": disk(1.0)})
     assert one.combined(("loop0", "loop1")) is None and one.combined(()) is None
 
 
 def test_an_idle_device_does_not_blur_the_other_s_await() -> None:
     idle = replace(disk(0.0), r_await=None)
-    both = summed([idle, replace(disk(5.0), r_await=3.0)])
+    both = sum_rates([idle, replace(disk(5.0), r_await=3.0)])
     assert both is not None and both.r_await == pytest.approx(3.0)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from iopstui.output.lesson.pages import flowed
 from iopstui.output.verdict import wrapped
-from iopstui.text import printable, tied, untied
+from iopstui.text import printable, with_breaks, without_breaks
 from iopstui.ui.draw.rows import wrap
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.lesson.rows import flow
@@ -22,8 +22,8 @@ from iopstui.ui.lesson.rows import flow
     ],
 )
 def test_figures_and_units_options_and_values_are_tied(text: str, ties: int) -> None:
-    assert tied(text).count("\N{NO-BREAK SPACE}") == ties
-    assert untied(tied(text)) == text
+    assert without_breaks(text).count("\N{NO-BREAK SPACE}") == ties
+    assert with_breaks(without_breaks(text)) == text
 
 
 def test_no_line_ends_between_a_figure_and_its_unit() -> None:

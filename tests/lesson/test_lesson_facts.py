@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.lesson import facts as lesson_facts
-from iopstui.lesson.facts import TargetFacts, surroundings
+from iopstui.lesson.facts import TargetFacts, read_target_facts
 from iopstui.lesson.library import find_lesson
 from iopstui.lesson.player import LessonRun
 from iopstui.linux.roots import Roots
@@ -42,7 +42,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> object:
         monkeypatch.setattr(lesson_facts, "tunable_states", lambda *given: list(states))
         name = device.name if device else None
         target = Target("directory", str(tmp_path), name, (name,) if name else (), "in memory")
-        return surroundings(target, {device.name: device} if device else {}, Roots())
+        return read_target_facts(target, {device.name: device} if device else {}, Roots())
 
     return known
 
@@ -142,7 +142,7 @@ def test_who_can_send_commands_past_the_block_layer(
     (tmp_path / "proc/sys/kernel").mkdir(parents=True)
     (tmp_path / "proc/sys/kernel/osrelease").write_text(release + "\n")
     target = Target(kind, str(place), "nvme0n1")
-    facts = surroundings(target, {}, Roots.under(tmp_path)).facts
+    facts = read_target_facts(target, {}, Roots.under(tmp_path)).facts
     assert facts["can.passthrough"] is (not why)
     assert why in str(facts["why.passthrough"] or "")
     run = LessonRun(find_lesson("block-layer"), target, TargetFacts(facts, {}))

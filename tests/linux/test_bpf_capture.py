@@ -95,8 +95,8 @@ def types(cgroups: bool = True) -> bytes:
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     found = Kernel()
-    for name, play in (("values", found.values), ("loaded", found.loaded),
-                       ("attached", found.attach)):  # fmt: skip
+    for name, play in (("new_value_map", found.values), ("load_program", found.loaded),
+                       ("attach_program", found.attach)):  # fmt: skip
         monkeypatch.setattr(bpf, name, play)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     return found

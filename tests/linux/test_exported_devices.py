@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from trees import VIRTUAL, Tree
 
-from iopstui.linux.devices.exports import read_exports, served_here
-from iopstui.linux.devices.openers import Writers, identity
+from iopstui.linux.devices.exports import exports_served_here, read_exports
+from iopstui.linux.devices.openers import Writers, file_identity
 
 CORE = "kernel/config/target/core"
 INFO = (
@@ -39,7 +39,7 @@ def test_lio_s_fileio_writes_without_a_process(tree: Tree, tmp_path: Path) -> No
     tree.sys(f"{CORE}/iblock_0/claimed/enable", "1\n")
     tree.sys(f"{CORE}/alua/lu_gps", "")
     assert [one.path for one in read_exports(tree.roots)] == [str(image)]
-    (who,) = Writers(tree.roots).of_file(str(image), {identity(image.stat())})
+    (who,) = Writers(tree.roots).of_file(str(image), {file_identity(image.stat())})
     assert "exports it over SCSI (LIO fileio, store)" in who
 
 
@@ -55,9 +55,9 @@ def test_the_nvme_device_of_an_export_of_this_machine(tree: Tree) -> None:
     tree.disk("nvme1n1", VIRTUAL, "259:1", uuid=UUID)
     tree.disk("nvme2n1", VIRTUAL, "259:2", uuid=UUID.replace("a", "b"))
     tree.disk("nvme3n1", VIRTUAL, "259:3")
-    assert [one.path for one in served_here("nvme1n1", tree.roots)] == ["/dev/sda"]
-    assert list(served_here("nvme2n1", tree.roots)) == []
-    assert list(served_here("nvme3n1", tree.roots)) == []
+    assert [one.path for one in exports_served_here("nvme1n1", tree.roots)] == ["/dev/sda"]
+    assert list(exports_served_here("nvme2n1", tree.roots)) == []
+    assert list(exports_served_here("nvme3n1", tree.roots)) == []
 
 
 def loopback(tree: Tree, address: str) -> None:
@@ -76,4 +76,6 @@ def test_the_scsi_disk_of_a_store_of_this_machine(tree: Tree, address: str, same
     disk = tree.disk("sdc", "devices/virtual/target2:0:1/2:0:1:0/block", "8:32")
     (disk / "device").symlink_to(disk.parents[1])
     assert os.path.basename(os.path.realpath(disk / "device")) == "2:0:1:0"
-    assert [one.path for one in served_here("sdc", tree.roots)] == (["/dev/sda"] if same else [])
+    assert [one.path for one in exports_served_here("sdc", tree.roots)] == (
+        ["/dev/sda"] if same else []
+    )

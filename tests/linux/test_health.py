@@ -13,7 +13,7 @@ from iopstui.linux.devices.health import (
     paths_of,
     read_array,
     read_errors,
-    read_lost,
+    read_lost_paths,
     read_queue_depth,
 )
 from iopstui.linux.devices.sysfs import read_devices
@@ -84,25 +84,25 @@ def test_an_array(tree: Tree) -> None:
 
 
 def lost(tree: Tree, name: str) -> tuple[tuple[str, str], ...]:
-    return read_lost(read_devices(tree.roots)[name], tree.roots)
+    return read_lost_paths(read_devices(tree.roots)[name], tree.roots)
 
 
 def test_the_paths_of_an_nvme_head(tree: Tree) -> None:
     device = described(tree, multipath_head(tree))
     assert paths_of(device) == ("nvme1c1n1", "nvme1c2n1")
-    assert read_lost(device, tree.roots) == ()
+    assert read_lost_paths(device, tree.roots) == ()
     controller = (tree.roots.sys / "class/block/nvme1c2n1/device").resolve()
     tree.attributes(controller, state="connecting")
-    assert read_lost(device, tree.roots) == (("nvme1c2n1", "connecting"),)
+    assert read_lost_paths(device, tree.roots) == (("nvme1c2n1", "connecting"),)
 
 
 def test_a_path_that_vanished_is_gone_and_one_that_says_nothing_works(tree: Tree) -> None:
     device = described(tree, multipath_head(tree))
     path = (tree.roots.sys / "class/block/nvme1c1n1").resolve()
     (path.parent / "state").unlink()
-    assert read_lost(device, tree.roots) == ()
+    assert read_lost_paths(device, tree.roots) == ()
     shutil.rmtree(path)
-    assert read_lost(device, tree.roots) == (("nvme1c1n1", "gone"),)
+    assert read_lost_paths(device, tree.roots) == (("nvme1c1n1", "gone"),)
 
 
 @pytest.mark.parametrize("state", ["offline", "transport-offline", "blocked", "deleting (no IO)"])
@@ -129,4 +129,4 @@ def test_a_state_is_fit_for_a_terminal(tree: Tree) -> None:
     device = described(tree, multipath_head(tree))
     controller = (tree.roots.sys / "class/block/nvme1c2n1/device").resolve()
     (controller / "state").write_bytes(b"\x1b[2J\xff" + b"x" * 5000)
-    assert read_lost(device, tree.roots) == (("nvme1c2n1", "?[2J?" + "x" * 35),)
+    assert read_lost_paths(device, tree.roots) == (("nvme1c2n1", "?[2J?" + "x" * 35),)

@@ -10,7 +10,7 @@ import pytest
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices import kernel_files
-from iopstui.linux.devices.kernel_files import keeps_all, kernel_file_system
+from iopstui.linux.devices.kernel_files import kernel_file_system, removal_lock
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.safety.scratch import make_scratch
@@ -46,7 +46,7 @@ def test_directories_that_let_nothing_go(
     flags: int, flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel_files.fcntl, "ioctl", lambda *_: struct.pack("=II", flags, 0))
-    assert keeps_all(tmp_path) == flag
+    assert removal_lock(tmp_path) == flag
     if flag:
         with pytest.raises(UsageError) as caught:
             make_scratch(tmp_path)
@@ -59,4 +59,4 @@ def test_a_file_system_without_such_flags(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError
 
     monkeypatch.setattr(kernel_files.fcntl, "ioctl", refused)
-    assert keeps_all(tmp_path) == "" == keeps_all(tmp_path / "none")
+    assert removal_lock(tmp_path) == "" == removal_lock(tmp_path / "none")

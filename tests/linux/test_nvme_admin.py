@@ -102,11 +102,11 @@ def test_what_fails_is_a_sentence(
 
 
 def test_a_device_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DriveUnreadable, match="nvme7"), admin.opened(tmp_path / "nvme7"):
+    with pytest.raises(DriveUnreadable, match="nvme7"), admin.open_controller(tmp_path / "nvme7"):
         pass
 
 
 def test_a_plain_file_is_no_controller(tmp_path: Path) -> None:
     (tmp_path / "nvme0").write_bytes(b"")
-    with admin.opened(tmp_path / "nvme0") as fd, pytest.raises(DriveUnreadable):
+    with admin.open_controller(tmp_path / "nvme0") as fd, pytest.raises(DriveUnreadable):
         admin.log_page(fd, admin.SMART, 512)

@@ -14,7 +14,11 @@ from trees import Tree
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.nvme import admin
 from iopstui.linux.nvme.admin import DriveUnreadable
-from iopstui.linux.nvme.topology import read_counters, read_facts, read_topology
+from iopstui.linux.nvme.topology import (
+    read_drive_facts,
+    read_namespace_topology,
+    read_path_counters,
+)
 from iopstui.model.rates import disk_rates
 from iopstui.output.nvme import NamespaceReport
 
@@ -52,7 +56,7 @@ def test_one_path_with_its_queues(tree: Tree) -> None:
     tree.sys("kernel/debug/block/nvme0n1/hctx0/type", "default\n")
     tree.sys("kernel/debug/block/nvme0n1/hctx1/type", "poll\n")
     devices = read_devices(tree.roots)
-    found = read_topology(tree.roots, devices["nvme0n1"])
+    found = read_namespace_topology(tree.roots, devices["nvme0n1"])
     assert (found.number, found.multipath, found.policy) == (1, True, "numa")
     assert found.subsystem == "nqn.2019-08.org.qemu:lab"
     assert (found.poll_queues, found.write_queues) == (2, 0)
@@ -60,7 +64,9 @@ def test_one_path_with_its_queues(tree: Tree) -> None:
     # five queues of which one is for admin commands; sqsize counts from 0; -1 is no node
     assert (path.controller.queues, path.controller.depth, path.controller.node) == (4, 1024, None)
     assert path.queue_types == {0: "default", 1: "poll"} and path.ana is None
-    text = NamespaceReport(found, read_facts(tree.roots, devices["nvme0n1"], 1), {}).text(devices)
+    text = NamespaceReport(found, read_drive_facts(tree.roots, devices["nvme0n1"], 1), {}).text(
+        devices
+    )
     assert "nvme0n1  1      poll     2-3   –    1023" in text
     assert "Native multipath: on, one path" in text and "poll_queues=2" in text
 
@@ -75,20 +81,20 @@ def test_several_paths_with_their_own_figures(tree: Tree) -> None:
     tree.attributes(tree.roots.sys / "class/block/nvme1c1n1", ana_state="optimized")
     tree.attributes(tree.roots.sys / "class/block/nvme1c2n1", ana_state="inaccessible")
     devices = read_devices(tree.roots)
-    found = read_topology(tree.roots, devices["nvme1n1"])
+    found = read_namespace_topology(tree.roots, devices["nvme1n1"])
     assert [(path.name, path.controller.name, path.ana) for path in found.paths] == [
         ("nvme1c1n1", "nvme1", "optimized"), ("nvme1c2n1", "nvme2", "inaccessible"),
     ]  # fmt: skip
     names = [path.name for path in found.paths]
     rows = " 259 3 nvme1c1n1 {0} 0 {1} {2} 0 0 0 0 3 1 1 0 0 0 0 0 0\n 259 0 nvme1n1" + " 0" * 17
     tree.proc("diskstats", rows.format(100, 800, 50))
-    before = read_counters(tree.roots, names)
+    before = read_path_counters(tree.roots, names)
     tree.proc("diskstats", rows.format(600, 4800, 300))
-    now = read_counters(tree.roots, names)
+    now = read_path_counters(tree.roots, names)
     assert set(now) == {"nvme1c1n1"}
     rates = {name: disk_rates(one, before[name], 1.0) for name, one in now.items()}
     known = {name: one for name, one in rates.items() if one is not None}
-    report = NamespaceReport(found, read_facts(tree.roots, devices["nvme1n1"], 1), known)
+    report = NamespaceReport(found, read_drive_facts(tree.roots, devices["nvme1n1"], 1), known)
     text = report.text(devices)
     assert "2 paths, I/O policy round-robin" in text
     assert "nvme1c2n1  nvme2       connecting  inaccessible  tcp" in text
@@ -115,10 +121,10 @@ def test_an_ordinary_user_has_sysfs_and_a_sentence(
         return real(path, *flags)
 
     monkeypatch.setattr(os, "open", refused)
-    facts = read_facts(tree.roots, read_devices(tree.roots)["nvme0n1"], 1)
+    facts = read_drive_facts(tree.roots, read_devices(tree.roots)["nvme0n1"], 1)
     assert facts.problems == ("The drive's own figures need root: run with sudo.",)
     devices = read_devices(tree.roots)
-    report = NamespaceReport(read_topology(tree.roots, devices["nvme0n1"]), facts, {})
+    report = NamespaceReport(read_namespace_topology(tree.roots, devices["nvme0n1"]), facts, {})
     assert report.text(devices).endswith("need root: run with sudo.\n")
 
 
@@ -172,7 +178,9 @@ def told(tree: Tree, monkeypatch: pytest.MonkeyPatch, drive: Drive) -> Namespace
     for name in ("log_page", "identify", "feature"):
         monkeypatch.setattr(admin, name, getattr(drive, name))
     device = read_devices(tree.roots)["nvme0n1"]
-    return NamespaceReport(read_topology(tree.roots, device), read_facts(tree.roots, device, 1), {})
+    return NamespaceReport(
+        read_namespace_topology(tree.roots, device), read_drive_facts(tree.roots, device, 1), {}
+    )
 
 
 def test_root_learns_what_the_drive_has_and_nothing_else_is_asked(

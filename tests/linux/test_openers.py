@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from trees import Tree
 
-from iopstui.linux.devices.openers import MAPPED, OPEN, Writers, identity, writers
+from iopstui.linux.devices.openers import MAPPED, OPEN, Writers, file_identity, writers
 
 MAPS = "7f00-7f01 {perms} 00000000 00:06 {inode}                        {path}\n"
 PID = str(os.getpid() + 1)
@@ -34,9 +34,9 @@ def test_a_file_under_another_name(tree: Tree, tmp_path: Path) -> None:
     os.link(file, other)
     opened(tree, str(other))
     found = Writers(tree.roots)
-    assert found.of_file(str(file), {identity(file.stat())}) == (f"qemu (pid {PID}) {OPEN}",)
+    assert found.of_file(str(file), {file_identity(file.stat())}) == (f"qemu (pid {PID}) {OPEN}",)
     assert found.of_file(str(file), {((0, 0), 1)}) == ()
-    assert writers([], tree.roots, files={identity(file.stat())})
+    assert writers([], tree.roots, files={file_identity(file.stat())})
 
 
 @pytest.mark.parametrize("flags", ["0100000", "010000002", "0100000000"])
@@ -68,7 +68,7 @@ def test_a_mapping_whose_descriptor_is_closed(
     assert writers([str(file)], tree.roots) == expected
     (tree.roots.proc / PID / "map_files").mkdir()
     (tree.roots.proc / PID / "map_files/7f00-7f01").symlink_to(file)
-    assert writers([], tree.roots, files={identity(file.stat())}) == expected
+    assert writers([], tree.roots, files={file_identity(file.stat())}) == expected
 
 
 def test_a_mapping_on_a_server_is_known_by_name_alone(tree: Tree) -> None:
@@ -98,7 +98,7 @@ def test_the_kernel_s_nvme_target_writes_without_a_process(
         tree.sys(f"{namespace}/enable", f"{int(enabled)}\n")
     expected = ("the kernel exports it over NVMe (nvmet, nqn.one)",) if enabled else ()
     found = Writers(tree.roots)
-    assert found.of_file(str(file), {identity(file.stat())}) == expected
+    assert found.of_file(str(file), {file_identity(file.stat())}) == expected
     assert found.of_device(["/dev/gone"], []) == expected
     assert found.of_device(["/dev/other"], []) == ()
 
@@ -111,6 +111,6 @@ def test_an_exported_file_on_a_server_is_known_by_name_alone(tree: Tree, tmp_pat
     namespace = "kernel/config/nvmet/subsystems/nqn.one/namespaces/1"
     tree.sys(f"{namespace}/device_path", f"{file}\n")
     tree.sys(f"{namespace}/enable", "1\n")
-    found, files = Writers(tree.roots), {identity(file.stat())}
+    found, files = Writers(tree.roots), {file_identity(file.stat())}
     assert found.of_file(str(file), files)
     assert found.of_device([], [], files) == ()

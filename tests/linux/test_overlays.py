@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.linux.devices.mounts import parse_mountinfo
-from iopstui.linux.devices.openers import identity
+from iopstui.linux.devices.openers import file_identity
 from iopstui.linux.devices.overlays import Overlays, parse_layers
 
 NONE = (0, 0), 1
@@ -62,7 +62,7 @@ def test_files_are_found_by_number(tmp_path: Path) -> None:
     (tmp_path / "u/img").write_text("")
     os.symlink(tmp_path / "u", tmp_path / "link")
     found = mounted("/nowhere", f"upperdir={tmp_path}/link,lowerdir=relative")
-    assert found.files("/nowhere/img") == {identity((tmp_path / "u/img").stat())}
+    assert found.files("/nowhere/img") == {file_identity((tmp_path / "u/img").stat())}
     assert found.files("/nowhere/none") == set()
     assert not found.may_hide("/nowhere/img", NONE)
 
@@ -77,7 +77,7 @@ def test_what_is_mounted_over_an_overlay_is_not_in_it(tmp_path: Path) -> None:
     """As a volume in a container: the overlay at / hides nothing of it."""
     image = tmp_path / "img"
     image.write_text("")
-    file = identity(image.stat())
+    file = file_identity(image.stat())
     lines = "30 1 0:50 / / rw - overlay overlay rw,upperdir=/of/another/namespace,lowerdir=/l\n"
     volume = f"31 30 8:1 / {tmp_path} rw - ext4 /dev/sda1 rw\n"
     assert Overlays(parse_mountinfo(lines)).may_hide(str(image), file)

@@ -13,17 +13,17 @@ from hatchling.builders.wheel import WheelBuilder
 
 from iopstui import cli
 from iopstui.errors import Missing
-from iopstui.linux.process.packages import SCREEN_PACKAGES, require
+from iopstui.linux.process.packages import SCREEN_PACKAGES, require_packages
 
 
 def test_all_are_there() -> None:
-    require(*SCREEN_PACKAGES)
+    require_packages(*SCREEN_PACKAGES)
 
 
 def test_several_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psutil", None)
     with pytest.raises(Missing, match="packages psutil, no_such_package are missing") as told:
-        require("psutil", "pyudev", "no_such_package")
+        require_packages("psutil", "pyudev", "no_such_package")
     assert told.value.hint.endswith("-m pip install psutil no_such_package")
 
 

@@ -158,7 +158,7 @@ def test_a_link_in_it_is_never_followed(here: Path) -> None:
     assert private.write(made, "job.fio", b"[job]").read_bytes() == b"[job]"
     assert victim.read_text() == "mine"
     with pytest.raises(OSError, match="symbolic link"):
-        private.opened_file(made, "stdout")
+        private.open_private_file(made, "stdout")
 
 
 def test_a_directory_put_in_its_place_is_not_used(here: Path) -> None:
@@ -181,7 +181,7 @@ def test_what_is_no_file_is_not_read(here: Path) -> None:
     made = private.private_directory()
     os.mkfifo(made / "stdout")
     with pytest.raises(OSError, match="not a file"):
-        private.opened_file(made, "stdout")
+        private.open_private_file(made, "stdout")
 
 
 def test_no_room_is_told_in_a_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

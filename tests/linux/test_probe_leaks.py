@@ -90,5 +90,5 @@ def test_a_machine_whose_number_is_not_known_is_no_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bpf, "NUMBERS", {})
-    assert bpf.opened(1) == -1 and bpf.described(3) is None
+    assert bpf.open_map(1) == -1 and bpf.describe_map(3) is None
     assert drop_leaks(os.getpid(), NOW) == 0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import Tree
 
-from iopstui.linux.probe.availability import why_not
+from iopstui.linux.probe.availability import why_no_probe
 from iopstui.linux.probe.output import ProbeOutput, midpoint
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import Region, missing_features, script
@@ -188,19 +188,19 @@ def test_the_fields_of_several_kernels(kernel: str, root: Path) -> None:
 
 def test_what_is_in_its_way_is_said(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    assert "not installed" in (why_not(tree.roots) or ("",))[0]
+    assert "not installed" in (why_no_probe(tree.roots) or ("",))[0]
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert (why_not(tree.roots) or ("", ""))[1] == "sudo iopstui ..."
+    assert (why_no_probe(tree.roots) or ("", ""))[1] == "sudo iopstui ..."
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert "tracefs is not mounted" in (why_not(tree.roots) or ("",))[0]
+    assert "tracefs is not mounted" in (why_no_probe(tree.roots) or ("",))[0]
     tree.sys("kernel/security/lockdown", "none integrity [confidentiality]")
-    assert "locked down" in (why_not(tree.roots) or ("",))[0]
+    assert "locked down" in (why_no_probe(tree.roots) or ("",))[0]
     tree.sys("kernel/security/lockdown", "[none] integrity confidentiality")
     for name in HAVE:
         fields = "".join(f"\tfield:u64 {one};\toffset:8;\n" for one in sorted(HAVE[name]))
         tree.sys(f"kernel/tracing/events/block/{name}/format", fields)
-    assert why_not(tree.roots) is None
+    assert why_no_probe(tree.roots) is None
     assert read_tracepoints(tree.roots).keys() == HAVE.keys()
 
 

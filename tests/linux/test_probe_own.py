@@ -61,8 +61,8 @@ class Kernel:
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     found = Kernel()
-    for name, play in (("values", found.values), ("loaded", found.loaded),
-                       ("attached", found.attach)):  # fmt: skip
+    for name, play in (("new_value_map", found.values), ("load_program", found.loaded),
+                       ("attach_program", found.attach)):  # fmt: skip
         monkeypatch.setattr(bpf, name, play)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     return found
@@ -177,7 +177,7 @@ def test_where_it_can_t_count_nothing_is_left(begin: Begin, made: Kernel) -> Non
     with pytest.raises(ProbeUnusable, match="locked down"):
         begin()
     assert os.listdir("/proc/self/fd") == before and "locked down" in (
-        bpf_probe.why_not(tree.roots) or ""
+        bpf_probe.why_not_loadable(tree.roots) or ""
     )
 
 
@@ -218,7 +218,7 @@ def test_where_it_does_not_the_latencies_are_counted_all_the_same(
             raise OSError(errno.EACCES, "no")
         return play(code, tracepoint, name)
 
-    monkeypatch.setattr(bpf, "loaded", refused)
+    monkeypatch.setattr(bpf, "load_program", refused)
     probe = begin()
     del made.maps["iops_bins"][0]
     made.count(8 * 100, 3)
@@ -241,4 +241,4 @@ def test_nothing_is_open_when_it_is_closed(begin: Begin) -> None:
 
 def test_doctor_only_loads_them(begin: Begin, made: Kernel) -> None:
     tree: Tree = begin.tree  # type: ignore[attr-defined]
-    assert bpf_probe.why_not(tree.roots) is None and made.attached == 0
+    assert bpf_probe.why_not_loadable(tree.roots) is None and made.attached == 0

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.linux.probe import process as module
-from iopstui.linux.probe.process import ProbeProcess, keys_for
+from iopstui.linux.probe.process import ProbeProcess, map_keys_for
 from iopstui.linux.probe.script import Region
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.process.processes import start_time
@@ -169,5 +169,5 @@ def test_readings_may_be_far_apart(begin: Begin, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_matrix_of_many_cpus_has_room() -> None:
-    assert keys_for(4, True) == keys_for(256, False) == 8192
-    assert keys_for(200, True) == 40_000 and keys_for(1024, True) == 65_536
+    assert map_keys_for(4, True) == map_keys_for(256, False) == 8192
+    assert map_keys_for(200, True) == 40_000 and map_keys_for(1024, True) == 65_536

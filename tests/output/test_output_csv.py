@@ -11,7 +11,7 @@ from test_output_jsonl import Closed
 from iopstui.events import Mark
 from iopstui.format import utc
 from iopstui.model.block.target import Target
-from iopstui.model.metrics.fields import find
+from iopstui.model.metrics.fields import find_field
 from iopstui.output.csv_out import CsvSink
 
 
@@ -43,7 +43,7 @@ def test_headings_are_fields_of_the_registry() -> None:
     for name in header:
         head, _, tail = name.partition("kernel.disks.vda.")
         path = ("kernel", "disks", "vda", tail) if tail else None
-        assert head in ("flags",) or find(path or ("t",)) is not None
+        assert head in ("flags",) or find_field(path or ("t",)) is not None
 
 
 def test_the_values_are_those_of_the_json_lines() -> None:

@@ -12,7 +12,7 @@ from session_frames import session, whole_frames
 
 from iopstui.events import Event, Mark, Notice
 from iopstui.model.block.target import Target
-from iopstui.model.metrics.fields import find
+from iopstui.model.metrics.fields import find_field
 from iopstui.output.influx import InfluxSink
 from iopstui.output.jsonl import frame_object
 
@@ -25,7 +25,7 @@ Row = tuple[str, dict[str, str], dict[str, "float | str"], int]
 
 
 # most recordings have the same paths
-known = cache(find)
+known = cache(find_field)
 
 
 def plain(text: str) -> str:

@@ -22,7 +22,7 @@ from iopstui.output.share_table import header, rows
 from iopstui.output.sinks import make_watch_sink
 from iopstui.output.table import TableSink
 from iopstui.output.watch_summary import watch_sentences, watch_summary
-from iopstui.session.run_rows import RUN_COLUMNS, add_run_event, run_columns, text_rows
+from iopstui.session.run_rows import RUN_COLUMNS, add_run_event, run_columns, run_table_rows
 
 TARGET = Target(DIRECTORY, "/mnt/n", None, (), "far away", "nfs4", "/mnt/n", share="srv:/export")
 READ = OperationRates(2.0, 240, 240 * 65536, 3, 480, 1200, 1800, 0)
@@ -149,7 +149,7 @@ def test_a_table_of_runs_has_the_time_of_an_answer_in_place_of_a_queue() -> None
         add_run_event(history, event)
     (row,) = history.rows
     assert row.rtt_ms == 5.0
-    head, line = text_rows([row])
+    head, line = run_table_rows([row])
     assert "RTT" in head.split() and "aqu-sz" not in head
     assert "5.00ms" in line.split()
     names = [column.title for column in run_columns([row])]

@@ -122,7 +122,7 @@ def test_what_counts_inside_the_kernel(
     words: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(doctor, "why_not", lambda roots: lacks)
+    monkeypatch.setattr(doctor, "why_no_probe", lambda roots: lacks)
     monkeypatch.setattr(doctor, "own_why_not", lambda roots: own)
     found = doctor._probe(Roots())
     assert found.state == status and words in found.found

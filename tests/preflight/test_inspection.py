@@ -16,7 +16,7 @@ CLOCK = "clocksource=clock_gettime\n"
 
 
 def facts(text: str, private: Path) -> JobFacts:
-    return inspection.inspected(find_fio(), private, text, "the job", private)
+    return inspection.inspect_text(find_fio(), private, text, "the job", private)
 
 
 @pytest.mark.parametrize("text", [JOB.format(CLOCK, ""), JOB.format("", CLOCK),
@@ -79,7 +79,7 @@ def test_fio_is_asked_once_about_a_job_that_says_that_it_writes(
     fio, real = find_fio(), fio_inspect.run_fio
     monkeypatch.setattr(fio_inspect, "run_fio", ask)
     text = "[a]\nsize=1m\nfilename=x\nrw={}\n"
-    assert inspection.inspected(fio, tmp_path, text.format("write"), "it", tmp_path).writes
+    assert inspection.inspect_text(fio, tmp_path, text.format("write"), "it", tmp_path).writes
     assert len(asked) == 1 and "--readonly" not in asked[0]
-    assert not inspection.inspected(fio, tmp_path, text.format("read"), "it", tmp_path).writes
+    assert not inspection.inspect_text(fio, tmp_path, text.format("read"), "it", tmp_path).writes
     assert len(asked) == 2 and "--readonly" in asked[1]

@@ -11,7 +11,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, FILE, Target
 from iopstui.preflight import own_target as module
-from iopstui.preflight.own_target import own_target
+from iopstui.preflight.own_target import target_named_by_job
 
 DEVICES = {name: BlockDevice(name, f"/dev/{name}", 7, 0, "loop", 1) for name in ("loop0", "loop1")}
 
@@ -45,7 +45,7 @@ def test_azure_s_job_has_two_directories(places: Path) -> None:
         f"[global]\nsize=1m\nnumjobs=4\n[reader1]\nrw=randread\ndirectory={places}/cache\n"
         f"[writer1]\nrw=randwrite\ndirectory={places}/nocache\n"
     )
-    found = own_target(job(places, text), DEVICES, Roots())
+    found = target_named_by_job(job(places, text), DEVICES, Roots())
     assert found is not None and found.opened == ("loop0", "loop1")
     assert [place.path for place in found.places] == [f"{places}/cache", f"{places}/nocache"]
     assert found.tree == ("loop0", "vda", "loop1")
@@ -55,14 +55,14 @@ def test_kingsoft_s_document_joins_its_files_with_colons(places: Path) -> None:
     for name in ("cache/x", "nocache/y", "cache/z"):
         (places / name).write_bytes(b"x")
     files = f"{places}/cache/x:{places}/nocache/y:{places}/cache/z"
-    found = own_target(job(places, f"[a]\nrw=read\nfilename={files}\n"), DEVICES, Roots())
+    found = target_named_by_job(job(places, f"[a]\nrw=read\nfilename={files}\n"), DEVICES, Roots())
     assert found is not None and found.opened == ("loop0", "loop1"), "each device once"
 
 
 def test_files_in_memory_stand_beside_those_on_a_device(places: Path) -> None:
     (places / "inram").mkdir()
     text = f"[a]\nsize=1m\nrw=read\nfilename={places}/inram/x:{places}/cache/y\n"
-    found = own_target(job(places, text), DEVICES, Roots())
+    found = target_named_by_job(job(places, text), DEVICES, Roots())
     assert found is not None and found.opened == ("loop0",)
     assert [place.no_device for place in found.without_device] == ["memory"]
 
@@ -76,13 +76,13 @@ def test_a_file_to_be_made_in_dev_shm_is_no_mistyped_device(places: Path) -> Non
 
 
 def test_one_file_is_one_target(places: Path) -> None:
-    found = own_target(job(places, f"[a]\nsize=1m\nrw=read\nfilename={places}/cache/x\n"),
-                       DEVICES, Roots())  # fmt: skip
+    found = target_named_by_job(job(places, f"[a]\nsize=1m\nrw=read\nfilename={places}/cache/x\n"),
+                                DEVICES, Roots())  # fmt: skip
     assert found is not None and not found.has_several and found.opened == ("loop0",)
 
 
 def test_a_job_without_files_has_none(places: Path) -> None:
-    assert own_target(job(places, "[a]\nrw=read\nsize=1m\n"), DEVICES, Roots()) is None
+    assert target_named_by_job(job(places, "[a]\nrw=read\nsize=1m\n"), DEVICES, Roots()) is None
 
 
 def test_each_file_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,11 +90,12 @@ def test_each_file_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "a").write_bytes(b"x")
     text = f"[a]\nrw=read\nfilename={tmp_path}/a:/dev/no-such-device\n"
     with pytest.raises(UsageError):
-        own_target(job(tmp_path, text), {}, Roots())
+        target_named_by_job(job(tmp_path, text), {}, Roots())
 
 
 def test_a_file_that_can_not_be_looked_at_is_one_to_be_made(places: Path) -> None:
     """What can't be made there says the run; 300 letters are too many for any file system."""
-    found = own_target(job(places, f"[a]\nrw=read\nsize=1m\nfilename={'x' * 300}\n"), DEVICES,
-                       Roots())  # fmt: skip
+    found = target_named_by_job(
+        job(places, f"[a]\nrw=read\nsize=1m\nfilename={'x' * 300}\n"), DEVICES, Roots()
+    )
     assert found is not None and found.path == str(places)

@@ -10,7 +10,7 @@ from iopstui.errors import Refused, UsageError
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target, TargetPath
-from iopstui.model.fio.jobfile import effective, overridden
+from iopstui.model.fio.jobfile import effective_sections, with_overrides
 from iopstui.preflight import passthrough
 from iopstui.preflight.passthrough import passthrough_options
 from iopstui.safety import refusals
@@ -44,10 +44,10 @@ def test_a_section_that_sends_commands_opens_the_generic_device() -> None:
 def test_a_generic_device_is_not_opened_with_o_direct_and_other_sections_keep_theirs() -> None:
     """open(2) refuses O_DIRECT for a character device."""
     text = "[global]\ndirect=1\n[a]\nioengine=io_uring_cmd\n[b]\nioengine=libaio\n"
-    given = overridden(
+    given = with_overrides(
         text, {"filename": "/dev/nvme0n1"}, passthrough_options(text, BLOCK, Roots())
     )
-    a, b = effective(given)
+    a, b = effective_sections(given)
     assert (a.options["direct"], b.options["direct"]) == ("0", "1")
     assert (a.options["filename"], b.options["filename"]) == ("/dev/ng0n1", "/dev/nvme0n1")
 

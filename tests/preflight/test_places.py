@@ -13,7 +13,7 @@ from iopstui.cli import main
 from iopstui.errors import UsageError
 from iopstui.experiment import setup as experiment
 from iopstui.experiment.background import BackgroundExperiments
-from iopstui.experiment.runner import ExperimentRunner, RunConditions, common_share
+from iopstui.experiment.runner import ExperimentRunner, RunConditions, common_scratch_bytes
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
@@ -21,7 +21,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.experiment.options import RunOptions
 from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.jobfile import effective_sections
 from iopstui.preflight.job import prepare
 from iopstui.preflight.request import JobRequest
 from iopstui.preflight.targets import choose_targets
@@ -60,7 +60,7 @@ def test_a_directory_that_is_gone_is_a_sentence(tmp_path: Path) -> None:
     gone = Target(DIRECTORY, str(tmp_path / "gone"), None, ())
     plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2"),))
     with pytest.raises(UsageError, match="gone"):
-        common_share(plan, gone)
+        common_scratch_bytes(plan, gone)
 
 
 @pytest.mark.parametrize("job", ["randread-4k", "vng-randrw"])
@@ -96,7 +96,7 @@ def test_a_job_on_another_device_is_not_measured_by_this_one(
     background = BackgroundExperiments(LiveSession(target, devices, None), None, RunConditions())
     plan = Plan((str(own),), {}, (parse_axis("iodepth=1,2"),))
     assert background.preview(plan).setup.target == target
-    monkeypatch.setattr(experiment, "own_target", lambda *given: other)
+    monkeypatch.setattr(experiment, "target_named_by_job", lambda *given: other)
     with pytest.raises(UsageError, match="uses sdx"):
         background.preview(plan)
 
@@ -159,5 +159,5 @@ def test_on_a_directory_the_document_s_runtime_holds(tmp_path: Path) -> None:
     request = JobRequest("azure-read", {"direct": "0"}, size="4m")
     ready = prepare(request, target, find_fio(), tmp_path, {}, Roots())
     ready.close()
-    (job,) = effective(ready.text)
+    (job,) = effective_sections(ready.text)
     assert (job.options["time_based"], job.options["runtime"]) == ("1", "30")

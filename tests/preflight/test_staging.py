@@ -9,7 +9,7 @@ import pytest
 
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import SectionFiles
-from iopstui.fio.job_text import escaped, joined, listed
+from iopstui.fio.job_text import escape_path, join_paths, split_paths
 from iopstui.model.fio import jobfile
 from iopstui.preflight.staging import Staging
 from iopstui.safety.scratch import make_scratch
@@ -23,7 +23,7 @@ def made(tmp_path: Path, text: str, *sections: tuple[str, ...]) -> Staging:
 def places(staging: Staging) -> list[str]:
     """What the job on the staged files works on, section by section."""
     return [job.options.get("filename") or job.options["directory"]
-            for job in jobfile.effective(staging.text)]  # fmt: skip
+            for job in jobfile.effective_sections(staging.text)]  # fmt: skip
 
 
 def test_directories_of_existing_files_are_left_alone(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_directories_of_existing_files_are_left_alone(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "theirs") == ["old"]
     alone, both, generated = places(staging)
     assert alone == str(tmp_path / "theirs/old") and generated == str(tmp_path / "theirs")
-    link, new = listed(both)
+    link, new = split_paths(both)
     assert os.path.realpath(link) == str(tmp_path / "theirs/old")
     assert [one.path for one in staging.made] == [Path(new).parent]
     staging.close()
@@ -78,12 +78,12 @@ def test_a_name_taken_meanwhile_is_left(tmp_path: Path) -> None:
 
 
 def test_a_path_as_fio_takes_it() -> None:
-    assert escaped("/a\\b:c") == "/a\\b\\:c"
-    assert joined(["/a:b", "/c\\"]) == "/a\\:b:/c\\"
-    assert listed("/a\\:b:/c\\:d:") == ["/a:b", "/c:d"]
+    assert escape_path("/a\\b:c") == "/a\\b\\:c"
+    assert join_paths(["/a:b", "/c\\"]) == "/a\\:b:/c\\"
+    assert split_paths("/a\\:b:/c\\:d:") == ["/a:b", "/c:d"]
     for paths in (["/a\\:b"], ["/a\\", "/b"]):
         with pytest.raises(UsageError, match="backslash"):
-            joined(paths)
+            join_paths(paths)
 
 
 def test_a_scratch_directory_is_removed_wherever_it_is(tmp_path: Path) -> None:

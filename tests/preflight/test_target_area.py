@@ -44,7 +44,7 @@ def area(path: Path, part: str, text: str = JOB, size: str | None = None) -> tup
     where = Target(DIRECTORY if path.is_dir() else FILE, str(path), None)
     prepared = prepare(request, where, find_fio(), private, {}, Roots())
     try:
-        options = jobfile.effective(prepared.text)[0].options
+        options = jobfile.effective_sections(prepared.text)[0].options
         assert prepared.options["part"] == part
         return int(options["offset"]), int(options["size"])
     finally:

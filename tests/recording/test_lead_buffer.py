@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from iopstui import events
 from iopstui.errors import UsageError
-from iopstui.model.experiment.plan import Plan, expand, parse_axis
-from iopstui.model.experiment.point import Point, little
+from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
+from iopstui.model.experiment.point import Point, littles_law
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
@@ -235,14 +235,14 @@ def sweep(points: int) -> list[events.Event]:
     plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),))
     figures = Point(8.0, 80, 10.0, 40960.0, 10.0, 0.0, 1e5, "lat", 1e5, 2e5, 3e5)
     found: list[events.Event] = [events.ExperimentStarted(0.0, plan)]
-    for n, step in enumerate(expand(plan)):
+    for n, step in enumerate(expand_plan(plan)):
         if n < points:
             settings = tuple((one.name, one.value) for one in step.settings)
             found += [
                 events.PointStarted(0.0, n, 2, step.label, 20.0),
                 events.PointFinished(
                     0.0, n, 2, step.label, step.job, settings, step.variant, step.repeat, figures,
-                    little(figures, 1, paced=False),
+                    littles_law(figures, 1, paced=False),
                 ),
             ]  # fmt: skip
     return found

@@ -18,7 +18,7 @@ import recordings as made
 from iopstui import events
 from iopstui.cli.program import main
 from iopstui.errors import Missing, UsageError
-from iopstui.model.metrics.fields import find
+from iopstui.model.metrics.fields import find_field
 from iopstui.output import parquet as parquet_out
 from iopstui.output.csv_out import CsvSink
 from iopstui.recording.reader import Recording, recording_path
@@ -108,7 +108,7 @@ def test_each_column_says_its_unit_and_its_meaning(path: Path) -> None:
         parts = disk if tail else tuple(percentile[0].split("."))
         if len(percentile) > 1:
             parts = (*parts[:-1], "p99.9" + percentile[1])
-        field = find(("flags", "*") if head == "flags" else parts)
+        field = find_field(("flags", "*") if head == "flags" else parts)
         assert field is not None, column.name
         told = {key.decode(): value.decode() for key, value in column.metadata.items()}
         assert told["unit"] == field.unit and told["meaning"] == field.meaning.strip()

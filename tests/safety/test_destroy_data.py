@@ -12,7 +12,7 @@ import pytest
 from iopstui.errors import Refused
 from iopstui.fio.inspect import JobFacts, SectionFiles
 from iopstui.linux.roots import Roots
-from iopstui.safety.destroy_paths import DestroyPath, bind
+from iopstui.safety.destroy_paths import DestroyPath, bind_paths
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
 
 
@@ -32,11 +32,11 @@ def test_a_device_is_its_number() -> None:
 def test_a_file_is_its_inode(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    (word,) = bind([str(file)])
+    (word,) = bind_paths([str(file)])
     assert word.means(str(file), file.stat())
     kept = file.rename(tmp_path / "kept")
     file.write_text("another one")
-    assert bind([str(file)]) == (word,), "read once"
+    assert bind_paths([str(file)]) == (word,), "read once"
     assert not word.means(str(file), file.stat())
     assert word.means(str(kept), kept.stat())
 
@@ -45,14 +45,14 @@ def test_what_is_not_there_yet_goes_by_its_path(tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.mkdir()
     (tmp_path / "link").symlink_to(real)
-    (word,) = bind([str(tmp_path / "link/new")])
+    (word,) = bind_paths([str(tmp_path / "link/new")])
     assert not word.existed
     (real / "new").write_text("")
     assert word.means(str(real / "new"), (real / "new").stat())
     other = tmp_path / "other"
     other.write_text("")
     assert not word.means(str(other), other.stat())
-    assert not bind(["/a\0b"])[0].existed
+    assert not bind_paths(["/a\0b"])[0].existed
 
 
 def test_a_link_that_flips_after_its_name_was_repeated(tmp_path: Path) -> None:

@@ -6,23 +6,23 @@ from iopstui.errors import UsageError
 from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job, job_paths
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.jobfile import effective_sections
 from iopstui.safety.scratch_sizes import (
-    begins,
-    by_file,
+    bytes_by_file,
     files_of,
+    last_offset,
     scratch_sizes,
     scratch_total,
     shared_name,
-    times,
+    time_based_values,
 )
 
 SMALL = 64 << 20
 
 
 def timed(text: str, size: int = SMALL) -> list[str]:
-    jobs = effective(text)
-    return times(jobs, [size] * len(jobs))
+    jobs = effective_sections(text)
+    return time_based_values(jobs, [size] * len(jobs))
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_each_section_by_itself() -> None:
 @pytest.mark.parametrize("name", sorted(job_paths()))
 def test_every_shipped_job_with_a_runtime_lasts_as_long_on_a_small_file(name: str) -> None:
     """azure-read ended after 2.9 of its 30 s, ksyun-qd32-randread after 2.4 of 300."""
-    jobs = effective(read_job(find_job(name)))
+    jobs = effective_sections(read_job(find_job(name)))
     expected = ["1" if "runtime" in job.options else "0" for job in jobs]
-    assert times(jobs, [SMALL] * len(jobs)) == expected
+    assert time_based_values(jobs, [SMALL] * len(jobs)) == expected
 
 
 MIB = 1 << 20
@@ -58,7 +58,7 @@ def sizes(
     text: str, files: list[SectionFiles], wanted: str | None = None, room: int = 100 * GIB,
     **more: int,
 ) -> list[int]:  # fmt: skip
-    return scratch_sizes(effective(text), files, wanted, room, **more)
+    return scratch_sizes(effective_sections(text), files, wanted, room, **more)
 
 
 def one_file(count: int = 1) -> list[SectionFiles]:
@@ -99,14 +99,14 @@ def test_clones_with_files_of_their_own_count_each() -> None:
     assert sizes("[a]\nnumjobs=4\n", clones) == [128 * MIB]
     split = [SectionFiles("a", ("/s/a.0", "/s/a.1"))]
     assert sizes("[a]\nnrfiles=2\n", split) == [512 * MIB]
-    assert by_file(split, [512 * MIB]) == {"/s/a.0": 256 * MIB, "/s/a.1": 256 * MIB}
-    assert by_file(split, [3]) == {"/s/a.0": 2, "/s/a.1": 2}
+    assert bytes_by_file(split, [512 * MIB]) == {"/s/a.0": 256 * MIB, "/s/a.1": 256 * MIB}
+    assert bytes_by_file(split, [3]) == {"/s/a.0": 2, "/s/a.1": 2}
 
 
 def test_a_shared_file_is_as_large_as_its_largest_user_says() -> None:
     shared = [SectionFiles("a", ("/s/x",)), SectionFiles("b", ("/s/x", "/s/y"))]
-    assert by_file(shared, [100, 60]) == {"/s/x": 100, "/s/y": 30}
-    assert by_file(shared, [10, 60]) == {"/s/x": 30, "/s/y": 30}
+    assert bytes_by_file(shared, [100, 60]) == {"/s/x": 100, "/s/y": 30}
+    assert bytes_by_file(shared, [10, 60]) == {"/s/x": 30, "/s/y": 30}
 
 
 def test_a_size_asked_for_is_exactly_that_for_every_section() -> None:
@@ -171,7 +171,7 @@ def test_how_many_files_a_text_needs(text: str, count: int) -> None:
     [("", ""), ("x", "x"), ("dir/x", "x"), ("a:dir/b", "a:b"), (":", ""), ("a:", "a")],
 )
 def test_the_name_of_a_shared_file(filename: str, name: str) -> None:
-    (job,) = effective(f"[a]\nfilename={filename}\n" if filename else "[a]\n")
+    (job,) = effective_sections(f"[a]\nfilename={filename}\n" if filename else "[a]\n")
     assert shared_name(job) == name
 
 
@@ -194,11 +194,11 @@ size=8m
 
 def test_what_lies_before_an_offset_is_part_of_the_file() -> None:
     """fio's size= comes on top of offset=: the file was longer than it might grow."""
-    jobs = effective(OFFSETS)
+    jobs = effective_sections(OFFSETS)
     files = [SectionFiles(name, ("/s/x",)) for name in "abc"]
     sizes = scratch_sizes(jobs, files, None, GIB)
     assert sizes == [64 * MIB, 48 * MIB, 8 * MIB]
-    assert by_file(files, sizes, list(map(begins, jobs))) == {"/s/x": 64 * MIB}
+    assert bytes_by_file(files, sizes, list(map(last_offset, jobs))) == {"/s/x": 64 * MIB}
     assert scratch_total(OFFSETS, files, None, GIB, None) == 64 * MIB
     assert scratch_sizes(jobs, files, "32m", GIB) == [32 * MIB, 16 * MIB, 16 * MIB]
     assert scratch_sizes(jobs, files, None, GIB, 20 * MIB) == [20 * MIB, 4 * MIB, 4 * MIB]

@@ -20,8 +20,8 @@ from iopstui.safety.signals import (
     STOP_SIGNALS,
     StopSignals,
     handle_stop_signals,
-    heed_ignored,
     interrupt,
+    repeat_lost_interrupts,
 )
 
 WITHIN_S = 20.0
@@ -106,7 +106,7 @@ def test_a_signal_amid_a_finalizer_is_not_lost(monkeypatch: pytest.MonkeyPatch) 
     told: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
     handle_stop_signals(interrupt)
-    heed_ignored()
+    repeat_lost_interrupts()
     with pytest.raises(KeyboardInterrupt):
         Finalized().__doc__  # noqa: B018
         time.sleep(WITHIN_S)

@@ -43,7 +43,7 @@ def disk(tree: Tree) -> BlockDevice:
 def kernel(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
     """What the kernel does with a written value; the last one given counts."""
     does: list[Kernel] = [lambda path, value: _set(path, value)]
-    monkeypatch.setattr(queue_snapshot, "write", lambda path, value: does[-1](path, value))
+    monkeypatch.setattr(queue_snapshot, "write_current", lambda path, value: does[-1](path, value))
     return does
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from iopstui.errors import JobFailed, UsageError
 from iopstui.selftest.collect import NEEDED_BYTES, collect
-from iopstui.selftest.commands import run
+from iopstui.selftest.commands import run_command
 
 
 def test_a_directory_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,4 +24,4 @@ def test_a_directory_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
     (tmp_path / "fio").write_text("no program")
     with pytest.raises(JobFailed, match="fio: Permission denied"):
-        run(str(tmp_path / "fio"))
+        run_command(str(tmp_path / "fio"))

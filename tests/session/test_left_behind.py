@@ -35,7 +35,7 @@ class Context:
 def test_a_run_that_the_user_stopped_is_an_interrupted_one(
     stopping: bool, failure: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "hangs", lambda pids: f"process {pids[0]} hangs")
+    monkeypatch.setattr(module, "hanging_text", lambda pids: f"process {pids[0]} hangs")
     context, current = Context(), CurrentRun()
     current.begin()
     runs: Any = Runs(context, None, current, None, None, None, RunPolicy())  # type: ignore[arg-type]

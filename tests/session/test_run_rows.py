@@ -12,7 +12,7 @@ from iopstui import events
 from iopstui.model.metrics.run_history import DONE, FAILED, STOPPED, RunHistory, RunRow
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import replay_events
-from iopstui.session.run_rows import WIDTH, add_run_event, text_rows
+from iopstui.session.run_rows import WIDTH, add_run_event, run_table_rows
 
 TITLE = "randread 4k  QD {} × 1 job"
 LONG = "randrw 512k  QD 4096 × 512 jobs"
@@ -90,7 +90,7 @@ def test_the_table_has_at_most_80_columns() -> None:
     wide = RunRow(999, "j" * 40, LONG, None, FAILED, 86400.0, 1.23e6, 99999 * 2.0**20, 999e6, 9.9e9,
                   "clat", 100.0, 4096.0, -99.9, 1e7)  # fmt: skip
     most = RunRow(1000, "j", LONG, ("x" * 90,), DONE, to_before=12345678.0)
-    lines = list(text_rows([wide, most, RunRow(3, "j", "t\x1b[31m", None)]))
+    lines = list(run_table_rows([wide, most, RunRow(3, "j", "t\x1b[31m", None)]))
     assert {len(line) for line in lines} == {WIDTH}
     assert lines[1].startswith(" 999 failed: randrw 512k") and "\x1b" not in lines[3]
     assert lines[3].split()[2:] == ["–"] * 7

@@ -57,7 +57,7 @@ def probe(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> SessionProbe:
     monkeypatch.setattr(bpf_probe, "BpfProbe", Own)
     monkeypatch.setattr(process, "ProbeProcess", Bpftrace)
     monkeypatch.setattr(regions, "regions", lambda *_: [Region("vda", 254, 0)])
-    monkeypatch.setattr(availability, "why_not", lambda *_: None)
+    monkeypatch.setattr(availability, "why_no_probe", lambda *_: None)
     monkeypatch.setattr(Own, "why", "")
     Own.made, Bpftrace.made = [], []
     context = SimpleNamespace(
@@ -91,14 +91,14 @@ def test_where_they_can_t_bpftrace_does_and_says_why(
     monkeypatch.setattr(Own, "why", "no BTF")
     assert begun(probe, (LATENCY,)) == (0, 1)
     assert "with bpftrace" in told[0] and "no BTF" in told[0]
-    monkeypatch.setattr(availability, "why_not", lambda *_: ("no bpftrace", "get it"))
+    monkeypatch.setattr(availability, "why_no_probe", lambda *_: ("no bpftrace", "get it"))
     probe.switch((LATENCY,))
     assert "no probe: no bpftrace. To fix it: get it" in told[1] and "no BTF" in told[1]
     assert probe.why_off.startswith("no bpftrace. To fix it: get it")
     assert probe.parts == () and probe.take() is None
     # one right that both lack is named once
     monkeypatch.setattr(
-        availability, "why_not", lambda *_: (availability.ONLY_ROOT, "sudo iopstui ...")
+        availability, "why_no_probe", lambda *_: (availability.ONLY_ROOT, "sudo iopstui ...")
     )
     probe.switch((LATENCY,))
     assert told[2] == "no probe: only root may load BPF programs. To fix it: sudo iopstui ..."

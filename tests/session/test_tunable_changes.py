@@ -78,14 +78,14 @@ def test_all_disks_get_it_and_are_put_back(turns: Turns) -> None:
 
 
 def test_what_one_disk_refuses_none_keeps(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = queue_snapshot.write
+    real = queue_snapshot.write_current
 
     def write(path: Path, value: str) -> None:
         if "sdb" in str(path.resolve()) and value == "2":
             raise OSError(22, "Invalid argument")
         real(path, value)
 
-    monkeypatch.setattr(queue_snapshot, "write", write)
+    monkeypatch.setattr(queue_snapshot, "write_current", write)
     with pytest.raises(IopstuiError) as caught:
         turns.knobs.change("rq_affinity", "2")
     assert "sdb" in caught.value.message

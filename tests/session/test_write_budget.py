@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from iopstui.fio.inspect import JobFacts, SectionFiles
 from iopstui.preflight.prepared import PreparedJob
-from iopstui.session.fio.write_budget import STOP_TIME_S, WriteBudget, at_most, in_short
+from iopstui.session.fio.write_budget import (
+    STOP_TIME_S,
+    WriteBudget,
+    max_writes_text,
+    short_budget_text,
+)
 
 MIB = 1 << 20
 
@@ -72,7 +77,7 @@ def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
     ],
 )
 def test_it_is_said_before(arguments: tuple[int, bool, float, int | None], words: str) -> None:
-    assert words in at_most(*arguments)
+    assert words in max_writes_text(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,7 @@ def test_it_is_said_before(arguments: tuple[int, bool, float, int | None], words
     ],
 )
 def test_the_same_in_a_few_words(arguments: tuple[Any, ...], words: str) -> None:
-    assert in_short(*arguments) == words
+    assert short_budget_text(*arguments) == words
 
 
 def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:

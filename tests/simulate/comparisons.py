@@ -1,7 +1,7 @@
 """How often does `iopstui compare` claim what isn't so, and how often does it find what is?
 
 Runs are made up; the order of the runs, the tests and their corrections are the program's own
-(``expand`` and ``ComparisonResults``).
+(``expand_plan`` and ``ComparisonResults``).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from iopstui.model.experiment.comparison import primary_of
-from iopstui.model.experiment.plan import Plan, expand, parse_variant
+from iopstui.model.experiment.comparison import primary_figure
+from iopstui.model.experiment.comparison_text import ComparisonResults
+from iopstui.model.experiment.plan import Plan, expand_plan, parse_variant
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.words import ComparisonResults
-from iopstui.model.metrics.statistics import CONFIDENCE, paired
+from iopstui.model.metrics.statistics import CONFIDENCE, compare_paired
 
 VARIANTS = (parse_variant("iodepth=1"), parse_variant("iodepth=2"))
 SPREAD = 0.03
@@ -98,11 +98,11 @@ def claims(noise: Noise, repeats: int, trials: int, true: float = 0.0) -> Claims
         plan = Plan(("j",), variants=VARIANTS, repeats=repeats, seed=rng.randrange(1 << 30))
         figures = noise(rng)
         runs: list[dict[int, Point]] = [{}, {}]
-        for step in expand(plan):
+        for step in expand_plan(plan):
             shift = math.log1p(true) if step.variant else 0.0
             runs[step.variant][step.repeat] = run(rng, next(figures) + shift)
         (tested,) = ComparisonResults(plan, runs).tested
-        first = primary_of(tested)
+        first = primary_figure(tested)
         primary += first is not None and first.shown
         secondary += any(one.shown for one in tested if not one.primary)
     return Claims(primary / trials, secondary / trials)
@@ -159,7 +159,7 @@ def looked_at(noise: Noise, trials: int, within: float) -> Looked:
         for look in range(1, MAX_LOOKS + 1):
             for side in [0, 1] if rng.random() < 0.5 else [1, 0]:
                 sides[side].append(math.exp(next(figures)))
-            plain, found = paired(*sides), paired(*sides, sequential=True)
+            plain, found = compare_paired(*sides), compare_paired(*sides, sequential=True)
             claimed_naive |= plain is not None and plain.p < 1 - CONFIDENCE
             claimed |= found is not None and found.p < 1 - CONFIDENCE
             if found is None or stopped:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from program import UNHURRIED, WITHIN_S, events, fio_at_work, gone, iopstui, start
 
-from iopstui.model.experiment.plan import Plan, expand, parse_variant
+from iopstui.model.experiment.plan import Plan, expand_plan, parse_variant
 
 SHORT = ("compare", "--job", "randread-4k", "--settle", "0", "--measure", "1", "--size", "16m")
 
@@ -30,7 +30,7 @@ def test_a_real_difference_is_found(here: Path) -> None:
     order = [row["variant"] for row in rows if row["event"] == "point_finished"]
     variants = tuple(map(parse_variant, ("rate_iops=100", "rate_iops=400")))
     plan = Plan(("x",), variants=variants, repeats=5, seed=1)
-    assert order == [point.variant for point in expand(plan)]
+    assert order == [point.variant for point in expand_plan(plan)]
     found = {row["figure"]: row for row in rows if row["event"] == "difference"}
     # the job's own limits hold on any disk, however busy
     assert found["IOPS"]["shown"] and found["IOPS"]["better"] is True and found["IOPS"]["primary"]

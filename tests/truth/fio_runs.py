@@ -9,8 +9,8 @@ from pathlib import Path
 
 from iopstui.fio.stream.framing import Document, Framer
 from iopstui.fio.stream.status import parse_status
-from iopstui.model.fio.interval_time import repeats
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.interval_time import is_repetition
+from iopstui.model.fio.jobfile import effective_sections
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import FioStatus, RawSample
 from iopstui.session.fio.fio_run import status_interval
@@ -69,14 +69,14 @@ def lay_out(fio: str, name: str, size: int, place: Path) -> None:
 
 def _statuses(data: bytes, text: str) -> list[FioStatus]:
     framer, found = Framer(), []
-    sections = effective(text)
+    sections = effective_sections(text)
     for item in (*framer.feed(data), *framer.close()):
         status = parse_status(item.data, sections) if isinstance(item, Document) else None
         if status is None:
             continue
         # the session takes a last word said twice for one, too
         soon = found and status.timestamp_ms - found[-1].timestamp_ms < 300
-        if soon and repeats(status, found[-1]):
+        if soon and is_repetition(status, found[-1]):
             found.pop()
         found.append(status)
     return found

@@ -20,8 +20,8 @@ from iopstui.experiment.background import PreparedExperiment
 from iopstui.experiment.preview import Preview
 from iopstui.experiment.runner import RunConditions
 from iopstui.experiment.setup import ExperimentSetup, length_text
-from iopstui.model.experiment.plan import Plan, expand, parse_axis, parse_variant
-from iopstui.model.experiment.point import Point, little
+from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis, parse_variant
+from iopstui.model.experiment.point import Point, littles_law
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import UTF8, Charset
@@ -47,20 +47,20 @@ def point(depth: int, jobs: int = 1, at_once: int = 12, more: float = 0.0) -> Po
 
 
 def finished(plan: Plan, index: int, t: float = 0.0) -> PointFinished:
-    step = list(expand(plan))[index]
+    step = list(expand_plan(plan))[index]
     values = {one.name: one.value for one in step.settings}
     depth, jobs = int(values.get("iodepth", "1")), int(values.get("numjobs", "1"))
     # runs of a comparison differ a little
     one = point(depth, jobs, more=0.003 * (index % 3) if plan.variants else 0.0)
     return PointFinished(
         t, index, plan.points, step.label, step.job, tuple(values.items()), step.variant,
-        step.repeat, one, little(one, depth * jobs, paced=False),
+        step.repeat, one, littles_law(one, depth * jobs, paced=False),
     )  # fmt: skip
 
 
 def started(plan: Plan, index: int, t: float = 0.0) -> PointStarted:
     left = (plan.points - index) * (plan.settle + plan.measure + 1.5)
-    return PointStarted(t, index, plan.points, list(expand(plan))[index].label, left)
+    return PointStarted(t, index, plan.points, list(expand_plan(plan))[index].label, left)
 
 
 def told(plan: Plan, points: int) -> list[Event]:

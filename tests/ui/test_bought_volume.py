@@ -11,7 +11,7 @@ from test_app import running, screen_text
 from iopstui.catalog.library import read_catalog
 from iopstui.cli.volume_options import volume_text
 from iopstui.errors import UsageError
-from iopstui.model.volumes.promised import promised
+from iopstui.model.volumes.promised import promised_figures
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import UTF8
@@ -23,7 +23,7 @@ async def shown(size: tuple[int, int], volume: str, gib: float) -> str:
     found = fakes.FakeController()
     app = IopstuiApp(
         Backend(lambda paths: found, lambda: fakes.DEVICES, fakes.JOBS,
-                volume=promised(CATALOG.volume(volume), gib)),
+                volume=promised_figures(CATALOG.volume(volume), gib)),
         FirstView(("/dev/nvme0n1",), "mixed-4k", run_at_once=False), Appearance(UTF8),
     )  # fmt: skip
     app.fake = found  # type: ignore[attr-defined]

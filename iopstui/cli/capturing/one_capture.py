@@ -26,7 +26,7 @@ from iopstui.model.workload.job import CLOSED, OPEN, job_text
 from iopstui.model.workload.trace import TraceBuffer, trace_lines
 from iopstui.model.workload.workload import Workload
 from iopstui.preflight.targets import choose_watched
-from iopstui.safety.signals import stopping
+from iopstui.safety.signals import handling_stop_signals
 
 _LOOK_EVERY_S = 1.0
 _SUFFIX = ".fio"
@@ -64,7 +64,7 @@ def capture(options: CaptureOptions) -> int:
     trace = TraceBuffer() if _trace_file(options) else None
     _check_choice(options)
     stop = _Stop()
-    with stopping(stop):
+    with handling_stop_signals(stop):
         found, disk_counted, why = _captured(options, stop, trace)
         if not found.ios:
             raise JobFailed(f"No request was seen on {found.device} in {duration(found.seconds)}.",

@@ -121,15 +121,15 @@ def _health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> DiskHeal
 
 
 def _namespace(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> NamespaceReport | None:
-    from iopstui.linux.nvme.topology import read_facts, read_topology
+    from iopstui.linux.nvme.topology import read_drive_facts, read_namespace_topology
     from iopstui.linux.roots import Roots
     from iopstui.output.nvme import NamespaceReport
 
     whole = devices.get(device.disk or "", device)
     if whole.kind != "nvme":
         return None
-    topology = read_topology(Roots(), whole)
-    facts = read_facts(Roots(), whole, topology.number or 1)
+    topology = read_namespace_topology(Roots(), whole)
+    facts = read_drive_facts(Roots(), whole, topology.number or 1)
     # a single path has the device's own figures, which `watch` shows
     names = [path.name for path in topology.paths] if len(topology.paths) > 1 else []
     return NamespaceReport(topology, facts, _rates(names))
@@ -139,15 +139,15 @@ def _rates(names: list[str]) -> dict[str, DiskRates]:
     """What these devices do within a second, which this waits for; empty for none."""
     import time
 
-    from iopstui.linux.nvme.topology import read_counters
+    from iopstui.linux.nvme.topology import read_path_counters
     from iopstui.linux.roots import Roots
     from iopstui.model.rates import disk_rates
 
     if not names:
         return {}
-    before, began = read_counters(Roots(), names), time.monotonic()
+    before, began = read_path_counters(Roots(), names), time.monotonic()
     time.sleep(RATES_S)
-    after, seconds = read_counters(Roots(), names), time.monotonic() - began
+    after, seconds = read_path_counters(Roots(), names), time.monotonic() - began
     each = {name: disk_rates(after[name], old, seconds) for name, old in before.items()
             if name in after}  # fmt: skip
     return {name: rates for name, rates in each.items() if rates is not None}

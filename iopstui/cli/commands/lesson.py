@@ -67,14 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _default_target(targets: Sequence[str]) -> tuple[Target, TargetFacts]:
     """The default target of a lesson, and its facts."""
-    from iopstui.lesson.facts import surroundings
+    from iopstui.lesson.facts import read_target_facts
     from iopstui.linux.devices.sysfs import read_devices
     from iopstui.linux.roots import Roots
     from iopstui.preflight.targets import choose_targets
 
     devices = read_devices(Roots())
     target, _ = choose_targets(targets, None, devices, Roots())
-    return target, surroundings(target, devices, Roots())
+    return target, read_target_facts(target, devices, Roots())
 
 
 def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...]) -> int:

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from iopstui.output.selftest import selftest_json, selftest_text
     from iopstui.selftest.bundle import check_writable, write_bundle
-    from iopstui.selftest.check import failed
+    from iopstui.selftest.check import any_failed
     from iopstui.selftest.judge import judge, judge_bundle
 
     for name in (arguments.directory, arguments.output, arguments.read):
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         show(json.dumps(selftest_json(checks, found), indent=2))
     else:
         show(selftest_text(checks, found, width()))
-    return EXIT_JOB_FAILED if failed(checks) else EXIT_OK
+    return EXIT_JOB_FAILED if any_failed(checks) else EXIT_OK
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -8,7 +8,7 @@ import sys
 
 from iopstui.cli.command import Command
 from iopstui.errors import Missing, UsageError
-from iopstui.linux.process.packages import SCREEN_PACKAGES, require
+from iopstui.linux.process.packages import SCREEN_PACKAGES, require_packages
 
 MAX_VIEWERS = 64
 MAX_PORT = 65535
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.viewers_cpu is not None and arguments.viewers_cpu not in os.sched_getaffinity(0):
         raise UsageError(f"iopstui may not use CPU {arguments.viewers_cpu}.",
                          "Those that it may use: taskset -cp $$")  # fmt: skip
-    require(*SCREEN_PACKAGES)
+    require_packages(*SCREEN_PACKAGES)
     _require_extra()
     from iopstui.cli.web.serving import ServeOptions, serve_live, serve_replay
 

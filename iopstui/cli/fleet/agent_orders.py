@@ -18,7 +18,7 @@ from iopstui.fio.library import find_job, is_shipped
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import LINES, SUMS
 from iopstui.fleet.hosts.program_copy import remote_command
-from iopstui.model.fio.jobfile import checked_override
+from iopstui.model.fio.jobfile import parse_override
 from iopstui.text import printable
 
 Object = dict[str, Any]
@@ -111,7 +111,7 @@ def _agent_options(arguments: argparse.Namespace, watching: bool) -> list[str]:
         # the hosts end by themselves if the total never gets steady
         words += ["--set", f"runtime={math.ceil(MAX_ROUNDS * arguments.until_steady)}"]
     for text in arguments.set:
-        checked_override(text)
+        parse_override(text)
         words += ["--set", text]
     for text in arguments.knob:
         try:

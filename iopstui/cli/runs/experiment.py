@@ -14,7 +14,7 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERD
 from iopstui.events import PointFinished
 from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import ExperimentRunner
-from iopstui.experiment.setup import ExperimentSetup, dry_run, length_text, writes_text
+from iopstui.experiment.setup import ExperimentSetup, dry_run_lines, length_text, writes_text
 from iopstui.experiment.start import (
     expectations_at_every_point,
     experiment_session,
@@ -109,7 +109,7 @@ def _dry_run(
     if precondition:
         place = checked(options.run, setup.devices)[0].path
         print_line(f"first: writes {place} twice (--precondition)", sys.stdout)
-    for line in dry_run(setup, progress):
+    for line in dry_run_lines(setup, progress):
         print_line(line, sys.stdout)
     return EXIT_OK
 

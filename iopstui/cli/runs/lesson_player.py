@@ -17,8 +17,8 @@ from iopstui.errors import (
 )
 from iopstui.events import Event, FrameReady, LayoutProgress, Notice, SessionEnded, TunableChanged
 from iopstui.fio.inspect import find_fio
-from iopstui.format import counted, fit, number
-from iopstui.lesson.facts import surroundings
+from iopstui.format import counted, number, replace_unprintable
+from iopstui.lesson.facts import read_target_facts
 from iopstui.lesson.page import READY, SKIPPED, ShownPage
 from iopstui.lesson.player import LessonRun
 from iopstui.linux.devices.sysfs import read_devices
@@ -70,7 +70,7 @@ def play_plain(
     clean_up_and_say(print_message, Roots())
     devices = read_devices(Roots())
     target, _ = choose_targets(options.targets, None, devices, Roots())
-    around = surroundings(target, devices, Roots())
+    around = read_target_facts(target, devices, Roots())
     run = LessonRun(lesson, target, around, options.size, options.destroy_data)
     session = new_session(options, target, target, devices, idle_frames=False)
     return LessonPlayer(run, session, answers, asks=asks and sys.stdin.isatty()).play()
@@ -172,7 +172,7 @@ class LessonPlayer:
             self._read(f"[{text.strip()}] ")
 
     def _read(self, text: str) -> str:
-        sys.stdout.write(fit(text, sys.stdout.encoding))
+        sys.stdout.write(replace_unprintable(text, sys.stdout.encoding))
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:  # the terminal's end of file: nobody will answer any more
@@ -223,5 +223,5 @@ class LessonPlayer:
 
     def _print_lines(self, lines: Sequence[str]) -> None:
         for line in lines:
-            sys.stdout.write(fit(line.rstrip(), sys.stdout.encoding) + "\n")
+            sys.stdout.write(replace_unprintable(line.rstrip(), sys.stdout.encoding) + "\n")
         sys.stdout.flush()

@@ -15,8 +15,8 @@ from iopstui.errors import (
     EXIT_OK,
     EXIT_VERDICT,
     UsageError,
-    ended_early,
-    error_of,
+    error_for_exit_code,
+    session_ended_error,
 )
 from iopstui.events import StepFinished
 from iopstui.fio.inspect import find_fio
@@ -31,7 +31,7 @@ from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
-from iopstui.session.tick.outcomes import judged_text
+from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.session.tick.steady import NEVER_STEADY
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _run(
         finished = run_to_the_end(session, job, options.overrides, sink)
     code = _verdict(finished, session.exit_code)
     for judged in judging.judged:
-        checks.add(judged.expectation, judged.passed, judged_text(judged))
+        checks.add(judged.expectation, judged.passed, outcome_event_text(judged))
     if code != EXIT_OK:
         return code
     if options.until_steady:
@@ -162,7 +162,7 @@ def _exit_code(sink: VerdictSink) -> int:
 
 def _verdict(finished: StepFinished | None, ended: int) -> int:
     if finished is None:
-        raise ended_early(ended)
+        raise session_ended_error(ended)
     if finished.error:
-        raise error_of(finished.exit_code, finished.error, finished.hint)
+        raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
     return EXIT_INTERRUPTED if finished.interrupted else EXIT_OK

@@ -11,7 +11,7 @@ from typing import Any
 
 from iopstui.cli.runs.run_session import run_to_the_end
 from iopstui.cli.terminal import print_message
-from iopstui.errors import Interrupted, JobFailed, UsageError, error_of
+from iopstui.errors import Interrupted, JobFailed, UsageError, error_for_exit_code
 from iopstui.format import size
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
@@ -23,7 +23,7 @@ from iopstui.model.fio.sizes import part_bytes
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import StatusSink
 from iopstui.preflight.targets import choose_targets
-from iopstui.recording.writer import creatable
+from iopstui.recording.writer import check_creatable
 from iopstui.session.fio.fio_run import FIGURES_END_THERE
 from iopstui.session.new_session import new_session
 
@@ -41,7 +41,7 @@ def preconditioned(options: RunOptions) -> RunOptions:
     devices = read_devices(Roots())
     target, job_target = checked(options, devices)
     if options.record:
-        creatable(Path(options.record))
+        check_creatable(Path(options.record))
     plain = RunOptions(
         targets=options.targets, size=options.size, part=options.part,
         destroy_data=options.destroy_data,
@@ -54,7 +54,7 @@ def preconditioned(options: RunOptions) -> RunOptions:
     if finished is None:
         raise JobFailed("Preconditioning ended early; see the message above.")
     if finished.error:
-        raise error_of(
+        raise error_for_exit_code(
             finished.exit_code, finished.error.removesuffix(FIGURES_END_THERE), finished.hint
         )
     if finished.interrupted:

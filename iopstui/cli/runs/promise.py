@@ -7,7 +7,7 @@ import json
 import sys
 
 from iopstui.catalog.library import read_catalog
-from iopstui.catalog.seen import read_seen
+from iopstui.catalog.visible_facts import read_visible_facts
 from iopstui.cli.terminal import at_once, print_message, show, width
 from iopstui.cli.volume_options import GIB, promised_by, take_volume_options
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
@@ -23,9 +23,9 @@ from iopstui.promise.setup import (
     PromiseOptions,
     PromiseSetup,
     check_title,
-    device_of,
     plan_lines,
     set_up,
+    target_disk,
 )
 from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.safety.signals import StopSignals
@@ -59,8 +59,8 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     for problem in catalog.problems:
         print_message(problem)
     targets = (arguments.target,) if arguments.target else ()
-    device = device_of(targets, read_devices(Roots()))
-    seen = read_seen(device, Roots()) if device is not None else None
+    device = target_disk(targets, read_devices(Roots()))
+    seen = read_visible_facts(device, Roots()) if device is not None else None
     guessed = guess(seen, catalog.classes.values()) if seen is not None else Guess()
     if arguments.volume is None:
         raise UsageError(*_confirm(guessed, device, arguments.target))

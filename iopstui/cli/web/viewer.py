@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.model.volumes.promised import Promised
+from iopstui.model.volumes.promised import PromisedFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class ViewerOptions:
     follow: bool = True
     speed: float = 1.0
     theme: str = ""
-    volume: Promised | None = None
+    volume: PromisedFigures | None = None
 
 
 def show_viewer(options: ViewerOptions, fds: Sequence[int]) -> int:

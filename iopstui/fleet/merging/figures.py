@@ -19,7 +19,7 @@ from iopstui.model.experiment.expectation import Expectation, figure_and_value, 
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
-from iopstui.model.watch.trigger import parse_span
+from iopstui.model.watch.trigger import parse_duration
 
 EACH_PREFIX = "each."
 _SHORT_NAME = re.compile(r"(?:((?:fio\.)?(?:read|write|trim|mixed|total))\.)?(p[0-9.]+|mean|max)")
@@ -125,7 +125,7 @@ class AbortCondition:
         asked = f"--abort {text!r}"
         field, self._value = figure_and_value(asked, full_name(name), value, (), ())
         _check(asked, field.path)
-        for_s = parse_span(span) if span else 0.0
+        for_s = parse_duration(span) if span else 0.0
         if for_s is None:
             raise UsageError(f"{asked}: {span!r} is not a time such as 5s or 1m.")
         self.text = text.strip()

@@ -143,14 +143,14 @@ class BpfCapture:
         disks = [disk for region in regions for disk in self._disks(region)]
         for event, code in _codes(kernel, disks, maps, bios).items():
             name = f"iops_{event[6:]}"[:_NAME_BYTES]
-            self._programs.append(bpf.loaded(code, kernel.tracepoints[event], name))
+            self._programs.append(bpf.load_program(code, kernel.tracepoints[event], name))
             self._fds.append(self._programs[-1])
         self._ring = _mapped(maps.ring, (1 << RING_BITS) << programs.RECORD_BITS)
         self._counters = _mapped(maps.counters, programs.COUNTERS_BYTES)
-        self._fds += [bpf.attached(fd) for fd in self._programs]
+        self._fds += [bpf.attach_program(fd) for fd in self._programs]
 
     def _map(self, size: int, name: str) -> int:
-        self._fds.append(bpf.values(size, name))
+        self._fds.append(bpf.new_value_map(size, name))
         return self._fds[-1]
 
     def _disks(self, region: Region) -> list[CapturedDisk]:

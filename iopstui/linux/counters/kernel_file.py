@@ -38,7 +38,7 @@ class KernelFile:
             self._fd = -1
 
 
-def opened(paths: Iterable[Path]) -> list[KernelFile]:
+def open_files(paths: Iterable[Path]) -> list[KernelFile]:
     """The files that can be opened."""
     files = []
     for path in paths:

@@ -17,7 +17,7 @@ from iopstui.linux.counters import procfs
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.counters.energy import EnergyCounters
 from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCalls
-from iopstui.linux.counters.kernel_file import KernelFile, opened
+from iopstui.linux.counters.kernel_file import KernelFile, open_files
 from iopstui.linux.counters.mountstats import mounted_on, parse_mountstats, until_found
 from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
 from iopstui.linux.roots import Roots
@@ -92,18 +92,18 @@ class KernelSampler:
         self._read_in = 0
         self._cost_ns = 0
         self._follow = 0
-        self._cpu_stats = opened(cpu_stat_files(roots))
+        self._cpu_stats = open_files(cpu_stat_files(roots))
         self._sources = {
             source: file
             for source in SOURCES
             if source.file
-            for file in opened([roots.proc / source.file])
+            for file in open_files([roots.proc / source.file])
         }
         self._energy = EnergyCounters(roots)
         self._shares = tuple(shares)
         self._others = dict(others or {})
         self._hidden = False
-        self._mountstats = opened([roots.proc / "self/mountstats"] if shares else [])
+        self._mountstats = open_files([roots.proc / "self/mountstats"] if shares else [])
         self.retarget(disks, irqs)
 
     def retarget(self, disks: Sequence[str], irqs: Sequence[int]) -> None:

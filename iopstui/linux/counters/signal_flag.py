@@ -26,7 +26,7 @@ def interrupt() -> None:
         raise KeyboardInterrupt
 
 
-def no_more() -> None:
+def disable_interrupts() -> None:
     """Disable ``interrupt`` from now on: the interruptible work is over."""
     global _over
     _over = True

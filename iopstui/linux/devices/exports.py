@@ -39,7 +39,7 @@ def read_exports(roots: Roots) -> Iterator[Export]:
     yield from _of_scsi(roots.sys / CONFIG / "target/core")
 
 
-def served_here(name: str, roots: Roots) -> Iterator[Export]:
+def exports_served_here(name: str, roots: Roots) -> Iterator[Export]:
     """The exports of this machine that its own device ``name`` is a client's view of: over the
     NVMe loop transport or any other, and over LIO's loopback."""
     block = roots.sys / "class/block" / name.replace("/", "!")

@@ -67,7 +67,7 @@ def paths_of(device: BlockDevice) -> tuple[str, ...]:
     return device.slaves if several else ()
 
 
-def read_lost(device: BlockDevice, roots: Roots) -> tuple[tuple[str, str], ...]:
+def read_lost_paths(device: BlockDevice, roots: Roots) -> tuple[tuple[str, str], ...]:
     """The paths that can't be used now, each with its state ("connecting", "offline"): those whose
     NVMe controller is not live or whose SCSI device is not running. One whose state can't be read
     is taken to work."""

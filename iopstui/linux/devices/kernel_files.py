@@ -39,7 +39,7 @@ def kernel_file_system(place: Path | int) -> str:
     return _MAGIC.get(kind & 0xFFFFFFFF, "")
 
 
-def keeps_all(directory: Path) -> str:
+def removal_lock(directory: Path) -> str:
     """The directory flag (chattr(1)) that prevents removing its files, "a" or "i"; "" if none."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -46,7 +46,7 @@ class Writable:
         return self.number is None and self.file is None and self.character is None
 
 
-def identity(info: os.stat_result) -> File:
+def file_identity(info: os.stat_result) -> File:
     """A file, whatever it is called."""
     return (os.major(info.st_dev), os.minor(info.st_dev)), info.st_ino
 
@@ -64,7 +64,7 @@ class Writers:
         for pid in list_names(roots.proc):
             if pid.isdecimal() and pid != own:
                 self._found += _of_process(roots.proc / pid)
-        self._found += exported(read_exports(roots), roots)
+        self._found += exported_files(read_exports(roots), roots)
         self._by_file: dict[File, list[Writable]] = {}
         self._by_name: dict[str, list[Writable]] = {}
         for one in self._found:
@@ -147,10 +147,10 @@ def _writable(who: str, path: str, info: os.stat_result | None) -> Writable | No
         return Writable(who, path, number)
     if stat.S_ISCHR(info.st_mode):
         return Writable(who, path, character=number)
-    return Writable(who, path, None, identity(info)) if stat.S_ISREG(info.st_mode) else None
+    return Writable(who, path, None, file_identity(info)) if stat.S_ISREG(info.st_mode) else None
 
 
-def exported(exports: Iterable[Export], roots: Roots) -> Iterator[Writable]:
+def exported_files(exports: Iterable[Export], roots: Roots) -> Iterator[Writable]:
     """The kernel's targets open files and devices without claiming them, and no process has the
     descriptor."""
     remote = _Remote(roots.proc / "self")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from iopstui.linux.devices.mounts import MountEntry, unescape
-from iopstui.linux.devices.openers import File, identity
+from iopstui.linux.devices.openers import File, file_identity
 
 _COLON = re.compile(r"(?<!\\):")
 # an overlay's layers may lie in overlays; the kernel stacks two
@@ -105,7 +105,7 @@ def parse_layers(options: str) -> Iterator[str]:
 def _existing(names: Iterable[str]) -> Iterator[File]:
     for name in names:
         try:
-            yield identity(os.stat(name))
+            yield file_identity(os.stat(name))
         except (OSError, ValueError):
             continue
 

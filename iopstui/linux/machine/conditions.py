@@ -17,7 +17,7 @@ from iopstui.linux.devices.health import (
     paths_of,
     read_array,
     read_errors,
-    read_lost,
+    read_lost_paths,
     read_queue_depth,
 )
 from iopstui.linux.devices.pcie import LinkFiles, find_link, read_link
@@ -112,7 +112,7 @@ class ConditionsFiles:
             errors=errors,
             timeouts=timeouts,
             array=read_array(place.directory) if md else None,
-            lost=read_lost(device, self._roots),
+            lost=read_lost_paths(device, self._roots),
             paths=len(paths_of(device)),
             suspended=device.kind == "dm" and read_int(f"{place.directory}/dm/suspended") == 1,
         )

@@ -48,7 +48,7 @@ class DriveUnreadable(Exception):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[int]:
+def open_controller(path: Path) -> Iterator[int]:
     """A controller's character device, open for reading. Raises DriveUnreadable."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

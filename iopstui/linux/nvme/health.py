@@ -61,7 +61,7 @@ def drives_of(
         if device is None or device.hidden:
             continue
         for controller in controllers_of(roots, device):
-            if state_of(roots, controller) == LIVE:
+            if controller_state(roots, controller) == LIVE:
                 number = read_count(f"{roots.sys}/class/block/{device.name}/nsid") or 1
                 known = found.get(controller, Drive(number, ()))
                 disks = dict.fromkeys((*known.devices, device.name))
@@ -70,7 +70,7 @@ def drives_of(
     return found
 
 
-def state_of(roots: Roots, controller: str) -> str | None:
+def controller_state(roots: Roots, controller: str) -> str | None:
     """ "live", "connecting" ...; ``None`` if nothing says so."""
     return read_text(f"{roots.sys}/class/nvme/{controller}/state")
 
@@ -102,9 +102,9 @@ class DriveHealth:
         """The counters of SMART, of OCP's page and of the endurance group where the drive has them
         (linux/nvme/pages.py), and its ``capacity`` in bytes where it says that. Raises
         DriveUnreadable. Lasts as long as the drive takes to answer."""
-        if state_of(self._roots, controller) != LIVE:
+        if controller_state(self._roots, controller) != LIVE:
             raise DriveUnreadable(f"{controller} is not live, so it is not asked for its figures.")
-        with admin.opened(Path(self._roots.dev) / controller) as fd:
+        with admin.open_controller(Path(self._roots.dev) / controller) as fd:
             found = pages.parse_smart(admin.log_page(fd, admin.SMART, pages.PAGE))
             able = self._abilities.get(controller)
             if able is None:

@@ -17,7 +17,7 @@ from iopstui.linux.counters.procfs import parse_diskstats
 from iopstui.linux.devices.health import paths_of
 from iopstui.linux.nvme import admin, pages
 from iopstui.linux.nvme.admin import DriveUnreadable
-from iopstui.linux.nvme.health import LIVE, controllers_of, places_data, state_of
+from iopstui.linux.nvme.health import LIVE, controller_state, controllers_of, places_data
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_count, read_text
 from iopstui.model.block.device import BlockDevice
@@ -90,7 +90,7 @@ class NamespaceTopology:
     write_queues: int | None
 
 
-def read_topology(roots: Roots, device: BlockDevice) -> NamespaceTopology:
+def read_namespace_topology(roots: Roots, device: BlockDevice) -> NamespaceTopology:
     """Of an NVMe namespace (not a partition). Whatever can't be read is ``None`` or empty."""
     block = roots.sys / "class/block" / device.name
     names = paths_of(device) or (device.name,)
@@ -164,14 +164,14 @@ def _word(text: str | None) -> str | None:
     return printable(text) if text else None
 
 
-def read_facts(roots: Roots, device: BlockDevice, number: int) -> DriveFacts:
+def read_drive_facts(roots: Roots, device: BlockDevice, number: int) -> DriveFacts:
     """Of the first live controller of the namespace ``device`` with this number. Never fails."""
-    live = [c for c in controllers_of(roots, device) if state_of(roots, c) == LIVE]
+    live = [c for c in controllers_of(roots, device) if controller_state(roots, c) == LIVE]
     if not live:
         return DriveFacts(problems=("No controller of this namespace is live.",))
     with ExitStack() as stack:
         try:
-            fd = stack.enter_context(admin.opened(Path(roots.dev) / live[0]))
+            fd = stack.enter_context(admin.open_controller(Path(roots.dev) / live[0]))
             health = pages.parse_smart(admin.log_page(fd, admin.SMART, pages.PAGE))
         except DriveUnreadable as error:
             return DriveFacts(problems=(str(error),))
@@ -226,6 +226,6 @@ def _host_memory(fd: int) -> int:
     return int.from_bytes(data[:4], "little") * 4096 if enabled & 1 else 0
 
 
-def read_counters(roots: Roots, names: Sequence[str]) -> dict[str, DiskCounters]:
+def read_path_counters(roots: Roots, names: Sequence[str]) -> dict[str, DiskCounters]:
     """The rows of /proc/diskstats of these devices; hidden paths have one, too."""
     return parse_diskstats(read_bytes(roots.proc / "diskstats") or b"", names)

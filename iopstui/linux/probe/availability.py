@@ -16,7 +16,7 @@ LOCKDOWN = "kernel/security/lockdown"
 ONLY_ROOT = "only root may load BPF programs"
 
 
-def why_not(
+def why_no_probe(
     roots: Roots, parts: Sequence[str] = (), regions: Sequence[Region] = _WHOLE_DISK
 ) -> tuple[str, str] | None:
     """(why the probe can't run, the command that fixes it); ``None`` if nothing is known to be in

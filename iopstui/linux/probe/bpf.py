@@ -82,12 +82,12 @@ class Map:
         return struct.pack("IxxxxQQQ", self._fd, key or 0, value, 0)
 
 
-def opened(number: int) -> int:
+def open_map(number: int) -> int:
     """A descriptor of the map with this id; -1 if there is none, or no right (CAP_SYS_ADMIN)."""
     return call(MAP_GET_FD_BY_ID, struct.pack("III", number, 0, 0))
 
 
-def described(fd: int) -> tuple[str, int] | None:
+def describe_map(fd: int) -> tuple[str, int] | None:
     """Name and room of a map whose keys and values have 8 bytes; ``None`` for any other."""
     info = ctypes.create_string_buffer(_INFO_BYTES)
     if call(OBJ_GET_INFO_BY_FD, struct.pack("IIQ", fd, _INFO_BYTES, ctypes.addressof(info))) != 0:
@@ -98,14 +98,14 @@ def described(fd: int) -> tuple[str, int] | None:
     return name.rstrip(b"\0").decode("ascii", "replace"), room
 
 
-def values(size: int, name: str) -> int:
+def new_value_map(size: int, name: str) -> int:
     """A descriptor of a new map of one value of ``size`` bytes, all 0, that can be mapped into
     memory. OSError."""
     flags = _MMAPABLE
     return _create(MAP_CREATE, _CREATE.pack(_ARRAY, 4, size, 1, flags, 0, 0, name.encode()))
 
 
-def loaded(code: bytes, tracepoint: int, name: str) -> int:
+def load_program(code: bytes, tracepoint: int, name: str) -> int:
     """A descriptor of these instructions as a program for the raw tracepoint whose type has this
     number in the kernel's BTF. OSError if the kernel refuses."""
     text = ctypes.create_string_buffer(code, len(code))
@@ -117,7 +117,7 @@ def loaded(code: bytes, tracepoint: int, name: str) -> int:
     ))  # fmt: skip
 
 
-def attached(fd: int) -> int:
+def attach_program(fd: int) -> int:
     """A descriptor: as long as it is open, the program ``fd`` runs at its tracepoint. OSError."""
     return _create(RAW_TRACEPOINT_OPEN, struct.pack("=QI", 0, fd))
 

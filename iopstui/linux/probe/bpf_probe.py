@@ -20,7 +20,7 @@ from iopstui.linux.machine.topology import possible_cpus
 from iopstui.linux.probe import bpf, counting, slowest
 from iopstui.linux.probe.availability import locked_down
 from iopstui.linux.probe.counting import CountMap, InFlightMap
-from iopstui.linux.probe.output import bucket_middle, by_disk
+from iopstui.linux.probe.output import bucket_middle, counts_by_disk
 from iopstui.linux.probe.programs import BpfPrograms, ProbeCost
 from iopstui.linux.probe.script import DIRECTION_AT, REGION_AT, Region
 from iopstui.linux.process.cgroup_paths import CgroupPaths
@@ -47,7 +47,7 @@ class ProbeUnusable(Exception):
     """Error: these programs cannot count here; the message gives the reason."""
 
 
-def why_not(roots: Roots) -> str | None:
+def why_not_loadable(roots: Roots) -> str | None:
     """Why they could not be loaded, in words; ``None`` if they could be and were."""
     try:
         BpfProbe((Region("", 0, 0),), 1, Clock(), roots, attach=False).close()
@@ -83,7 +83,7 @@ class BpfProbe:
         try:
             kernel = counting.kernel_of(read_bytes(roots.sys / BTF) or b"")
             programs = self._all_loaded(kernel)
-            self._fds += [bpf.attached(fd) for fd in programs if attach]
+            self._fds += [bpf.attach_program(fd) for fd in programs if attach]
         except (ValueError, KeyError) as error:
             self.close()
             raise ProbeUnusable(f"this kernel's BTF lacks what is needed ({error})") from None
@@ -162,7 +162,7 @@ class BpfProbe:
             texts[counting.INSERT] = counting.insert(kernel, slots)
         programs = []
         for event, text in texts.items():
-            programs.append(bpf.loaded(text, kernel.tracepoints[event], f"iops_{event[9:]}"))
+            programs.append(bpf.load_program(text, kernel.tracepoints[event], f"iops_{event[9:]}"))
             self._fds.append(programs[-1])
         self._memory = mmap.mmap(self._bins.fd, size, mmap.MAP_SHARED, mmap.PROT_READ)
         if kept is not None:
@@ -175,7 +175,7 @@ class BpfProbe:
     def _slowest_map(self) -> slowest.SlowestMap:
         # a CPU's number may be as high as that of the last possible one
         cpus = 1 << (max(possible_cpus(self._roots), default=0)).bit_length()
-        fd = bpf.values(slowest.map_bytes(cpus), "iops_slowest")
+        fd = bpf.new_value_map(slowest.map_bytes(cpus), "iops_slowest")
         self._fds.append(fd)
         return slowest.SlowestMap(fd, cpus)
 
@@ -191,7 +191,7 @@ class BpfProbe:
 
     def _in_flight_map(self, dev: int, tags: int, queues: int, bits: int) -> InFlightMap:
         slots = min(1 << (tags * queues - 1).bit_length(), MAX_SLOTS)
-        fd = bpf.values(slots << bits, "iops_slots")
+        fd = bpf.new_value_map(slots << bits, "iops_slots")
         self._fds.append(fd)
         return InFlightMap(dev, fd, tags, slots - 1, bits)
 
@@ -204,7 +204,7 @@ class BpfProbe:
         while banks > 1 and banks * bank > MAX_BANK_BYTES:
             banks >>= 1
         size = banks * bank + counting.COUNTERS_BYTES
-        return CountMap(bpf.values(size, "iops_bins"), banks, bank.bit_length() - 1), size
+        return CountMap(bpf.new_value_map(size, "iops_bins"), banks, bank.bit_length() - 1), size
 
     def _read(self, memory: mmap.mmap, now: int) -> ProbeSample:
         counts: dict[int, int] = {}
@@ -220,9 +220,9 @@ class BpfProbe:
         counters = memoryview(memory[self._bins.banks << self._bins.bank_bits :]).cast("Q")
         return ProbeSample(
             time_ns=now, arrived_ns=now, parts=PARTS, begun=self._begun, by=OWN,
-            device=by_disk(self._regions, counts, bucket_middle),
-            waiting=by_disk(self._regions, {}, bucket_middle), matrix={},
-            sizes=by_disk(self._regions, {}, bucket_middle), tasks=(),
+            device=counts_by_disk(self._regions, counts, bucket_middle),
+            waiting=counts_by_disk(self._regions, {}, bucket_middle), matrix={},
+            sizes=counts_by_disk(self._regions, {}, bucket_middle), tasks=(),
             counts={"missed": counters[counting.MISSED >> 3],
                     "requeued": counters[counting.REQUEUED >> 3],
                     "unpaired": 0, "merged": 0, "sequential": 0, "issued": 0, "lost": 0,

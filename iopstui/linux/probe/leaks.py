@@ -53,10 +53,10 @@ def _maps(pid: int, proc: Path) -> dict[str, tuple[int, int]]:
     with contextlib.suppress(OSError):
         for file in (proc / str(pid) / "fdinfo").iterdir():
             number = _map_id(file)
-            fd = bpf.opened(number) if number is not None else -1
+            fd = bpf.open_map(number) if number is not None else -1
             if fd < 0:
                 continue
-            told = bpf.described(fd)
+            told = bpf.describe_map(fd)
             if told is None or told[0] in found:
                 os.close(fd)
             else:

@@ -87,7 +87,7 @@ class ProbeOutput:
         full = sum(1 for one in maps.values() if isinstance(one, dict) and len(one) >= self._keys)
         names = ("missed", "m"), ("unpaired", "u"), ("requeued", "r"), ("merged", "g")
         counts = {name: _count_of(maps, key) for name, key in (*names, ("sequential", "s"))}
-        sizes = by_disk(self._regions, _ints(maps, "z"), lambda low: 512 << low)
+        sizes = counts_by_disk(self._regions, _ints(maps, "z"), lambda low: 512 << low)
         counts["issued"] = sum(
             n for d in self._whole_disks(sizes) for k in d.values() for n in k.values()
         )
@@ -96,8 +96,8 @@ class ProbeOutput:
             arrived_ns=arrived_ns,
             parts=self._parts,
             begun=self._begun,
-            device=by_disk(self._regions, _ints(maps, "d"), bucket_middle),
-            waiting=by_disk(self._regions, _ints(maps, "w"), bucket_middle),
+            device=counts_by_disk(self._regions, _ints(maps, "d"), bucket_middle),
+            waiting=counts_by_disk(self._regions, _ints(maps, "w"), bucket_middle),
             matrix=_matrix(_ints(maps, "x")),
             sizes=sizes,
             tasks=self._tasks(maps),
@@ -135,7 +135,7 @@ class ProbeOutput:
         return self._groups[pid]
 
 
-def by_disk(
+def counts_by_disk(
     regions: Sequence[Region], counts: Counts, value: Callable[[int], int]
 ) -> dict[str, dict[str, dict[int, int]]]:
     """``counts`` by region's number, direction and bin as counts by name, direction and ``value``

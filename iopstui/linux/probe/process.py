@@ -34,7 +34,7 @@ TERMINATE_TIMEOUT_S = 2.0
 _LIMIT = ("BPFTRACE_MAP_KEYS_MAX", "BPFTRACE_MAX_MAP_KEYS")
 
 
-def keys_for(cpus: int, matrix: bool) -> int:
+def map_keys_for(cpus: int, matrix: bool) -> int:
     """How many keys a map is given: bins by direction and disk fit into 8,192, the matrix may need
     a key for each pair of CPUs. The kernel takes the memory at once, for every CPU."""
     return max(8192, min(cpus * cpus, 65536)) if matrix else 8192

@@ -11,14 +11,14 @@ RUN_PACKAGES = ("psutil",)
 SCREEN_PACKAGES = ("psutil", "pyudev", "textual", "rich")
 
 
-def require(*names: str) -> None:
+def require_packages(*names: str) -> None:
     """Missing (exit 5) if one of these is not installed. None is imported: that takes time."""
     lacking = [name for name in names if not _is_there(name)]
     if lacking:
-        raise no_package(*lacking)
+        raise missing_package_error(*lacking)
 
 
-def no_package(*names: str) -> Missing:
+def missing_package_error(*names: str) -> Missing:
     """The error for packages that can't be imported."""
     many = len(names) > 1
     return Missing(

@@ -70,7 +70,7 @@ def write(private: Path, name: str, data: bytes) -> Path:
         with open(create(private, name), "wb") as file:
             file.write(data)
     except OSError as error:
-        raise no_room(private, error) from error
+        raise no_room_error(private, error) from error
     return private / name
 
 
@@ -88,7 +88,7 @@ def create(private: Path, name: str) -> int:
         return os.open(name, flags, 0o600, dir_fd=directory)
 
 
-def opened_file(private: Path, name: str, *, write: bool = False) -> int:
+def open_private_file(private: Path, name: str, *, write: bool = False) -> int:
     """A descriptor of a file in it, to read (``write``: and write). OSError, also if it is not a
     file."""
     with _opened(private) as directory:
@@ -99,7 +99,7 @@ def opened_file(private: Path, name: str, *, write: bool = False) -> int:
     return fd
 
 
-def no_room(private: Path, error: OSError) -> Missing:
+def no_room_error(private: Path, error: OSError) -> Missing:
     """The error for a file there that can't be written."""
     return Missing(
         f"Cannot write iopstui's own files (job file, fio's output) in {private.parent}: "

@@ -29,7 +29,7 @@ def stacked_on(name: str, devices: Devices, backings: Backings | None = None) ->
     return Stack(devices, backings).above(name)
 
 
-def describe(device: BlockDevice) -> str:
+def describe_stacked(device: BlockDevice) -> str:
     """Name and kind of a stacked device: "dm-0 (LVM vg-root)", "md0 (raid1)"."""
     words = " ".join(word for word in (device.layer, device.dm_name) if word)
     return printable(f"{device.name} ({words})" if words else device.name)
@@ -75,6 +75,6 @@ def _part_of(name: str, child: str, stack: Stack) -> Iterator[str]:
     """Describe that ``child`` on the device has it in use; a partition alone has not."""
     found = stack.devices.get(child)
     if child in stack.devices[name].holders:
-        yield f"{name} is part of {describe(found) if found else printable(child)}"
+        yield f"{name} is part of {describe_stacked(found) if found else printable(child)}"
     elif child in stack.loops_on(name):
         yield f"{name} is attached to {child}"

@@ -120,7 +120,7 @@ WHY_NO_MAX = (
 )
 
 
-def coarser(name: str) -> str:
+def next_coarser_figure(name: str) -> str:
     """The next figure that can have an interval where ``name`` has none; "" if there is none."""
     for figure, other in _COARSER.items():
         if name == figure or name.endswith(f".{figure}"):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from iopstui.model.experiment.plan import IOPS
 from iopstui.model.experiment.point import Point
 from iopstui.model.histogram import MAX_RELATIVE_ERROR
-from iopstui.model.metrics.statistics import CONFIDENCE, Difference, holm, paired
+from iopstui.model.metrics.statistics import CONFIDENCE, Difference, compare_paired, holm
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 
@@ -116,15 +116,15 @@ def compare(
     return [[replace(one, p=adjusted.get(id(one), 1.0)) for one in group] for group in found]
 
 
-def primary_of(tested: Sequence[FigureComparison]) -> FigureComparison | None:
+def primary_figure(tested: Sequence[FigureComparison]) -> FigureComparison | None:
     """The primary figure; ``None`` if a run lacks it."""
     return next((one for one in tested if one.primary), None)
 
 
-def settled(runs: Sequence[Runs], within: float, primary: str = IOPS) -> bool:
+def differences_are_precise(runs: Sequence[Runs], within: float, primary: str = IOPS) -> bool:
     """Whether each variant's difference in the primary figure is known to +-``within``, a share,
     at 95 %."""
-    found = [primary_of(group) for group in compare(runs, True, primary)]
+    found = [primary_figure(group) for group in compare(runs, True, primary)]
     differences = [one.difference if one is not None else None for one in found]
     return all(
         one is not None
@@ -144,7 +144,7 @@ def _differences(
         if not known or len(known) < len(values):
             continue
         left, right = [a for a, _ in known], [b for _, b in known]
-        difference = paired(
+        difference = compare_paired(
             left, right, metric.relative, resolution=metric.resolution, sequential=sequential
         )
         relative = difference.relative if difference else metric.relative
@@ -212,7 +212,8 @@ def _differing(
     if any(len(first) < MIN_REPEATS for first, _ in sides.values()):
         return set()
     tests = {
-        cpu: paired(*both, relative=False, sequential=sequential) for cpu, both in sides.items()
+        cpu: compare_paired(*both, relative=False, sequential=sequential)
+        for cpu, both in sides.items()
     }
     known = {cpu: test.p for cpu, test in tests.items() if test is not None}
     adjusted = zip(known, holm(list(known.values())), strict=True)

@@ -14,7 +14,7 @@ MIN_OTHER_BYTES = 1 << 20
 """Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
 
 
-def doubt(points: Sequence[Point], names: Sequence[str]) -> str:
+def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
     """Why points of rising load, ``names`` of each, make no credible curve; "" if they may."""
     busy = [name for point, name in zip(points, names, strict=True) if other_load(point)]
     if busy:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from iopstui.errors import UsageError
 from iopstui.model.metrics.fields import FIELDS, Field
-from iopstui.model.metrics.figures import LATENCIES, Meter, measurable
+from iopstui.model.metrics.figures import LATENCIES, Meter, is_measurable
 from iopstui.model.metrics.frame import WRONG_LATENCY, Frame
 from iopstui.model.metrics.nvme import NVME
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
@@ -230,7 +230,7 @@ def _matching_fields(name: str, tree: Sequence[str]) -> Iterator[Field]:
             fillings = (cpu[1],) if cpu else ()
         for filling in fillings:
             path = tuple(filling if key == ANY else key for key in field.path)
-            if "" not in path and measurable(path):
+            if "" not in path and is_measurable(path):
                 yield replace(field, path=path)
 
 

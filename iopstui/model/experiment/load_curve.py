@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from iopstui.format import counted, latency, number
-from iopstui.model.experiment.curve_credibility import doubt
+from iopstui.model.experiment.curve_credibility import why_not_credible
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.plan import JOB, Axis, Plan
 from iopstui.model.experiment.point import LittlesLaw, Point
-from iopstui.model.experiment.repeated import little_of, merged, places
+from iopstui.model.experiment.repeated_points import littles_law_of_runs, merge_runs, point_places
 from iopstui.model.metrics.statistics import Knee, knee, knee_within
 from iopstui.text import printable
 
@@ -87,7 +87,7 @@ class LoadCurve(Generic[One]):
     def doubt(self) -> str:
         """Why No knee shown although the figures have one; "" if nothing speaks against it."""
         return (
-            doubt([event.point for event in self.points], self._values())
+            why_not_credible([event.point for event in self.points], self._values())
             if self.uncertain_knee
             else ""
         )
@@ -125,7 +125,7 @@ def drawn_axis(plan: Plan) -> Axis:
 
 def runs_by_point(plan: Plan, runs: Sequence[One]) -> dict[int, list[One]]:
     """The runs of each point, by the point's place in the plan; points in order."""
-    place = places(plan)
+    place = point_places(plan)
     found: dict[int, list[One]] = {}
     for run in sorted(runs, key=lambda run: run.repeat):
         found.setdefault(place[(run.job, tuple(run.settings))], []).append(run)
@@ -139,8 +139,12 @@ def points_of(plan: Plan, runs: Sequence[One]) -> list[One]:
 
 
 def _mean(place: int, runs: Sequence[One]) -> One:
-    point = merged([run.point for run in runs])
-    law = little_of(point, [run.little for run in runs]) if len(runs) > 1 else runs[0].little
+    point = merge_runs([run.point for run in runs])
+    law = (
+        littles_law_of_runs(point, [run.little for run in runs])
+        if len(runs) > 1
+        else runs[0].little
+    )
     outcomes = tuple(_outcome(each) for each in zip(*(run.outcomes for run in runs), strict=True))
     found = replace(cast(Any, runs[0]), index=place, point=point, little=law, outcomes=outcomes)
     return cast(One, found)
@@ -214,7 +218,7 @@ def _other_knees(curve: LoadCurve[One]) -> str:
     return f"; within {first} to {last}, 95 %"
 
 
-def within_text(within: tuple[float, float] | None, show: Callable[[float], str]) -> str:
+def interval_text(within: tuple[float, float] | None, show: Callable[[float], str]) -> str:
     """An interval, "12.1k-13.4k"; "" if there is none."""
     return "" if within is None else "-".join(show(value).replace(" ", "") for value in within)
 
@@ -260,7 +264,7 @@ class FailedPoint(Protocol):
 
 def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
     """Return which points failed, and why, a line for each reason."""
-    place = places(plan)
+    place = point_places(plan)
     reasons: dict[str, list[int]] = {}
     for one in failed:
         known = reasons.setdefault(one.error, [])

@@ -15,7 +15,7 @@ from iopstui.model.block.tunable import TunableRequest
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.plan import Plan
-    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.promised import PromisedFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class RunOptions:
     """The loopback port they are served at; 0: any."""
     junit: str | None = None
     """Where the outcomes of ``expect`` are written as JUnit XML."""
-    volume: Promised | None = None
+    volume: PromisedFigures | None = None
     """What was bought (--volume): its limits are drawn, and findings name them."""
     cgroups: bool = False
     """Each sample has the I/O of each cgroup."""

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field
 
 from iopstui.errors import UsageError
 from iopstui.model.block.tunable import TUNABLES, irq_of
-from iopstui.model.fio.jobfile import checked_override, names_of
-from iopstui.model.sizes import FACTORS, sized, whole_size
+from iopstui.model.fio.jobfile import option_names, parse_override
+from iopstui.model.sizes import FACTORS, parse_whole_size, size_text
 
 OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
 MAX_VALUES = 10_000
@@ -146,7 +146,7 @@ class Plan:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def expand(plan: Plan) -> Iterator[PlannedPoint]:
+def expand_plan(plan: Plan) -> Iterator[PlannedPoint]:
     """The points in the order they are run.
 
     A sweep goes through the jobs, each through the axes; the first axis named varies fastest,
@@ -182,7 +182,7 @@ def _compared(plan: Plan) -> Iterator[PlannedPoint]:
             settings = (*variant.settings, *variant.kept)
             job = next((one.value for one in settings if one.kind == JOB), plan.jobs[0])
             yield PlannedPoint(
-                index, job, settings, f"{letter(number)}: {variant.label}", number, repeat
+                index, job, settings, f"{variant_letter(number)}: {variant.label}", number, repeat
             )
             index += 1
 
@@ -195,12 +195,12 @@ def _order(plan: Plan, repeat: int) -> list[int]:
     return order
 
 
-def letter(number: int) -> str:
+def variant_letter(number: int) -> str:
     """Variants are A, B, C ..."""
     return chr(ord("A") + number)
 
 
-def kind_of(name: str) -> str:
+def setting_kind(name: str) -> str:
     """The kind of a setting by its name. An unknown name is taken as a fio option."""
     if name in TUNABLES or irq_of(name) is not None:
         return KNOB
@@ -228,12 +228,12 @@ def parse_axis(text: str) -> Axis:
         raise UsageError(f"--axis {text!r} has {doubled} twice.")
     for value in found:
         check_value(name, value, f"--axis {text!r}")
-    return Axis(kind_of(name), name, found)
+    return Axis(setting_kind(name), name, found)
 
 
 def check_name(name: str, label: str) -> None:
     """UsageError for a name that an experiment does not vary."""
-    for one in names_of(name):
+    for one in option_names(name):
         if one in _NOT_AN_AXIS:
             raise UsageError(f"{label}: {name} cannot be varied, because {_NOT_AN_AXIS[one]}.")
 
@@ -253,15 +253,15 @@ def check_value(name: str, value: str, label: str) -> None:
             raise UsageError(
                 f"{label}: {name} takes a number of {known.minimum} or more, not {value!r}."
             )
-    if kind_of(name) == OPTION:
-        checked_override(f"{name}={value}")
+    if setting_kind(name) == OPTION:
+        parse_override(f"{name}={value}")
 
 
 def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
     """UsageError for two that set the same thing, also under another name, and for too many."""
     seen: set[str] = set()
     for axis in axes:
-        names = names_of(axis.name)
+        names = option_names(axis.name)
         if names & seen:
             raise UsageError(f"{axis.name} has two axes.", "Combine their values in one --axis.")
         if names & set(options):
@@ -290,8 +290,8 @@ def parse_variant(text: str) -> Variant:
             )
         check_name(name, f"--variant {text!r}")
         check_value(name, value, f"--variant {text!r}")
-        settings.append(Setting(kind_of(name), name, value))
-    names = [one for setting in settings for one in names_of(setting.name)]
+        settings.append(Setting(setting_kind(name), name, value))
+    names = [one for setting in settings for one in option_names(setting.name)]
     if len(set(names)) < len(names):
         raise UsageError(f"--variant {text!r} sets the same thing twice.")
     if {"bind", "cpus_allowed"} <= set(names):
@@ -310,11 +310,13 @@ def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> N
         raise UsageError(f"{len(variants)} variants; at most {MAX_VARIANTS} are compared.")
     for variant in variants:
         for setting in variant.settings:
-            if names_of(setting.name) & set(options):
+            if option_names(setting.name) & set(options):
                 raise UsageError(f"{setting.name} differs between variants and is set with --set.")
 
 
-def kept_apart(variants: Sequence[Variant], now: Mapping[str, str]) -> tuple[Variant, ...]:
+def with_unvaried_tunables(
+    variants: Sequence[Variant], now: Mapping[str, str]
+) -> tuple[Variant, ...]:
     """The variants with the tunables that only others change kept at their value ``now``."""
     found = []
     for variant in variants:
@@ -364,7 +366,7 @@ def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
         )
     if len(found[0]) > MAX_VALUES:
         raise UsageError(f"--axis {text!r} has {len(found[0])} values; at most {MAX_VALUES}.")
-    yield from (sized(value) if with_units else str(value) for value in found[0])
+    yield from (size_text(value) if with_units else str(value) for value in found[0])
 
 
 def _counted(numbers: Sequence[int], last: int) -> Sequence[int] | None:
@@ -391,7 +393,7 @@ def _multiplied(numbers: Sequence[int], last: int) -> Sequence[int] | None:
 
 
 def _number(text: str, value: str) -> int:
-    size = whole_size(value)
+    size = parse_whole_size(value)
     if size is None:
         raise UsageError(f"--axis {text!r}: {value!r} is not a number, which .. needs.")
     return size

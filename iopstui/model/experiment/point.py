@@ -35,9 +35,9 @@ class Point:
     completed on the CPU that allocated them) are the probe's. ``wait_cpu``, ``wait_above``,
     ``wait_devices`` and ``wait_unknown`` divide the I/Os in flight by the place where they wait
     (model/metrics/waits.py), ``wait_layers`` the third by device. ``watts`` is the mean power of
-    the CPU packages. ``runs`` is of how many runs this is the mean (model/experiment/repeated.py),
-    ``iops_within`` and ``latency_within`` (ns) are then
-    95 % intervals of it. Unknown is ``None``."""
+    the CPU packages. ``runs`` is of how many runs this is the mean
+    (model/experiment/repeated_points.py), ``iops_within`` and ``latency_within`` (ns) are then 95 %
+    intervals of it. Unknown is ``None``."""
 
     seconds: float
     ios: int
@@ -126,7 +126,7 @@ def point_from_json(data: Mapping[str, Any]) -> Point:
     return Point(**values)
 
 
-def run_s(settle_s: float, measure_s: float, interval_s: float) -> float:
+def run_length_s(settle_s: float, measure_s: float, interval_s: float) -> float:
     """How long a run has to be for ``measure_s`` seconds to be measured in it: the interval in
     which the settling ends is lost."""
     return settle_s + measure_s + (interval_s if settle_s else 0.0)
@@ -354,7 +354,9 @@ class LittlesLaw:
     why: str = ""
 
 
-def little(point: Point, asked: int | None, paced: bool, synchronous: bool = False) -> LittlesLaw:
+def littles_law(
+    point: Point, asked: int | None, paced: bool, synchronous: bool = False
+) -> LittlesLaw:
     """Check N = X * R. ``paced``: the job holds I/Os back by itself (rate, thinktime)."""
     seen = point.in_flight
     if seen is None:

@@ -53,7 +53,7 @@ class ScalingLaw:
         return [measured / self.at(hosts) - 1 for hosts, measured in points]
 
 
-def fitted(points: Points) -> ScalingLaw | None:
+def fit_law(points: Points) -> ScalingLaw | None:
     """The law that deviates least; ``None`` for fewer than three numbers of hosts, or if there is
     none with a finite rate. Throughputs are above 0."""
     if len({hosts for hosts, _ in points}) < 3:
@@ -183,7 +183,7 @@ def scaling(points: Points) -> Scaling:
         there = "is" if len(known) == 1 else "are"
         have = f"there {there} {counted(len(known), 'point')}"
         return Scaling(known, None, f"it needs {MIN_POINTS} points, but {have}")
-    law = fitted(known)
+    law = fit_law(known)
     if law is None:
         return Scaling(known, None, "no curve of this kind fits the points")
     off = law.residuals(known)
@@ -199,7 +199,7 @@ def scaling(points: Points) -> Scaling:
 
 def _with_knees(known: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scaling:
     """Does any single point decide whether there is a knee, and where?"""
-    laws = [fitted([*known[:place], *known[place + 1 :]]) for place in range(len(known))]
+    laws = [fit_law([*known[:place], *known[place + 1 :]]) for place in range(len(known))]
     knees = [one.knee if one is not None else None for one in laws]
     found = [one for one in knees if one is not None]
     if law.knee is None:

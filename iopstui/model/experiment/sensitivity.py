@@ -11,7 +11,7 @@ from iopstui.model.experiment.point import Point
 from iopstui.model.metrics.power import (
     MAX_REPEATS,
     repeats_for,
-    smallest,
+    smallest_detectable,
     spread_of,
 )
 from iopstui.model.metrics.sequential import runs_needed
@@ -109,7 +109,7 @@ def _detects(plan: Plan, repeats: int, spread: float, noise: str) -> str:
     alpha = (1 - CONFIDENCE) / (len(plan.variants) - 1)
     # figures that come in steps differ by these, however quiet the disk is
     apart = max(spread * math.sqrt(2), metric.resolution / math.sqrt(6))
-    least = smallest(apart, repeats, alpha)
+    least = smallest_detectable(apart, repeats, alpha)
     found = next((one for one in ROUND_SHARES if math.log1p(one) >= least), None)
     missed = next((one for one in reversed(ROUND_SHARES) if math.log1p(one) < least), None)
     size = (

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iopstui import format as units
-from iopstui.model.findings.evidence import SAME_SHARE, Finding, SteadyRun, is_same
+from iopstui.model.findings.evidence import SAME_SHARE, Finding, SteadyRun, is_same_figure
 
 CLEAR = 0.2
 
 Verdict = Callable[[SteadyRun, SteadyRun], str]
 
 
-def answer(question: Finding, then: SteadyRun, now: SteadyRun) -> Finding:
+def answer_question(question: Finding, then: SteadyRun, now: SteadyRun) -> Finding:
     """``then`` is the run that the question was asked of, ``now`` the one with its ``test``."""
     verdict = _VERDICTS.get(question.rule, _iops_change_text)
     return Finding(
@@ -27,9 +27,9 @@ def answer(question: Finding, then: SteadyRun, now: SteadyRun) -> Finding:
 
 
 def _limited(then: SteadyRun, now: SteadyRun) -> str:
-    if is_same(then.iops, now.iops):
+    if is_same_figure(then.iops, now.iops):
         return "the limit is in IOPS"
-    if is_same(then.bytes_s, now.bytes_s):
+    if is_same_figure(then.bytes_s, now.bytes_s):
         return "the limit is in bandwidth"
     return "neither stayed the same, so no fixed limit is shown"
 

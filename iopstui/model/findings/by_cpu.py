@@ -12,7 +12,7 @@ from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, r
 from iopstui.model.findings.places import cpu_wait
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.request_path import crossing
+from iopstui.model.metrics.request_path import crossing_share
 from iopstui.model.rates import CpuLoad
 
 SHARE_ON_ONE_CPU = 0.8
@@ -50,7 +50,7 @@ def steal(evidence: Evidence) -> Finding | None:
     }
     if not stolen:
         return None
-    cpu, most = e.largest(stolen)
+    cpu, most = e.busiest_cpu(stolen)
     where = " on which a job runs" if frames[0].fio else ""
     return Finding(
         "steal",
@@ -118,7 +118,7 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
         return None
     what, by_cpu = found
     total = sum(by_cpu.values())
-    cpu, most = e.largest(by_cpu)
+    cpu, most = e.busiest_cpu(by_cpu)
     if total < 500 or most < SHARE_ON_ONE_CPU * total or _all_at_submitters(devices):
         return None
     text = (
@@ -145,12 +145,12 @@ def _completions(
     several = any(len(device.hctxs) > 1 for device in evidence.devices)
     if interrupts and (several or softirqs < 0.1 * interrupts):
         # rq_affinity may have passed completions on to submitters
-        elsewhere = softirqs - block.get(e.largest(irq)[0], 0.0)
+        elsewhere = softirqs - block.get(e.busiest_cpu(irq)[0], 0.0)
         return None if elsewhere > 0.5 * interrupts else ("interrupts", irq)
     figures = e.device_figures(frames, evidence.devices)
     if not block or figures is None or softirqs > 1.5 * figures.ios_s:
         return None
-    if interrupts and e.largest(block)[0] != e.largest(irq)[0]:
+    if interrupts and e.busiest_cpu(block)[0] != e.busiest_cpu(irq)[0]:
         return None
     return "BLOCK softirqs", block
 
@@ -160,7 +160,7 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
     frames = e.window(evidence)
     for device, vector, where in _served(frames, evidence):
         cpus = next((h.cpus for h in device.hctxs if h.index == vector.hctx), ())
-        cpu, most = e.largest(where)
+        cpu, most = e.busiest_cpu(where)
         usable = set(cpus) & set(frames[-1].cpus)
         if (
             not usable
@@ -190,7 +190,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
         then = earlier.get(vector.irq)
         if then is None or min(sum(then.values()), sum(where.values())) < MANY_COMPLETIONS_PER_S:
             continue
-        (old, most_then), (new, most_now) = e.largest(then), e.largest(where)
+        (old, most_then), (new, most_now) = e.busiest_cpu(then), e.busiest_cpu(where)
         alone = most_then >= SHARE_ON_ONE_CPU * sum(
             then.values()
         ) and most_now >= SHARE_ON_ONE_CPU * sum(where.values())
@@ -252,7 +252,7 @@ def completions_cross(evidence: Evidence) -> Finding | None:
     nodes, frames = evidence.now.nodes, e.window(evidence)
     if len(set(nodes.values())) < 2:
         return None
-    shares = [crossing(f.probe.matrix, nodes) for f in frames if f.probe and f.probe.matrix]
+    shares = [crossing_share(f.probe.matrix, nodes) for f in frames if f.probe and f.probe.matrix]
     known = [share for share in shares if share is not None]
     if len(known) < ENOUGH_SECONDS or min(known) < CROSSING_SHARE:
         return None

@@ -22,7 +22,7 @@ from iopstui.model.findings.places import (
 )
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.sizes import sized
+from iopstui.model.sizes import size_text
 
 FLAT_DEVIATION = 0.06
 """Standard deviation of five seconds over their mean; 500 IOPS of a token bucket vary by 4 %."""
@@ -108,18 +108,22 @@ def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) ->
     figure = f"{units.number(now.iops)} IOPS"
     if one_size and deeper >= 1.5:
         waits_longer = e.waits_longer(deeper, then.lat_ns, now.lat_ns)
-        if not e.is_same(then.iops, now.iops) or not waits_longer:
+        if not e.is_same_figure(then.iops, now.iops) or not waits_longer:
             return None
         what = f"depth {then.shape.depth} → {now.shape.depth}"
         words = f"stays at {figure} ({units.size(now.bytes_s)}/s)"
         advice = "repeat with twice the block size: is it IOPS or bandwidth that is limited?"
         test = _other_size(now)
     elif not one_size and deeper == 1 and now.shape.block_size and then.shape.block_size:
-        sizes = f"bs {sized(then.shape.block_size)} → {sized(now.shape.block_size)}"
+        sizes = f"bs {size_text(then.shape.block_size)} → {size_text(now.shape.block_size)}"
         what, advice, test = sizes, "compare with the limits of your volume or instance", ()
-        if e.is_same(then.bytes_s, now.bytes_s) and not e.is_same(then.iops, now.iops):
+        if e.is_same_figure(then.bytes_s, now.bytes_s) and not e.is_same_figure(
+            then.iops, now.iops
+        ):
             words = f"stays at {units.size(now.bytes_s)}/s: the limit is in bandwidth, not IOPS"
-        elif e.is_same(then.iops, now.iops) and not e.is_same(then.bytes_s, now.bytes_s):
+        elif e.is_same_figure(then.iops, now.iops) and not e.is_same_figure(
+            then.bytes_s, now.bytes_s
+        ):
             words = f"stays at {figure}: the limit is in IOPS, not bandwidth"
         else:
             return None
@@ -157,7 +161,7 @@ def _limit_words(evidence: Evidence, now: SteadyRun) -> str:
 
 def _other_size(now: SteadyRun) -> tuple[tuple[str, str], ...]:
     size = now.shape.block_size
-    return (("bs", sized(2 * size)),) if size else ()
+    return (("bs", size_text(2 * size)),) if size else ()
 
 
 def burst(evidence: Evidence) -> Finding | None:
@@ -207,7 +211,7 @@ def _credit_words(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] 
 
     for one in gauges(found):
         bucket, rates = one.bucket, [rate for d in disks if (rate := one.used(d)) is not None]
-        if bucket is None or not rates or not e.is_same(fmean(rates), bucket.refill):
+        if bucket is None or not rates or not e.is_same_figure(fmean(rates), bucket.refill):
             continue
         back = units.duration(bucket.refills_s() or 0.0)
         return (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import Evidence, Finding
-from iopstui.model.metrics.nvme import UNIT_BYTES, amplification, grown, media_written
+from iopstui.model.metrics.nvme import UNIT_BYTES, amplification, counter_growth, media_written
 from iopstui.model.samples import DriveReading
 
 MUCH_AMPLIFICATION = 3.0
@@ -42,11 +42,14 @@ def throttling(evidence: Evidence) -> Finding | None:
 
 def _throttled(reading: DriveReading) -> Iterator[str]:
     for level, how in ((1, "lightly"), (2, "heavily")):
-        times, seconds = grown(reading, f"thermal_{level}"), grown(reading, f"thermal_{level}_s")
+        times, seconds = (
+            counter_growth(reading, f"thermal_{level}"),
+            counter_growth(reading, f"thermal_{level}_s"),
+        )
         if times or seconds:
             yield f"throttled itself {how} ({times or 0} times, {seconds or 0} s)"
     for kind in ("warning", "critical"):
-        minutes = grown(reading, f"{kind}_min")
+        minutes = counter_growth(reading, f"{kind}_min")
         if minutes:
             yield f"was above its {kind} temperature for {minutes} min"
 
@@ -54,7 +57,7 @@ def _throttled(reading: DriveReading) -> Iterator[str]:
 def media_errors(evidence: Evidence) -> Finding | None:
     """Data that a drive could not read, or read back wrong, since the run began."""
     for name, reading in evidence.drives.items():
-        more = grown(reading, "media_errors")
+        more = counter_growth(reading, "media_errors")
         if more:
             return Finding(
                 "media-errors",
@@ -97,7 +100,7 @@ def write_amplification(evidence: Evidence) -> Finding | None:
         factor = amplification(reading)
         if factor is None or factor < MUCH_AMPLIFICATION:
             continue
-        host = grown(reading, "units_written", UNIT_BYTES)
+        host = counter_growth(reading, "units_written", UNIT_BYTES)
         return Finding(
             "amplification",
             f"{name} wrote {units.size(media_written(reading))} to its media for "

@@ -35,7 +35,7 @@ def slow_link(evidence: Evidence) -> Finding | None:
     """A PCIe link below what both ends can, while much of it is used."""
     frames = e.window(evidence)
     for device in evidence.devices:
-        link = e.state_of(device, evidence).link
+        link = e.device_state(device, evidence).link
         figures = e.device_figures(frames, [device])
         if link is None or figures is None or not _reduced(link):
             continue

@@ -17,7 +17,7 @@ from iopstui.model.findings.evidence import (
 from iopstui.model.findings.places import cpu_wait, mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.sizes import sized
+from iopstui.model.sizes import size_text
 
 FOLLOWED_JOBS = 64
 # the jobs' part of the CPU time used, and percent of the time that a job waits for a CPU
@@ -196,17 +196,17 @@ def below_physical_block(evidence: Evidence) -> Finding | None:
                 "misaligned",
                 f"the job writes {size} B at a time, {device.name}'s physical block is {block} B: "
                 "the disk may have to read, modify and write a whole block for each",
-                f"compare with bs={sized(block)}",
-                test=(("bs", sized(block)),),
+                f"compare with bs={size_text(block)}",
+                test=(("bs", size_text(block)),),
             )
         if block and shape.aligned and shape.aligned % block:
             return Finding(
                 "misaligned",
                 f"the job's writes begin at multiples of {shape.aligned} B, {device.name}'s "
                 f"physical block is {block} B: each may cross a block boundary",
-                f"an offset and blockalign of a multiple of {sized(block)}",
+                f"an offset and blockalign of a multiple of {size_text(block)}",
             )
-        away = e.state_of(device, evidence).misaligned
+        away = e.device_state(device, evidence).misaligned
         if away:
             return Finding(
                 "misaligned",

@@ -13,7 +13,7 @@ from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import PARITY_RAID
 from iopstui.model.rates import DiskRates
-from iopstui.model.sizes import sized
+from iopstui.model.sizes import size_text
 
 FEW_IOPS = 10.0
 # extra reads below a parity array for each write of it
@@ -39,7 +39,7 @@ def parity(evidence: Evidence) -> Finding | None:
     for device in evidence.tree:
         if not frames or device.layer not in PARITY_RAID:
             continue
-        state = e.state_of(device, evidence).array
+        state = e.device_state(device, evidence).array
         each = [_parity(frame, device.name, below(device.name, evidence)) for frame in frames]
         known = [one for one in each if one is not None]
         if len(known) < ENOUGH_SECONDS or (state is not None and state.action not in ("idle", "")):
@@ -53,9 +53,9 @@ def parity(evidence: Evidence) -> Finding | None:
             f"{device.name} ({device.layer}): {units.number(writes)} writes/s cost "
             f"{units.number(reads)} reads/s and {units.number(written)} writes/s on its members, "
             f"{(reads + written) / writes:.1f} for each: old data and parity are read first",
-            f"compare with whole stripes: bs={sized(stripe)}" if stripe else
+            f"compare with whole stripes: bs={size_text(stripe)}" if stripe else
             "write whole stripes (chunk size × data members)",
-            test=(("bs", sized(stripe)),) if stripe else (),
+            test=(("bs", size_text(stripe)),) if stripe else (),
         )  # fmt: skip
     return None
 

@@ -18,8 +18,8 @@ from iopstui.model.findings.conditions import (
 from iopstui.model.findings.evidence import Evidence, Finding, recent
 from iopstui.model.findings.places import (
     directly_above,
-    from_here_down,
     jobs_wait_for_cpus,
+    layers_from,
     outside,
     waits_of,
 )
@@ -74,7 +74,7 @@ Reached = tuple[str, IoLimit, float]
 def _limited_by(limit: Reached, each: Sequence[Waits], evidence: Evidence) -> Finding | None:
     """A limit that is known leaves no doubt, also at depth 1."""
     name, one, rate = limit
-    inside = from_here_down(name, evidence)
+    inside = layers_from(name, evidence)
     held = [outside(waits, inside) for waits in each]
     pairs = zip(held, each, strict=True)
     if any(part < max(MIN_WAITING / 2, SHARE_WAITING * waits.ios) for part, waits in pairs):
@@ -237,7 +237,7 @@ def tags(evidence: Evidence) -> Finding | None:
 
 def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding | None:
     """Finding: a SCSI disk's queue depth is below the number of requests queued for it."""
-    depth = e.state_of(device, evidence).queue_depth
+    depth = e.device_state(device, evidence).queue_depth
     if depth is None or aqu < GAIN_FACTOR * depth + 0.5:
         return None
     return Finding(

@@ -9,7 +9,7 @@ from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import Evidence, Finding
 from iopstui.model.metrics.frame import FINAL, Frame
-from iopstui.model.metrics.share import KIB, OperationRates, Share, summed
+from iopstui.model.metrics.share import KIB, OperationRates, Share, sum_operations
 
 SLOW_RTT_MS = 20.0
 """A network in one building and a server with SSDs or a write cache answer faster."""
@@ -125,14 +125,14 @@ def small_requests(evidence: Evidence) -> Finding | None:
 def attribute_storm(evidence: Evidence) -> Finding | None:
     """Most requests ask for attributes."""
     shares = _shares(evidence)
-    asked = [summed(_attributes(share), share.seconds) for share in shares]
+    asked = [sum_operations(_attributes(share), share.seconds) for share in shares]
     if not shares or not all(
         one.ops_s >= MANY_ATTRIBUTES and one.ops >= ATTRIBUTES_PER_IO * _data(share).ops
         for one, share in zip(asked, shares, strict=True)
     ):
         return None
     seconds = sum(share.seconds for share in shares)
-    attributes, data = summed(asked, seconds), _total(shares, data=True)
+    attributes, data = sum_operations(asked, seconds), _total(shares, data=True)
     return Finding(
         "nfs-attributes",
         f"{units.number(attributes.ops_s)} requests/s ask for attributes (GETATTR, ACCESS, "
@@ -150,12 +150,12 @@ def _shares(evidence: Evidence) -> list[Share]:
 
 
 def _data(share: Share) -> OperationRates:
-    return summed((share.read, share.write), share.seconds)
+    return sum_operations((share.read, share.write), share.seconds)
 
 
 def _total(shares: Sequence[Share], data: bool = False) -> OperationRates:
     each = [_data(share) if data else share.total for share in shares]
-    return summed(each, sum(share.seconds for share in shares))
+    return sum_operations(each, sum(share.seconds for share in shares))
 
 
 def _attributes(share: Share) -> list[OperationRates]:

@@ -29,7 +29,7 @@ from iopstui.model.metrics.frame import (
 from iopstui.model.samples import DriveReading
 
 if TYPE_CHECKING:
-    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.promised import PromisedFigures
 
 ENOUGH_SECONDS = 3
 LONG_ENOUGH = 10
@@ -109,7 +109,7 @@ class Evidence:
     then: Conditions = NOT_READ
     tree: Sequence[BlockDevice] = ()
     links: Sequence[DeviceLinks] = ()
-    volume: Promised | None = None
+    volume: PromisedFigures | None = None
     drives: Mapping[str, DriveReading] = field(default_factory=dict)
 
     @cached_property
@@ -179,7 +179,7 @@ def window(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
     return found[-count:] if len(found) >= count else []
 
 
-def state_of(device: BlockDevice, evidence: Evidence) -> DeviceState:
+def device_state(device: BlockDevice, evidence: Evidence) -> DeviceState:
     """The last state read of this device."""
     return evidence.now.devices.get(device.name, DeviceState())
 
@@ -343,7 +343,7 @@ def flush_await(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> floa
     return waited / count if count else None
 
 
-def is_same(one: float, other: float) -> bool:
+def is_same_figure(one: float, other: float) -> bool:
     """Whether two figures of different runs differ by no more than ``SAME_SHARE``, and aren't 0."""
     return 0 < max(one, other) <= (1 + SAME_SHARE) * min(one, other)
 
@@ -354,7 +354,7 @@ def waits_longer(deeper: float, then_ns: float, now_ns: float) -> bool:
     return now_ns >= then_ns * (1 + 0.5 * (deeper - 1))
 
 
-def largest(counts: Mapping[int, float]) -> tuple[int, float]:
+def busiest_cpu(counts: Mapping[int, float]) -> tuple[int, float]:
     """(CPU, count) of the busiest one; ``counts`` must not be empty."""
     return max(counts.items(), key=lambda pair: (pair[1], -pair[0]))
 

@@ -38,7 +38,7 @@ def directly_above(name: str, evidence: Evidence) -> tuple[str, ...]:
     return tuple(one.name for one in evidence.links if name in one.below)
 
 
-def from_here_down(name: str, evidence: Evidence) -> set[str]:
+def layers_from(name: str, evidence: Evidence) -> set[str]:
     """A layer and all below it; of a whole disk, its partitions that are layers."""
     found: set[str] = set()
     parts = (one.name for one in evidence.tree if one.disk == name)

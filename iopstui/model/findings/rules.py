@@ -133,16 +133,16 @@ SAID_BY: Mapping[str, tuple[str, ...]] = {
 
 def diagnose(evidence: Evidence) -> list[Finding]:
     """The findings of all rules, the most telling first, with the seconds they are about."""
-    return told(fired(evidence), evidence)
+    return reported_findings(fired_findings(evidence), evidence)
 
 
-def fired(evidence: Evidence) -> list[Finding]:
+def fired_findings(evidence: Evidence) -> list[Finding]:
     """Findings of all rules, with those that only add to another one."""
     return [one for rule in RULES if (one := rule(evidence)) is not None]
 
 
-def told(found: Sequence[Finding], evidence: Evidence) -> list[Finding]:
-    """The findings of ``fired`` to report, with the seconds they are about."""
+def reported_findings(found: Sequence[Finding], evidence: Evidence) -> list[Finding]:
+    """The findings of ``fired_findings`` to report, with the seconds they are about."""
     names = {one.rule for one in found}
     kept = [one for one in found if not names & set(SAID_BY.get(one.rule, ()))]
     return [_with_seconds(one, evidence) for one in kept]

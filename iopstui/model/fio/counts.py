@@ -55,10 +55,10 @@ def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
 def _uncompleted(job: JobStatus, direction: DirectionStatus) -> int:
     """The most I/Os that may have been issued and not be completed."""
     copied = int(direction.issued * COPYING_SHARE)
-    return most_under_way(job) + copied + (job.failed or 0) + (1 if job.error else 0)
+    return max_in_flight(job) + copied + (job.failed or 0) + (1 if job.error else 0)
 
 
-def most_under_way(job: JobStatus) -> int:
+def max_in_flight(job: JobStatus) -> int:
     """How many I/Os of a row can be under way; of a group whose job file is not known perhaps
     less than there were."""
     if job.in_flight is not None:

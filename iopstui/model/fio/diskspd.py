@@ -18,7 +18,7 @@ from iopstui.model.fio.diskspd_switches import (
     check_distribution,
     read_command,
 )
-from iopstui.model.sizes import sized
+from iopstui.model.sizes import size_text
 
 _DRIVE = re.compile(r"[A-Za-z]:")
 
@@ -52,7 +52,7 @@ def translate(command: str) -> Translation:
 
 def _job(read: DiskspdCommand, targets: Sequence[str]) -> str:
     options = {"ioengine": "mmap" if read.mapped else "libaio",
-               "direct": "1" if read.cache == "u" else "0", "bs": sized(read.block),
+               "direct": "1" if read.cache == "u" else "0", "bs": size_text(read.block),
                **_pattern(read), **_area(read), **_pace(read, len(targets))}  # fmt: skip
     options |= read.options
     if read.through and read.writes:
@@ -83,19 +83,19 @@ def _threads(read: DiskspdCommand, name: str, files: str, threads: int, depth: i
     if read.separation is None:
         return ["", f"[{name}]", *each, f"numjobs={threads}"]
     if end is None:
-        apart = f"offset_increment={sized(read.separation)}"
+        apart = f"offset_increment={size_text(read.separation)}"
         return ["", f"[{name}]", *each, f"numjobs={threads}", apart]
     lines = []
     for number in range(threads):
         start = (read.base or 0) + number * read.separation
         if start + read.block > end:
             raise UsageError(
-                f"-T: thread {number + 1} of {threads} would start at {sized(start)}, where no "
-                f"block is left of the target's {sized(end)}.",
+                f"-T: thread {number + 1} of {threads} would start at {size_text(start)}, where no "
+                f"block is left of the target's {size_text(end)}.",
                 "Give fewer threads, a smaller -T or a larger -c or -f.",
             )
         lines += ["", f"[{name}.{number + 1}]", *each]
-        lines += [f"offset={sized(start)}", f"size={sized(end - start)}"]
+        lines += [f"offset={size_text(start)}", f"size={size_text(end - start)}"]
     return lines
 
 
@@ -119,7 +119,7 @@ def _random(read: DiskspdCommand) -> dict[str, str]:
     if read.random < 100:
         options["percentage_random"] = str(read.random)
     if read.align is not None and read.align != read.block:
-        options["blockalign"] = sized(read.align)
+        options["blockalign"] = size_text(read.align)
     if read.distribution is not None:
         options["random_distribution"] = _zones(read, *read.distribution)
     return options
@@ -134,7 +134,7 @@ def _zones(read: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> str
     if whole is not None and parts > whole:
         raise UsageError(
             "-rdabs: its ranges reach beyond the target, where DISKSPD cuts them off.",
-            f"Give ranges of {sized(whole)} together.",
+            f"Give ranges of {size_text(whole)} together.",
         )
     if ios < 100:
         if whole is None or parts == whole:
@@ -143,7 +143,7 @@ def _zones(read: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> str
                 "command does not say.", "Add -fSIZE, or the last range.",
             )  # fmt: skip
         pairs = [*pairs, (100 - ios, whole - parts)]
-    words = [f"{one}/{sized(part) if kind == 'abs' else part}" for one, part in pairs]
+    words = [f"{one}/{size_text(part) if kind == 'abs' else part}" for one, part in pairs]
     return f"{'zoned_abs' if kind == 'abs' else 'zoned'}:{':'.join(words)}"
 
 
@@ -151,10 +151,10 @@ def _area(read: DiskspdCommand) -> dict[str, str]:
     """-B and -f are both offsets in the target: between them lies the area."""
     options = {}
     if read.base:
-        options["offset"] = sized(read.base)
+        options["offset"] = size_text(read.base)
     end = _end(read)
     if end is not None:
-        options["size"] = sized(end - (read.base or 0))
+        options["size"] = size_text(end - (read.base or 0))
     return options
 
 

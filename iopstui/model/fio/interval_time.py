@@ -45,7 +45,7 @@ class RowPair:
         return False
 
 
-def paired(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[RowPair]:
+def pair_rows(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[RowPair]:
     """Every row of a document with itself in the one before."""
     pairs = []
     clock_s = (status.timestamp_ms - previous.timestamp_ms) / 1000 if previous else 0.0
@@ -62,7 +62,7 @@ def paired(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[
     return pairs
 
 
-def repeats(status: FioStatus, before: FioStatus) -> bool:
+def is_repetition(status: FioStatus, before: FioStatus) -> bool:
     """True if fio repeats the figures of ``before``: only clocks advanced."""
     return [_counters(job) for job in status.jobs] == [_counters(job) for job in before.jobs]
 
@@ -73,7 +73,7 @@ def _counters(job: JobStatus) -> dict[str, tuple[int, int, int | None]]:
     }
 
 
-def held_up(
+def held_up_seconds(
     status: FioStatus, pairs: list[RowPair], runtime_s: float, waited_s: float | None
 ) -> float:
     """How long the run has worked when its first document with I/O comes.
@@ -93,7 +93,7 @@ def held_up(
     return found if least > runtime_s + STALLED_S else runtime_s
 
 
-def seconds_of(
+def interval_seconds(
     status: FioStatus,
     previous: FioStatus,
     pairs: list[RowPair],
@@ -129,7 +129,7 @@ def io_ends_s(job: JobStatus) -> float | None:
     return most + slowest / 1e9 if most and slowest else None
 
 
-def without_logs(pairs: list[RowPair], since: Mapping[int, float], seconds: float) -> float:
+def seconds_without_logs(pairs: list[RowPair], since: Mapping[int, float], seconds: float) -> float:
     """``seconds`` without those in which fio wrote its logs. Only if its own runtime goes on behind
     the end of all I/O that this interval may have had."""
     left = []

@@ -32,13 +32,13 @@ from iopstui.model.fio.interval_time import (
     MAX_HELD_UP_S,
     RowPair,
     grown_runtime,
-    held_up,
+    held_up_seconds,
+    interval_seconds,
     io_ends_s,
-    paired,
+    is_repetition,
+    pair_rows,
     ran_ms,
-    repeats,
-    seconds_of,
-    without_logs,
+    seconds_without_logs,
 )
 from iopstui.model.fio.packed_bins import PackedBins
 from iopstui.model.fio.ramp import Ramps, in_ramp
@@ -82,17 +82,17 @@ class FioIntervals:
             return None
         previous = self._previous
         arrival_s = (arrived_ns - self._arrived_ns) / 1e9
-        pairs = paired(status, previous, self._ramps)
-        again = final and previous is not None and repeats(status, previous)
+        pairs = pair_rows(status, previous, self._ramps)
+        again = final and previous is not None and is_repetition(status, previous)
         if again and not grown_runtime(pairs):
             return None
         if previous is None:
             seconds = self._first_seconds(status, pairs, interval_s, final)
         else:
-            seconds = seconds_of(status, previous, pairs, arrival_s, final, self._since)
+            seconds = interval_seconds(status, previous, pairs, arrival_s, final, self._since)
         worked = seconds
         if previous is not None and seconds:
-            seconds = without_logs(pairs, self._since, seconds)
+            seconds = seconds_without_logs(pairs, self._since, seconds)
         self._go_on(pairs, seconds)
         too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
         first = previous is None and self._idle_ms is None
@@ -114,7 +114,9 @@ class FioIntervals:
         """How long the first interval is."""
         seconds = grown_runtime(pairs)
         if not final:
-            seconds = held_up(status, pairs, seconds or 0.0, self._waited_s(status, interval_s))
+            seconds = held_up_seconds(
+                status, pairs, seconds or 0.0, self._waited_s(status, interval_s)
+            )
         return seconds or None
 
     def writes_logs(self, wall_ms: float) -> bool:

@@ -2,12 +2,13 @@
 
 fio's own parser is lax: it cuts a value at any ``#`` or ``;``, takes ``[globalx]`` for ``[global]``
 and drops the last letter of ``[name`` without a bracket, hands sums to a shell, and goes on in the
-next line where one is too long. ``canonical`` takes only what has one meaning, and writes it so
-that fio can understand nothing else; whatever it refuses is refused with its line and the reason.
+next line where one is too long. ``canonical_text`` takes only what has one meaning, and writes it
+so that fio can understand nothing else; whatever it refuses is refused with its line and the
+reason.
 
-``overridden`` removes an option wherever it stands, under every name fio gives it, and writes the
-wanted value at the end of each job section, so that the change holds whatever ``[global]`` and the
-section said.
+``with_overrides`` removes an option wherever it stands, under every name fio gives it, and writes
+the wanted value at the end of each job section, so that the change holds whatever ``[global]`` and
+the section said.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class AmbiguousLine(UsageError):
         self.line = line
 
 
-def canonical(text: str, environment: Mapping[str, str]) -> str:
+def canonical_text(text: str, environment: Mapping[str, str]) -> str:
     """``text`` so that every reader understands the same: one option or header a line, no comment
     behind it, ``${VAR}`` replaced where it is set (``unset_variables`` finds the others).
 
@@ -139,14 +140,14 @@ def _plain(number: int, what: str, environment: Mapping[str, str]) -> str:
         return name
     brought = [environment[one] for one in _VARIABLE.findall(value) if one in environment]
     found = _VARIABLE.sub(lambda one: environment.get(one[1], one[0]), value)
-    why = next(filter(None, map(unsafe, (*brought, _VARIABLE.sub("", found)))), "")
-    why = why or odd_number(name, found)
+    why = next(filter(None, map(why_unsafe, (*brought, _VARIABLE.sub("", found)))), "")
+    why = why or why_number_refused(name, found)
     if why:
         raise AmbiguousLine(number, repr(f"{name}={found}"), why)
     return f"{name}={found}" if found or equals else name
 
 
-def unsafe(value: str) -> str:
+def why_unsafe(value: str) -> str:
     """Why fio would read this value as another one; "" if it would not."""
     if any(char in value for char in "#;"):
         return "fio cuts a value at # and ;"
@@ -162,7 +163,7 @@ def unsafe(value: str) -> str:
     return ""
 
 
-def odd_number(name: str, value: str) -> str:
+def why_number_refused(name: str, value: str) -> str:
     """Why a number that iopstui calculates with is refused; "" if it is accepted."""
     if name in _COUNTS and not _VARIABLE.search(value) and not value.isdecimal():
         return "write a plain decimal number"
@@ -178,7 +179,7 @@ def unset_variables(text: str) -> Iterator[tuple[str, str]]:
             yield from ((found[1], line.strip()) for found in _VARIABLE.finditer(line))
 
 
-def names_of(option: str) -> frozenset[str]:
+def option_names(option: str) -> frozenset[str]:
     """All names that set the same thing as ``option``."""
     for group in _ALIASES:
         if option in group:
@@ -200,7 +201,7 @@ def sections(text: str) -> tuple[Section, ...]:
     return tuple(Section(name, options) for name, options in found)
 
 
-def effective(text: str) -> tuple[Section, ...]:
+def effective_sections(text: str) -> tuple[Section, ...]:
     """The job sections, each with the ``[global]`` options that stand before it."""
     common: dict[str, str] = {}
     jobs = []
@@ -219,10 +220,10 @@ def effective(text: str) -> tuple[Section, ...]:
 def _replaced_by(option: str) -> frozenset[str]:
     """The options of [global] that ``option`` of a section replaces."""
     beside = next((names for names in _CONFLICTING if option in names), None)
-    return names_of(option) - _TARGET_OPTIONS if beside is None else frozenset(beside)
+    return option_names(option) - _TARGET_OPTIONS if beside is None else frozenset(beside)
 
 
-def overridden(
+def with_overrides(
     text: str,
     overrides: Mapping[str, str],
     per_section: Mapping[int, Mapping[str, str]] | None = None,
@@ -236,7 +237,7 @@ def overridden(
     extra = per_section or {}
     gone: set[str] = set(removed)
     for name in (*overrides, *(name for options in extra.values() for name in options)):
-        gone |= names_of(name)
+        gone |= option_names(name)
     out: list[str] = []
     job = -1
     pending: list[str] = []
@@ -269,7 +270,7 @@ def only_sections(text: str, wanted: Iterable[int]) -> str:
     return "\n".join(out)
 
 
-def checked_override(text: str) -> tuple[str, str]:
+def parse_override(text: str) -> tuple[str, str]:
     """``K=V`` of --set as (option, value); UsageError if it is not of that form."""
     name, separator, value = text.partition("=")
     name = name.strip()
@@ -288,7 +289,7 @@ def checked_override(text: str) -> tuple[str, str]:
             f"One at a time: --set {name}={value[: two.start()]}",
         )
     # a lesson's formula is filled in before fio sees it
-    why = unsafe(value) or ("" if value.startswith("{") else odd_number(name, value))
+    why = why_unsafe(value) or ("" if value.startswith("{") else why_number_refused(name, value))
     if why:
         raise UsageError(f"--set {text!r} is not accepted: {why}.")
     return name, value

@@ -163,11 +163,11 @@ def run_figures(point: Point, document: Mapping[str, Any], own_cpus: frozenset[i
     found: Figures = {name: one.read(point) for name, one in RUN.items() if one.read is not None}
     if own_cpus and point.completions:
         found["on_own"] = sum(point.completions.get(cpu, 0.0) for cpu in own_cpus)
-    found |= {f"{FIO}.{path}": value for path, value in flattened(document).items()}
+    found |= {f"{FIO}.{path}": value for path, value in flatten_document(document).items()}
     return found
 
 
-def flattened(document: Mapping[str, Any]) -> Figures:
+def flatten_document(document: Mapping[str, Any]) -> Figures:
     """The numbers and words of fio's first row (and ``disk`` for its first device) by path."""
     out: Figures = {}
     for key, target in (("jobs", ""), ("disk_util", "disk.")):

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from iopstui.errors import UsageError
 from iopstui.model.block.tunable import parse_tunable
-from iopstui.model.fio.jobfile import checked_override
+from iopstui.model.fio.jobfile import parse_override
 from iopstui.model.lesson.check import check_names
 from iopstui.model.lesson.figures import FIO, RUN, SPACES
 from iopstui.model.lesson.formula import CONSTANTS, FUNCTIONS, Formula
@@ -201,7 +201,7 @@ def _run(section: Section, name: str, head: Section) -> Page:
 def _options(section: Section) -> Iterator[tuple[str, Template]]:
     for line in section.lines("set"):
         try:
-            option, value = checked_override(line)
+            option, value = parse_override(line)
         except UsageError:
             section.fail(f"set: {line!r} is not OPTION=VALUE", "One fio option per line.")
         if option in ("runtime", "timeout", "time_based", "filename", "directory"):

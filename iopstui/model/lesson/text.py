@@ -67,7 +67,7 @@ class Template:
             if value is None:
                 return None
             name = part.formula.name
-            out.append(formatted(value, part.form or (unit_of(name) if name else "n")))
+            out.append(format_value(value, part.form or (unit_of(name) if name else "n")))
         return "".join(out)
 
 
@@ -185,7 +185,7 @@ def _none_held(before: bool | None, held: bool | None) -> bool | None:
     return None if before is None or held is None else True
 
 
-def formatted(value: Value, form: str) -> str:
+def format_value(value: Value, form: str) -> str:
     """A value in one of ``FORMS``."""
     if isinstance(value, bool):
         return "yes" if value else "no"

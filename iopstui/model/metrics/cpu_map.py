@@ -98,7 +98,7 @@ def _row(
     )
 
 
-def sentence(row: CpuRow) -> str:
+def cpu_sentence(row: CpuRow) -> str:
     """Describe a CPU: "CPU 3, hctx 3, job 3, 41,200 irq/s, 12 IPI/s, 8 % usr, 61 % sys". What is
     not known is left out."""
     if not row.online:

@@ -483,7 +483,7 @@ FIELDS: tuple[Field, ...] = (
 BY_ID = {field.id: field for field in FIELDS}
 
 
-def find(path: Sequence[str]) -> Field | None:
+def find_field(path: Sequence[str]) -> Field | None:
     """The field that a value at ``path`` of a frame object is, or ``None``."""
     return next((field for field in FIELDS if field.covers(path)), None)
 

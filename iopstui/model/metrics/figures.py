@@ -11,7 +11,7 @@ from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.nvme import BY_NAME as DRIVE_FIGURES
-from iopstui.model.metrics.nvme import NVME, WORST, together
+from iopstui.model.metrics.nvme import NVME, WORST, combined_figure
 from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.probe import KINDS, LatencyStats, RequestStats
 from iopstui.model.metrics.share import SOURCE as NFS
@@ -81,7 +81,7 @@ def _scaled(value: float | None, unit: float) -> float | None:
     return None if value is None else value / unit
 
 
-def measurable(path: Sequence[str]) -> bool:
+def is_measurable(path: Sequence[str]) -> bool:
     """True if a whole run has one figure for the field at ``path`` (concrete, no ``*``)."""
     if path and path[0] == DEVICE:
         return len(path) in (3, 5) and path[-1] in _OF_REQUESTS
@@ -122,7 +122,7 @@ class Meter:
     """
 
     def __init__(self, path: Sequence[str]) -> None:
-        if not measurable(path):
+        if not is_measurable(path):
             raise ValueError(f"no figure of a whole run: {'.'.join(path)}")
         self.path = tuple(path)
         self._by_bins = _by_bins(path)
@@ -192,7 +192,7 @@ class Meter:
 
     def _add_drives(self, frame: Frame) -> float | None:
         """A counter's growth since the run's beginning is in every reading: the last one counts."""
-        value = together(frame.nvme, self.path[1]) if frame.nvme else None
+        value = combined_figure(frame.nvme, self.path[1]) if frame.nvme else None
         self._keep(value)
         return value
 

@@ -117,7 +117,7 @@ class Frame:
         if len(names) == 1:
             return self.disks.get(names[0])
         known = [self.disks[name] for name in names if name in self.disks]
-        return rates.summed(known) if len(known) == len(names) else None
+        return rates.sum_rates(known) if len(known) == len(names) else None
 
 
 class FrameBuilder:

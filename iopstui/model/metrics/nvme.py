@@ -41,7 +41,7 @@ class DriveFigure:
     join: _Join = sum
 
 
-def grown(reading: DriveReading, name: str, factor: int = 1) -> int | None:
+def counter_growth(reading: DriveReading, name: str, factor: int = 1) -> int | None:
     """What a counter has more than at the run's beginning; ``None`` where it is not known, or went
     backwards (another drive, or a reset counter)."""
     if name not in reading.counts or name not in reading.began:
@@ -51,7 +51,7 @@ def grown(reading: DriveReading, name: str, factor: int = 1) -> int | None:
 
 
 def _grown(name: str, factor: int = 1) -> _Of:
-    return lambda reading: grown(reading, name, factor)
+    return lambda reading: counter_growth(reading, name, factor)
 
 
 def _now(name: str, offset: int = 0) -> _Of:
@@ -72,14 +72,14 @@ def media_written(reading: DriveReading) -> int | None:
     flexible data placement, else of the endurance group (in steps of 10^9 bytes)."""
     places = (("media_bytes_written", 1), ("fdp_media_bytes_written", 1),
               ("group_media_gb_written", 10**9))  # fmt: skip
-    known = (grown(reading, name, factor) for name, factor in places)
+    known = (counter_growth(reading, name, factor) for name, factor in places)
     return next((value for value in known if value is not None), None)
 
 
 def amplification(reading: DriveReading) -> float | None:
     """Bytes written to the media for each byte that the host wrote in the run; ``None`` before
     ``ENOUGH_WRITTEN``."""
-    host, media = grown(reading, "units_written", UNIT_BYTES), media_written(reading)
+    host, media = counter_growth(reading, "units_written", UNIT_BYTES), media_written(reading)
     if host is None or media is None or host < ENOUGH_WRITTEN:
         return None
     return media / host
@@ -144,11 +144,11 @@ def warnings_of(reading: DriveReading) -> Iterator[str]:
     """What a drive warns of, and what went wrong since the run began, in a few words each."""
     bits = reading.counts.get("critical_warning", 0)
     yield from (f"warns: {words}" for bit, words in CRITICAL_WARNINGS if bits & 1 << bit)
-    errors = grown(reading, "media_errors")
+    errors = counter_growth(reading, "media_errors")
     if errors:
         yield f"media errors +{errors}"
-    throttled = [grown(reading, name) or 0 for name in ("thermal_1", "thermal_2")]
-    seconds = [grown(reading, name) or 0 for name in ("thermal_1_s", "thermal_2_s")]
+    throttled = [counter_growth(reading, name) or 0 for name in ("thermal_1", "thermal_2")]
+    seconds = [counter_growth(reading, name) or 0 for name in ("thermal_1_s", "thermal_2_s")]
     if any(throttled) or any(seconds):
         yield f"throttled {sum(throttled)} times, {sum(seconds)} s"
 
@@ -158,7 +158,7 @@ def drive_figures(reading: DriveReading) -> dict[str, float | None]:
     return {figure.name: figure.of(reading) for figure in FIGURES}
 
 
-def together(readings: Readings, name: str) -> float | None:
+def combined_figure(readings: Readings, name: str) -> float | None:
     """A figure of all drives; ``None`` if one of them does not have it."""
     values = [BY_NAME[name].of(reading) for reading in readings.values()]
     known = [value for value in values if value is not None]
@@ -170,7 +170,7 @@ def figures_of(readings: Readings) -> dict[str, object] | None:
     if not readings:
         return None
     return {
-        **{figure.name: together(readings, figure.name) for figure in FIGURES},
+        **{figure.name: combined_figure(readings, figure.name) for figure in FIGURES},
         DRIVES: {
             name: {**drive_figures(reading), PROBLEM: reading.problem or None}
             for name, reading in readings.items()

@@ -112,7 +112,7 @@ _BELOW = {1: _below_1, 2: _below_2, 3: _below_3}
 
 # the screen asks the same again and again
 @lru_cache(maxsize=64)
-def smallest(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
+def smallest_detectable(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
     """The smallest difference that is found with the probability ``POWER``."""
     if spread <= 0:
         return 0.0

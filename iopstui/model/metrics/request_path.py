@@ -31,7 +31,7 @@ class RequestPath:
     why_not: str = ""
 
 
-def request_way(frame: Frame) -> RequestPath | None:
+def request_path(frame: Frame) -> RequestPath | None:
     """Request path of all requests of the job's devices; ``None`` without the probe's part ``way``,
     or if nothing was completed."""
     found = frame.probe.combined(frame.opened) if frame.probe is not None else None
@@ -83,7 +83,7 @@ class CompletionMatrix:
         return sum(row[n] for n, row in enumerate(self.rates)) / total if total else None
 
 
-def exchange(matrix: Matrix, topology: Topology, most: int = FEW_CPUS) -> CompletionMatrix:
+def completion_matrix(matrix: Matrix, topology: Topology, most: int = FEW_CPUS) -> CompletionMatrix:
     """The matrix of single CPUs if there are at most ``most``, otherwise of their caches or
     nodes."""
     cpus = sorted({*matrix, *(cpu for row in matrix.values() for cpu in row)})
@@ -108,7 +108,7 @@ def _groupings(
     return [("CPUs of a cache", caches), ("NUMA node", by_node)]
 
 
-def crossing(matrix: Matrix, group_of: Mapping[int, int]) -> float | None:
+def crossing_share(matrix: Matrix, group_of: Mapping[int, int]) -> float | None:
     """The part (0..1) of the requests that were completed in another group than they were
     allocated in; ``None`` of nothing."""
     total = crossed = 0.0

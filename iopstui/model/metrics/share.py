@@ -103,17 +103,17 @@ class Share:
     def read(self) -> OperationRates:
         """READ and READ_PLUS together; all 0 if there was none."""
         found = (self.operations[name] for name in READS if name in self.operations)
-        return summed(found, self.seconds)
+        return sum_operations(found, self.seconds)
 
     @property
     def write(self) -> OperationRates:
         """WRITE; all 0 if there was none."""
-        return self.operations.get(WRITE) or summed((), self.seconds)
+        return self.operations.get(WRITE) or sum_operations((), self.seconds)
 
     @property
     def data(self) -> OperationRates:
         """READ and WRITE together."""
-        return summed((self.read, self.write), self.seconds)
+        return sum_operations((self.read, self.write), self.seconds)
 
     @property
     def others(self) -> dict[str, OperationRates]:
@@ -124,7 +124,7 @@ class Share:
     @property
     def total(self) -> OperationRates:
         """All operations together."""
-        return summed(self.operations.values(), self.seconds)
+        return sum_operations(self.operations.values(), self.seconds)
 
 
 class ShareTotal:
@@ -137,7 +137,7 @@ class ShareTotal:
     def add(self, share: Share | None) -> None:
         """Add an interval; ``None``: it was not measured."""
         if share is not None:
-            others = summed(share.others.values(), share.seconds)
+            others = sum_operations(share.others.values(), share.seconds)
             self._add({"read": share.read, "write": share.write, "other": others})
 
     def join(self, later: ShareTotal) -> None:
@@ -148,13 +148,13 @@ class ShareTotal:
     def data(self) -> OperationRates | None:
         """Reads and writes together; ``None`` where nothing was measured."""
         found = [self.operations[name] for name in ("read", "write") if name in self.operations]
-        return summed(found, found[0].seconds) if found else None
+        return sum_operations(found, found[0].seconds) if found else None
 
     def _add(self, operations: Mapping[str, OperationRates]) -> None:
         for name, one in operations.items():
             before = self.operations.get(name)
             seconds = one.seconds + (before.seconds if before else 0.0)
-            self.operations[name] = summed((before, one) if before else (one,), seconds)
+            self.operations[name] = sum_operations((before, one) if before else (one,), seconds)
 
 
 def share_rates(
@@ -183,7 +183,7 @@ def share_rates(
     )
 
 
-def summed(operations: Iterable[OperationRates], seconds: float) -> OperationRates:
+def sum_operations(operations: Iterable[OperationRates], seconds: float) -> OperationRates:
     """Several operations of one interval as one."""
     each = tuple(operations)
     errors = [one.errors for one in each if one.errors is not None]

@@ -127,7 +127,7 @@ def knee_within(powers: Sequence[Sequence[float]]) -> tuple[int, int] | None:
     level = (1 - CONFIDENCE) / (len(powers) - 1)
     kept = []
     for index, row in enumerate(powers):
-        found = None if index == best else paired(row, powers[best])
+        found = None if index == best else compare_paired(row, powers[best])
         if found is None or found.mean <= 0 or found.p / 2 >= level:
             kept.append(index)
     return kept[0], kept[-1]
@@ -161,7 +161,7 @@ def _steps(first: Sequence[float], second: Sequence[float], relative: bool) -> l
     return [math.log(b) - math.log(a) if relative else b - a for a, b in pairs]
 
 
-def paired(
+def compare_paired(
     first: Sequence[float],
     second: Sequence[float],
     relative: bool = True,

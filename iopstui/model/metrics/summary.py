@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iopstui.model.fio.counts import NOTHING, SUBMISSIONS, completions, counted_by, most_under_way
+from iopstui.model.fio.counts import NOTHING, SUBMISSIONS, completions, counted_by, max_in_flight
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.samples import DIRECTIONS, MIXED, DirectionStatus, FioStatus, JobStatus
 
@@ -58,7 +58,7 @@ def _row(index: int, job: JobStatus) -> dict[str, Any]:
         "error": job.error,
         "failed": job.failed,
         "block_size": job.block_size,
-        "depth": most_under_way(job),
+        "depth": max_in_flight(job),
         "ramp": job.has_ramp,
         "directions": {
             name: _figures(job, job.directions[name])

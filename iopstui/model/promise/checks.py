@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iopstui.model.volumes.promised import VOLUME_BW, VOLUME_IOPS, Limit, Promised
+from iopstui.model.volumes.promised import VOLUME_BW, VOLUME_IOPS, Limit, PromisedFigures
 from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT, WRITE
 
 LATENCY = "latency"
@@ -63,7 +63,7 @@ class Depth:
 SINGLE = Depth(1, 1)
 
 
-def checks(found: Promised) -> tuple[Check, ...]:
+def checks(found: PromisedFigures) -> tuple[Check, ...]:
     """Return a check for each published figure. Single I/Os come first, for they use no credits to
     speak of, then random ones, whose bucket counts I/Os, then those whose bucket counts bytes."""
     volume = found.volume
@@ -79,7 +79,7 @@ def checks(found: Promised) -> tuple[Check, ...]:
     return tuple(made)
 
 
-def _rate(found: Promised, kind: str, direction: str, size: int) -> Check:
+def _rate(found: PromisedFigures, kind: str, direction: str, size: int) -> Check:
     limits = tuple(found.limits(direction, size))
     burst_limits = tuple(found.limits(direction, size, burst=True))
     base = _of_the_volume(limits)
@@ -108,14 +108,14 @@ def depth_for(check: Check, latency_ns: float | None, cpus: int) -> Depth:
     return Depth(min(math.ceil(total / jobs), DEEPEST), jobs)
 
 
-def deeper(depth: Depth) -> Depth | None:
+def deeper_queue(depth: Depth) -> Depth | None:
     """Four times as deep; ``None`` where it is deep enough for anything."""
     if depth.total * 4 > 4 * DEEPEST:
         return None
     return Depth(depth.iodepth * 4, depth.jobs)
 
 
-def most_written(todo: Sequence[Check], seconds: float) -> float:
+def max_written_bytes(todo: Sequence[Check], seconds: float) -> float:
     """Bytes that the writing checks write at the promised speed, each for ``seconds``."""
     found = 0.0
     for one in todo:
@@ -126,7 +126,7 @@ def most_written(todo: Sequence[Check], seconds: float) -> float:
     return found
 
 
-def credits_used(found: Promised, todo: Sequence[Check], kind: str, seconds: float) -> float:
+def credits_used(found: PromisedFigures, todo: Sequence[Check], kind: str, seconds: float) -> float:
     """Bucket tokens that the checks use beyond those refilled at the baseline."""
     base = found.figure(kind, READ)
     if base is None or found.bucket(kind) is None:

@@ -14,7 +14,7 @@ from iopstui.model.volumes.promised import (
     VOLUME_BW,
     VOLUME_IOPS,
     Limit,
-    Promised,
+    PromisedFigures,
 )
 from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT, WRITE
 
@@ -36,7 +36,7 @@ class VolumeGauge:
     rate falls to the baseline: then it is ``known`` to have been 0.
     """
 
-    promised: Promised
+    promised: PromisedFigures
     kind: str
     level: float = 0.0
     known: bool = False
@@ -106,12 +106,14 @@ class VolumeGauge:
         return f"burst credits full in {clock(back)}"
 
 
-def gauges(found: Promised) -> tuple[VolumeGauge, ...]:
+def gauges(found: PromisedFigures) -> tuple[VolumeGauge, ...]:
     """Return a gauge for each kind of credits that the volume has."""
     return tuple(VolumeGauge(found, kind) for kind in (IOPS, THROUGHPUT) if found.bucket(kind))
 
 
-def rate_limits(found: Promised, kind: str, disk: DiskRates, volumes: int = 1) -> list[float]:
+def rate_limits(
+    found: PromisedFigures, kind: str, disk: DiskRates, volumes: int = 1
+) -> list[float]:
     """The limits to draw beside the IOPS or bytes/s of so many ``volumes`` together: at the
     baseline, and in a burst if it is higher. IOPS are those of I/Os as large as the device's."""
     ios = (disk.r_s or 0.0) + (disk.w_s or 0.0)
@@ -134,7 +136,7 @@ def _rate_together(limit: Limit, volumes: int) -> float:
 
 
 def fitting_limit(
-    found: Promised,
+    found: PromisedFigures,
     direction: str,
     block_size: int,
     rate: float,

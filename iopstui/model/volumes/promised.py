@@ -32,7 +32,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
+class PromisedFigures:
     """IOPS and bytes/s by direction (``None``: not published), the same in a burst, and the
     buckets. ``size_gib`` is 0 where no figure depends on it."""
 
@@ -89,14 +89,14 @@ class Promised:
         return (self.instance.burst if burst else None) or self.instance.uncached
 
 
-def promised(
+def promised_figures(
     volume: VolumeClass,
     size_gib: float | None = None,
     iops: float | None = None,
     throughput: float | None = None,
     instance: Instance | None = None,
     cached: bool = False,
-) -> Promised:
+) -> PromisedFigures:
     """The figures of a volume of ``size_gib`` for which ``iops`` and ``throughput`` (bytes/s)
     were bought (``None``: what is included). UsageError for what the class does not offer."""
     size = _size(volume, size_gib)
@@ -119,18 +119,18 @@ def promised(
     if throughput is not None:
         _check_throughput(volume, size, throughput, total[READ] or 0.0)
         bandwidth = dict.fromkeys((READ, WRITE), throughput)
-    found = Promised(volume, size, total, bandwidth, instance=instance, cached=cached)
+    found = PromisedFigures(volume, size, total, bandwidth, instance=instance, cached=cached)
     return _with_burst(found)
 
 
-def _with_burst(found: Promised) -> Promised:
+def _with_burst(found: PromisedFigures) -> PromisedFigures:
     burst, size = found.volume.burst, found.size_gib
     if burst is None:
         return found
     base_iops, base_flow = found.iops[READ], found.throughput[READ]
     iops = burst.iops.value_at(size) if burst.iops else None
     flow = burst.throughput.value_at(size) if burst.throughput else None
-    return Promised(
+    return PromisedFigures(
         found.volume, size, found.iops, found.throughput, iops, flow,
         _bucket(burst.credits, burst.seconds, base_iops, iops, size),
         _bucket(burst.credit_bytes, burst.seconds, base_flow, flow, size),

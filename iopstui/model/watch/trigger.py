@@ -60,7 +60,7 @@ class TriggerFired:
     value: float
 
 
-def parse_span(text: str) -> float | None:
+def parse_duration(text: str) -> float | None:
     """ "30s", "10m", "8h" or "2d" in seconds; ``None`` for anything else, also for no time at all
     or more than ten years."""
     match = _SPAN.fullmatch(text.strip())
@@ -78,7 +78,7 @@ def parse_trigger(
     if match is None:
         raise UsageError(f"{asked} is not of the form 'FIGURE>VALUE for TIME'.", EXAMPLES)
     name, op, value, span = match.groups()
-    seconds = parse_span(span)
+    seconds = parse_duration(span)
     if seconds is None:
         raise UsageError(f"{asked}: {span!r} is not a time.", "For example: for 3s, for 2m, for 1h")
     field, limit = figure_and_value(asked, name, value, tree, opened)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from iopstui.format import missing, number, size
+from iopstui.format import number, or_dash, size
 from iopstui.model.workload.workload import Stream, Workload
 
 SIZE_BOUND, SHARE_BOUND, RATIO_BOUND = 0.05, 0.05, 1.15
@@ -89,7 +89,7 @@ def _share(name: str, one: float | None, other: float | None) -> Distance:
 
 
 def _percent(share: float | None) -> str:
-    return missing(None if share is None else 100 * share, "{:.1f} %")
+    return or_dash(None if share is None else 100 * share, "{:.1f} %")
 
 
 def _ratio(
@@ -101,5 +101,5 @@ def _ratio(
         # below 0.1 both are as good as nothing
         low, high = sorted((max(one, 0.1), max(other, 0.1)))
         distance = high / low
-    texts = [missing(None) if it is None else form(it) for it in (one, other)]
+    texts = [or_dash(None) if it is None else form(it) for it in (one, other)]
     return Distance(name, texts[0], texts[1], distance, bound, ratio=True)

@@ -9,10 +9,7 @@ from typing import TextIO, cast
 from iopstui import format as units
 from iopstui.events import PointFailed, PointFinished
 from iopstui.model.experiment.comparison import CpuShift, FigureComparison
-from iopstui.model.experiment.plan import Plan, letter
-from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
-from iopstui.model.experiment.words import (
+from iopstui.model.experiment.comparison_text import (
     CPUS_SHOWN,
     ComparisonResults,
     cpu_text,
@@ -20,6 +17,9 @@ from iopstui.model.experiment.words import (
     method_text,
     value_text,
 )
+from iopstui.model.experiment.plan import Plan, variant_letter
+from iopstui.model.experiment.point import Point
+from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.output.csv_out import CsvFile
 from iopstui.output.experiment.sink import ExperimentSink, JsonLines, point_object
 from iopstui.output.experiment.sweep import FIGURES
@@ -85,7 +85,7 @@ def _yes_or_no(shown: bool) -> str:
 
 def difference_columns(number: int) -> Sequence[Column]:
     """Every figure of the first variant and of variant ``number``, and the difference."""
-    first, second = letter(0), letter(number)
+    first, second = variant_letter(0), variant_letter(number)
     return (
         Column("metric/name", "figure", NAME_WIDTH, left=True),
         Column("first", first, 8, of=lambda one: value_text(one.metric.unit, one.first)),
@@ -97,7 +97,7 @@ def difference_columns(number: int) -> Sequence[Column]:
 
 def cpu_columns(number: int) -> Sequence[Column]:
     """A CPU's load, and its share of the completions, under the first variant and ``number``."""
-    first, second = letter(0), letter(number)
+    first, second = variant_letter(0), variant_letter(number)
     return (
         Column("cpu", "CPU", 3),
         *(Column("", title, 8, "{:.1f}".format, of=_shift_of("load", n))
@@ -120,12 +120,14 @@ class CompareTable:
         self._plan = plan
         self._out = out
         for number, variant in enumerate(plan.variants):
-            self._print(f"{letter(number)}: {printable(variant.label)}")
+            self._print(f"{variant_letter(number)}: {printable(variant.label)}")
         self._print(f"\n run   {head_line(COLUMNS)}")
 
     def point(self, event: PointFinished) -> None:
         """Write one run."""
-        self._print(f"{event.index + 1:>4} {letter(event.variant)} {row_line(COLUMNS, event)}")
+        self._print(
+            f"{event.index + 1:>4} {variant_letter(event.variant)} {row_line(COLUMNS, event)}"
+        )
 
     def failed(self, event: PointFailed) -> None:
         """Do nothing: a comparison ends with the first run that fails."""
@@ -218,7 +220,7 @@ class CompareCsv:
         """Write one run."""
         label = printable(self._plan.variants[event.variant].label)
         values = [getattr(event.point, name) for name in _CSV]
-        self._file.row([event.index, letter(event.variant), label, event.repeat, *values])
+        self._file.row([event.index, variant_letter(event.variant), label, event.repeat, *values])
 
     def failed(self, event: PointFailed) -> None:
         """Do nothing: a comparison ends with the first run that fails."""

@@ -13,16 +13,16 @@ from iopstui.model.experiment.load_curve import (
     conclusions,
     curves_of,
     failure_lines,
+    interval_text,
     points_of,
-    within_text,
 )
 from iopstui.model.experiment.plan import Plan
-from iopstui.model.experiment.repeated import places
+from iopstui.model.experiment.repeated_points import point_places
 from iopstui.output.csv_out import CsvFile
 from iopstui.output.experiment.sink import ExperimentSink, JsonLines, point_object
 from iopstui.output.jsonl import Object, event_object
 from iopstui.output.verdict import wrapped
-from iopstui.session.tick.outcomes import judged_event, outcome_text, value_text
+from iopstui.session.tick.outcomes import outcome_event, outcome_text, value_text
 from iopstui.tables import Column, head_line, line, row_line, texts
 from iopstui.text import printable
 
@@ -123,13 +123,13 @@ FIGURES = (
     Column("point/p999_ns", "p99.9", 7, units.latency),
     Column("point/aqu_sz", "aqu-sz", 6, units.number),
     Column("little/seen", "N=X*R", 5, units.number),
-    Column("little", "of", 4, lambda law: units.missing(law.asked) + ("" if law.holds else "!")),
+    Column("little", "of", 4, lambda law: units.or_dash(law.asked) + ("" if law.holds else "!")),
 )  # fmt: skip
 MEANS = (
     Column("point/runs", "runs", 4), FIGURES[0],
-    Column("point/iops_within", "95 %", 13, lambda found: within_text(found, units.number)),
+    Column("point/iops_within", "95 %", 13, lambda found: interval_text(found, units.number)),
     Column("point/latency_ns", "latency", 8, units.latency),
-    Column("point/latency_within", "95 %", 15, lambda found: within_text(found, units.latency)),
+    Column("point/latency_within", "95 %", 15, lambda found: interval_text(found, units.latency)),
     FIGURES[7],
 )  # fmt: skip
 
@@ -137,7 +137,7 @@ MEANS = (
 def labels(plan: Plan) -> Iterator[Column]:
     """The columns that say which point and run it is; 80 columns in all with one or two short
     axes."""
-    place = places(plan)
+    place = point_places(plan)
     yield Column("", "#", max(2, len(str(plan.points))),
                  of=lambda event: place[(event.job, tuple(event.settings))] + 1)  # fmt: skip
     if len(plan.jobs) > 1:
@@ -180,7 +180,7 @@ class SweepJson:
         row["point"]["in_flight"] = event.point.in_flight
         self._lines.write(row.pop("event"), row)
         for outcome in event.outcomes:
-            judged = event_object(judged_event(event.t, event.index, outcome))
+            judged = event_object(outcome_event(event.t, event.index, outcome))
             del judged["step"]
             self._lines.write(judged.pop("event"), {"index": event.index, **judged})
 

@@ -24,7 +24,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.findings.names import NAMES
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.nvme import BY_NAME, UNIT_BYTES, grown
+from iopstui.model.metrics.nvme import BY_NAME, UNIT_BYTES, counter_growth
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.metrics.share import OperationRates
@@ -250,7 +250,7 @@ class Metrics:
         began = reading.began if before is None or before.problem else before.counts
         since = replace(reading, began=began)
         for what, (counters, factor) in DRIVE.items():
-            more = [grown(since, counter, factor) for counter in counters]
+            more = [counter_growth(since, counter, factor) for counter in counters]
             known = [one for one in more if one is not None]
             self._count(what, sum(known) if len(known) == len(more) else None, labels(drive=name))
 

@@ -9,7 +9,7 @@ from typing import Protocol, TextIO
 
 from iopstui.fleet.merging.sums import Object
 from iopstui.fleet.scaling_curve import ScalePoint
-from iopstui.format import latency, missing, number, print_line
+from iopstui.format import latency, number, or_dash, print_line
 from iopstui.model.experiment.scaling import Scaling, scaling
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.model.rates import MIB
@@ -26,7 +26,7 @@ COLUMNS = (
     *(Column(name, name, 7, latency) for name in SHOWN_PERCENTILES),
     Column("iops_host", "a host", 6, number), Column("iops_lowest", "lowest", 6, number),
     Column("iops_highest", "highest", 7, number),
-    Column("linear", "linear", 7, lambda share: missing(share and 100 * share, "{:.3g} %")),
+    Column("linear", "linear", 7, lambda share: or_dash(share and 100 * share, "{:.3g} %")),
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import textwrap
 from iopstui.format import counted
 from iopstui.lesson.page import READY, SKIPPED, Block, ShownPage, Table
 from iopstui.model.lesson.pages import Lesson
-from iopstui.text import printable, tied, untied
+from iopstui.text import printable, with_breaks, without_breaks
 
 WIDTH = 80
 
@@ -65,8 +65,8 @@ def _printable_line(line: str) -> str:
 def flowed(text: str, indent: str, more: str | None = None) -> list[str]:
     """Foreign text in lines of at most ``WIDTH`` columns, as far as its words allow."""
     lines = textwrap.wrap(
-        tied(printable(text)), WIDTH, initial_indent=indent,
+        without_breaks(printable(text)), WIDTH, initial_indent=indent,
         subsequent_indent=indent if more is None else more, break_on_hyphens=False,
         break_long_words=False,
     )  # fmt: skip
-    return [untied(line) for line in lines] or [indent]
+    return [with_breaks(line) for line in lines] or [indent]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.events import PointFinished
 from iopstui.model.experiment.load_curve import LOADS, LoadCurve
-from iopstui.model.experiment.plan import letter
+from iopstui.model.experiment.plan import variant_letter
 from iopstui.report.drawing.svg import Scale, linear, logarithmic
 from iopstui.report.drawing.xy import MAX_CURVES, STYLES, XYCurve, places, scaled, xy_chart
 from iopstui.report.experiment import Experiment
@@ -94,7 +94,7 @@ def _compare_charts(story: Story, one: Experiment) -> list[str]:
     for event in one.ordered:
         variant = event.variant
         style = STYLES[variant % len(STYLES)]
-        name = f"{letter(variant)}: {one.plan.variants[variant].label}"
+        name = f"{variant_letter(variant)}: {one.plan.variants[variant].label}"
         first = variant not in seen
         seen.add(variant)
         line = _over_time(story, runs.get(event.index))

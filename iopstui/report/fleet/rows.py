@@ -14,7 +14,7 @@ from iopstui.fleet.merging.host import HostInterval
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import HostSums
-from iopstui.linux.process.packages import require
+from iopstui.linux.process.packages import require_packages
 from iopstui.output.columns import WHOLE, WORDS, Column
 from iopstui.output.csv_out import cell_text
 from iopstui.output.fleet.columns import (
@@ -130,7 +130,7 @@ class _Encoded:
 
 def put_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
     """Write the rows as Parquet. Missing (exit 5) without pyarrow."""
-    require(PACKAGE)
+    require_packages(PACKAGE)
     about = {"version": __version__, "file": REDACTED if redact else printable(path.name)}
     table = ParquetTable(out, [*columns()], about)
     when = [column.name for column in columns()].index("wall_ms")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from iopstui import format as units
-from iopstui.model.experiment.plan import letter
+from iopstui.model.experiment.plan import variant_letter
 from iopstui.report.run import BUSY, COMPLETED, QUEUE, Run
 from iopstui.report.story import Story
 from iopstui.text import printable
@@ -39,7 +39,7 @@ def alignment_note(stories: Sequence[Story], shared: bool) -> str:
 def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:
     """The figures of the longest runs beside each other, and what each has more than the first:
     the head and the rows; no rows where one holds an experiment, of which one run says little."""
-    names = [letter(number) for number in range(len(stories))]
+    names = [variant_letter(number) for number in range(len(stories))]
     head = ("", *names, *(f"{name} against A" for name in names[1:]))
     if any(story.experiments for story in stories):
         return head, []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from iopstui import format as units
 from iopstui.model.metrics.run_history import RunRow
-from iopstui.model.volumes.promised import INSTANCE_BW, VOLUME_BW, Limit, Promised
+from iopstui.model.volumes.promised import INSTANCE_BW, VOLUME_BW, Limit, PromisedFigures
 from iopstui.model.volumes.volume import READ, WRITE
 from iopstui.report.story import Story
 from iopstui.text import printable
@@ -19,14 +19,14 @@ NOTE = (
 )
 
 
-def title(found: Promised) -> str:
+def title(found: PromisedFigures) -> str:
     """The section's heading."""
     size = f", {found.size_gib:,.4g} GiB" if found.size_gib else ""
     instance = f", on {found.instance.id}" if found.instance is not None else ""
     return printable(f"Promised by {found.volume.id}{size}{instance}")
 
 
-def rows(story: Story, found: Promised) -> Iterator[Row]:
+def rows(story: Story, found: PromisedFigures) -> Iterator[Row]:
     """A row for each run and limit, the tightest limit first; runs without I/O have none."""
     writes = {run.step: _writes(story, run.step) for run in story.runs}
     for run in story.rows:

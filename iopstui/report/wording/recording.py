@@ -21,7 +21,7 @@ from iopstui.output.summary import interruption, reconciliation
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
 from iopstui.report.story import FindingEnds, Story
-from iopstui.session.tick.outcomes import judged_text
+from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.tables import texts, titles
 from iopstui.text import printable
 
@@ -57,7 +57,7 @@ def facts(story: Story) -> Iterator[tuple[str, str]]:
         yield from _foreign_facts(story)
         return
     header = story.header
-    when = units.moment(header.started_ms)
+    when = units.utc_datetime(header.started_ms)
     versions = dict.fromkeys(
         run.started.fio_version for run in story.runs if run.started and run.started.fio_version
     )
@@ -80,7 +80,7 @@ def _foreign_facts(story: Story) -> Iterator[tuple[str, str]]:
     header = story.header
     yield "made from", printable(story.foreign)
     if header.started_ms:
-        began = units.moment(header.started_ms)
+        began = units.utc_datetime(header.started_ms)
         yield "measured", f"{began:%Y-%m-%d %H:%M:%S} UTC, {units.clock(story.duration)} (m:ss)"
     else:
         yield "measured", f"{units.clock(story.duration)} (m:ss); the file does not say when"
@@ -155,8 +155,8 @@ def run_rows(run: Run) -> Iterator[Row]:
         name = printable(str(row["name"])) or "(no name)"
         for direction, figures in row["directions"].items():
             yield (
-                str(run.step), name, direction, units.missing(figures["completed"]),
-                units.missing(figures["iops"], "{:.1f}"), _mib(figures["bw_bytes"]),
+                str(run.step), name, direction, units.or_dash(figures["completed"]),
+                units.or_dash(figures["iops"], "{:.1f}"), _mib(figures["bw_bytes"]),
                 units.latency(figures["clat_mean_ns"]),
                 *(units.latency(figures["percentiles"].get(p)) for p in ("p50", "p99", "p99.9")),
                 units.latency(figures["lat_max_ns"]),
@@ -191,7 +191,7 @@ def wait_table(story: Story) -> tuple[Row, list[Row]]:
         values = [waits.ios, waits.cpu, waits.above, *map(waits.layers.get, layers)]
         values += [waits.unknown] if unknown else []
         values += [waits.queue, waits.device] if divided else []
-        rows.append((name, *(units.missing(value, "{:.1f}") for value in values)))
+        rows.append((name, *(units.or_dash(value, "{:.1f}") for value in values)))
     return head, rows
 
 
@@ -211,11 +211,11 @@ def drive_rows(story: Story) -> list[Row]:
             light, heavy = of["thermal_1"], of["thermal_2"]
             throttled = None if light is None or heavy is None else light + heavy
             rows.append((
-                str(run.step), printable(drive), units.missing(of["temperature"], "{:.0f}"),
+                str(run.step), printable(drive), units.or_dash(of["temperature"], "{:.0f}"),
                 *(units.size(of[name]) for name in ("bytes_written", "bytes_read")),
-                *(units.missing(one, "{:.0f}") for one in (of["media_errors"], throttled,
+                *(units.or_dash(one, "{:.0f}") for one in (of["media_errors"], throttled,
                                                            of["spare"], of["used"])),
-                units.missing(of["write_amplification"], "{:.2f}"),
+                units.or_dash(of["write_amplification"], "{:.2f}"),
             ))  # fmt: skip
     return rows
 
@@ -233,7 +233,7 @@ def energy_rows(story: Story) -> list[Row]:
     return [
         (
             str(run.step),
-            *(units.missing(run.energy.watts(kind), "{:.1f}")
+            *(units.or_dash(run.energy.watts(kind), "{:.1f}")
               for kind in ("package", "dram", "platform")),
             units.number(run.energy.ios_per_joule),
         )
@@ -403,7 +403,7 @@ def job_file_title(story: Story) -> str:
 def verdicts(run: Run) -> Iterator[str]:
     """The expectations with their outcomes, and whether the run was steady."""
     for judged in run.judged:
-        yield judged_text(judged)
+        yield outcome_event_text(judged)
     if run.steady is not None:
         yield printable(run.steady.text)
 

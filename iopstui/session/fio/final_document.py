@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from iopstui.model.fio.interval_time import repeats
+from iopstui.model.fio.interval_time import is_repetition
 from iopstui.model.samples import FioStatus
 from iopstui.session.fio.fio_run import LAST_FRAME_DELAY_S, NewDocument
 
 
 def is_repeated(status: FioStatus, before: FioStatus) -> bool:
     """True if fio immediately repeats the document ``before``."""
-    return status.timestamp_ms - before.timestamp_ms < LAST_FRAME_DELAY_S * 1000 and repeats(
+    return status.timestamp_ms - before.timestamp_ms < LAST_FRAME_DELAY_S * 1000 and is_repetition(
         status, before
     )
 

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 from iopstui.events import LAYOUT, RUN
 from iopstui.fio.guard import descendants
 from iopstui.fio.inspect import Fio, error_line
-from iopstui.fio.job_text import expand
+from iopstui.fio.job_text import expand_variables
 from iopstui.fio.layout import LayoutWork
 from iopstui.fio.process import DEADLINE_S, OUTPUT, FioProcess
 from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, LogLine
 from iopstui.fio.stream.status import parse_status
-from iopstui.linux.process.packages import no_package
+from iopstui.linux.process.packages import missing_package_error
 from iopstui.linux.process.private import remove
 from iopstui.linux.process.processes import cpu_s, state, stored_bytes, written_bytes
 from iopstui.model.block.device_watch import DeviceWatch
@@ -32,7 +32,7 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
 from iopstui.preflight.prepared import PreparedJob, write_job
 from iopstui.session.fio.patient_call import PatientCall
-from iopstui.session.fio.write_budget import fio_wrote
+from iopstui.session.fio.write_budget import bytes_written
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def fio_command(
     return [*command, str(job)]
 
 
-def hangs(pids: Sequence[int]) -> str:
+def hanging_text(pids: Sequence[int]) -> str:
     """A sentence about processes that even SIGKILL has not ended yet."""
     named = f"fio's process {', '.join(map(str, pids))}"
     states = {state(pid) for pid in pids} - {""}
@@ -181,7 +181,7 @@ class FioRun:
         try:
             importlib.import_module("iopstui.linux.process.job_threads")
         except ImportError as error:
-            raise no_package("psutil") from error
+            raise missing_package_error("psutil") from error
         if self.phase != LAYOUT:
             # both may refuse; then nothing must be left
             self.prepared.laid_out()
@@ -268,7 +268,7 @@ class FioRun:
         """Bytes that a phase which is over has written."""
         if phase == LAYOUT:
             return self._used_bytes()
-        return max(self._wrote, fio_wrote(self.last))
+        return max(self._wrote, bytes_written(self.last))
 
     def bytes_written(self) -> int:
         """Bytes that the job has written so far, by its processes' and by fio's counters."""
@@ -328,7 +328,7 @@ class FioRun:
         for line in said:
             if line.word == "stuck":
                 self.hanging = line.numbers
-                news.append(FioMessage(hangs(line.numbers)))
+                news.append(FioMessage(hanging_text(line.numbers)))
             elif line.word == "deadline":
                 self.failure = self.failure or _deadline_error(self._deadline_s)
             elif line.word == "held":
@@ -482,6 +482,6 @@ _IGNORED_MESSAGES = re.compile(
 def _expanded(text: str) -> list[Section]:
     """The sections of a job file, with its environment variables replaced."""
     return [
-        Section(one.name, {name: expand(value) for name, value in one.options.items()})
-        for one in jobfile.effective(text)
+        Section(one.name, {name: expand_variables(value) for name, value in one.options.items()})
+        for one in jobfile.effective_sections(text)
     ]

@@ -44,9 +44,9 @@ class WriteBudget:
 
     def forecast(self, job: PreparedJob, layout: int, devices: Mapping[str, BlockDevice]) -> str:
         """How much the next run may write, in words; it is held to what its own options say."""
-        from iopstui.fio.write_bound import bound_of
+        from iopstui.fio.write_bound import write_bound
 
-        self._bound = bound_of(
+        self._bound = write_bound(
             job.text, job.facts.sections, lambda at: _existing_size(job, at, devices)
         )
         if job.layout_text is not None and job.layout_bytes is None:
@@ -54,7 +54,7 @@ class WriteBudget:
         from iopstui.fio.write_bound import run_seconds
 
         bound = self._bound.total if self._bound is not None else None
-        return at_most(layout, not job.read_only, run_seconds(job.text), self.most, bound)
+        return max_writes_text(layout, not job.read_only, run_seconds(job.text), self.most, bound)
 
     def exceeded_count(self, counted: int) -> str:
         """Why the run has to end: fio ``counted`` more writes than announced. "" if it may go
@@ -142,14 +142,14 @@ def _existing_size(job: PreparedJob, path: str, devices: Mapping[str, BlockDevic
     return next((one.size for one in devices.values() if (one.major, one.minor) == number), None)
 
 
-def fio_wrote(status: FioStatus | None) -> int:
+def bytes_written(status: FioStatus | None) -> int:
     """Bytes written according to fio."""
     if status is None:
         return 0
     return sum(job.directions["write"].io_bytes for job in status.jobs if "write" in job.directions)
 
 
-def at_most(
+def max_writes_text(
     scratch: int, writes: bool, seconds: float | None, most: int | None, bound: int | None = None
 ) -> str:
     """How much will be written at most, in words: ``scratch`` bytes of scratch files, and what
@@ -172,7 +172,7 @@ def at_most(
     )
 
 
-def in_short(
+def short_budget_text(
     scratch: int, writes: bool, seconds: float | None, most: int | None, bound: int | None = None
 ) -> str:
     """Return the budget in a few words, without options of the command line."""

@@ -12,7 +12,7 @@ from iopstui.linux.process.affinity import initial_cpus
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.active_findings import ActiveFindings, EndedFinding
-from iopstui.model.findings.answer import answer
+from iopstui.model.findings.answer import answer_question
 from iopstui.model.findings.by_group import suspects_group
 from iopstui.model.findings.by_place import stalled, suspects_neighbour
 from iopstui.model.findings.by_share import unanswered
@@ -32,7 +32,7 @@ from iopstui.model.findings.evidence import (
     measured,
     spread,
 )
-from iopstui.model.findings.rules import fired, told
+from iopstui.model.findings.rules import fired_findings, reported_findings
 from iopstui.model.findings.tunable_effect import (
     SECONDS_COMPARED,
     TunableChange,
@@ -43,7 +43,7 @@ from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.model.samples import DriveReading
 
 if TYPE_CHECKING:
-    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.promised import PromisedFigures
 
 KEPT_FRAMES = 30
 REPEAT_S = 30.0
@@ -67,7 +67,7 @@ class FindingTracker:
         self,
         unseen: Sequence[str] = (),
         links: Sequence[DeviceLinks] = (),
-        volume: Promised | None = None,
+        volume: PromisedFigures | None = None,
     ) -> None:
         self._unseen, self._links, self._volume = tuple(unseen), tuple(links), volume
         self.asks_for_processes = self.asks_for_groups = False
@@ -99,12 +99,12 @@ class FindingTracker:
     def begin_run(self, text: str, bound: bool = False) -> None:
         """A run of this job file begins, ``bound`` to the CPUs of queues or not. Earlier runs are
         comparable only if they differ in depth alone."""
-        from iopstui.fio.job_shape import comparable, shape_of
+        from iopstui.fio.job_shape import shape_of, text_without_depth
 
         steady = self._keep_steady()
         self._question = (self._asked, steady) if self._asked and steady else None
         self._asked = None
-        job = comparable(text, bound)
+        job = text_without_depth(text, bound)
         if job != self._job:
             self._earlier = []
         self._job, self._shape = job, shape_of(text)
@@ -192,7 +192,7 @@ class FindingTracker:
 
     def _new(self, evidence: Evidence, frame: Frame) -> Iterator[Finding]:
         """Findings not reported lately."""
-        t, found = frame.t, fired(evidence)
+        t, found = frame.t, fired_findings(evidence)
         seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
         firing = {one.rule for one in found}
         for over in (
@@ -212,7 +212,7 @@ class FindingTracker:
                 yield self._holding.withdraw(finding.rule, why)
 
     def _report(self, found: Sequence[Finding], evidence: Evidence, t: float) -> Iterator[Finding]:
-        for finding in told(found, evidence):
+        for finding in reported_findings(found, evidence):
             said = self._said.get(finding.rule)
             if said is None or t - said >= REPEAT_S:
                 self._said[finding.rule] = t
@@ -278,4 +278,4 @@ class FindingTracker:
         (question, then), self._question = self._question, None
         now = self._steady()
         if now is not None:
-            yield answer(question, then, now)
+            yield answer_question(question, then, now)

@@ -94,7 +94,7 @@ class OutcomeTracker:
                 judge = self._judge
                 self.outcomes = [] if judge is None else judge.outcomes(final_rates(event.summary))
                 for outcome in self.outcomes:
-                    yield judged_event(event.t, event.step, outcome)
+                    yield outcome_event(event.t, event.step, outcome)
                 found = self._until.found if self._until is not None else None
                 yield steady_event(event.t, event.step, found or self._series.steadiness())
 
@@ -124,7 +124,7 @@ def _each_once(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str,
     return split or list(directions.values())
 
 
-def judged_event(t: float, step: int, outcome: Outcome) -> ExpectationChecked:
+def outcome_event(t: float, step: int, outcome: Outcome) -> ExpectationChecked:
     """The event of one outcome."""
     one = outcome.expectation
     base = one.base
@@ -138,7 +138,7 @@ def judged_event(t: float, step: int, outcome: Outcome) -> ExpectationChecked:
 
 def outcome_text(outcome: Outcome) -> str:
     """Return one line: PASS or FAIL, required, measured, and how much of the time met it."""
-    return judged_text(judged_event(0.0, 0, outcome))
+    return outcome_event_text(outcome_event(0.0, 0, outcome))
 
 
 def verdict_of(judged: ExpectationChecked) -> str:
@@ -148,7 +148,7 @@ def verdict_of(judged: ExpectationChecked) -> str:
     return UNKNOWN if judged.measured is None else UNJUDGED
 
 
-def judged_text(judged: ExpectationChecked) -> str:
+def outcome_event_text(judged: ExpectationChecked) -> str:
     """Return the outcome line of an event."""
     name, op, unit = judged.expectation.partition(judged.op)[0].strip(), judged.op, judged.unit
     required = f"{printable(name)} {op} {value_text(judged.required, unit)}"
@@ -190,7 +190,7 @@ def worst_outcome(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
     several how many, and the first of the gravest."""
     words = [verdict_of(one) for one in judged]
     word = next(word for word in (FAIL, UNKNOWN, UNJUDGED, PASS) if word in words)
-    text = judged_text(judged[words.index(word)])
+    text = outcome_event_text(judged[words.index(word)])
     if len(judged) == 1:
         return word, text
     return word, f"{word}  {words.count(word)} of {len(judged)}: {text.removeprefix(word).strip()}"

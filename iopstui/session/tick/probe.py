@@ -81,21 +81,21 @@ class SessionProbe:
         return ""
 
     def _begin_bpftrace(self, parts: Sequence[str], because: str) -> None:
-        from iopstui.linux.probe.availability import ONLY_ROOT, why_not
-        from iopstui.linux.probe.process import ProbeProcess, keys_for
+        from iopstui.linux.probe.availability import ONLY_ROOT, why_no_probe
+        from iopstui.linux.probe.process import ProbeProcess, map_keys_for
         from iopstui.linux.probe.script import script
         from iopstui.linux.probe.tracepoints import read_tracepoints
 
         context, followed = self._context, self._followed
         also = f" (own programs would cost less but do not work: {because})"
-        reason = why_not(context.roots, parts, followed)
+        reason = why_no_probe(context.roots, parts, followed)
         if reason is not None:
             # the same right was missing for both
             told = also if because and reason[0] != ONLY_ROOT else ""
             self._turn_off(f"{reason[0]}. To fix it: {reason[1]}{told}")
             return
         have = read_tracepoints(context.roots)
-        keys = keys_for(len(online_cpus(context.roots)), MATRIX in parts)
+        keys = map_keys_for(len(online_cpus(context.roots)), MATRIX in parts)
         counter = ProbeProcess(
             script(parts, followed, have, self._interval_ms),
             followed, parts, self._begun + 1, keys, context.clock, self._group_of,

@@ -35,7 +35,7 @@ from iopstui.session.tick.pinning import Pinning
 from iopstui.session.tick.probe import SessionProbe
 
 if TYPE_CHECKING:
-    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.promised import PromisedFigures
 
 LATE_FACTOR = 1.5
 FIRST_S = 0.2
@@ -70,7 +70,7 @@ class Sampling:
         interval_s: float,
         idle_frames: bool,
         soon: bool = True,
-        volume: Promised | None = None,
+        volume: PromisedFigures | None = None,
         cgroups: bool = False,
     ) -> None:
         self.deadline_ns = 0

@@ -110,7 +110,7 @@ def steady_text(found: Steadiness) -> str:
     return text
 
 
-def steady_short(found: SteadyState) -> str:
+def short_steady_text(found: SteadyState) -> str:
     """Return the text of ``steady_text`` in half a line."""
     if found.steady is None:
         return "Steady state: unknown, the run was too short"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from iopstui.lesson.offers import Lessons
     from iopstui.linux.process.busiest import BusiestProcess
     from iopstui.model.lesson.pages import Lesson
-    from iopstui.model.volumes.promised import Promised
+    from iopstui.model.volumes.promised import PromisedFigures
     from iopstui.recording.recent import RecentRecording
 
 MakeBackground = Callable[[Controller], "BackgroundExperiments"]
@@ -42,7 +42,7 @@ class Backend:
     lessons: MakeLessons | None = None
     play: Play | None = None
     recent: Recent | None = None
-    volume: Promised | None = None
+    volume: PromisedFigures | None = None
     busiest: BusiestProcess | None = None
 
 

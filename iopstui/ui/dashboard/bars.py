@@ -14,7 +14,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.share import Share, summed
+from iopstui.model.metrics.share import Share, sum_operations
 from iopstui.model.rates import DiskRates
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
@@ -243,7 +243,7 @@ def _share_text(share: Share | None) -> str:
     """Reads and writes per second, and the mean RTT of both."""
     if share is None:
         return "not measured now"
-    rtt = summed((share.read, share.write), share.seconds).rtt
+    rtt = sum_operations((share.read, share.write), share.seconds).rtt
     return (
         f"{f.number(share.read.ops_s)} r/s  {f.number(share.write.ops_s)} w/s  "
         f"RTT {f.milliseconds(rtt, '')}"

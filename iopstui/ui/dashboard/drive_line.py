@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from iopstui import format as f
-from iopstui.model.metrics.nvme import together, warnings_of
+from iopstui.model.metrics.nvme import combined_figure, warnings_of
 from iopstui.model.samples import DriveReading
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Line, Piece, Row
@@ -41,17 +41,17 @@ def _pieces(readings: Mapping[str, DriveReading]) -> Iterator[Piece]:
     for drive, reading in readings.items():
         for words in warnings_of(reading):
             yield (words if len(readings) == 1 else f"{printable(drive)}: {words}"), WARNING
-    temperature = together(readings, "temperature")
+    temperature = combined_figure(readings, "temperature")
     most = "at most " if len(readings) > 1 else ""
     if not problem or temperature is not None:
-        yield f"{most}{f.missing(temperature, '{:.0f}')} °C", None
+        yield f"{most}{f.or_dash(temperature, '{:.0f}')} °C", None
     if problem:
         yield printable(problem), DIM
         return
-    yield f"{f.missing(together(readings, 'used'), '{:.0f}')} % of endurance used", None
-    yield f"{f.size(together(readings, 'bytes_written'))} written", None
-    yield f"{f.size(together(readings, 'bytes_read'))} read", None
-    amplification = together(readings, "write_amplification")
+    yield f"{f.or_dash(combined_figure(readings, 'used'), '{:.0f}')} % of endurance used", None
+    yield f"{f.size(combined_figure(readings, 'bytes_written'))} written", None
+    yield f"{f.size(combined_figure(readings, 'bytes_read'))} read", None
+    amplification = combined_figure(readings, "write_amplification")
     if amplification is not None:
         yield f"write amplification {amplification:.2f}", None
     if not any(any(warnings_of(one)) for one in readings.values()):

@@ -13,7 +13,7 @@ from iopstui.model.findings.evidence import Finding, seconds_words
 from iopstui.model.findings.excluded import EXCLUDED
 from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
 from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, worst_outcome
-from iopstui.session.tick.steady import steady_short
+from iopstui.session.tick.steady import short_steady_text
 from iopstui.text import printable
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap
@@ -184,7 +184,7 @@ def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> lis
     first.add(level, VERDICTS[level]).add("  " + printable(words.removeprefix(level)))
     second = Line(width, charset).add(" " * 10)
     if state.steady is not None:
-        second.add(steady_short(state.steady))
+        second.add(short_steady_text(state.steady))
     return [(*first.finished(), (_more_text(0), DIM)), second.finished()][:height]
 
 

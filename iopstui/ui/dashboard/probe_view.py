@@ -20,7 +20,12 @@ from iopstui.model.metrics.probe import (
     ProbeInterval,
     TaskIo,
 )
-from iopstui.model.metrics.request_path import CompletionMatrix, RequestPath, exchange, request_way
+from iopstui.model.metrics.request_path import (
+    CompletionMatrix,
+    RequestPath,
+    completion_matrix,
+    request_path,
+)
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Column, Line, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
@@ -79,7 +84,7 @@ def rows(
     probe = frame.probe
     found = [*_path_rows(frame, probe, width, charset), *_latencies(probe, width, charset)]
     if MATRIX in probe.parts:
-        found += _matrix(exchange(probe.matrix, topology), width, charset)
+        found += _matrix(completion_matrix(probe.matrix, topology), width, charset)
     if PROCESSES in probe.parts:
         found += task_rows(state, probe, width, charset)
     if SIZES in probe.parts:
@@ -94,7 +99,7 @@ def _path_rows(frame: Frame, probe: ProbeInterval, width: int, charset: Charset)
     if WAY not in probe.parts:
         return []
     title = rule(width, charset, ("Request path, this second", BOLD), (" (means)", DIM))
-    way = request_way(frame)
+    way = request_path(frame)
     blank = message(width, charset, "")
     if way is None:
         return [title, message(width, charset, "no request was completed"), blank]

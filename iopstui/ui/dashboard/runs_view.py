@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from iopstui import format as f
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
-from iopstui.session.run_rows import seconds
+from iopstui.session.run_rows import measured_seconds_text
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Column, Piece, Row, Table, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, KEY, MARK, SELECTED, Charset
@@ -41,7 +41,7 @@ def _columns(base: int | None, shared: bool) -> tuple[Column[RunRow], ...]:
         if shared
         else Column("aqu-sz", 7, lambda r: f.number(r.aqu_sz), drop=3),
         Column("util%", 6, lambda r: f.percent(r.util), drop=4),
-        Column("s", 5, seconds, drop=2),
+        Column("s", 5, measured_seconds_text, drop=2),
         Column("ended", 9, lambda r: _STATE_WORDS.get(r.ended, r.ended), drop=6),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from iopstui import format as f
 from iopstui.model.block.target import Target
-from iopstui.model.metrics.share import OperationRates, Share, summed
+from iopstui.model.metrics.share import OperationRates, Share, sum_operations
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Column, Piece, Row, Table, message
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
@@ -56,7 +56,7 @@ def rows(state: LiveState, target: Target, width: int, charset: Charset) -> list
 def _operations(share: Share) -> Iterator[tuple[str, OperationRates]]:
     yield "read", share.read
     yield "write", share.write
-    yield "other", summed(share.others.values(), share.seconds)
+    yield "other", sum_operations(share.others.values(), share.seconds)
 
 
 def _mount_words(target: Target) -> str:

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from iopstui.fio.library import ShippedJob, heading
+from iopstui.fio.library import ShippedJob, publisher_heading
 from iopstui.text import printable
 from iopstui.ui.core.modal import Hint, Modal
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
@@ -67,8 +67,8 @@ class JobChooser(Modal["str | None"]):
         for job in self._jobs:
             if not all(w in f"{job.name} {job.title} {job.measures}".lower() for w in wanted):
                 continue
-            if heading(job.source) != above:
-                above = heading(job.source)
+            if publisher_heading(job.source) != above:
+                above = publisher_heading(job.source)
                 options.append(Option(self._heading(above), disabled=True))
                 self._shown.append(None)
             options.append(Option(self._label(job)))

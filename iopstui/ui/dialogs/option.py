@@ -9,7 +9,7 @@ from textual.binding import Binding
 from textual.widgets import Input
 
 from iopstui.errors import UsageError
-from iopstui.fio.options import completed
+from iopstui.fio.options import complete_option
 from iopstui.ui.core.modal import Hint
 from iopstui.ui.dialogs.prompt import Check, Prompt
 from iopstui.ui.draw.style import Charset
@@ -81,7 +81,7 @@ class OptionPrompt(Prompt):
         """The rest of the name, as far as it is certain; else the names that there are."""
         field = self.query_one(Input)
         names = await asyncio.to_thread(self._names)
-        text, fitting = completed(field.value, names)
+        text, fitting = complete_option(field.value, names)
         changed = text != field.value
         with field.prevent(Input.Changed):
             field.value = text

@@ -12,7 +12,7 @@ from textual.widgets import DataTable
 
 from iopstui.format import change, cut, latency, mib, milliseconds, number, percent
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
-from iopstui.session.run_rows import seconds
+from iopstui.session.run_rows import measured_seconds_text
 from iopstui.ui.core import pages
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dashboard.overlay import Overlay
@@ -162,7 +162,7 @@ class RunsList(TypeToFilter, Modal[None]):
             "●" if row.step in self._overlay.steps else " ", str(row.step),
             cut(row.what, self._change_width()), number(row.iops), change(row.to_before), to_base,
             mib(row.bw), latency(row.p50_ns, ""), latency(row.p99_ns, ""), queued,
-            percent(row.util), seconds(row), ended,
+            percent(row.util), measured_seconds_text(row), ended,
         )  # fmt: skip
         names = tuple("RTT" if "RTT" in self._titles and t == "aqu-sz" else t for t in TITLES)
         whole = "bold" if row.step == base else "italic" if row.ended == FAILED else ""

@@ -11,7 +11,7 @@ from rich.cells import cached_cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from iopstui.text import tied, untied
+from iopstui.text import with_breaks, without_breaks
 from iopstui.ui.draw.style import BOLD, DIM, PLAIN, Charset
 
 Piece = tuple[str, Style | None]
@@ -166,7 +166,9 @@ def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> 
 def _wrapped(width: int, charset: Charset, text: str, style: Style | None) -> tuple[Row, ...]:
     rows: list[Row] = []
     current = ""
-    for word in map(untied, tied(" ".join(charset.sentence(text).split())).split(" ")):
+    for word in map(
+        with_breaks, without_breaks(" ".join(charset.sentence(text).split())).split(" ")
+    ):
         candidate = f"{current} {word}" if current else word
         if current and cells(candidate) > width - 2:
             rows.append(message(width, charset, current, style))

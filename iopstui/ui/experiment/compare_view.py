@@ -8,9 +8,14 @@ from collections.abc import Iterator, Sequence
 from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.comparison import CpuShift, FigureComparison
-from iopstui.model.experiment.plan import letter
+from iopstui.model.experiment.comparison_text import (
+    CPUS_SHOWN,
+    cpu_text,
+    difference_text,
+    value_text,
+)
+from iopstui.model.experiment.plan import variant_letter
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.words import CPUS_SHOWN, cpu_text, difference_text, value_text
 from iopstui.ui.draw import charts
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
@@ -101,7 +106,9 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
     for number in range(len(plan.variants)):
         own = [trace for trace in state.traces if trace.variant == number]
         points = tuple(point for trace in own for point in trace.seconds)
-        lines.append(XYLine(letter(number), points, STYLES[number % len(STYLES)], joined=False))
+        lines.append(
+            XYLine(variant_letter(number), points, STYLES[number % len(STYLES)], joined=False)
+        )
     for number in range(len(plan.variants)):
         own = [trace for trace in state.traces if trace.variant == number]
         lines.append(XYLine("", tuple(mean_line(own)), STYLES[number % len(STYLES)]))
@@ -123,7 +130,7 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
         f.axis_number,
         tuple(lines),
         tuple(names),
-        tuple(Flag(point, letter(number)) for number, point in ends),
+        tuple(Flag(point, variant_letter(number)) for number, point in ends),
         upright=(plan.settle,) if plan.settle else (),
         says=lambda point: f"{point[0]:.1f} s: {f.number(point[1])} IOPS",
     )
@@ -154,7 +161,7 @@ def runs(
     rows = []
     for step in in_order(steps, state.points, order)[first : first + room]:
         mark = ">" if step.index == running else " "
-        label = f"{mark}{step.index + 1:>4} {letter(step.variant)}"
+        label = f"{mark}{step.index + 1:>4} {variant_letter(step.variant)}"
         done = state.points.get(step.index)
         if done is not None:
             rows.append(made.row(label, done, label_style=None))
@@ -195,7 +202,7 @@ def _figures(
     number: int, tested: Sequence[FigureComparison], width: int, charset: Charset
 ) -> Iterator[Row]:
     name = max(12, min(NAME_WIDTH, width - 47))
-    first, second = letter(0), letter(number)
+    first, second = variant_letter(0), variant_letter(number)
     head = f" {'':{name}}{first:>8}{second:>9}  {second} against {first} (95 %)"
     yield Line(width, charset).add(head, DIM).finished()
     for one in tested:
@@ -218,7 +225,7 @@ def _without_blanks(text: str) -> str:
 def _cpus(number: int, shifts: Sequence[CpuShift], width: int, charset: Charset) -> Iterator[Row]:
     if not shifts:
         return
-    first, second = letter(0), letter(number)
+    first, second = variant_letter(0), variant_letter(number)
     chosen = sorted(shifts[:CPUS_SHOWN], key=lambda shift: shift.cpu)
     more = f" of {len(shifts)}" if len(shifts) > len(chosen) else ""
     head = f" {'CPU' + more:<13}load {first:>6}{second:>7}   completions {first:>5}{second:>6}"

@@ -14,7 +14,7 @@ from iopstui.model.experiment.plan import (
     parse_axis,
     parse_variant,
 )
-from iopstui.model.fio.jobfile import checked_override, names_of
+from iopstui.model.fio.jobfile import option_names, parse_override
 from iopstui.model.metrics.sequential import MIN_RUNS
 from iopstui.ui.state.experiment import SWEEP
 
@@ -105,16 +105,16 @@ def options_of(text: str) -> dict[str, str]:
         words = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"The options have a quote that is not closed: {text!r}.") from error
-    return dict(checked_override(word) for word in words)
+    return dict(parse_override(word) for word in words)
 
 
 def options_text(options: Mapping[str, str], without: str) -> str:
     """The options as they are typed, but for those that an axis or variant (``without``) sets."""
-    taken = {name for part in without.split() for name in names_of(part.partition("=")[0])}
+    taken = {name for part in without.split() for name in option_names(part.partition("=")[0])}
     return " ".join(
         shlex.quote(f"{name}={value}")
         for name, value in options.items()
-        if not names_of(name) & taken and name not in ("runtime", "timeout", "time_based")
+        if not option_names(name) & taken and name not in ("runtime", "timeout", "time_based")
     )
 
 

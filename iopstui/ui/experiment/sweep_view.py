@@ -9,7 +9,7 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.events import PointFinished
-from iopstui.model.experiment.load_curve import LOADS, LoadCurve, within_text
+from iopstui.model.experiment.load_curve import LOADS, LoadCurve, interval_text
 from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
 from iopstui.text import printable
 from iopstui.ui.draw import charts
@@ -43,7 +43,9 @@ COLUMNS: tuple[Column[PointFinished], ...] = (
     Column("N=X*R", 7, lambda e: f.number(e.little.seen), drop=1),
     Column("of", 6, lambda e: _asked(e), drop=1),
 )  # fmt: skip
-INTERVAL_COLUMN = Column("95 %", 14, point(lambda p: within_text(p.iops_within, f.number)), drop=0)
+INTERVAL_COLUMN = Column(
+    "95 %", 14, point(lambda p: interval_text(p.iops_within, f.number)), drop=0
+)
 
 
 def _asked(event: PointFinished) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.recording.writer import next_free
+from iopstui.recording.writer import next_free_path
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.port import Port
 
@@ -32,7 +32,7 @@ class FleetReportKeys(RecordKeys):
         output = Path.cwd() / f"{self._file.stem}.html"
         self.port.show_message("info", "Writing the report ...")
         self.port.run_beside(
-            self._write_report(self._file, next_free(output) if output.exists() else output),
+            self._write_report(self._file, next_free_path(output) if output.exists() else output),
             "report",
         )
 

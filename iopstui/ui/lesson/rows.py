@@ -10,7 +10,7 @@ from rich.style import Style
 from iopstui.format import counted, latency, number
 from iopstui.lesson.page import ShownPage
 from iopstui.model.lesson.text import ShownParagraph
-from iopstui.text import printable, tied, untied
+from iopstui.text import printable, with_breaks, without_breaks
 from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, SELECTED, WARNING, Charset
 from iopstui.ui.lesson.state import END, Playing
@@ -33,7 +33,7 @@ def flow(text: str, width: int) -> list[str]:
     """Words broken between them into lines of at most ``width`` cells; a word that is longer is
     broken itself."""
     lines, current = [], ""
-    for word in map(untied, tied(text).split(" ")):
+    for word in map(with_breaks, without_breaks(text).split(" ")):
         joined = f"{current} {word}" if current else word
         if cell_len(joined) <= width:
             current = joined

@@ -278,10 +278,10 @@ def checked_by_fio(text: str, engine: str) -> None:
 
 def checked_option(text: str) -> tuple[str, str]:
     """``option=value`` of a fio job; UsageError in this screen's words, without ``--set``."""
-    from iopstui.model.fio.jobfile import checked_override
+    from iopstui.model.fio.jobfile import parse_override
 
     try:
-        return checked_override(text)
+        return parse_override(text)
     except UsageError as error:
         raise UsageError(
             error.message.replace("--set ", "") + f" {error.hint}".replace("--set ", "")

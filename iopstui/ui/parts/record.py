@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 import iopstui
 from iopstui import format as f
 from iopstui.errors import IopstuiError
-from iopstui.recording.writer import next_free
+from iopstui.recording.writer import next_free_path
 from iopstui.text import printable
 from iopstui.ui.actions import (
     BOTH_SCREENS,
@@ -150,4 +150,4 @@ class RecordKeys(Part):
 
 def _free(path: Path) -> Path:
     """``path``, or what it is called with a number where that is a file already."""
-    return next_free(path) if os.path.lexists(path) else path
+    return next_free_path(path) if os.path.lexists(path) else path

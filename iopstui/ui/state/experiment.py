@@ -19,6 +19,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.format import clock
+from iopstui.model.experiment.comparison_text import ComparisonResults, method_text
 from iopstui.model.experiment.load_curve import (
     LoadCurve,
     conclusions,
@@ -28,11 +29,10 @@ from iopstui.model.experiment.load_curve import (
     failure_lines,
     points_of,
 )
-from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand, letter
+from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand_plan, variant_letter
 from iopstui.model.experiment.point import Point, Settling
-from iopstui.model.experiment.repeated import Key, in_order, key_of, places
+from iopstui.model.experiment.repeated_points import Key, point_key, point_places, points_in_order
 from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
-from iopstui.model.experiment.words import ComparisonResults, method_text
 from iopstui.text import printable
 
 SWEEP, COMPARE = "sweep", "compare"
@@ -96,7 +96,7 @@ class ExperimentState:
     @cached_property
     def steps(self) -> tuple[PlannedPoint, ...]:
         """Return all steps in order."""
-        return tuple(expand(self.plan))
+        return tuple(expand_plan(self.plan))
 
     @cached_property
     def axis(self) -> Axis:
@@ -259,16 +259,16 @@ class ExperimentState:
         """Position of a run's point in a sweep, from 0."""
         if isinstance(step, PointFailed):
             return self._places[(step.job, step.settings)]
-        return self._places[key_of(step)]
+        return self._places[point_key(step)]
 
     @cached_property
     def _places(self) -> dict[Key, int]:
-        return places(self.plan)
+        return point_places(self.plan)
 
     @cached_property
     def rows(self) -> tuple[PlannedPoint, ...]:
         """A sweep's points in order, each once."""
-        return tuple(in_order(self.plan))
+        return tuple(points_in_order(self.plan))
 
     def _compared(
         self, points: Sequence[PointFinished]
@@ -289,4 +289,4 @@ class ExperimentState:
 
 def variant_names(plan: Plan) -> list[str]:
     """ "A: iodepth=1", one for each."""
-    return [printable(f"{letter(n)}: {v.label}") for n, v in enumerate(plan.variants)]
+    return [printable(f"{variant_letter(n)}: {v.label}") for n, v in enumerate(plan.variants)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iopstui.model.rates import DiskRates
 from iopstui.model.volumes.gauge import gauges, rate_limits
-from iopstui.model.volumes.promised import Promised
+from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS, THROUGHPUT
 
 MIB = 1 << 20
@@ -14,7 +14,7 @@ class VolumeState:
     """``iops`` and ``mib`` are the limits of so many ``volumes`` of one kind together, lowest
     first, for I/Os as large as the newest. Credits are counted of a single one."""
 
-    def __init__(self, found: Promised, volumes: int = 1) -> None:
+    def __init__(self, found: PromisedFigures, volumes: int = 1) -> None:
         self._promised, self._volumes = found, max(1, volumes)
         self._gauges = gauges(found) if volumes <= 1 else ()
         self.iops: tuple[float, ...] = ()

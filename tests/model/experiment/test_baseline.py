@@ -21,14 +21,14 @@ from iopstui.model.experiment.baseline import (
     BaselineFigure,
     BatchMeans,
     Spread,
-    coarser,
+    next_coarser_figure,
     percentile_spread,
     ratio_interval,
     spread,
 )
 from iopstui.model.experiment.expectation import ExpectationChecker, Outcome, parse_expectation
 from iopstui.model.histogram import bucket_bounds, bucket_key
-from iopstui.session.tick.outcomes import judged_event, judged_text
+from iopstui.session.tick.outcomes import outcome_event, outcome_event_text
 
 FIGURES = st.lists(st.floats(50, 150), min_size=MIN_INTERVALS, max_size=30)
 
@@ -135,7 +135,7 @@ def test_a_run_without_an_interval_is_not_judged() -> None:
         judge.add(frame([100_000] * 100, number))
     (outcome,) = judge.outcomes()
     assert outcome.passed is None and outcome.measured == 100.0
-    words = judged_text(judged_event(0.0, 1, outcome))
+    words = outcome_event_text(outcome_event(0.0, 1, outcome))
     assert words.startswith("NOT JUDGED  iops >= 190")
     assert "50.0 % of it; only 3 intervals" in words
 
@@ -165,8 +165,11 @@ def test_equal_runs_rarely_fail_on_any_figure() -> None:
 
 
 def test_which_figure_can_be_used_instead() -> None:
-    assert coarser("read.clat.max") == "read.clat.p99.9" and coarser("clat.p99.9") == "clat.p99"
-    assert coarser("iops") == ""
+    assert (
+        next_coarser_figure("read.clat.max") == "read.clat.p99.9"
+        and next_coarser_figure("clat.p99.9") == "clat.p99"
+    )
+    assert next_coarser_figure("iops") == ""
 
 
 @pytest.mark.parametrize("count", [3, 17, 20, 21, 64, 500])
@@ -209,13 +212,13 @@ def test_only_a_whole_interval_beyond_the_limit_fails(
     )
     outcome = Outcome(one, measured, None, low, high)
     assert outcome.passed is passed
-    words = judged_text(judged_event(0.0, 1, outcome))
+    words = outcome_event_text(outcome_event(0.0, 1, outcome))
     assert words.startswith("PASS" if passed else "FAIL") and "of the baseline's 10000" in words
     assert ("not certain" in words) == ((low is not None and passed and low < 0.95 < (high or 0))
                                         or (text[4] == "<" and passed))  # fmt: skip
     assert ("no confidence interval" in words) == (low is None)
     single = replace(one, base=BaselineFigure(10000.0, None, "x.json"))
-    told = judged_text(judged_event(0.0, 1, replace(outcome, expectation=single)))
+    told = outcome_event_text(outcome_event(0.0, 1, replace(outcome, expectation=single)))
     assert ("the baseline has no interval and is assumed to vary as much as this run" in told) == (
         low is not None
     )

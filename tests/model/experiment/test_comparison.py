@@ -15,18 +15,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_comparisons import Runs, finished, plan, point, runs
 
-from iopstui.model.experiment import words as module
+from iopstui.model.experiment import comparison_text as module
 from iopstui.model.experiment.comparison import (
     CpuShift,
     compare,
     cpu_shifts,
+    differences_are_precise,
     mean,
     pairs,
-    settled,
 )
-from iopstui.model.experiment.plan import KNOB, Plan, Setting, expand, kept_apart, parse_variant
+from iopstui.model.experiment.comparison_text import ComparisonResults, describe_moves
+from iopstui.model.experiment.plan import (
+    KNOB,
+    Plan,
+    Setting,
+    expand_plan,
+    parse_variant,
+    with_unvaried_tunables,
+)
 from iopstui.model.experiment.point import Point
-from iopstui.model.experiment.words import ComparisonResults, describe_moves
 from iopstui.model.metrics.power import power
 from iopstui.output.experiment.compare import CompareCsv, CompareJson, CompareTable
 from iopstui.output.experiment.sink import JsonLines
@@ -298,11 +305,11 @@ def test_json_and_csv() -> None:
 
 def test_a_knob_that_one_variant_turns_the_others_find_as_it_was() -> None:
     variants = (parse_variant("rq_affinity=2"), parse_variant("iodepth=4"), parse_variant("as-is"))
-    first, *others = kept_apart(variants, {"rq_affinity": "1"})
+    first, *others = with_unvaried_tunables(variants, {"rq_affinity": "1"})
     assert first.kept == ()
     assert [one.kept for one in others] == [(Setting(KNOB, "rq_affinity", "1"),)] * 2
     assert [one.label for one in others] == ["iodepth=4", "as-is"], "not part of its name"
-    steps = list(expand(Plan(("j",), {}, variants=(first, *others), repeats=2)))
+    steps = list(expand_plan(Plan(("j",), {}, variants=(first, *others), repeats=2)))
     assert steps[1].settings_of(KNOB) == {"rq_affinity": "1"}
 
 
@@ -344,7 +351,9 @@ def test_until_a_precision_is_reached() -> None:
     rng = random.Random(4)
     found = [{n: point(rng, 1e5, noise=0.005) for n in range(12)} for _ in range(2)]
     first = next(
-        n for n in range(2, 13) if settled([{k: r[k] for k in range(n)} for r in found], 0.02)
+        n
+        for n in range(2, 13)
+        if differences_are_precise([{k: r[k] for k in range(n)} for r in found], 0.02)
     )
     results = ComparisonResults(chosen, [{k: r[k] for k in range(first)} for r in found])
     (iops,) = [one.difference for one in results.tested[0] if one.metric.name == "IOPS"]

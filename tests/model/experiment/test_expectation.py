@@ -13,7 +13,7 @@ from session_frames import session, whole_frames
 
 from iopstui.errors import UsageError
 from iopstui.events import ExpectationChecked, ExperimentFinished, ExperimentStarted, SteadyState
-from iopstui.experiment.expectations import expectations_of, sections_of
+from iopstui.experiment.expectations import expectations_of, plan_sections
 from iopstui.model.block.target import Target
 from iopstui.model.experiment import expectation as module
 from iopstui.model.experiment.expectation import (
@@ -24,9 +24,9 @@ from iopstui.model.experiment.expectation import (
     why_not_measurable,
 )
 from iopstui.model.experiment.plan import Plan, parse_axis
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.jobfile import effective_sections
 from iopstui.model.metrics.fields import FIELDS, Field
-from iopstui.model.metrics.figures import Meter, measurable
+from iopstui.model.metrics.figures import Meter, is_measurable
 from iopstui.model.metrics.paths import ANY
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.output.csv_out import value_at
@@ -38,7 +38,7 @@ from iopstui.session.tick.outcomes import (
     UNKNOWN,
     OutcomeTracker,
     final_rates,
-    judged_event,
+    outcome_event,
     outcome_text,
     share_text,
     worst_outcome,
@@ -194,7 +194,7 @@ def test_a_run_s_percentiles_are_fio_s_own_final_ones(name: str) -> None:
     direction, part = next(iter(final.jobs[0].directions.items()))
     for percentile, expected in part.percentiles.items():
         path = ("fio", direction, "clat", percentile)
-        if not measurable(path):
+        if not is_measurable(path):
             continue
         meter = Meter(path)
         for frame in frames(name):
@@ -248,7 +248,7 @@ def test_every_measurable_field_says_of_a_frame_what_json_says() -> None:
         path = tuple(places[field.path[1]] if key == ANY and len(field.path) == 4 and
                      field.path[1] in places else key for key in field.path)  # fmt: skip
         path = ("wait", "layers", "vda") if field.path == ("wait", "layers", ANY) else path
-        if ANY in path or not measurable(path) or path[1:2] in (("trim",), ("mixed",)):
+        if ANY in path or not is_measurable(path) or path[1:2] in (("trim",), ("mixed",)):
             continue
         ours, theirs = Meter(path).add(frame), value_at(row, path)
         if path[:2] == ("fio", "write"):
@@ -260,7 +260,7 @@ def test_every_measurable_field_says_of_a_frame_what_json_says() -> None:
 
 
 def sections(text: str):  # type: ignore[no-untyped-def]
-    return effective("[x]\n" + text)
+    return effective_sections("[x]\n" + text)
 
 
 @pytest.mark.parametrize(
@@ -397,15 +397,15 @@ def test_what_one_value_of_an_axis_can_t_measure_is_found_beforehand() -> None:
     axes = (parse_axis("iodepth=1,2"), parse_axis("gtod_reduce=0,1"))
     plan = Plan(("randread-4k",), {}, axes)
     target = Target("dir", "/x", None, ())
-    assert expectations_of(["iops>=1"], 0.0, target, sections_of(plan))
+    assert expectations_of(["iops>=1"], 0.0, target, plan_sections(plan))
     with pytest.raises(UsageError, match="gtod_reduce=1") as caught:
-        expectations_of(["clat.p99<=1ms"], 0.0, target, sections_of(plan), {"gtod_reduce"})
+        expectations_of(["clat.p99<=1ms"], 0.0, target, plan_sections(plan), {"gtod_reduce"})
     assert "--axis gtod_reduce" in caught.value.hint
     both = Plan(("randread-4k",), {}, (parse_axis("rw=randread,randwrite"),))
     with pytest.raises(UsageError, match="at some of the points: the job does no reads"):
-        expectations_of(["read.iops>=1"], 0.0, target, sections_of(both), {"rw"})
+        expectations_of(["read.iops>=1"], 0.0, target, plan_sections(both), {"rw"})
     fine = Plan(("randread-4k",), {}, axes[:1])
-    assert expectations_of(["clat.p99<=1ms"], 0.0, target, sections_of(fine))
+    assert expectations_of(["clat.p99<=1ms"], 0.0, target, plan_sections(fine))
 
 
 def test_shares_are_rounded_honestly() -> None:
@@ -422,7 +422,7 @@ def test_wrapping_keeps_the_words(words: list[str]) -> None:
 
 def test_several_verdicts_in_a_line_the_gravest_first() -> None:
     def one(text: str, measured: float | None, tolerance: float = 0.0) -> ExpectationChecked:
-        return judged_event(
+        return outcome_event(
             9.0, 1, Outcome(parse_expectation(text, TREE, tolerance), measured, 0.5)
         )
 

@@ -18,7 +18,7 @@ from iopstui.model.experiment.plan import (
     Plan,
     check_axes,
     check_variants,
-    expand,
+    expand_plan,
     parse_axis,
     parse_variant,
 )
@@ -132,7 +132,7 @@ def test_axes_that_conflict() -> None:
 def test_the_first_axis_varies_fastest() -> None:
     axes = (parse_axis("iodepth=1,2"), parse_axis("numjobs=1,4"))
     plan = Plan(("a", "b"), {"bs": "8k"}, axes)
-    steps = list(expand(plan))
+    steps = list(expand_plan(plan))
     assert plan.points == len(steps) == 8
     assert [step.index for step in steps] == list(range(8))
     assert [step.label for step in steps[:4]] == [
@@ -158,7 +158,7 @@ def test_only_what_matters_makes_another_experiment() -> None:
 @given(st.integers(2, 4), st.integers(1, 9))
 def test_a_comparison_goes_forth_and_back(variants: int, repeats: int) -> None:
     chosen = tuple(parse_variant(f"iodepth={n + 1}") for n in range(variants))
-    steps = list(expand(Plan(("a",), {}, variants=chosen, repeats=repeats)))
+    steps = list(expand_plan(Plan(("a",), {}, variants=chosen, repeats=repeats)))
     assert len(steps) == variants * repeats
     order = [step.variant for step in steps]
     for repeat in range(repeats):
@@ -224,7 +224,7 @@ def test_each_repeat_has_its_own_order_and_a_seed_gives_it_again() -> None:
     variants = tuple(parse_variant(f"iodepth={n}") for n in (1, 2, 4))
 
     def orders(seed: int | None) -> list[tuple[int, ...]]:
-        points = list(expand(Plan(("j",), variants=variants, repeats=40, seed=seed)))
+        points = list(expand_plan(Plan(("j",), variants=variants, repeats=40, seed=seed)))
         assert [point.index for point in points] == list(range(120))
         return [tuple(p.variant for p in points if p.repeat == n) for n in range(40)]
 
@@ -237,6 +237,6 @@ def test_each_repeat_has_its_own_order_and_a_seed_gives_it_again() -> None:
 @given(st.integers(0, 10**9))
 def test_either_variant_is_first_as_often(seed: int) -> None:
     variants = tuple(parse_variant(f"iodepth={n}") for n in (1, 2))
-    points = list(expand(Plan(("j",), variants=variants, repeats=400, seed=seed)))
+    points = list(expand_plan(Plan(("j",), variants=variants, repeats=400, seed=seed)))
     first = sum(points[2 * n].variant == 0 for n in range(400))
     assert 130 < first < 270  # seven standard deviations

@@ -23,10 +23,10 @@ from iopstui.model.experiment.point import (
     Point,
     PointMeter,
     Settling,
-    little,
+    littles_law,
     point_from_json,
     point_json,
-    run_s,
+    run_length_s,
 )
 from iopstui.model.metrics.frame import PARTIAL
 from iopstui.model.metrics.waits import Waits
@@ -74,7 +74,7 @@ def test_the_stated_seconds_are_measured(
     """Of 1 + 3 s were 2.1 s measured: fio's first interval is 0.9 s, and the one in which the
     settling ends is lost. A run that is longer by an interval has them all."""
     interval = max(first, *jitter)
-    left, seconds = run_s(settle, measure, interval), []
+    left, seconds = run_length_s(settle, measure, interval), []
     for length in (first, *jitter * 10):
         if left <= 0:
             break
@@ -98,8 +98,8 @@ def test_one_and_three_seconds_at_one_a_second() -> None:
     settling = Settling(1.0, 3.0)
     frames = [replace(flat, fio=replace(flat.fio, seconds=s)) for s in (0.89, 1, 1, 1, 1, 0.11)]
     assert [settling.counts(frame) for frame in frames] == [False, False, True, True, True, False]
-    assert run_s(1.0, 3.0, 1.0) == 5.0
-    assert run_s(0.0, 3.0, 1.0) == 3.0
+    assert run_length_s(1.0, 3.0, 1.0) == 5.0
+    assert run_length_s(0.0, 3.0, 1.0) == 3.0
 
 
 def test_nothing_is_left_of_a_run_that_only_settles() -> None:
@@ -192,7 +192,7 @@ def at(iops: float, latency_us: float | None, of: str = "lat") -> Point:
 
 @given(st.integers(1, 512), st.floats(20, 20_000))
 def test_little_s_law_holds_for_a_full_queue(depth: int, latency_us: float) -> None:
-    law = little(at(depth / (latency_us / 1e6), latency_us), depth, paced=False)
+    law = littles_law(at(depth / (latency_us / 1e6), latency_us), depth, paced=False)
     assert law.holds and law.seen == pytest.approx(depth)
 
 
@@ -206,13 +206,13 @@ def test_little_s_law_holds_for_a_full_queue(depth: int, latency_us: float) -> N
     ],
 )
 def test_why_it_does_not_hold(point: Point, asked: int, paced: bool, words: str) -> None:
-    law = little(point, asked, paced)
+    law = littles_law(point, asked, paced)
     assert law.holds is False and words in law.why
 
 
 def test_little_s_law_without_its_terms() -> None:
-    assert little(at(1000, None), 4, False).holds is None
-    assert little(at(1000, 100), None, False).holds is None
+    assert littles_law(at(1000, None), 4, False).holds is None
+    assert littles_law(at(1000, 100), None, False).holds is None
 
 
 EXPECTED = parse_expectation("iops>=5")
@@ -347,21 +347,25 @@ FEWER = {
 @pytest.mark.parametrize(("why", "case"), FEWER.items())
 def test_why_fewer_were_under_way(why: str, case: tuple[str, bool, bool]) -> None:
     of, paced, synchronous = case
-    assert little(at(1000, 8999, of), 10, paced, synchronous) == LittlesLaw(
+    assert littles_law(at(1000, 8999, of), 10, paced, synchronous) == LittlesLaw(
         10, pytest.approx(8.999), False, why
     )
 
 
 def test_more_under_way_than_were_asked_for() -> None:
     for of, latency in (("lat", "lat"), ("await", "kernel latency (fio measured none)")):
-        assert little(at(1000, 11_001, of), 10, True).why == (
+        assert littles_law(at(1000, 11_001, of), 10, True).why == (
             f"more than requested: the latency, {latency}, includes other I/Os"
         )
     for us in (9001, 10_999):
-        assert little(at(1000, us), 10, False) == LittlesLaw(10, pytest.approx(us / 1000), True)
-    assert little(at(1000, None), 4, False) == LittlesLaw(4, None, None, "no latency measured")
+        assert littles_law(at(1000, us), 10, False) == LittlesLaw(
+            10, pytest.approx(us / 1000), True
+        )
+    assert littles_law(at(1000, None), 4, False) == LittlesLaw(4, None, None, "no latency measured")
     unknown = "the job's queue depth is unknown"
-    assert little(at(1000, 100), None, False) == LittlesLaw(None, pytest.approx(0.1), None, unknown)
+    assert littles_law(at(1000, 100), None, False) == LittlesLaw(
+        None, pytest.approx(0.1), None, unknown
+    )
 
 
 def test_an_older_point_has_no_figures_that_came_later() -> None:

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lazy_scipy import np, optimize
 
-from iopstui.model.experiment.scaling import ScalingLaw, fitted, scaling
+from iopstui.model.experiment.scaling import ScalingLaw, fit_law, scaling
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 
@@ -34,7 +34,7 @@ def test_no_other_curve_is_nearer(measured: list[tuple[int, float]]) -> None:
     columns = np.array([np.ones(len(hosts)), hosts - 1, hosts * (hosts - 1)]).T
     scales = columns.max(axis=0) + 1e-300
     _, theirs = optimize.nnls(columns / scales * weight[:, None], np.ones(len(hosts)))
-    law = fitted(measured)
+    law = fit_law(measured)
     if law is None:
         return  # 1/λ is 0 in the best one: no host would have a finite rate
     ours = sum((1 - value / law.at(one)) ** 2 for one, value in measured) ** 0.5
@@ -43,7 +43,7 @@ def test_no_other_curve_is_nearer(measured: list[tuple[int, float]]) -> None:
 
 @given(st.floats(1.0, 1e7), st.floats(0.0, 0.9), st.floats(1e-5, 0.1))
 def test_the_law_that_was_put_in_comes_out(rate: float, wait: float, pairs: float) -> None:
-    law = fitted(points(ScalingLaw(rate, wait, pairs)))
+    law = fit_law(points(ScalingLaw(rate, wait, pairs)))
     assert law is not None
     assert law.rate == pytest.approx(rate, rel=1e-6)
     assert law.contention == pytest.approx(wait, rel=1e-5, abs=1e-9)
@@ -59,7 +59,7 @@ def test_it_is_near_what_scipy_fits_to_noisy_points() -> None:
         return rate * n / (1 + wait * (n - 1) + pairs * n * (n - 1))
 
     theirs, _ = optimize.curve_fit(law, hosts, values, p0=(2e5, 0.03, 0.002), sigma=values)
-    ours = fitted(measured)
+    ours = fit_law(measured)
     assert ours is not None
     assert (ours.rate, ours.contention, ours.coherency) == pytest.approx(tuple(theirs), rel=0.03)
 

@@ -11,13 +11,13 @@ import pytest
 from made_comparisons import plan, runs
 
 from iopstui.model.experiment.comparison import RESOLUTION
+from iopstui.model.experiment.comparison_text import ComparisonResults
 from iopstui.model.experiment.sensitivity import (
     final_sensitivity,
     measured_noise,
     planned_sensitivity,
     sensitivity_so_far,
 )
-from iopstui.model.experiment.words import ComparisonResults
 from iopstui.model.metrics.power import POWER, power
 
 TEXTS = ("bs=4k", "bs=8k")

@@ -13,7 +13,7 @@ from iopstui.model.findings.by_curve import CLEAR, EACH_SIDE, STEP, _step, burst
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
 from iopstui.model.means import fmean, pstdev
-from iopstui.model.volumes.promised import promised
+from iopstui.model.volumes.promised import promised_figures
 
 CATALOG = read_catalog(Path("/nonexistent"))
 SHAPE = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True, block_size=4096)
@@ -79,31 +79,33 @@ def test_what_has_another_reason_is_no_limit(evidence: Evidence) -> None:
 
 
 def test_a_limit_of_the_bought_volume_is_named() -> None:
-    bought = promised(CATALOG.volume("google/pd-standard"), 1333)
+    bought = promised_figures(CATALOG.volume("google/pd-standard"), 1333)
     told = fired(cap(replace(flat(), volume=bought))).text
     assert "stays at 1.00k IOPS (3.91 MiB/s), which is what google/pd-standard allows" in told
     assert "(volume IOPS)" in told
-    other = promised(CATALOG.volume("aws/gp3"), 100)
+    other = promised_figures(CATALOG.volume("aws/gp3"), 100)
     assert "allows" not in fired(cap(replace(flat(), volume=other))).text
 
 
 def test_two_volumes_that_are_flat_together_stand_at_the_instance_s_limit() -> None:
     both = [device(), device("vdb")]
-    small = promised(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4"))
+    small = promised_figures(
+        CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4")
+    )
     evidence = flat(12_800, earlier=(replace(EIGHT, iops=12_800, lat_ns=8 / 12_800 * 1e9),))
     told = fired(cap(replace(evidence, volume=small, devices=both))).text
     assert (
         "which is what azure/Standard_D8ds_v4 allows to all volumes together (instance IOPS)"
         in told
     )
-    two = promised(CATALOG.volume("azure/p4"))
+    two = promised_figures(CATALOG.volume("azure/p4"))
     evidence = flat(240, earlier=(replace(EIGHT, iops=240, lat_ns=8 / 240 * 1e9),))
     told = fired(cap(replace(evidence, volume=two, devices=both))).text
     assert "which is what 2 volumes of azure/p4 allow (volume IOPS)" in told
 
 
 def test_one_reading_at_the_bought_limit_is_enough() -> None:
-    bought = promised(CATALOG.volume("aws/gp2"), 200)
+    bought = promised_figures(CATALOG.volume("aws/gp2"), 200)
     once = {"earlier": (), "iops": 605, "wobble": 0.02}
     found = fired(cap(replace(flat(**once), volume=bought)))  # type: ignore[arg-type]
     assert found.text.startswith("IOPS stay at 603 (2.35 MiB/s), which is what aws/gp2 allows")
@@ -157,7 +159,7 @@ def test_a_step_down_at_constant_load() -> None:
 
 
 def test_used_up_credits_of_the_bought_volume_are_named() -> None:
-    bought = promised(CATALOG.volume("aws/gp2"), 100)
+    bought = promised_figures(CATALOG.volume("aws/gp2"), 100)
     fallen = stepped((8, 3_000), (6, 300))
     found = fired(burst(replace(fallen, volume=bought)))
     assert "the I/O credits of aws/gp2 are used up, and its baseline is left" in found.text

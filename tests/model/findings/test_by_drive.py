@@ -7,7 +7,7 @@ from evidence_frames import device, disk, fired, seconds
 
 from iopstui.model.findings import by_drive
 from iopstui.model.findings.evidence import Evidence, Finding
-from iopstui.model.findings.rules import told
+from iopstui.model.findings.rules import reported_findings
 from iopstui.model.metrics.nvme import UNIT_BYTES
 from iopstui.model.samples import DriveReading
 
@@ -49,7 +49,7 @@ def test_minutes_above_a_limit() -> None:
 
 def test_throttling_says_more_than_heat() -> None:
     both = [fired(by_drive.throttling(drive(thermal_1=8))), Finding("hot", "nvme0n1 is at 90", "")]
-    assert [one.rule for one in told(both, drive())] == ["thermal"]
+    assert [one.rule for one in reported_findings(both, drive())] == ["thermal"]
 
 
 def test_new_media_errors() -> None:

@@ -6,7 +6,7 @@ import pytest
 from evidence_frames import device, disk, fio, fired, seconds
 
 from iopstui.model.findings import by_job
-from iopstui.model.findings.answer import answer
+from iopstui.model.findings.answer import answer_question
 from iopstui.model.findings.by_counts import busy
 from iopstui.model.findings.conditions import Conditions, CpuState, DeviceState
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape, SteadyRun, seconds_words
@@ -193,7 +193,7 @@ SMALL = SteadyRun(SYNCS, 1_000, 1e6, 4_096_000, 0.01)
     ],
 )
 def test_the_deciding_run_answers(rule: str, now: SteadyRun, words: str) -> None:
-    found = answer(Finding(rule, "...", test=(("bs", "8k"),)), SMALL, now)
+    found = answer_question(Finding(rule, "...", test=(("bs", "8k"),)), SMALL, now)
     assert found.rule == "answer" and words in found.text and "with bs=8k" in found.text
 
 

@@ -74,7 +74,7 @@ def test_seconds_that_both_sides_know() -> None:
 def test_a_cpu_s_mean_is_over_the_frames_that_know_it() -> None:
     frames = [frame(1, block={0: 10, 1: 4}, cpus=2), frame(2, block={0: 30}, cpus=1), frame(3)]
     assert e.per_cpu(frames, "block_s") == {0: 20, 1: 4}
-    assert e.largest({0: 5, 3: 9, 2: 9}) == (2, 9)  # the first of the busiest
+    assert e.busiest_cpu({0: 5, 3: 9, 2: 9}) == (2, 9)  # the first of the busiest
     jobs = [frame(1, jobs=((0, 50), (1, None))), frame(2, jobs=((0, 70), (1, 5)))]
     assert e.job_busy(jobs) == {0: [50, 70], 1: [5]}
 

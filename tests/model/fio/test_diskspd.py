@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
 from iopstui.model.fio.diskspd import EXAMPLE, translate
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.jobfile import effective_sections
 
 AZURE_WRITE = "diskspd -c200G -w100 -b8K -F4 -r -o128 -W30 -d30 -Sh testfile.dat"
 AZURE_READ = "diskspd -c200G -b4K -F4 -r -o128 -W7200 -d30 -Sh testfile.dat"
 
 
 def options(command: str) -> dict[str, str]:
-    (section,) = effective(translate(command).text)
+    (section,) = effective_sections(translate(command).text)
     return dict(section.options)
 
 
@@ -170,10 +170,10 @@ def test_what_has_an_equivalent_needs_no_note(switches: str) -> None:
 
 
 def test_each_target_has_its_own_threads_unless_f_says_all() -> None:
-    own = effective(translate("-t2 -o8 a.dat b.dat").text)
+    own = effective_sections(translate("-t2 -o8 a.dat b.dat").text)
     assert [job.options["filename"] for job in own] == ["a.dat", "b.dat"]
     assert [job.options["numjobs"] for job in own] == ["2", "2"]
-    (shared,) = effective(translate("-F2 -o8 a.dat b.dat").text)
+    (shared,) = effective_sections(translate("-F2 -o8 a.dat b.dat").text)
     assert (shared.options["filename"], shared.options["iodepth"]) == ("a.dat:b.dat", "16")
 
 
@@ -253,7 +253,7 @@ def test_the_example_in_the_hint_can_be_translated() -> None:
 @given(st.text(max_size=60))
 def test_any_text_is_a_job_or_a_usage_error(text: str) -> None:
     with contextlib.suppress(UsageError):
-        assert effective(translate(text).text)
+        assert effective_sections(translate(text).text)
 
 
 @pytest.mark.parametrize(

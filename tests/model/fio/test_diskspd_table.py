@@ -9,7 +9,7 @@ import pytest
 
 from iopstui.errors import UsageError
 from iopstui.model.fio.diskspd import translate
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.jobfile import effective_sections
 
 Given = Mapping[str, str | None]
 
@@ -108,7 +108,7 @@ DONE: list[tuple[str, str, Given]] = [
 
 @pytest.mark.parametrize(("command", "does", "expected"), DONE, ids=[row[0] for row in DONE])
 def test_it_is_the_same_load(command: str, does: str, expected: Given) -> None:
-    options = effective(translate(command).text)[0].options
+    options = effective_sections(translate(command).text)[0].options
     assert {name: options.get(name) for name in expected} == expected, does
 
 

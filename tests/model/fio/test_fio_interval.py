@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.fio.interval_time import repeats
+from iopstui.model.fio.interval_time import is_repetition
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.fio.ramp import duration_s, was_reset
 from iopstui.model.histogram import (
@@ -529,9 +529,9 @@ def test_a_last_word_said_again_is_no_second_without_io() -> None:
 
 def test_what_repeats_what() -> None:
     one = document(10_000, job(900, 900))
-    assert repeats(document(10_250, job(900, 850)), one)
-    assert not repeats(document(10_250, job(901, 900)), one)
-    assert not repeats(document(10_250, job(900, 900), job(0, 0)), one)
+    assert is_repetition(document(10_250, job(900, 850)), one)
+    assert not is_repetition(document(10_250, job(901, 900)), one)
+    assert not is_repetition(document(10_250, job(900, 900), job(0, 0)), one)
 
 
 @pytest.mark.parametrize("name", ["3.7-q-disable-clat", "3.16-q-disable-clat"])

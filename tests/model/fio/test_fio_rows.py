@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.jobfile import effective_sections
 from iopstui.model.fio.rows import flag, rows_of
 
 GROUPED = "[global]\ngroup_reporting\n"
@@ -11,7 +11,7 @@ TWO = "[big]\nbs=64k\niodepth=8\nnumjobs=3\n[small]\nbs=4k\n"
 
 def rows(text: str, count: int) -> list[tuple[list[str], int, int]]:
     """(names of the sections, members, I/Os under way at most) of each row."""
-    found = rows_of(effective(text), count)
+    found = rows_of(effective_sections(text), count)
     assert found is not None
     return [([s.name for s in row.sections], row.members, row.in_flight) for row in found]
 

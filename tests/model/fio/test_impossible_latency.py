@@ -7,10 +7,10 @@ from dataclasses import replace
 from fio_recordings import NAMES, frames, samples, statuses
 
 from iopstui.model.experiment.expectation import IMPOSSIBLE, ExpectationChecker, parse_expectation
-from iopstui.model.fio.counts import most_under_way
+from iopstui.model.fio.counts import max_in_flight
 from iopstui.model.metrics.frame import WRONG_LATENCY, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
-from iopstui.session.tick.outcomes import final_rates, judged_event, judged_text
+from iopstui.session.tick.outcomes import final_rates, outcome_event, outcome_event_text
 
 JOB = "[a]\nioengine=io_uring\nsqthread_poll=1\nrw=randread\nbs=4k\niodepth=8\n"
 POLLED = "3.33-q-sqpoll"
@@ -25,7 +25,7 @@ def test_no_expectation_is_judged_by_them() -> None:
         judge.add(frame)
     outcomes = judge.outcomes(final_rates(fio_summary(statuses(POLLED, JOB)[-1])))
     assert [one.passed for one in outcomes] == [None, None, None, True]
-    text = judged_text(judged_event(0.0, 1, outcomes[0]))
+    text = outcome_event_text(outcome_event(0.0, 1, outcomes[0]))
     assert text == f"NOT MEASURED  clat.p99 <= 10.0 s: {IMPOSSIBLE}"
 
 
@@ -35,7 +35,7 @@ def test_no_other_recording_is_doubted() -> None:
         builder = FrameBuilder()
         # a group's row says no more than its last section
         documents = [
-            replace(one, jobs=tuple(replace(j, in_flight=4 * most_under_way(j)) for j in one.jobs))
+            replace(one, jobs=tuple(replace(j, in_flight=4 * max_in_flight(j)) for j in one.jobs))
             for one in statuses(name)
         ]
         if any(WRONG_LATENCY in builder.feed(one).flags for one in samples(documents)):

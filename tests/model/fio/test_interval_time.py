@@ -14,9 +14,16 @@ from iopstui.model.fio.counts import (
     completions,
     counted_by,
     longest_runtime,
-    most_under_way,
+    max_in_flight,
 )
-from iopstui.model.fio.interval_time import RowPair, held_up, paired, ran_ms, repeats, seconds_of
+from iopstui.model.fio.interval_time import (
+    RowPair,
+    held_up_seconds,
+    interval_seconds,
+    is_repetition,
+    pair_rows,
+    ran_ms,
+)
 from iopstui.model.fio.ramp import Ramps, duration_s, in_ramp, was_reset
 from iopstui.model.samples import DirectionStatus, FioStatus, JobStatus
 
@@ -52,7 +59,9 @@ def seconds(
     since: dict[int, float] | None = None,
 ) -> float | None:  # fmt: skip
     first, second = status(10_000, before), status(10_000 + clock_ms, now)
-    return seconds_of(second, first, paired(second, first, Ramps()), arrival, final, since or {})
+    return interval_seconds(
+        second, first, pair_rows(second, first, Ramps()), arrival, final, since or {}
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,13 +93,13 @@ def test_a_row_that_begins_has_its_own_runtime() -> None:
     old = job(direction(5000, 5))
     first, second = status(0, before), status(1000, now)
     pairs = [RowPair(0, now, None, True)]
-    assert seconds_of(second, first, pairs, 1.0, False, {}) == 0.4
+    assert interval_seconds(second, first, pairs, 1.0, False, {}) == 0.4
     grew_too = [*pairs, RowPair(1, job(direction(5400, 6)), old, False)]
-    assert seconds_of(second, first, grew_too, 1.0, False, {}) == 1.0
+    assert interval_seconds(second, first, grew_too, 1.0, False, {}) == 1.0
     stood = [*pairs, RowPair(1, old, old, False)]
-    assert seconds_of(second, first, stood, 1.0, False, {}) == 0.4
+    assert interval_seconds(second, first, stood, 1.0, False, {}) == 0.4
     longer = [RowPair(0, job(direction(1400, 5)), None, True)]
-    assert seconds_of(second, first, longer, 1.0, False, {}) == 1.0
+    assert interval_seconds(second, first, longer, 1.0, False, {}) == 1.0
 
 
 def test_the_last_interval_ends_with_the_jobs() -> None:
@@ -111,14 +120,16 @@ def test_the_first_document_may_have_been_held_up() -> None:
     def held(waited: float | None = None, ran: float = 1.0, **row: Any) -> float:
         now = job(direction(1000, 5), **row)
         document = status(10_000, now)
-        return held_up(document, [RowPair(0, now, None, False)], ran, waited)
+        return held_up_seconds(document, [RowPair(0, now, None, False)], ran, waited)
 
     assert held(job_start=7000) == 3.0
     assert held(job_start=8500) == 1.0 and held(job_start=8499) == 1.501
     assert held(waited=0.5) == 1.0 and held(waited=0.6) == 1.6
     assert held(elapsed_s=4) == 3.4 and held(elapsed_s=2) == 1.0 and held() == 1.0
     idle = RowPair(0, job(job_start=1000), None, False)
-    assert held_up(status(10_000), [idle], 1.0, 2.0) == 3.0, "one that did nothing tells nothing"
+    assert held_up_seconds(status(10_000), [idle], 1.0, 2.0) == 3.0, (
+        "one that did nothing tells nothing"
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,9 +160,9 @@ def test_a_row_that_grew_and_one_that_says_again_the_same() -> None:
     one, more = job(direction(1, 5)), job(direction(2, 5))
     assert not RowPair(0, more, one, False).grew and RowPair(0, one, None, False).grew
     assert RowPair(0, job(write=direction(1, 1)), one, False).grew
-    assert repeats(status(2, more), status(1, one)), "only clocks went on"
+    assert is_repetition(status(2, more), status(1, one)), "only clocks went on"
     for change in ({"issued": 6}, {"completed": 6}, {"io_bytes": 6}):
-        assert not repeats(status(2, job(direction(1, 5, **change))), status(1, one))
+        assert not is_repetition(status(2, job(direction(1, 5, **change))), status(1, one))
 
 
 # -- the ramp
@@ -265,10 +276,10 @@ def test_the_best_evidence_counts(
 
 
 def test_what_a_row_may_have_under_way() -> None:
-    assert most_under_way(job(in_flight=7)) == 7
+    assert max_in_flight(job(in_flight=7)) == 7
     known = {"iodepth": "4", "numjobs": "3"}
-    assert most_under_way(job(in_flight=None, options=known)) == 12
-    assert most_under_way(job(in_flight=None, options={"iodepth": "x"})) == 1
+    assert max_in_flight(job(in_flight=None, options=known)) == 12
+    assert max_in_flight(job(in_flight=None, options={"iodepth": "x"})) == 1
     assert longest_runtime(job()) == 0 and longest_runtime(job(direction(3), direction(4))) == 4
     assert not active(job(direction()))
     for one in ({"issued": 1}, {"io_bytes": 1}, {"runtime_ms": 1}):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import END
 from iopstui.model.fio import jobfile
-from iopstui.model.fio.jobfile import AmbiguousLine, canonical
+from iopstui.model.fio.jobfile import AmbiguousLine, canonical_text
 
 PLAIN = """\
 # a comment stays
@@ -29,7 +29,7 @@ time_based
 
 
 def test_one_option_a_line_without_its_comment() -> None:
-    assert canonical(PLAIN, {"DISK": "sdz"}).split("\n") == [
+    assert canonical_text(PLAIN, {"DISK": "sdz"}).split("\n") == [
         "# a comment stays", "[global]", "rw=randread", "bs=4k", "filename=/dev/sdz", "",
         "[a]", "numjobs=4", "time_based", "",
     ]  # fmt: skip
@@ -77,18 +77,18 @@ REPLACED = "fio would replace {} and calculate; write the number"
 )  # fmt: skip
 def test_what_is_not_clear_is_refused_with_its_line(line: str, why: str) -> None:
     with pytest.raises(AmbiguousLine) as caught:
-        canonical(f"[a]\n# two\n{line}\nrw=read\n", {})
+        canonical_text(f"[a]\n# two\n{line}\nrw=read\n", {})
     assert caught.value.line == 3
     assert caught.value.message == f"line 3: {line!r}: {why}"
 
 
 def test_the_longest_line_and_the_longest_name() -> None:
     for line in ("description=" + "x" * 1988, "[" + "x" * 120 + "]", "d=a\xa0e"):
-        assert canonical(f"[a]\n{line}\n", {}).split("\n")[1] == line
-    assert canonical("[a]\nd\t=\te\n", {}).split("\n")[1] == "d=e"
+        assert canonical_text(f"[a]\n{line}\n", {}).split("\n")[1] == line
+    assert canonical_text("[a]\nd\t=\te\n", {}).split("\n")[1] == "d=e"
     line = "description=" + "x" * 1989
     with pytest.raises(AmbiguousLine) as caught:
-        canonical(f"[a]\n{line}\n", {})
+        canonical_text(f"[a]\n{line}\n", {})
     assert caught.value.message == f"line 2: {line[:30]!r}...: it is longer than 2000 bytes"
 
 
@@ -105,7 +105,7 @@ def test_the_longest_line_and_the_longest_name() -> None:
     ],
 )  # fmt: skip
 def test_a_value_that_fio_would_read_as_another(value: str, why: str) -> None:
-    assert jobfile.unsafe(value) == why
+    assert jobfile.why_unsafe(value) == why
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_value_that_fio_would_read_as_another(value: str, why: str) -> None:
 )
 def test_what_set_does_not_take(text: str, says: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
-        jobfile.checked_override(text)
+        jobfile.parse_override(text)
     assert (caught.value.message, caught.value.hint) == (f"--set {says}.", hint)
 
 
@@ -139,7 +139,7 @@ def test_what_set_takes() -> None:
     texts = {" bs = 4k ": ("bs", "4k"), "x=a=b": ("x", "a=b"), "time_based=": ("time_based", ""),
              "iodepth={deep}": ("iodepth", "{deep}"),
              "description=a b=c": ("description", "a b=c")}  # fmt: skip
-    assert {text: jobfile.checked_override(text) for text in texts} == texts
+    assert {text: jobfile.parse_override(text) for text in texts} == texts
 
 
 SAME = ("bs blocksize bsrange blocksize_range bssplit", "rw readwrite", "runtime timeout",
@@ -150,11 +150,11 @@ SAME = ("bs blocksize bsrange blocksize_range bssplit", "rw readwrite", "runtime
 @pytest.mark.parametrize("names", SAME)
 def test_an_option_is_replaced_under_each_of_its_names(names: str) -> None:
     for name in names.split():
-        assert jobfile.names_of(name) == frozenset(names.split())
+        assert jobfile.option_names(name) == frozenset(names.split())
         old = "".join(f"{one}=old\n" for one in names.split())
         text = f"[global]\n{old}[a]\n{old}".rstrip()
-        assert jobfile.overridden(text, {name: "new"}) == f"[global]\n[a]\n{name}=new\n"
-        (job,) = jobfile.effective(f"[global]\n{old}[a]\n{name}=new\n")
+        assert jobfile.with_overrides(text, {name: "new"}) == f"[global]\n[a]\n{name}=new\n"
+        (job,) = jobfile.effective_sections(f"[global]\n{old}[a]\n{name}=new\n")
         places = {"filename", "directory"}  # for fio one does not replace the other
         rest = dict.fromkeys(places & set(names.split()), "old")
         if name in ("bs", "blocksize"):
@@ -168,19 +168,19 @@ def test_an_option_is_replaced_under_each_of_its_names(names: str) -> None:
 
 def test_an_option_before_any_section_is_refused() -> None:
     with pytest.raises(AmbiguousLine, match="before the first"):
-        canonical("rw=read\n[a]\n", {})
+        canonical_text("rw=read\n[a]\n", {})
 
 
 def test_a_variable_brings_nothing_but_a_value() -> None:
     for value in ("x#y", "x;y", "a\nrw=write", "${OTHER}", "$ncpus", " x"):
         with pytest.raises(AmbiguousLine):
-            canonical("[a]\nfilename=${V}\n", {"V": value, "OTHER": "o"})
+            canonical_text("[a]\nfilename=${V}\n", {"V": value, "OTHER": "o"})
 
 
 def test_variables_that_are_not_set_are_named() -> None:
-    text = canonical("[a]\nfilename=${NOWHERE}/x\n#${NOT_THIS}\nbs=${BS}\n", {"BS": "4k"})
+    text = canonical_text("[a]\nfilename=${NOWHERE}/x\n#${NOT_THIS}\nbs=${BS}\n", {"BS": "4k"})
     assert list(jobfile.unset_variables(text)) == [("NOWHERE", "filename=${NOWHERE}/x")]
-    assert not list(jobfile.unset_variables(jobfile.overridden(text, {"filename": "/dev/x"})))
+    assert not list(jobfile.unset_variables(jobfile.with_overrides(text, {"filename": "/dev/x"})))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_variables_that_are_not_set_are_named() -> None:
 )
 def test_set_takes_nothing_unclear(text: str) -> None:
     with pytest.raises(UsageError):
-        jobfile.checked_override(text)
+        jobfile.parse_override(text)
 
 
 def test_only_some_sections() -> None:
@@ -206,10 +206,10 @@ LINE = st.text(alphabet="ab[]#;=$ {}\t\r\x0b\n0x", max_size=12)
 @given(st.lists(LINE, max_size=6).map("\n".join))
 def test_what_is_taken_means_the_same_when_read_again(text: str) -> None:
     try:
-        once = canonical(text, {"a": "1"})
+        once = canonical_text(text, {"a": "1"})
     except AmbiguousLine:
         return
-    assert canonical(once, {}) == once
+    assert canonical_text(once, {}) == once
     for section in jobfile.sections(once):
         for value in section.options.values():
             assert not set("#;\r\x0b") & set(value)
@@ -232,7 +232,7 @@ def test_fio_understands_the_very_same(
 ) -> None:
     """What fio reports of our text is what our reader finds in it, and no more."""
     try:
-        ours = canonical(text, {})
+        ours = canonical_text(text, {})
     except AmbiguousLine:
         return
     file = tmp_path_factory.mktemp("job") / "x.fio"

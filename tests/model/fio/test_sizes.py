@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.model.fio.jobfile import effective
+from iopstui.model.fio.jobfile import effective_sections
 from iopstui.model.fio.rows import flag
 from iopstui.model.fio.sizes import fixed_block_size, part_bytes, size_bytes
 
@@ -100,6 +100,6 @@ def test_a_section_s_bs_replaces_what_it_replaces_for_fio(option: str, tmp_path:
     )
     read = json.loads(done.stdout)["jobs"][0]["read"]
     fixed = read["io_bytes"] == 8192 * read["total_ios"]
-    (section,) = effective(text)
+    (section,) = effective_sections(text)
     assert fixed_block_size(section.options) == (8192 if fixed else None)
     assert fixed == option.startswith("blocksize")

@@ -7,7 +7,7 @@ from iopstui.model.findings.evidence import JobShape
 from iopstui.model.lesson.figures import (
     SPACES,
     asked_figures,
-    flattened,
+    flatten_document,
     run_figures,
     unit_of,
 )
@@ -105,9 +105,9 @@ def test_fio_s_document_by_path() -> None:
         ],
         "disk_util": [{"name": "vda"}],
     }  # fmt: skip
-    assert flattened(document) == {
+    assert flatten_document(document) == {
         "a_b": 1, "read._50_0": 2.5, "read.x": "y", "disk.name": "vda",
     }  # fmt: skip
-    assert flattened({"jobs": {}, "disk_util": []}) == {}
+    assert flatten_document({"jobs": {}, "disk_util": []}) == {}
     found = run_figures(POINT, {"jobs": [{"ctx": 9}]}, frozenset())
     assert found["fio.ctx"] == 9

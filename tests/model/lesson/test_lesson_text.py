@@ -11,7 +11,7 @@ from iopstui.model.lesson.formula import FormulaError, Value
 from iopstui.model.lesson.text import (
     FORMS,
     ShownParagraph,
-    formatted,
+    format_value,
     parse_paragraphs,
     parse_template,
     visible_paragraphs,
@@ -71,7 +71,7 @@ def test_figures_stand_in_their_unit(template: str, wanted: str | None) -> None:
     ],
 )  # fmt: skip
 def test_a_value_in_its_form(value: Value, form: str, wanted: str) -> None:
-    assert formatted(value, form) == wanted
+    assert format_value(value, form) == wanted
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_any_text_is_a_template_or_refused(template: str) -> None:
 
 @given(st.sampled_from(sorted(FORMS)), st.floats(-1e15, 1e15))
 def test_every_form_shows_every_number(form: str, value: float) -> None:
-    assert formatted(value, form).isprintable()
+    assert format_value(value, form).isprintable()
 
 
 def test_foreign_words_reach_no_terminal_raw() -> None:
-    assert formatted("a\x1b[2J\nb", "") == "a?[2J b"
+    assert format_value("a\x1b[2J\nb", "") == "a?[2J b"
 
 
 def said(block: str) -> list[str]:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session
 
-from iopstui.model.metrics.fields import BY_ID, FIELDS, fields_json, fields_table, find
+from iopstui.model.metrics.fields import BY_ID, FIELDS, fields_json, fields_table, find_field
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.jsonl import JsonlSink
 
@@ -42,7 +42,7 @@ def emitted(name: str) -> list[dict[str, Any]]:
 
 
 # most recordings have the same paths
-known = cache(find)
+known = cache(find_field)
 
 
 @cache
@@ -114,11 +114,11 @@ def test_disk_fields_have_iostat_names() -> None:
 
 
 def test_finding() -> None:
-    found = find(("kernel", "disks", "sda", "r/s"))
+    found = find_field(("kernel", "disks", "sda", "r/s"))
     assert found is BY_ID["kernel.disks.*.r/s"]
-    assert find(("fio", "read", "clat", "p99.9")) is BY_ID["fio.read.clat.p99.9"]
-    assert find(("fio", "read")) is None
-    assert find(()) is None
+    assert find_field(("fio", "read", "clat", "p99.9")) is BY_ID["fio.read.clat.p99.9"]
+    assert find_field(("fio", "read")) is None
+    assert find_field(()) is None
 
 
 def test_json() -> None:

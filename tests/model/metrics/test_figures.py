@@ -9,7 +9,7 @@ from evidence_frames import disk, fio, frame
 from session_frames import whole_frames
 
 from iopstui.model.metrics.cpu_frames import CpuFrame
-from iopstui.model.metrics.figures import Meter, RunWaits, measurable
+from iopstui.model.metrics.figures import Meter, RunWaits, is_measurable
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad, DiskRates
@@ -114,7 +114,7 @@ def test_a_cpu_s_figures(name: str, expected: float) -> None:
 )  # fmt: skip
 def test_what_has_no_figure_of_a_whole_run(path: str) -> None:
     parts = tuple(path.split("/", 3))
-    assert not measurable(parts)
+    assert not is_measurable(parts)
     with pytest.raises(ValueError, match="no figure of a whole run: "):
         Meter(parts)
 
@@ -122,7 +122,7 @@ def test_what_has_no_figure_of_a_whole_run(path: str) -> None:
 def test_all_devices_together() -> None:
     both = frame(1, disks={"vda": disk(100), "vdb": disk(50)})
     path = ("kernel", "total", "r/s")
-    assert measurable(path) and not measurable(("kernel", "total", "in_flight"))
+    assert is_measurable(path) and not is_measurable(("kernel", "total", "in_flight"))
     meter = Meter(path)
     meter.add(replace(both, opened=("vda", "vdb")))
     assert meter.value == 150

@@ -14,9 +14,9 @@ from iopstui.model.metrics.nvme import (
     FIGURES,
     UNIT_BYTES,
     RunDrives,
+    combined_figure,
     drive_figures,
     figures_of,
-    together,
 )
 from iopstui.model.samples import DriveReading
 
@@ -71,7 +71,7 @@ def test_several_drives_add_up_and_the_worst_is_shown() -> None:
     assert (found["used"], found["spare"]) == (9, 80)
     # a sum without one of its parts would be too small
     drives["nvme2"] = DriveReading({"kelvin": 300}, {})
-    assert together(drives, "media_errors") is None
+    assert combined_figure(drives, "media_errors") is None
     assert figures_of({}) is None
 
 

@@ -14,7 +14,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.experiment.point import PointMeter
 from iopstui.model.findings.evidence import device_figures
 from iopstui.model.metrics.queue_map import queue_map
-from iopstui.model.rates import DiskRates, disk_rates, summed
+from iopstui.model.rates import DiskRates, disk_rates, sum_rates
 from iopstui.model.samples import DiskCounters
 from iopstui.report.run import COMPLETED, Device
 
@@ -47,7 +47,7 @@ def test_all_that_show_it_agree() -> None:
 
 
 def test_two_devices_together() -> None:
-    both = summed([TRIMS, disk(100.0, 20.0, d_s=3.0)])
+    both = sum_rates([TRIMS, disk(100.0, 20.0, d_s=3.0)])
     assert both is not None and both.ios_s == 623 and both.ios == 623
 
 

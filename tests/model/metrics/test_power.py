@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lazy_scipy import integrate, stats
 
-from iopstui.model.metrics.power import POWER, power, repeats_for, smallest, spread_of
+from iopstui.model.metrics.power import POWER, power, repeats_for, smallest_detectable, spread_of
 
 
 @given(
@@ -46,7 +46,7 @@ def test_where_scipy_gives_up_not_all_is_found() -> None:
 
 @pytest.mark.parametrize("repeats", [2, 3, 5, 30])
 def test_the_smallest_is_found_as_often_as_said(repeats: int) -> None:
-    least = smallest(0.03, repeats)
+    least = smallest_detectable(0.03, repeats)
     assert power(least, 0.03, repeats) == pytest.approx(POWER, abs=1e-3)
     assert power(0.9 * least, 0.03, repeats) < POWER
 
@@ -59,7 +59,7 @@ def test_how_many_would_do() -> None:
 
 
 def test_without_spread_everything_is_found() -> None:
-    assert smallest(0.0, 2) == 0.0 and power(0.01, 0.0, 2) == 1.0
+    assert smallest_detectable(0.0, 2) == 0.0 and power(0.01, 0.0, 2) == 1.0
     with pytest.raises(ValueError, match="two"):
         power(0.1, 0.1, 1)
 

@@ -23,7 +23,7 @@ from iopstui.model.metrics.probe import (
     ProbeInterval,
     ProbeIntervals,
 )
-from iopstui.model.metrics.request_path import crossing, exchange, request_way
+from iopstui.model.metrics.request_path import completion_matrix, crossing_share, request_path
 from iopstui.model.samples import ProbeSample, TaskCounts
 
 S = 1_000_000_000
@@ -153,7 +153,7 @@ def frame(iops: float, lat_ns: float, waiting: int, device: int, ios: int) -> Fr
 
 
 def test_the_parts_add_up_to_fio_s_latency() -> None:
-    way = request_way(frame(100, 1000, 127, 500 * 2 - 128, 100))
+    way = request_path(frame(100, 1000, 127, 500 * 2 - 128, 100))
     assert way is not None and way.rest_ns is not None and way.lat_ns is not None
     assert way.waiting_ns + way.device_ns + way.rest_ns == way.lat_ns and not way.why_not
 
@@ -163,7 +163,7 @@ def test_the_parts_add_up_to_fio_s_latency() -> None:
                               (100, 200, "differ too much")]
 )  # fmt: skip
 def test_no_rest_is_made_of_other_i_os(ios: int, lat: float, words: str) -> None:
-    way = request_way(frame(100, lat, 100, 500, ios))
+    way = request_path(frame(100, lat, 100, 500, ios))
     assert way is not None and way.rest_ns is None and words in way.why_not
 
 
@@ -176,25 +176,25 @@ TWO_NODES = Topology(
 
 
 def test_few_cpus_stand_for_themselves() -> None:
-    found = exchange({0: {1: 30.0}, 1: {1: 10.0}}, TWO_NODES)
+    found = completion_matrix({0: {1: 30.0}, 1: {1: 10.0}}, TWO_NODES)
     assert (found.of, found.names) == ("CPU", ("0", "1"))
     assert found.rates == ((0.0, 30.0), (0.0, 10.0)) and found.diagonal == 0.25
 
 
 def test_many_cpus_are_summed_by_what_they_share() -> None:
     matrix = {cpu: {(cpu + 4) % 8: 10.0, cpu: 10.0} for cpu in range(8)}
-    by_cache = exchange(matrix, TWO_NODES, most=4)
+    by_cache = completion_matrix(matrix, TWO_NODES, most=4)
     assert by_cache.of == "CPUs of a cache" and by_cache.names[0] == "0-1"
-    by_node = exchange(matrix, TWO_NODES, most=2)
+    by_node = completion_matrix(matrix, TWO_NODES, most=2)
     assert by_node.of == "NUMA node" and by_node.rates == ((40.0, 40.0), (40.0, 40.0))
     assert by_cache.total == by_node.total == 160
-    assert exchange({}, TWO_NODES).diagonal is None
+    assert completion_matrix({}, TWO_NODES).diagonal is None
 
 
 def test_what_crosses_a_node_is_a_share() -> None:
     nodes = {0: 0, 1: 0, 2: 1}
-    assert crossing({0: {1: 10.0, 2: 30.0}, 9: {0: 99.0}}, nodes) == 0.75
-    assert crossing({}, nodes) is None
+    assert crossing_share({0: {1: 10.0, 2: 30.0}, 9: {0: 99.0}}, nodes) == 0.75
+    assert crossing_share({}, nodes) is None
 
 
 def test_the_matrix_is_per_second_and_grows_only() -> None:

@@ -17,7 +17,7 @@ from iopstui.model.metrics.sequential import (
     anytime_p,
     runs_needed,
 )
-from iopstui.model.metrics.statistics import paired
+from iopstui.model.metrics.statistics import compare_paired
 
 
 @pytest.mark.parametrize("runs", [2, 4, 7, 20])
@@ -42,10 +42,13 @@ def test_the_interval_ends_where_the_probability_does(runs: int, alpha: float) -
 
 def test_so_few_runs_say_nothing() -> None:
     assert anytime_limit(1, 0.05) == math.inf == anytime_limit(2, 0.05)
-    assert paired([1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 4.0, 6.5, 8.1, 9.0], sequential=True) is None
-    found = paired([1.0, 2.0, 3.0] * 2, [2.0, 4.1, 6.0] * 2, sequential=True)
+    assert (
+        compare_paired([1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 4.0, 6.5, 8.1, 9.0], sequential=True)
+        is None
+    )
+    found = compare_paired([1.0, 2.0, 3.0] * 2, [2.0, 4.1, 6.0] * 2, sequential=True)
     assert found is not None and found.low < 1.0 < found.high
-    same = paired([5.0] * 6, [5.0] * 6, sequential=True)
+    same = compare_paired([5.0] * 6, [5.0] * 6, sequential=True)
     assert same is not None and (same.p, same.low, same.high) == (1.0, 0.0, 0.0)
 
 
@@ -64,9 +67,11 @@ def test_looked_at_after_every_repeat_it_is_as_seldom_wrong_as_it_says() -> None
         first = [rng.lognormvariate(0, 0.03) for _ in range(20)]
         second = [rng.lognormvariate(0, 0.03) for _ in range(20)]
         looks = [(first[:n], second[:n]) for n in range(MIN_RUNS, 21)]
-        found = [one for pair in looks if (one := paired(*pair, sequential=True))]
+        found = [one for pair in looks if (one := compare_paired(*pair, sequential=True))]
         false += any(one.p < 0.05 for one in found)
         outside += any(not one.low <= 0 <= one.high for one in found)
-        naive += any(one is not None and one.p < 0.05 for one in (paired(*pair) for pair in looks))
+        naive += any(
+            one is not None and one.p < 0.05 for one in (compare_paired(*pair) for pair in looks)
+        )
     assert max(false, outside) <= 50 + 2 * math.sqrt(1000 * 0.05 * 0.95)
     assert naive > 100, "the plain test is wrong more often, or this shows nothing"

@@ -13,9 +13,9 @@ from lazy_scipy import stats
 from iopstui.model.experiment.comparison import RESOLUTION
 from iopstui.model.histogram import bucket_key
 from iopstui.model.metrics.statistics import (
+    compare_paired,
     holm,
     knee,
-    paired,
     steadiness,
     t_quantile,
     t_two_sided,
@@ -43,7 +43,7 @@ def test_plain_pairs_are_scipy_s_paired_t_test(pairs: list[tuple[float, float]])
     steps = [b - a for a, b in pairs]
     if max(steps) - min(steps) < 1e-6 * max(map(abs, steps), default=0) or not any(steps):
         return
-    ours = paired(first, second, relative=False)
+    ours = compare_paired(first, second, relative=False)
     theirs = stats.ttest_rel(second, first)
     low, high = theirs.confidence_interval(0.95)
     assert ours is not None and ours.runs == len(pairs)
@@ -55,7 +55,7 @@ def test_plain_pairs_are_scipy_s_paired_t_test(pairs: list[tuple[float, float]])
 
 def test_relative_pairs_are_the_same_of_the_logarithms() -> None:
     first, second = [100.0, 120.0, 90.0, 104.0, 99.0], [130.0, 149.0, 112.0, 141.0, 120.0]
-    ours = paired(first, second)
+    ours = compare_paired(first, second)
     theirs = stats.ttest_rel([math.log(b) for b in second], [math.log(a) for a in first])
     low, high = theirs.confidence_interval(0.95)
     assert ours is not None and ours.shown
@@ -65,12 +65,12 @@ def test_relative_pairs_are_the_same_of_the_logarithms() -> None:
 
 
 def test_pairs_that_say_nothing() -> None:
-    assert paired([1.0], [2.0]) is None, "one pair"
-    assert paired([1.0, 0.0], [2.0, 1.0]) is None, "nothing to relate to"
-    same = paired([5.0, 6.0, 7.0], [5.0, 6.0, 7.0])
+    assert compare_paired([1.0], [2.0]) is None, "one pair"
+    assert compare_paired([1.0, 0.0], [2.0, 1.0]) is None, "nothing to relate to"
+    same = compare_paired([5.0, 6.0, 7.0], [5.0, 6.0, 7.0])
     assert same is not None and not same.shown and same.p == 1.0
     with pytest.raises(ValueError, match="pairs"):
-        paired([1.0, 2.0], [1.0])
+        compare_paired([1.0, 2.0], [1.0])
 
 
 def false_alarms(make: object, trials: int = 4000, runs: int = 5) -> float:
@@ -78,7 +78,7 @@ def false_alarms(make: object, trials: int = 4000, runs: int = 5) -> float:
     alarms = 0
     for _ in range(trials):
         first, second = make(rng, runs)  # type: ignore[operator]
-        found = paired(first, second)
+        found = compare_paired(first, second)
         assert found is not None
         alarms += found.shown
     return alarms / trials
@@ -121,9 +121,9 @@ def test_figures_in_coarse_steps_make_no_more_false_alarms(runs: int, spread: fl
         # the worst place for a median: at the border of two buckets
         return [float(bucket_key(int(98304 * rng.lognormvariate(0, spread)))) for _ in range(runs)]
 
-    found = [paired(bucketed(), bucketed(), resolution=RESOLUTION) for _ in range(2000)]
+    found = [compare_paired(bucketed(), bucketed(), resolution=RESOLUTION) for _ in range(2000)]
     assert sum(one is not None and one.p < 0.05 for one in found) / 2000 < 0.065
-    certain = paired([1e5] * runs, [2e5] * runs, resolution=RESOLUTION)
+    certain = compare_paired([1e5] * runs, [2e5] * runs, resolution=RESOLUTION)
     assert certain is not None and certain.shown
 
 
@@ -136,7 +136,7 @@ def test_a_real_difference_is_found() -> None:
     found = 0
     for _ in range(300):
         first, second = lognormal(rng, 8)
-        result = paired(first, [1.4 * value for value in second])
+        result = compare_paired(first, [1.4 * value for value in second])
         assert result is not None
         found += result.shown and result.low <= 0.4 <= result.high
     assert found > 270
@@ -154,7 +154,7 @@ def test_holm_keeps_the_alarms_of_a_whole_comparison_at_the_rate() -> None:
     for _ in range(1500):
         probabilities = []
         for _ in range(5):
-            found = paired(*lognormal(rng, 5))
+            found = compare_paired(*lognormal(rng, 5))
             assert found is not None
             probabilities.append(found.p)
         alarms += min(holm(probabilities)) < 0.05

@@ -14,11 +14,11 @@ from iopstui.model.promise.checks import (
     Depth,
     checks,
     credits_used,
-    deeper,
+    deeper_queue,
     depth_for,
-    most_written,
+    max_written_bytes,
 )
-from iopstui.model.volumes.promised import promised
+from iopstui.model.volumes.promised import promised_figures
 from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT
 
 CATALOG = read_catalog(Path("/nonexistent"))
@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 
 def of(name: str, size: float | None = None, iops: float | None = None):  # type: ignore[no-untyped-def]
-    return checks(promised(CATALOG.volume(name), size, iops))
+    return checks(promised_figures(CATALOG.volume(name), size, iops))
 
 
 def test_single_ios_first_then_random_then_sequential_ones() -> None:
@@ -77,7 +77,7 @@ def test_depth_is_bounded(latency: float, cpus: int) -> None:
     for one in of("aws/io2", 1000, 256000):
         found = depth_for(one, latency, cpus)
         assert 1 <= found.jobs <= cpus and 1 <= found.iodepth <= 1024
-        more = deeper(found)
+        more = deeper_queue(found)
         assert more is None or more.total == 4 * found.total
 
 
@@ -87,19 +87,21 @@ def test_a_burst_is_aimed_at() -> None:
 
 
 def test_the_instance_bounds_the_aim() -> None:
-    found = promised(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D2s_v3"))
+    found = promised_figures(
+        CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D2s_v3")
+    )
     read = checks(found)[0]
     assert read.promised == 16000 and read.target_iops == 3200
 
 
 def test_what_is_written() -> None:
     found = of("vng/nvme-5000")
-    assert most_written(found, 10) == 5000 * 4096 * 10
-    assert most_written([one for one in found if not one.writes], 10) == 0
+    assert max_written_bytes(found, 10) == 5000 * 4096 * 10
+    assert max_written_bytes([one for one in found if not one.writes], 10) == 0
 
 
 def test_credits_that_the_test_uses() -> None:
-    found = promised(CATALOG.volume("aws/gp2"), 100)
+    found = promised_figures(CATALOG.volume("aws/gp2"), 100)
     # (3,000 - 300) for reads and writes of 16 KiB; sequential ones at 128 MiB/s are 512 I/Os/s
     assert credits_used(found, checks(found), IOPS, 10) == 2 * 2700 * 10 + 2 * 212 * 10
     assert credits_used(found, checks(found), THROUGHPUT, 10) == 0

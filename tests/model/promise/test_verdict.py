@@ -27,13 +27,13 @@ from iopstui.model.promise.verdict import (
     too_shallow,
     untested,
 )
-from iopstui.model.volumes.promised import INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, promised
+from iopstui.model.volumes.promised import INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, promised_figures
 
 CATALOG = read_catalog(Path("/nonexistent"))
-PLAIN = checks(promised(CATALOG.volume("vng/nvme-5000")))[0]
-BURST = checks(promised(CATALOG.volume("azure/p20")))[0]
+PLAIN = checks(promised_figures(CATALOG.volume("vng/nvme-5000")))[0]
+BURST = checks(promised_figures(CATALOG.volume("azure/p20")))[0]
 ON_SMALL = checks(
-    promised(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4"))
+    promised_figures(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4"))
 )[0]
 SOFT = 0.02
 
@@ -45,7 +45,7 @@ def at(rate: float, half: float = 0.01, **more: object) -> Measured:
 
 
 def test_a_short_run_fails_nobody() -> None:
-    latency = checks(promised(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
+    latency = checks(promised_figures(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
     for check, found in ((PLAIN, at(4000)), (latency, at(4000, latency_ns=9e9, latency_low=8e9))):
         assert one(check, found)[0] == FAIL
         assert one(check, replace(found, seconds=29.4))[0] == CANT_TELL
@@ -154,7 +154,7 @@ def test_a_baseline_is_not_claimed_during_a_burst() -> None:
 
 
 def test_throughput_names_its_limit() -> None:
-    read = checks(promised(CATALOG.volume("aliyun/essd-pl1"), 500))[3]
+    read = checks(promised_figures(CATALOG.volume("aliyun/essd-pl1"), 500))[3]
     assert one(read, at(350e6 / (1 << 20)))[1] == VOLUME_BW
 
 
@@ -164,7 +164,7 @@ def test_throughput_names_its_limit() -> None:
      (0.3e6, 0.19e6, CANT_TELL), (None, None, CANT_TELL)],
 )  # fmt: skip
 def test_latency(mean: float | None, low: float | None, expected: str) -> None:
-    check = checks(promised(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
+    check = checks(promised_figures(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
     assert check.kind == LATENCY
     found = at(4000, latency_ns=mean, latency_low=low, latency_high=mean)
     assert judge(check, found, SOFT)[0].result == expected

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from iopstui.catalog.library import read_catalog
 from iopstui.model.volumes.gauge import VolumeGauge, fitting_limit, gauges, rate_limits
-from iopstui.model.volumes.promised import promised
+from iopstui.model.volumes.promised import promised_figures
 from iopstui.model.volumes.volume import IOPS, THROUGHPUT
 
 CATALOG = read_catalog(Path("/nonexistent"))
-GP2 = promised(CATALOG.volume("aws/gp2"), 100)
+GP2 = promised_figures(CATALOG.volume("aws/gp2"), 100)
 """300 IOPS, 3,000 in a burst, 5.4 million credits."""
 FIRST = 5_400_000
 
@@ -71,13 +71,13 @@ def test_large_ios_take_as_many_credits_as_the_provider_counts() -> None:
 
 
 def test_bytes_are_the_credits_of_a_throughput_bucket() -> None:
-    st1 = promised(CATALOG.volume("aws/st1"), 1024)
+    st1 = promised_figures(CATALOG.volume("aws/st1"), 1024)
     (gauge,) = gauges(st1)
     assert gauge.kind == THROUGHPUT and gauge.used(disk(10, size=1 << 20)) == 10 << 20
 
 
 def test_a_volume_without_a_bucket_has_no_gauge() -> None:
-    assert gauges(promised(CATALOG.volume("aws/gp3"), 100)) == ()
+    assert gauges(promised_figures(CATALOG.volume("aws/gp3"), 100)) == ()
 
 
 @given(st.lists(st.floats(0, 5000), max_size=50))
@@ -94,7 +94,9 @@ def test_limits_to_draw_are_those_of_ios_as_large_as_the_device_s() -> None:
 
 
 def test_an_instance_that_allows_less_is_the_limit_to_draw() -> None:
-    small = promised(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4"))
+    small = promised_figures(
+        CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4")
+    )
     assert rate_limits(small, IOPS, disk(100)) == [12800]
 
 

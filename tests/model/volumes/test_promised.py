@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from iopstui.catalog.library import read_catalog
 from iopstui.errors import UsageError
 from iopstui.model.volumes.bucket import Bucket
-from iopstui.model.volumes.promised import INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, promised
+from iopstui.model.volumes.promised import INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, promised_figures
 from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT, WRITE, VolumeClass
 
 CATALOG = read_catalog(Path("/nonexistent"))
@@ -26,7 +26,7 @@ each_class = pytest.mark.parametrize("volume", CATALOG.classes.values(), ids=lam
      (334, 1002, 2703, 5389), (750, 2250, 7200, 2400)],
 )  # fmt: skip
 def test_gp2_as_in_its_table(size: float, iops: float, burst_s: int, refill_s: int) -> None:
-    found = promised(CATALOG.volume("aws/gp2"), size)
+    found = promised_figures(CATALOG.volume("aws/gp2"), size)
     assert found.iops[READ] == iops
     assert found.io_bucket is not None
     lasts, refills = found.io_bucket.lasts_s(), found.io_bucket.refills_s()
@@ -36,7 +36,7 @@ def test_gp2_as_in_its_table(size: float, iops: float, burst_s: int, refill_s: i
 
 @pytest.mark.parametrize("size", [1000, 5334, 16384])
 def test_a_large_gp2_has_no_burst(size: float) -> None:
-    found = promised(CATALOG.volume("aws/gp2"), size)
+    found = promised_figures(CATALOG.volume("aws/gp2"), size)
     assert found.burst(IOPS, READ) is None and found.io_bucket is None
     assert found.iops[READ] == min(3 * size, 16000)
 
@@ -52,7 +52,7 @@ def test_a_large_gp2_has_no_burst(size: float) -> None:
 def test_hdd_as_in_its_tables(
     name: str, tib: float, base: float, burst: float | None, scan_h: float | None
 ) -> None:
-    found = promised(CATALOG.volume(f"aws/{name}"), tib * 1024)
+    found = promised_figures(CATALOG.volume(f"aws/{name}"), tib * 1024)
     flow = found.throughput[READ]
     assert flow is not None and flow / MIB == pytest.approx(base)
     peak = found.burst(THROUGHPUT, READ)
@@ -66,10 +66,10 @@ def test_hdd_as_in_its_tables(
 # "Provisioned IOPS SSD volumes": 48,000 IOPS yield 750 MiB/s, 64,000 yield 1,000
 @pytest.mark.parametrize(("iops", "mib"), [(2000, 500), (32000, 500), (48000, 750), (64000, 1000)])
 def test_io1_throughput_follows_its_iops(iops: float, mib: float) -> None:
-    found = promised(CATALOG.volume("aws/io1"), 1280, iops)
+    found = promised_figures(CATALOG.volume("aws/io1"), 1280, iops)
     assert found.throughput[WRITE] == mib * MIB
     # 256 KiB I/Os: peak throughput is reached at 2,000 IOPS, so 1,000 IOPS give half of it
-    half = promised(CATALOG.volume("aws/io1"), 1280, 1000)
+    half = promised_figures(CATALOG.volume("aws/io1"), 1280, 1000)
     assert half.limits(READ, 256 << 10)[0].rate * (256 << 10) == 250 * MIB
 
 
@@ -80,9 +80,9 @@ def test_io1_throughput_follows_its_iops(iops: float, mib: float) -> None:
 )  # fmt: skip
 def test_what_can_be_bought_at_a_size(name: str, size: float, most: float) -> None:
     volume = CATALOG.volume(name)
-    assert promised(volume, size, most).iops[READ] == most
+    assert promised_figures(volume, size, most).iops[READ] == most
     with pytest.raises(UsageError, match=f"At most {most:,.0f} IOPS"):
-        promised(volume, size, most + 1)
+        promised_figures(volume, size, most + 1)
 
 
 # "Ultra Disk size": GiB, IOPS cap, throughput cap (MB/s)
@@ -91,27 +91,27 @@ def test_what_can_be_bought_at_a_size(name: str, size: float, most: float) -> No
                                (1024, 400000, 10000)],
 )  # fmt: skip
 def test_ultra_disks_as_in_their_table(size: float, iops: float, mb_s: float) -> None:
-    found = promised(CATALOG.volume("azure/ultra"), size, iops, mb_s * 1e6)
+    found = promised_figures(CATALOG.volume("azure/ultra"), size, iops, mb_s * 1e6)
     assert (found.iops[READ], found.throughput[READ]) == (iops, mb_s * 1e6)
     with pytest.raises(UsageError, match="can be bought"):
-        promised(CATALOG.volume("azure/ultra"), size, iops, mb_s * 1.01e6)
+        promised_figures(CATALOG.volume("azure/ultra"), size, iops, mb_s * 1.01e6)
 
 
 # "Premium SSD v2 throughput": 3,000 IOPS allow 750 MB/s, 4,000 allow 1,000, 8,000 allow 2,000
 @pytest.mark.parametrize(("iops", "mb_s"), [(3000, 750), (4000, 1000), (8000, 2000)])
 def test_premium_v2_throughput_needs_its_iops(iops: float, mb_s: float) -> None:
     volume = CATALOG.volume("azure/premium-v2")
-    assert promised(volume, 100, iops, mb_s * 1e6).throughput[WRITE] == mb_s * 1e6
+    assert promised_figures(volume, 100, iops, mb_s * 1e6).throughput[WRITE] == mb_s * 1e6
     with pytest.raises(UsageError, match="can be bought"):
-        promised(volume, 100, iops, mb_s * 1.01e6)
+        promised_figures(volume, 100, iops, mb_s * 1.01e6)
 
 
 def test_gp3_throughput_needs_its_iops() -> None:
     volume = CATALOG.volume("gp3")
-    found = promised(volume, 8, 4000, 1000 * MIB)
+    found = promised_figures(volume, 8, 4000, 1000 * MIB)
     assert found.throughput[READ] == 1000 * MIB
     with pytest.raises(UsageError, match="MB/s can be bought"):
-        promised(volume, 8, 3000, 1000 * MIB)
+        promised_figures(volume, 8, 3000, 1000 * MIB)
 
 
 # "ESSDs": the smallest sizes with the largest figures
@@ -122,15 +122,15 @@ def test_gp3_throughput_needs_its_iops() -> None:
      ("essd-pl1", 20, 2800, 130)],
 )  # fmt: skip
 def test_essd(name: str, size: float, iops: float, mb: float) -> None:
-    found = promised(CATALOG.volume(f"aliyun/{name}"), size)
+    found = promised_figures(CATALOG.volume(f"aliyun/{name}"), size)
     assert found.iops[READ] == iops
     assert found.throughput[READ] == pytest.approx(mb * 1e6)
 
 
 def test_autopl_adds_what_was_bought() -> None:
     volume = CATALOG.volume("essd-autopl")
-    assert promised(volume, 40).iops[READ] == 3800
-    more = promised(volume, 40, 10000)
+    assert promised_figures(volume, 40).iops[READ] == 3800
+    more = promised_figures(volume, 40, 10000)
     assert more.iops[READ] == 13800
     assert more.throughput[READ] == pytest.approx((140 + 160) * 1e6)
     assert more.burst(IOPS, READ) == 40000
@@ -138,24 +138,24 @@ def test_autopl_adds_what_was_bought() -> None:
 
 # "Managed disk bursting": 30 minutes; an idle P20 accrues 2,300 I/Os a second
 def test_premium_bursts_for_half_an_hour() -> None:
-    found = promised(CATALOG.volume("azure/p20"))
+    found = promised_figures(CATALOG.volume("azure/p20"))
     assert found.size_gib == 512 and found.io_bucket is not None
     assert found.io_bucket.lasts_s() == 1800 and found.io_bucket.refill == 2300
-    assert promised(CATALOG.volume("azure/p30")).burst(IOPS, READ) is None
+    assert promised_figures(CATALOG.volume("azure/p30")).burst(IOPS, READ) is None
 
 
 def test_the_instance_binds_before_a_large_disk() -> None:
     instance = CATALOG.instance("Standard_D8ds_v4")
-    found = promised(CATALOG.volume("azure/p60"), instance=instance)
+    found = promised_figures(CATALOG.volume("azure/p60"), instance=instance)
     assert found.limits(WRITE, 4096)[0].name == INSTANCE_IOPS
     assert found.limits(WRITE, 4096)[0].rate == 12800
-    cached = promised(CATALOG.volume("azure/p60"), instance=instance, cached=True)
+    cached = promised_figures(CATALOG.volume("azure/p60"), instance=instance, cached=True)
     assert cached.limits(READ, 4096)[0].name == VOLUME_IOPS
     assert cached.instance_limit() == instance.cached
 
 
 def test_large_ios_are_bound_by_throughput() -> None:
-    found = promised(CATALOG.volume("aliyun/essd-pl1"), 500)
+    found = promised_figures(CATALOG.volume("aliyun/essd-pl1"), 500)
     assert found.limits(READ, 4096)[0].name == VOLUME_IOPS
     large = found.limits(READ, MIB)[0]
     assert large.name == VOLUME_BW and large.rate * MIB == pytest.approx(350e6)
@@ -169,25 +169,25 @@ def test_large_ios_are_bound_by_throughput() -> None:
 )  # fmt: skip
 def test_what_a_class_does_not_offer(name: str, size: float | None, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        promised(CATALOG.volume(name), size)
+        promised_figures(CATALOG.volume(name), size)
 
 
 @pytest.mark.parametrize("instance", [None, "m5.large"])
 def test_cached_limits_are_those_of_an_instance_that_has_some(instance: str | None) -> None:
     on = CATALOG.instance(instance) if instance else None
     with pytest.raises(UsageError, match="ached limits"):
-        promised(CATALOG.volume("gp2"), 100, instance=on, cached=True)
+        promised_figures(CATALOG.volume("gp2"), 100, instance=on, cached=True)
 
 
 def test_an_instance_of_another_provider() -> None:
     with pytest.raises(UsageError, match="another provider"):
-        promised(CATALOG.volume("gp2"), 100, instance=CATALOG.instance("Standard_D2s_v3"))
+        promised_figures(CATALOG.volume("gp2"), 100, instance=CATALOG.instance("Standard_D2s_v3"))
 
 
 @pytest.mark.parametrize("name", ["aliyun/essd-pl1", "azure/p30"])
 def test_what_is_not_sold_cannot_be_bought(name: str) -> None:
     with pytest.raises(UsageError, match="cannot be bought"):
-        promised(CATALOG.volume(name), None if "azure" in name else 500, 5000)
+        promised_figures(CATALOG.volume(name), None if "azure" in name else 500, 5000)
 
 
 @each_class

@@ -13,7 +13,7 @@ from iopstui.model.watch.trigger import (
     Trigger,
     TriggerFired,
     TriggerWatch,
-    parse_span,
+    parse_duration,
     parse_trigger,
 )
 
@@ -100,7 +100,7 @@ def test_several_disks_are_meant_together_but_for_util() -> None:
      ("1e3s", None), ("3651d", None), ("1h30m", None), ("٣s", None)],
 )  # fmt: skip
 def test_times(text: str, seconds: float | None) -> None:
-    assert parse_span(text) == seconds
+    assert parse_duration(text) == seconds
 
 
 def test_it_fires_when_every_frame_of_that_time_is_beyond_the_limit() -> None:

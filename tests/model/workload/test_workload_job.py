@@ -33,7 +33,7 @@ def workload(*streams: Stream) -> Workload:
 
 
 def sections(text: str) -> dict[str, dict[str, str]]:
-    return {one.name: dict(one.options) for one in jobfile.effective(text)}
+    return {one.name: dict(one.options) for one in jobfile.effective_sections(text)}
 
 
 def test_open_loop_keeps_the_rate_of_each_direction() -> None:
@@ -100,10 +100,10 @@ def test_it_never_names_the_captured_disk_or_any_path(process: str, device: str,
             assert "/" not in value or name in ("bssplit", "random_distribution")
             if name == "filename":
                 assert value.endswith(".scratch")
-    for one in jobfile.effective(text):
+    for one in jobfile.effective_sections(text):
         assert one.options["filename"].endswith(".scratch")
         assert objections(one.options.items()) == ()
-    assert len(jobfile.effective(text)) == (2 if loop == OPEN else 1)
+    assert len(jobfile.effective_sections(text)) == (2 if loop == OPEN else 1)
 
 
 @pytest.mark.parametrize("loop", [OPEN, CLOSED])

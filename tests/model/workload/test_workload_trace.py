@@ -133,12 +133,12 @@ def test_rubbish_is_said_to_be_rubbish(lines: list[str]) -> None:
 
 
 def test_the_job_says_what_it_moves_and_names_no_trace() -> None:
-    (section,) = jobfile.effective(replay_job(parse_trace(GOOD)))
+    (section,) = jobfile.effective_sections(replay_job(parse_trace(GOOD)))
     options = section.options
     assert (options["io_size"], options["size"], options["rw"]) == ("4608", "1048576", "randrw")
     assert options["filename"] == FILE and "read_iolog" not in options
     reads = parse_trace([line for line in GOOD if "write" not in line])
-    assert jobfile.effective(replay_job(reads))[0].options["rw"] == "randread"
+    assert jobfile.effective_sections(replay_job(reads))[0].options["rw"] == "randread"
 
 
 def test_a_buffer_is_bounded() -> None:

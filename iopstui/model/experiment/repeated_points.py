@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from iopstui.model.experiment.plan import Plan, PlannedPoint, expand
+from iopstui.model.experiment.plan import Plan, PlannedPoint, expand_plan
 from iopstui.model.experiment.point import LITTLE_TOLERANCE, LittlesLaw, Point
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
@@ -22,17 +22,17 @@ _OWN = {"iops", "latency_ns", "steady", "busy", "completions", "wait_layers", "r
         "iops_within", "latency_within"}  # fmt: skip
 
 
-def places(plan: Plan) -> dict[Key, int]:
+def point_places(plan: Plan) -> dict[Key, int]:
     """The place of each point of a sweep, from 0: as if every point were run once and in order."""
-    return {key_of(step): step.index for step in in_order(plan)}
+    return {point_key(step): step.index for step in points_in_order(plan)}
 
 
-def in_order(plan: Plan) -> list[PlannedPoint]:
+def points_in_order(plan: Plan) -> list[PlannedPoint]:
     """A sweep's points, each once, the first axis varying fastest."""
-    return list(expand(replace(plan, seed=None, repeats=1)))
+    return list(expand_plan(replace(plan, seed=None, repeats=1)))
 
 
-def key_of(step: PlannedPoint) -> Key:
+def point_key(step: PlannedPoint) -> Key:
     """A key that distinguishes the point from the others."""
     return step.job, tuple((one.name, one.value) for one in step.settings)
 
@@ -60,7 +60,7 @@ def mean_of(values: Sequence[float]) -> Mean:
     return Mean(math.exp(middle), (math.exp(middle - half), math.exp(middle + half)))
 
 
-def merged(points: Sequence[Point]) -> Point:
+def merge_runs(points: Sequence[Point]) -> Point:
     """Merge runs of one point: IOPS and mean latency with their intervals, seconds and I/Os summed,
     the worst and best interval of all, and the means of the rest."""
     if len(points) == 1:
@@ -109,7 +109,7 @@ def _by_key(each: Sequence[Mapping[Name, float]]) -> dict[Name, float]:
     return {key: sum(one.get(key, 0.0) for one in each) / len(each) for key in keys}
 
 
-def little_of(point: Point, runs: Sequence[LittlesLaw]) -> LittlesLaw:
+def littles_law_of_runs(point: Point, runs: Sequence[LittlesLaw]) -> LittlesLaw:
     """Little's law on the mean of several runs; the reason for a failure comes from one of them."""
     asked, seen = runs[0].asked, point.in_flight
     if asked is None or seen is None:

@@ -16,8 +16,8 @@ from iopstui.events import PointFinished
 from iopstui.model.experiment.curve_credibility import other_load
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.load_curve import conclusions, curves_of, failure_lines, points_of
-from iopstui.model.experiment.plan import Plan, expand, parse_axis
-from iopstui.model.experiment.repeated import mean_of, merged
+from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
+from iopstui.model.experiment.repeated_points import mean_of, merge_runs
 from iopstui.model.metrics.statistics import knee_within
 
 PLAN = Plan(("j", "k"), {}, (parse_axis("iodepth=1,2,4"), parse_axis("numjobs=1,4")), repeats=3)
@@ -39,7 +39,7 @@ def noisy(plan: Plan, spread: float, seed: int = 1) -> list[PointFinished]:
 
 
 def test_every_round_has_every_point_and_a_job_its_rounds_at_once() -> None:
-    points = list(expand(PLAN))
+    points = list(expand_plan(PLAN))
     assert len(points) == PLAN.points == 36
     assert [one.job for one in points] == ["j"] * 18 + ["k"] * 18
     labels = [one.label for one in points[:6]]
@@ -51,8 +51,8 @@ def test_every_round_has_every_point_and_a_job_its_rounds_at_once() -> None:
 @given(st.integers(0, 999_999_999))
 def test_chance_orders_each_round_anew_and_a_seed_gives_it_again(seed: int) -> None:
     long = replace(LINE, repeats=6, seed=seed)
-    points = list(expand(long))
-    assert points == list(expand(long)) and [one.index for one in points] == list(range(42))
+    points = list(expand_plan(long))
+    assert points == list(expand_plan(long)) and [one.index for one in points] == list(range(42))
     rounds = [[one.label for one in points if one.repeat == n] for n in range(6)]
     assert all(sorted(one) == sorted(rounds[0]) for one in rounds)
     assert len({tuple(one) for one in rounds}) > 1
@@ -93,12 +93,14 @@ def test_figures_of_several_runs() -> None:
     first = replace(one, steady=True, iops_low=5.0, iops_high=9.0, busy={0: 50.0}, max_ns=3)
     second = replace(one, steady=None, iops_low=4.0, iops_high=8.0, busy={0: 30.0, 1: 10.0},
                      aqu_sz=None, max_ns=7)  # fmt: skip
-    found = merged([first, second])
+    found = merge_runs([first, second])
     assert (found.seconds, found.ios) == (2 * one.seconds, 2 * one.ios)
     assert (found.iops_low, found.iops_high, found.max_ns) == (4.0, 9.0, 7)
     assert found.busy == {0: 40.0, 1: 5.0} and found.aqu_sz == one.aqu_sz
-    assert found.steady is None and merged([first, replace(second, steady=False)]).steady is False
-    assert merged([first]) is first, "a single run stays as it is"
+    assert (
+        found.steady is None and merge_runs([first, replace(second, steady=False)]).steady is False
+    )
+    assert merge_runs([first]) is first, "a single run stays as it is"
     assert mean_of([0.0, 2.0]).within is None
 
 
@@ -178,7 +180,7 @@ def test_no_knee_is_claimed_under_other_load() -> None:
 def test_which_points_failed_and_why() -> None:
     from iopstui.events import PointFailed
 
-    steps = list(expand(replace(PLAN, seed=3)))
+    steps = list(expand_plan(replace(PLAN, seed=3)))
     failed = [
         PointFailed(1.0, one.index, 36, one.label, one.job,
                     tuple((s.name, s.value) for s in one.settings), one.repeat, "too deep")

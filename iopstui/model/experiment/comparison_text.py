@@ -11,11 +11,11 @@ from iopstui.model.experiment.comparison import (
     FigureComparison,
     compare,
     cpu_shifts,
+    differences_are_precise,
     pairs,
-    primary_of,
-    settled,
+    primary_figure,
 )
-from iopstui.model.experiment.plan import BIND, Plan, letter
+from iopstui.model.experiment.plan import BIND, Plan, variant_letter
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.sensitivity import TOO_FEW_REPEATS, final_sensitivity, why_stopped
 from iopstui.model.findings.evidence import cpu_words
@@ -52,7 +52,9 @@ class ComparisonResults:
         self.least = MIN_RUNS if sequential else 2
         self.tested = compare(runs, sequential, plan.figure)
         self.shifts = [cpu_shifts(runs[0], other, sequential) for other in runs[1:]]
-        self.settled = plan.until is not None and settled(runs, plan.until, plan.figure)
+        self.settled = plan.until is not None and differences_are_precise(
+            runs, plan.until, plan.figure
+        )
 
     def verdicts(self) -> Iterator[str]:
         """Return a sentence for each variant after the first, and how far to trust it."""
@@ -66,15 +68,17 @@ class ComparisonResults:
             return
         for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
             yield verdict(self.plan, number, tested, self.complete, bool(moved_cpus(shifts)))
-            yield from describe_moves(shifts, letter(0), letter(number))
+            yield from describe_moves(shifts, variant_letter(0), variant_letter(number))
             payer = list(_payer_unknown(tested, shifts))
             yield from payer
-            yield from _unsettled(shifts, letter(number), not payer and not _is_pinned(self.plan))
+            yield from _unsettled(
+                shifts, variant_letter(number), not payer and not _is_pinned(self.plan)
+            )
         if self.plan.until is not None:
             yield why_stopped(self.plan, self.runs, self.complete, self.settled)
             return
         if self.complete >= MIN_REPEATS and not all(
-            one.shown for group in self.tested if (one := primary_of(group)) is not None
+            one.shown for group in self.tested if (one := primary_figure(group)) is not None
         ):
             yield from filter(None, [final_sensitivity(self.plan, self.runs, self.complete)])
         if self.complete < self.plan.repeats:
@@ -89,9 +93,9 @@ def verdict(
 ) -> str:
     """Compare one variant with the first, in one sentence. ``went``: completions are shown to
     run elsewhere, whether or not a figure differs."""
-    name = f"{letter(number)} ({plan.variants[number].label}) against "
-    name += f"{letter(0)} ({plan.variants[0].label}): "
-    primary = primary_of(tested)
+    name = f"{variant_letter(number)} ({plan.variants[number].label}) against "
+    name += f"{variant_letter(0)} ({plan.variants[0].label}): "
+    primary = primary_figure(tested)
     if runs < MIN_REPEATS:
         measured = ""
         if primary is not None and primary.difference is not None:

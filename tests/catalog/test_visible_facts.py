@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from trees import Tree
 
-from iopstui.catalog.seen import AZURE_ASSET, read_seen
+from iopstui.catalog.visible_facts import AZURE_ASSET, read_visible_facts
 from iopstui.model.block.device import BlockDevice
 
 
@@ -23,8 +23,8 @@ def disk(name: str, **more: str) -> BlockDevice:
 def test_ec2(tree: Tree) -> None:
     tree.sys("class/dmi/id/sys_vendor", "Amazon EC2\n")
     tree.sys("class/dmi/id/product_name", "m5.large\n")
-    found = read_seen(disk("nvme1n1", model="Amazon Elastic Block Store", serial="vol0a"),
-                      tree.roots)  # fmt: skip
+    found = read_visible_facts(disk("nvme1n1", model="Amazon Elastic Block Store", serial="vol0a"),
+                               tree.roots)  # fmt: skip
     assert (found.vendor, found.model, found.serial) == (
         "Amazon EC2", "Amazon Elastic Block Store", "vol0a")  # fmt: skip
     assert found.product == "m5.large"
@@ -32,24 +32,24 @@ def test_ec2(tree: Tree) -> None:
 
 def test_microsoft_is_azure_by_its_asset_tag_only(tree: Tree) -> None:
     tree.sys("class/dmi/id/sys_vendor", "Microsoft Corporation\n")
-    assert read_seen(disk("sda"), tree.roots).vendor == ""
+    assert read_visible_facts(disk("sda"), tree.roots).vendor == ""
     tree.sys("class/dmi/id/chassis_asset_tag", AZURE_ASSET + "\n")
-    assert read_seen(disk("sda"), tree.roots).vendor == "Microsoft Corporation"
+    assert read_visible_facts(disk("sda"), tree.roots).vendor == "Microsoft Corporation"
 
 
 def test_the_link_of_azure(tree: Tree) -> None:
     lun = tree.roots.dev / "disk/azure/scsi1/lun0"
     lun.parent.mkdir(parents=True)
     lun.symlink_to("../../../sdc")
-    assert read_seen(disk("sdc"), tree.roots).azure_link == "/dev/disk/azure/scsi1/lun0"
-    assert read_seen(disk("sdd"), tree.roots).azure_link == ""
+    assert read_visible_facts(disk("sdc"), tree.roots).azure_link == "/dev/disk/azure/scsi1/lun0"
+    assert read_visible_facts(disk("sdd"), tree.roots).azure_link == ""
 
 
 def test_a_machine_that_shows_nothing(tree: Tree) -> None:
-    found = read_seen(disk("vda"), tree.roots)
+    found = read_visible_facts(disk("vda"), tree.roots)
     assert (found.vendor, found.model, found.serial, found.azure_link) == ("", "", "", "")
 
 
 def test_foreign_text_is_printable(tree: Tree) -> None:
     tree.sys("class/dmi/id/sys_vendor", "Evil\x1b[31m")
-    assert "\x1b" not in read_seen(disk("vda"), tree.roots).vendor
+    assert "\x1b" not in read_visible_facts(disk("vda"), tree.roots).vendor

@@ -6,8 +6,7 @@ import pytest
 
 from iopstui.format import MISSING
 from iopstui.model.experiment.comparison import METRICS, CpuShift, FigureComparison
-from iopstui.model.experiment.plan import Plan, parse_variant
-from iopstui.model.experiment.words import (
+from iopstui.model.experiment.comparison_text import (
     cpu_text,
     describe_moves,
     difference_text,
@@ -15,6 +14,7 @@ from iopstui.model.experiment.words import (
     value_text,
     verdict,
 )
+from iopstui.model.experiment.plan import Plan, parse_variant
 from iopstui.model.metrics.statistics import Difference
 
 PLAN = Plan(("j",), {}, variants=tuple(map(parse_variant, ("bs=4k", "bs=8k"))), repeats=5)

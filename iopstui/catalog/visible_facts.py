@@ -14,7 +14,7 @@ from iopstui.text import printable
 AZURE_ASSET = "7783-7084-3265-9085-8269-3286-77"
 
 
-def read_seen(device: BlockDevice, roots: Roots) -> VisibleFacts:
+def read_visible_facts(device: BlockDevice, roots: Roots) -> VisibleFacts:
     """Read the visible properties of ``device``, without using the network."""
     dmi = roots.sys / "class/dmi/id"
     vendor = read_text(dmi / "sys_vendor") or ""
