@@ -35,8 +35,7 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 
 REST_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 CHARTS_EVERY = 2
-"""Seconds between two paints of the charts, a column of which shows two: they cost nearly as much
-as all the rest of this screen."""
+"""Seconds between two paints of the charts, a column of which shows two."""
 SORT_EVERY = 5
 """Seconds between two looks at which disk is the busiest."""
 ROOMY_HEIGHT = 30
