@@ -228,16 +228,26 @@ def _open_loop(part: Part) -> Iterator[str]:
     kind = shape.process_of(stream)
     pause = shape.pause_of(stream) if kind == "bursts" else None
     if pause is not None:
-        yield f"rate_iops={pause.rate}"
+        yield f"rate_iops={_steady_rate(stream, pause.rate)}"
         yield "rate_ignore_thinktime=1"
         yield f"thinktime={pause.pause_us}us"
         yield f"thinktime_blocks={pause.ios}"
         yield "thinktime_blocks_type=issue"
         return
-    yield f"rate_iops={max(1, round(stream.rate))}"
     # fio (3.33) ends with SIGFPE where a poisson process comes to a flush
     if kind != "linear" and not part.flushes:
+        yield f"rate_iops={max(1, round(stream.rate))}"
         yield "rate_process=poisson"
+    else:
+        yield f"rate_iops={_steady_rate(stream, stream.rate)}"
+
+
+def _steady_rate(stream: Stream, rate: float) -> int:
+    """``rate_iops`` for so many requests a second of a steady process: fio keeps the bytes of that
+    many requests of the smallest size (``setup_rate`` in its backend.c)."""
+    split = shape.split(stream.sizes)
+    mean = sum(bs * share for bs, share in split) / sum(share for _, share in split)
+    return max(1, round(rate * mean / min(bs for bs, _ in split)))
 
 
 def _closed_loop(part: Part) -> Iterator[str]:
