@@ -42,27 +42,10 @@ class DiskCharts(Canvas):
     """IOPS and mean latency of one disk, beside each other."""
 
     def __init__(self, charset: Charset) -> None:
-        line = "⠒⠒" if charset.line == "braille" else charset.line * 2
-        point = "⠂⠐" if charset.line == "braille" else charset.points[0] * 2
-        read, write = (charset.line, P50, line), (charset.points[0], P99, point)
-        self._iops = Chart(
-            ChartSpec(
-                "home-iops", "IOPS",
-                (Curve(WRITES, "writes", charts.POINTS, *write),
-                 Curve(READS, "reads", charts.LINE, *read)),
-                False, f.axis_number, 0,
-            ),
-            charset,
-        )  # fmt: skip
-        self._await = Chart(
-            ChartSpec(
-                "home-await", "Await (means)",
-                (Curve(W_AWAIT, "w_await", charts.POINTS, *write),
-                 Curve(R_AWAIT, "r_await", charts.LINE, *read)),
-                True, f.axis_latency, 0,
-            ),
-            charset,
-        )  # fmt: skip
+        self._iops = _chart("home-iops", "IOPS", ("reads", READS), ("writes", WRITES), charset)
+        self._await = _chart(
+            "home-await", "Await (means)", (R_AWAIT, R_AWAIT), (W_AWAIT, W_AWAIT), charset
+        )
         self._window = TimeWindow()
         self._name = ""
         super().__init__([*self._iops.widgets(), *self._await.widgets()])
@@ -90,3 +73,19 @@ class DiskCharts(Canvas):
             waits = [f.milliseconds(rates.w_await, ""), f.milliseconds(rates.r_await, "")]
         self._iops.paint(history, self._window, iops, ())
         self._await.paint(history, self._window, waits, ())
+
+
+def _chart(
+    name: str, title: str, reads: tuple[str, str], writes: tuple[str, str], charset: Charset
+) -> Chart:
+    """A chart of two curves, each a label and its series; await is logarithmic."""
+    braille = charset.line == "braille"
+    line = "⠒⠒" if braille else charset.line * 2
+    points = "⠂⠐" if braille else charset.points[0] * 2
+    curves = (
+        Curve(writes[1], writes[0], charts.POINTS, charset.points[0], P99, points),
+        Curve(reads[1], reads[0], charts.LINE, charset.line, P50, line),
+    )
+    waits = reads[1] == R_AWAIT
+    axis = f.axis_latency if waits else f.axis_number
+    return Chart(ChartSpec(name, title, curves, waits, axis, 0), charset)
