@@ -6,7 +6,6 @@ the kernel when the process ends, however.
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 from collections.abc import Sequence
@@ -19,15 +18,14 @@ from iopstui.linux.capture.programs import CapturedDisk, Maps
 from iopstui.linux.probe import bpf
 from iopstui.linux.probe.availability import ONLY_ROOT, locked_down
 from iopstui.linux.probe.counting import InFlightMap
+from iopstui.linux.probe.request_slots import new_in_flight_map, tags_and_queues
 from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_bytes, read_int
+from iopstui.linux.sysattr import read_bytes
 
 BTF = "kernel/btf/vmlinux"
 RING_BITS = 15
 """32,768 records of 64 bytes: a third of a second at 100,000 requests a second."""
-# of a disk whose queues can't be read: as many as any driver has
-_MAX_TAGS, _MAX_SLOTS = 1 << 10, 1 << 17
 # of a program's name (BPF_OBJ_NAME_LEN with its 0)
 _NAME_BYTES = 15
 
@@ -114,11 +112,7 @@ class BpfCapture:
             if memory is not None:
                 memory.close()
         self._ring = self._counters = None
-        fds, self._fds = self._fds, []
-        # what runs first, then what it uses
-        for fd in reversed(fds):
-            with contextlib.suppress(OSError):
-                os.close(fd)
+        bpf.close_all(self._fds)
 
     def _records(self, begin: int, upto: int) -> bytes:
         assert self._ring is not None
@@ -158,18 +152,12 @@ class BpfCapture:
                 for dev in region.devs]  # fmt: skip
 
     def _in_flight(self, dev: int, bios: bool) -> InFlightMap:
-        tags, queues = (1 << programs.BIO_SLOTS_BITS, 1) if bios else self._queues(dev)
-        slots = min(1 << (tags * queues - 1).bit_length(), _MAX_SLOTS)
-        fd = self._map(slots << programs.SLOT_BITS, "iops_in_flight")
-        return InFlightMap(dev, fd, tags, slots - 1)
-
-    def _queues(self, dev: int) -> tuple[int, int]:
-        place = self._roots.sys / f"dev/block/{dev >> 20}:{dev & 0xFFFFF}/mq"
-        with contextlib.suppress(OSError):
-            queues = [read_int(one / "nr_tags") or 0 for one in place.iterdir()]
-            if any(queues):
-                return max(queues), len(queues)
-        return _MAX_TAGS, _MAX_SLOTS // _MAX_TAGS
+        tags, queues = (
+            (1 << programs.BIO_SLOTS_BITS, 1) if bios else tags_and_queues(dev, self._roots)
+        )
+        found = new_in_flight_map(dev, tags, queues, programs.SLOT_BITS, "iops_in_flight")
+        self._fds.append(found.fd)
+        return found
 
 
 def _codes(

@@ -359,6 +359,12 @@ def _slot_of_request(p: Program, kernel: CaptureTypes, disks: Sequence[CapturedD
         p.value(2, disk.slots.fd)
         p.goto("slot")
         p.label(f"not {number}")
+    _address_of_slot(p)
+
+
+def _address_of_slot(p: Program) -> None:
+    """SLOT = the address of the slot of that number in the map whose value is at r2; other disks
+    are left out."""
     p.goto("out")
     p.label("slot")
     p.do("<<", SLOT, SLOT_BITS)
@@ -396,10 +402,7 @@ def _slot_of_bio(
         p.value(2, disk.slots.fd)
         p.goto("slot")
         p.label(f"not {number}")
-    p.goto("out")
-    p.label("slot")
-    p.do("<<", SLOT, SLOT_BITS)
-    p.do_with("+", SLOT, 2)
+    _address_of_slot(p)
 
 
 def _depth_of(p: Program, maps: Maps, offset_in: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -120,6 +121,13 @@ def load_program(code: bytes, tracepoint: int, name: str) -> int:
 def attach_program(fd: int) -> int:
     """A descriptor: as long as it is open, the program ``fd`` runs at its tracepoint. OSError."""
     return _create(RAW_TRACEPOINT_OPEN, struct.pack("=QI", 0, fd))
+
+
+def close_all(fds: list[int]) -> None:
+    """Close these and empty the list, the newest first: what runs before what it uses."""
+    while fds:
+        with contextlib.suppress(OSError):
+            os.close(fds.pop())
 
 
 def _create(command: int, attr: bytes) -> int:

@@ -22,19 +22,17 @@ from iopstui.linux.probe.availability import locked_down
 from iopstui.linux.probe.counting import CountMap, InFlightMap
 from iopstui.linux.probe.output import bucket_middle, counts_by_disk
 from iopstui.linux.probe.programs import BpfPrograms, ProbeCost
+from iopstui.linux.probe.request_slots import new_in_flight_map, tags_and_queues
 from iopstui.linux.probe.script import DIRECTION_AT, REGION_AT, Region
 from iopstui.linux.process.cgroup_paths import CgroupPaths
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_bytes, read_int, read_text
+from iopstui.linux.sysattr import read_bytes, read_text
 from iopstui.model.metrics.probe import KINDS, LATENCY, OWN
 from iopstui.model.samples import ProbeSample
 
 BTF = "kernel/btf/vmlinux"
 PARTS = (LATENCY,)
-# of a disk whose queues can't be read (a hidden path): as many as any driver has
-MAX_TAGS = 1 << 10
-MAX_SLOTS = 1 << 17
 MAX_BANKS = 8
 MAX_BANK_BYTES = 2 << 20
 # requests by which it is proven that the programs count
@@ -129,21 +127,14 @@ class BpfProbe:
         self._groups.close()
         if self._costs is not None:
             self._costs.close()
-        self._close_fds()
-
-    def _close_fds(self) -> None:
-        fds, self._fds = self._fds, []
-        # what runs first, then what it uses
-        for fd in reversed(fds):
-            with contextlib.suppress(OSError):
-                os.close(fd)
+        bpf.close_all(self._fds)
 
     def _all_loaded(self, kernel: counting.KernelTypes) -> list[int]:
         """The programs, those that keep the slowest requests if this kernel takes them."""
         if kernel.origin is not None:
             with contextlib.suppress(OSError):
                 return self._loaded(kernel, True)
-            self._close_fds()
+            bpf.close_all(self._fds)
         return self._loaded(kernel, False)
 
     def _loaded(self, kernel: counting.KernelTypes, keep: bool) -> list[int]:
@@ -180,20 +171,10 @@ class BpfProbe:
         return slowest.SlowestMap(fd, cpus)
 
     def _slots(self, dev: int, bits: int) -> InFlightMap:
-        place = self._roots.sys / f"dev/block/{dev >> 20}:{dev & 0xFFFFF}/mq"
-        with contextlib.suppress(OSError):
-            queues = [read_int(one / "nr_tags") or 0 for one in place.iterdir()]
-            if any(queues):
-                # a scheduler has tags of its own
-                tags = max(*queues, read_int(place.parent / "queue/nr_requests") or 0)
-                return self._in_flight_map(dev, tags, len(queues), bits)
-        return self._in_flight_map(dev, MAX_TAGS, MAX_SLOTS // MAX_TAGS, bits)
-
-    def _in_flight_map(self, dev: int, tags: int, queues: int, bits: int) -> InFlightMap:
-        slots = min(1 << (tags * queues - 1).bit_length(), MAX_SLOTS)
-        fd = bpf.new_value_map(slots << bits, "iops_slots")
-        self._fds.append(fd)
-        return InFlightMap(dev, fd, tags, slots - 1, bits)
+        tags, queues = tags_and_queues(dev, self._roots, with_scheduler=True)
+        found = new_in_flight_map(dev, tags, queues, bits, "iops_slots")
+        self._fds.append(found.fd)
+        return found
 
     def _bins_map(self) -> tuple[CountMap, int]:
         """The bins, and how many bytes of the map there are to be mapped."""
