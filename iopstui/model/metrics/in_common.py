@@ -1,20 +1,24 @@
 """What the slow requests have in common, beyond chance.
 
 The slowest requests of a direction are compared with the random sample of the same seconds: if
-slowness had nothing to do with a property, any way to call some of these requests slow would be as
+slowness had nothing to do with a property, any way to call some of these events slow would be as
 likely (Fisher's exact test, one-sided). Every value of every property that occurs is a question, so
-the limit is divided by the number of questions that these numbers of requests could answer at all
+the limit is divided by the number of questions that these numbers of events could answer at all
 (Tarone's correction): at most 1 in 100 looks claims something that is not so.
+
+Where most of the slow requests are a single event, that is said instead, without odds.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import ceil, comb
 
 from iopstui import format as units
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.slow_events import EVENT_NS, SlowEvents, slow_events
 from iopstui.model.metrics.slow_requests import (
     FLUSHES,
     SLOW_KINDS,
@@ -25,11 +29,10 @@ from iopstui.model.metrics.slow_requests import (
 from iopstui.model.samples import Exemplar
 
 MAX_FALSE = 0.01
-REGIONS = 16
-"""The disk, as far as these requests reach, is divided into so many regions."""
-TOGETHER_NS = 10_000_000
 MIN_SHARE = 0.6
 """A property of fewer of the slow requests explains too little."""
+REGION_SHARES = (1.0, 0.8)
+"""A region holds so many of the slow requests' events."""
 
 Property = Callable[[Exemplar], "object | None"]
 
@@ -37,7 +40,8 @@ Property = Callable[[Exemplar], "object | None"]
 @dataclass(frozen=True, slots=True)
 class InCommon:
     """``slow_with`` of ``slow`` slow requests of a direction have a property, and ``sample_with``
-    of ``sample`` random ones; ``chance`` that this or more would happen by itself (0 to 1)."""
+    of ``sample`` random ones; the slow ones were ``events`` separate events. ``chance`` that this
+    or more would happen by itself (0 to 1), ``None`` if they are one event."""
 
     kind: str
     words: str
@@ -45,16 +49,20 @@ class InCommon:
     slow: int
     sample_with: int
     sample: int
-    chance: float
+    events: int
+    chance: float | None
 
     @property
     def text(self) -> str:
-        """ "9 of the 10 slowest reads were completed on CPU 3, of 10 random ones 1 (by chance: 1 in
-        2,800)"."""
-        return (
+        """ "9 of the 10 slowest reads were completed on CPU 3, of 10 random ones 1 (8 separate
+        events, by chance: 1 in 2,800)"."""
+        compared = (
             f"{self.slow_with} of the {self.slow} slowest {plural(self.kind)} {self.words}, of "
-            f"{self.sample} random ones {self.sample_with} (by chance: 1 in {1 / self.chance:,.0f})"
+            f"{self.sample} random ones {self.sample_with}"
         )
+        if self.chance is None:
+            return f"{compared}: one event, as if the disk or its CPU had paused"
+        return f"{compared} ({self.events} separate events, by chance: 1 in {1 / self.chance:,.0f})"
 
 
 def plural(kind: str) -> str:
@@ -63,25 +71,25 @@ def plural(kind: str) -> str:
 
 
 def in_common(exemplars: Sequence[Exemplar]) -> list[InCommon]:
-    """What the slow ones of these requests have in common, the least likely first; for each
-    property of a direction at most one value, and of properties that the same requests have (a CPU
-    and its hardware queue) the first."""
-    questions = [one for kind in SLOW_KINDS for one in _questions(kind, exemplars)]
-    limit = MAX_FALSE / _answerable([_least(*one[4:]) for one in questions])
-    found: dict[tuple[str, str], tuple[InCommon, frozenset[int]]] = {}
-    for kind, name, words, which, with_both, slow, sample in questions:
-        slow_with = len(which)
-        chance = tail(slow_with, with_both, slow, slow + sample)
-        if chance > limit or slow_with < MIN_SHARE * slow:
+    """What the slow ones of these requests have in common: directions in which most of them are one
+    event, then properties, the least likely first. For each property of a direction there is at
+    most one value, and of properties that the same requests have (a CPU and its queue) the first.
+    """
+    directions = [made for kind in SLOW_KINDS if (made := slow_events(kind, exemplars))]
+    questions = [one for made in directions for one in _questions(made, exemplars)]
+    limit = MAX_FALSE / _answerable([one.least_chance for one in questions])
+    found: dict[tuple[str, str], _Question] = {}
+    for one in questions:
+        if one.chance > limit or not one.is_common:
             continue
-        made = InCommon(kind, words, slow_with, slow, with_both - slow_with, sample, chance)
-        before = found.get((kind, name))
-        if before is None or made.chance < before[0].chance:
-            found[kind, name] = made, which
-    first: dict[tuple[str, frozenset[int]], InCommon] = {}
-    for made, which in sorted(found.values(), key=lambda one: one[0].chance):
-        first.setdefault((made.kind, which), made)
-    return [*first.values()]
+        before = found.get((one.of.kind, one.name))
+        if before is None or one.chance < before.chance:
+            found[one.of.kind, one.name] = one
+    first: dict[tuple[str, frozenset[int]], _Question] = {}
+    for one in sorted(found.values(), key=lambda one: one.chance):
+        first.setdefault((one.of.kind, one.slow_with), one)
+    pauses = [pause for made in directions if (pause := _pause(made))]
+    return [*pauses, *(one.claim for one in first.values())]
 
 
 def slow_words(frame: Frame) -> Iterator[str]:
@@ -104,32 +112,107 @@ def tail(least: int, with_it: int, drawn: int, of: int) -> float:
     return ways / comb(of, drawn)
 
 
-_Question = tuple[str, str, str, frozenset[int], int, int, int]
-"""Direction, property, words for the value, which of the slow have it, how many have it in all;
-slow; sample."""
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Is a property, in ``words``, more frequent among the slow ones ``of`` a direction?
+    ``with_it`` are the positions of the requests that have it. ``chance`` that as many events of
+    the slow ones or more have it by itself, ``least_chance`` the smallest these numbers allow."""
+
+    of: SlowEvents
+    name: str
+    words: str
+    with_it: frozenset[int]
+    chance: float
+    least_chance: float
+
+    @property
+    def slow_with(self) -> frozenset[int]:
+        """The slow requests that have it."""
+        return frozenset(place for place in self.with_it if place < len(self.of.slow))
+
+    @property
+    def is_common(self) -> bool:
+        """Whether enough of the slow requests, and of their events, have it."""
+        events = len(self.with_it & self.of.slow_events)
+        return (
+            len(self.slow_with) >= MIN_SHARE * len(self.of.slow)
+            and events >= MIN_SHARE * len(self.of.slow_events)
+        )  # fmt: skip
+
+    @property
+    def claim(self) -> InCommon:
+        """The answer, if it is yes."""
+        of, slow_with = self.of, len(self.slow_with)
+        return InCommon(
+            of.kind, self.words, slow_with, len(of.slow), len(self.with_it) - slow_with,
+            len(of.sample), len(of.slow_events), self.chance,
+        )  # fmt: skip
 
 
-def _questions(kind: str, exemplars: Sequence[Exemplar]) -> Iterator[_Question]:
-    of_kind = [one for one in exemplars if one.kind == kind]
-    slow = [one for one in of_kind if one.slow]
-    # one that is both says nothing of the difference
-    sample = [one for one in of_kind if one.sampled and not one.slow]
-    if not slow or not sample:
-        return
-    for name, (value_of, words) in _properties(exemplars, [*slow, *sample]).items():
+def _pause(of: SlowEvents) -> InCommon | None:
+    """Most of the slow requests as one event: completed within the same 10 ms, and unlike the
+    random ones (Fisher's exact test, as a filter: it gives no odds for requests of one event)."""
+    ends = sorted(one.completed_ns for one in of.slow)
+    counts = [bisect_right(ends, begin + EVENT_NS) - n for n, begin in enumerate(ends)]
+    most = max(counts)
+    begin = ends[counts.index(most)]
+    beside = sum(begin <= one.completed_ns <= begin + EVENT_NS for one in of.sample)
+    slow, sample = len(ends), len(of.sample)
+    if most < MIN_SHARE * slow or tail(most, most + beside, slow, slow + sample) > MAX_FALSE / slow:
+        return None
+    words = "completed within the same 10 ms"
+    return InCommon(of.kind, words, most, slow, beside, sample, 1, None)
+
+
+def _questions(of: SlowEvents, exemplars: Sequence[Exemplar]) -> Iterator[_Question]:
+    for name, (value_of, words) in _properties(exemplars).items():
         having: dict[object, list[int]] = {}
-        for place, one in enumerate((*slow, *sample)):
+        for place, one in enumerate(of.requests):
             value = value_of(one)
             if value is not None:
                 having.setdefault(value, []).append(place)
         for value, places in having.items():
-            which = frozenset(place for place in places if place < len(slow))
-            yield kind, name, words(value), which, len(places), len(slow), len(sample)
+            yield _question(of, name, words(value), frozenset(places))
+    for disk in sorted({one.disk for one in of.slow}):
+        for share in REGION_SHARES:
+            yield from _region(of, disk, share)
 
 
-def _least(with_both: int, slow: int, sample: int) -> float:
-    """The smallest chance that these numbers allow."""
-    return tail(min(with_both, slow), with_both, slow, slow + sample)
+def _question(of: SlowEvents, name: str, words: str, with_it: frozenset[int]) -> _Question:
+    slow_with, sample_with = len(with_it & of.slow_events), len(with_it & of.sample_events)
+    slow, both = len(of.slow_events), slow_with + sample_with
+    events = slow + len(of.sample_events)
+    least = tail(min(both, slow), both, slow, events)
+    return _Question(of, name, words, with_it, tail(slow_with, both, slow, events), least)
+
+
+def _region(of: SlowEvents, disk: str, share: float) -> Iterator[_Question]:
+    """The shortest region, counted in events, with this share of the slow ones. In the order of
+    their places any ``length`` neighbours are as likely to be slow, and there are so many such
+    regions: the chance is at most the sum over them."""
+    events = sorted(
+        (one.offset, place) for place in of.slow_events | of.sample_events
+        if (one := of.requests[place]).disk == disk and one.offset is not None
+    )  # fmt: skip
+    slow = [n for n, (_, place) in enumerate(events) if place in of.slow_events]
+    count = ceil(share * len(slow))
+    if count < MIN_SHARE * len(of.slow_events):
+        return
+    length, first = min(
+        (slow[n + count - 1] - slow[n] + 1, slow[n]) for n in range(len(slow) - count + 1)
+    )
+
+    def chance(length: int) -> float:
+        regions = len(events) - length + 1
+        return min(1.0, regions * tail(count, len(slow), length, len(events)))
+
+    begin, end = events[first][0], events[first + length - 1][0]
+    inside = frozenset(
+        place for place, one in enumerate(of.requests)
+        if one.disk == disk and one.offset is not None and begin <= one.offset <= end
+    )  # fmt: skip
+    words = f"lie at {units.size(begin)} to {units.size(end)} of {disk}"
+    yield _Question(of, "region", words, inside, chance(length), chance(count))
 
 
 def _answerable(least: Iterable[float]) -> int:
@@ -143,12 +226,10 @@ def _answerable(least: Iterable[float]) -> int:
 
 
 def _properties(
-    exemplars: Sequence[Exemplar], compared: Sequence[Exemplar]
+    exemplars: Sequence[Exemplar],
 ) -> Mapping[str, tuple[Property, Callable[[object], str]]]:
-    """Value of each property and words for it. Regions and times are divided by what is compared,
-    slow or not."""
+    """Value of each property and words for it."""
     return {
-        "region": _regions(compared),
         "cpu": (lambda one: one.cpu, lambda cpu: f"were sent on CPU {cpu}"),
         "cpu_done": (lambda one: one.cpu_done, lambda cpu: f"completed on CPU {cpu}"),
         "hctx": (lambda one: one.hctx, lambda n: f"went through hardware queue {n}"),
@@ -160,29 +241,11 @@ def _properties(
                  lambda size: f"are of {units.size(float(str(size)))}"),
         "flags": (lambda one: one.flags, lambda flags: f"are {flags}"),
         "flush": (_beside(exemplars), lambda _: "were in flight together with a flush"),
-        "time": (lambda one: one.completed_ns // TOGETHER_NS,
-                 lambda _: "completed within the same 10 ms"),
     }  # fmt: skip
 
 
 def _pair(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else (value,)
-
-
-def _regions(compared: Sequence[Exemplar]) -> tuple[Property, Callable[[object], str]]:
-    places = [one.offset for one in compared if one.offset is not None]
-    first = min(places, default=0)
-    length = max(1, -(-(max(places, default=0) + 1 - first) // REGIONS))
-
-    def region(one: Exemplar) -> object | None:
-        return None if one.offset is None else (one.disk, (one.offset - first) // length)
-
-    def words(value: object) -> str:
-        disk, place = _pair(value)
-        begin = first + int(str(place)) * length
-        return f"lie at {units.size(begin)} to {units.size(begin + length)} of {disk}"
-
-    return region, words
 
 
 def _beside(exemplars: Sequence[Exemplar]) -> Property:

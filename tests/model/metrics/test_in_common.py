@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lazy_scipy import stats
 from slow_requests import exemplar
+from slow_seconds import bursts, independent, kept
 
 from iopstui.model.metrics.in_common import MAX_FALSE, in_common, tail
+from iopstui.model.metrics.slow_events import one_of_each_event
 from iopstui.model.samples import Exemplar
 
 SECOND = 10**9
@@ -39,13 +43,7 @@ def second(chance: Random, **of_slow: object) -> list[Exemplar]:
     ]
 
 
-def test_of_slow_requests_that_differ_in_nothing_hardly_anything_is_said() -> None:
-    seconds = 300
-    false = sum(bool(in_common(second(CHANCE))) for _ in range(seconds))
-    assert false <= MAX_FALSE * seconds
-
-
-def test_nor_where_most_requests_are_alike_anyway() -> None:
+def test_where_most_requests_are_alike_anyway_nothing_is_said() -> None:
     seconds, false = 200, 0
     for _ in range(seconds):
         made = [replace(one, pid=70, cpu=0 if CHANCE.random() < 0.8 else 1, cpu_done=0)
@@ -65,7 +63,33 @@ def test_what_they_share_is_said() -> None:
     assert claims(hctx=7) == ["went through hardware queue 7"]
     assert claims(size=1 << 20) == ["are of 1 MiB"]
     assert claims(disk="vdb") == ["are on vdb"]
-    assert claims(ended_ns=SECOND + 5) == ["completed within the same 10 ms"]
+
+
+def test_slow_requests_of_one_event_are_one_observation() -> None:
+    """They share a process and a CPU, too, but nothing shows that it made them slow."""
+    made = second(Random(7), ended_ns=SECOND + 5, pid=99, cpu=9)
+    [found] = in_common(made)
+    assert (found.words, found.events, found.chance) == ("completed within the same 10 ms", 1, None)
+    assert found.text.endswith(": one event, as if the disk or its CPU had paused")
+
+
+def test_events_are_requests_that_began_or_completed_close_together() -> None:
+    ended = (100, 109, 118, 140, 141, 300)
+    lasted = (5, 5, 5, 39, 5, 200)
+    made = [exemplar(took * 10**6, SECOND + end * 10**6)
+            for took, end in zip(lasted, ended, strict=True)]  # fmt: skip
+    # the fourth and the last began with the first; of each event the slowest stands for it
+    assert one_of_each_event(made) == {5}
+    assert one_of_each_event(made[:3] + made[4:5]) == {0, 3}
+    assert one_of_each_event([]) == frozenset()
+
+
+@pytest.mark.parametrize("make", [bursts, independent])
+def test_seconds_without_a_cause_are_silent(make: Callable[[Random], list[Exemplar]]) -> None:
+    chance, seconds = Random(38), 200
+    made = [in_common(kept(make(chance), chance)) for _ in range(seconds)]
+    false = sum(any(one.chance is not None for one in claims) for claims in made)
+    assert false <= MAX_FALSE * seconds
 
 
 def test_of_two_properties_of_the_same_requests_one_is_said() -> None:
@@ -81,9 +105,25 @@ def test_a_region_of_the_disk_is_named() -> None:
     ]
     [found] = in_common(made)
     assert found.words.startswith("lie at ") and "GiB of vda" in found.words
-    assert (found.slow_with, found.slow) == (10, 10)
-    assert found.text.startswith("10 of the 10 slowest reads lie at ")
-    assert "by chance: 1 in " in found.text
+    # two of them began within 10 ms, and the region is that of the events
+    assert (found.slow_with, found.slow, found.events) == (9, 10, 9)
+    assert found.text.startswith("9 of the 10 slowest reads lie at 40.")
+    assert "(9 separate events, by chance: 1 in " in found.text
+
+
+def test_a_slow_region_is_found_wherever_it_lies() -> None:
+    """The two GiB are named about as they are, in most of the seconds."""
+    chance, found, wrong = Random(38), 0, 0
+    for _ in range(50):
+        begin = chance.randrange(60 << 30)
+
+        def slow(one: Exemplar, begin: int = begin) -> int:
+            return 3_000_000 if begin <= (one.offset or 0) < begin + (2 << 30) else 0
+
+        for claim in in_common(kept(independent(chance), chance, slow)):
+            found += claim.words.startswith("lie at ")
+            wrong += not claim.words.startswith("lie at ")
+    assert found >= 30 and wrong <= 2
 
 
 def test_requests_beside_a_flush_are_told_from_others() -> None:
@@ -92,8 +132,8 @@ def test_requests_beside_a_flush_are_told_from_others() -> None:
     beside = [
         replace(one, completed_ns=flush.completed_ns - 20_000_000 * n, allocated_ns=None,
                 inserted_ns=None, issued_ns=flush.completed_ns - 20_000_000 * n - 1_000_000)
-        if one.slow else replace(one, completed_ns=flush.completed_ns + SECOND // 4 + 9 * n,
-                                 issued_ns=flush.completed_ns + SECOND // 4,
+        if one.slow else replace(one, completed_ns=flush.completed_ns + 25_000_000 * n + 9,
+                                 issued_ns=flush.completed_ns + 25_000_000 * n,
                                  allocated_ns=None, inserted_ns=None)
         for n, one in enumerate(made)
     ]  # fmt: skip

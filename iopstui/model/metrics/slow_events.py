@@ -1,0 +1,62 @@
+"""Slow and random requests of a direction, and which of them are one event.
+
+Requests that wait for each other are slow together, and share their process and place for that
+reason alone. So those that began or completed within 10 ms of each other count as one observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from iopstui.model.samples import Exemplar
+
+EVENT_NS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SlowEvents:
+    """The requests of a direction that are compared: ``slow`` ones, and random ones (``sample``)
+    that are not slow. ``slow_events`` and ``sample_events`` are the positions in ``requests`` of
+    one request of each event."""
+
+    kind: str
+    slow: tuple[Exemplar, ...]
+    sample: tuple[Exemplar, ...]
+    slow_events: frozenset[int]
+    sample_events: frozenset[int]
+
+    @property
+    def requests(self) -> tuple[Exemplar, ...]:
+        """The slow ones, then the random ones."""
+        return (*self.slow, *self.sample)
+
+
+def slow_events(kind: str, exemplars: Sequence[Exemplar]) -> SlowEvents | None:
+    """What is to compare of a direction; ``None`` without slow or without random requests."""
+    of_kind = [one for one in exemplars if one.kind == kind]
+    slow = tuple(one for one in of_kind if one.slow)
+    # one that is both says nothing of the difference
+    sample = tuple(one for one in of_kind if one.sampled and not one.slow)
+    if not slow or not sample:
+        return None
+    others = frozenset(len(slow) + place for place in one_of_each_event(sample))
+    return SlowEvents(kind, slow, sample, one_of_each_event(slow), others)
+
+
+def one_of_each_event(requests: Sequence[Exemplar]) -> frozenset[int]:
+    """The position of the slowest request of each event."""
+    event = list(range(len(requests)))
+    for times in ([one.began_ns for one in requests], [one.completed_ns for one in requests]):
+        order = sorted(range(len(requests)), key=times.__getitem__)
+        for before, place in pairwise(order):
+            if times[place] - times[before] <= EVENT_NS:
+                merged, kept = event[place], event[before]
+                event = [kept if number == merged else number for number in event]
+    slowest_of: dict[int, int] = {}
+    for place, number in enumerate(event):
+        best = slowest_of.setdefault(number, place)
+        if requests[place].total_ns > requests[best].total_ns:
+            slowest_of[number] = place
+    return frozenset(slowest_of.values())
