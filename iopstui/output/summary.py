@@ -10,7 +10,7 @@ from iopstui.format import MISSING, clock, counted, cut, latency, milliseconds, 
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.share import ShareTotal
+from iopstui.model.metrics.share import RunShare
 from iopstui.model.metrics.slow_requests import SLOW_KINDS, SlowestTotal, one_words, way_words
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
@@ -160,7 +160,7 @@ def slowest_text(total: SlowestTotal) -> str:
     return "\n".join(lines)
 
 
-def share_text(share: ShareTotal) -> str:
+def share_text(share: RunShare) -> str:
     """The run's NFS operations, in at most 80 columns; "" if there were none."""
     import textwrap
 

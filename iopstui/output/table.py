@@ -20,7 +20,7 @@ from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.share import Share, ShareTotal
+from iopstui.model.metrics.share import RunShare, Share
 from iopstui.model.metrics.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
@@ -104,7 +104,7 @@ class TableSink:
         self._waits = RunWaits()
         self._drives, self._energy = RunDrives(), RunEnergy()
         self._slowest = SlowestTotal()
-        self._share = ShareTotal()
+        self._share = RunShare()
 
     def handle(self, event: Event) -> None:
         """Print the event."""
@@ -117,7 +117,7 @@ class TableSink:
             self._explained, self._total = set(), FramesTotal()
             self._probed, self._waits = ProbeTotal(), RunWaits()
             self._drives, self._energy = RunDrives(), RunEnergy()
-            self._slowest, self._share = SlowestTotal(), ShareTotal()
+            self._slowest, self._share = SlowestTotal(), RunShare()
         elif isinstance(event, StepFinished) and event.summary:
             self._print("\n" + summary_text(event.summary, self._total, self._waits.value))
             more = (
@@ -137,8 +137,7 @@ class TableSink:
         self._waits.add(frame)
         self._drives.add(frame.nvme)
         self._energy.add(frame)
-        if frame.fio is not None:
-            self._share.add(frame.share)
+        self._share.add(frame.share, reported=frame.fio is not None)
         if frame.fio is not None:
             self._probed.add(frame.probe, frame.opened)
             self._slowest.add(frame)

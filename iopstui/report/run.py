@@ -14,7 +14,7 @@ from iopstui.model.metrics.figures import RunWaits, ends_idle
 from iopstui.model.metrics.frame import RAMP, Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.share import ShareTotal
+from iopstui.model.metrics.share import RunShare
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS
@@ -99,7 +99,7 @@ class Run:
     waits: RunWaits = field(default_factory=RunWaits)
     drives: RunDrives = field(default_factory=RunDrives)
     energy: RunEnergy = field(default_factory=RunEnergy)
-    share: ShareTotal = field(default_factory=ShareTotal)
+    share: RunShare = field(default_factory=RunShare)
     device: Device = field(default_factory=Device)
     each: dict[str, Device] = field(default_factory=dict)
     added: dict[str, BinsTotal] = field(default_factory=dict)
@@ -143,6 +143,7 @@ class Run:
         """Add a frame of this run. ``tree``: the target's devices and those below them."""
         self.drives.add(frame.nvme)
         fio = frame.fio
+        self.share.add(frame.share, reported=fio is not None)
         if fio is None:
             return
         if self.begin is None:
@@ -152,7 +153,6 @@ class Run:
         self.probed.add(frame.probe, frame.opened)
         self.waits.add(frame)
         self.energy.add(frame)
-        self.share.add(frame.share)
         ramp, idle = RAMP in frame.flags, ends_idle(frame)
         self.device.add(frame.total, ramp, idle)
         for name in tree:
@@ -170,6 +170,7 @@ class Run:
     def join(self, later: Run) -> None:
         """Add the frames that follow."""
         self.drives.join(later.drives)
+        self.share.join(later.share)
         if not later.total.frames:
             return
         self.begin = later.begin if self.begin is None else self.begin
@@ -178,7 +179,6 @@ class Run:
         self.probed.join(later.probed)
         self.waits.join(later.waits)
         self.energy.join(later.energy)
-        self.share.join(later.share)
         self.device.join(later.device)
         for name, one in later.each.items():
             self.each.setdefault(name, Device()).join(one)

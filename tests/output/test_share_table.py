@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
 from session_frames import session
 from watch_frames import frame
 
 from iopstui.events import Event, FrameReady
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.model.metrics.share import OperationRates, Share, ShareTotal
+from iopstui.model.metrics.share import OperationRates, RunShare, Share, ShareTotal
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.export.metrics import Metrics
@@ -155,6 +157,30 @@ def test_a_table_of_runs_has_the_time_of_an_answer_in_place_of_a_queue() -> None
     names = [column.title for column in run_columns([row])]
     assert "RTT" in names and "util %" not in names
     assert [*run_columns([replace(row, rtt_ms=None)])] == [*RUN_COLUMNS]
+
+
+REPORTS = st.lists(st.tuples(st.booleans(), st.integers(0, 50)), max_size=8)
+
+
+@given(REPORTS, st.integers(0, 8))
+def test_a_run_has_the_seconds_between_two_reports(
+    seconds: list[tuple[bool, int]], cut: int
+) -> None:
+    """fio hangs on a mount without a report; before the first and after the last it is no run."""
+    whole, first, rest = RunShare(), RunShare(), RunShare()
+    for number, (reported, ops) in enumerate(seconds):
+        share = replace(SHARE, operations={"read": replace(READ, ops=ops)})
+        whole.add(share, reported=reported)
+        (first if number < cut else rest).add(share, reported=reported)
+    first.join(rest)
+    reports = [number for number, (reported, _) in enumerate(seconds) if reported]
+    measured = seconds[reports[0] : reports[-1] + 1] if reports else []
+    for made in (whole, first):
+        if not measured:
+            assert made.operations == {} and made.data is None
+            continue
+        read = made.operations["read"]
+        assert (read.ops, read.seconds) == (sum(ops for _, ops in measured), 2.0 * len(measured))
 
 
 def test_parts_of_a_run_add_up_to_its_whole() -> None:

@@ -18,7 +18,7 @@ from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.metrics.share import ShareTotal
+from iopstui.model.metrics.share import RunShare
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 SAME_AGAIN = "the same again"
@@ -81,7 +81,7 @@ class RunFigures:
             paths |= {"util": (*disk, "util"), "aqu_sz": (*disk, "aqu-sz")}
         self._paths = paths
         self._meters = {name: Meter(path) for name, path in paths.items()}
-        self._share = ShareTotal()
+        self._share = RunShare()
         self._whole = False
         self._seconds = 0.0
         self._bins = BinsTotal()
@@ -91,15 +91,16 @@ class RunFigures:
 
     def add(self, frame: Frame) -> None:
         """Add an interval."""
-        fio = frame.fio
-        if fio is None or not fio.seconds or RAMP in frame.flags:
+        fio = None if RAMP in frame.flags else frame.fio
+        seconds = None if fio is None else fio.seconds
+        self._share.add(frame.share, reported=bool(seconds))
+        if fio is None or not seconds:
             return
-        self._seconds += fio.seconds
-        self._begin = frame.t - fio.seconds if self._begin is None else self._begin
+        self._seconds += seconds
+        self._begin = frame.t - seconds if self._begin is None else self._begin
         self._end = frame.t
         self._bins.add(fio.total.bins)
         self._bins_of = fio.total.bins_of
-        self._share.add(frame.share)
         self._meter(frame)
 
     def _meter(self, frame: Frame) -> None:
@@ -116,6 +117,7 @@ class RunFigures:
 
     def join(self, later: RunFigures) -> None:
         """Add the figures of the following intervals."""
+        self._share.join(later._share)
         if not later.measured:
             return
         self._seconds += later._seconds
@@ -123,7 +125,6 @@ class RunFigures:
         self._end = later._end
         self._bins.add(later._bins.bins)
         self._bins_of = later._bins_of
-        self._share.join(later._share)
         if self._whole and not later._whole:
             return
         if later._whole and not self._whole:

@@ -157,6 +157,54 @@ class ShareTotal:
             self.operations[name] = sum_operations((before, one) if before else (one,), seconds)
 
 
+class RunShare:
+    """The operations from the first second that fio reported to the last one. Seconds between them
+    belong to the run, too: fio reports nothing while it hangs on a mount."""
+
+    def __init__(self) -> None:
+        self._total = ShareTotal()
+        self._reported = False
+        # seconds without a report before the first one and after the last one
+        self._before = ShareTotal()
+        self._after = ShareTotal()
+
+    def add(self, share: Share | None, *, reported: bool) -> None:
+        """Add an interval, which fio ``reported`` or not."""
+        if reported:
+            self._end_gap()
+            self._total.add(share)
+        else:
+            self._gap.add(share)
+
+    def join(self, later: RunShare) -> None:
+        """Add the intervals that follow."""
+        self._gap.join(later._before)
+        if later._reported:
+            self._end_gap()
+            self._total.join(later._total)
+            self._after.join(later._after)
+
+    @property
+    def _gap(self) -> ShareTotal:
+        """Where the next second without a report is added."""
+        return self._after if self._reported else self._before
+
+    def _end_gap(self) -> None:
+        self._total.join(self._after)
+        self._after = ShareTotal()
+        self._reported = True
+
+    @property
+    def operations(self) -> Mapping[str, OperationRates]:
+        """As ShareTotal's."""
+        return self._total.operations
+
+    @property
+    def data(self) -> OperationRates | None:
+        """As ShareTotal's."""
+        return self._total.data
+
+
 def share_rates(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
 ) -> Share | None:
