@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from iopstui.format import counted, duration, number, percent
+from iopstui.format import counted, duration, number, percent, size
 from iopstui.model.workload import shape
 from iopstui.model.workload.fidelity import Distance
 from iopstui.model.workload.job import describe
+from iopstui.model.workload.phases import Phase
 from iopstui.model.workload.workload import Stream, Workload
 from iopstui.text import printable
 
@@ -26,7 +27,7 @@ _CANNOT = (
 
 def workload_text(
     found: Workload, disk_counted: int | None, comparison: Sequence[Distance] | None,
-    written: Sequence[tuple[str, Path]], width: int,
+    written: Sequence[tuple[str, Path]], width: int, phases: Sequence[Phase] = (),
 ) -> str:  # fmt: skip
     """What was captured, its jobs, and how close they are."""
     lines = [_head(found, disk_counted), ""]
@@ -37,6 +38,8 @@ def workload_text(
     more = found.processes[MAX_SHOWN:]
     if more:
         lines.append(f"and {counted(len(more), 'process', 'processes')} with fewer requests")
+    if len(phases) > 1:
+        lines += ["", "phases:", *map(_phase, phases)]
     lines += ["", *_caveats(found)]
     for loop, path in written:
         lines.append(f"{printable(str(path))}: {loop} loop, {_LOOPS[loop]}")
@@ -48,8 +51,9 @@ def workload_text(
 
 
 def workload_json(
-    found: Workload, disk_counted: int | None, comparison: Sequence[Distance] | None
-) -> dict[str, Any]:
+    found: Workload, disk_counted: int | None, comparison: Sequence[Distance] | None,
+    phases: Sequence[Phase] = (),
+) -> dict[str, Any]:  # fmt: skip
     """For programs; of figures that are not known ``null``."""
     return {
         "device": found.device,
@@ -65,6 +69,7 @@ def workload_json(
         "cgroups": {str(one): count for one, count in found.cgroups.items()},
         "total": {kind: _stream_json(one) for kind, one in found.totals.items()},
         "streams": [_stream_json(one) for one in found.streams],
+        "phases": [_phase_json(one) for one in phases],
         "comparison": None if comparison is None else [_distance_json(one) for one in comparison],
     }
 
@@ -85,6 +90,23 @@ def _line(stream: Stream) -> str:
         return f"{number(stream.rate)} flushes/s"
     workers = f", {stream.workers:.1f} at once" if stream.workers >= 1.5 else ""
     return describe(stream) + workers
+
+
+def _phase(one: Phase) -> str:
+    """ "  0 s to 5 min: 1.2k reads/s of 16 KiB, 90 flushes/s"."""
+    words = []
+    for kind, total in one.workload.totals.items():
+        if total.ios:
+            each = f" of {size(total.bytes / total.ios)}" if total.bytes else ""
+            plural = "flushes" if kind == "flush" else f"{kind}s"
+            words.append(f"{number(total.rate)} {plural}/s{each}")
+    what = ", ".join(words) or "no requests"
+    return f"  {duration(one.start_s)} to {duration(one.end_s)}: {what}"
+
+
+def _phase_json(one: Phase) -> dict[str, Any]:
+    totals = {kind: _stream_json(total) for kind, total in one.workload.totals.items()}
+    return {"start": one.start_s, "end": one.end_s, "total": totals}
 
 
 def _caveats(found: Workload) -> Iterator[str]:
@@ -120,6 +142,8 @@ def _distance(one: Distance) -> str:
 
 
 def _word(one: Distance) -> str:
+    if one.bound is None:
+        return "result"
     return {None: "not known", True: "close", False: "differs"}[one.close]
 
 
@@ -138,7 +162,7 @@ def _stream_json(one: Stream) -> dict[str, Any]:
         "rate": one.rate, "sequential": one.sequential_share, "fua": one.fua, "sync": one.sync,
         "depth": one.depth, "workers": one.workers, "dispersion": one.dispersion,
         "working_set": one.working_set, "arrivals": shape.process_of(one),
-        "sizes": {str(size): count for size, count in one.sizes.items()},
+        "sizes": {str(length): count for length, count in one.sizes.items()},
         "depths": {str(depth): count for depth, count in one.depths.items()},
         "zones": [list(zone) for zone in shape.zones(one.regions, random)],
     }  # fmt: skip

@@ -59,6 +59,9 @@ class Played:
     def result(self) -> Workload:
         return Played.workload
 
+    def cut(self) -> Workload:
+        return Played.workload
+
     def disk_counted(self) -> int:
         return 1000
 
@@ -100,6 +103,26 @@ def test_a_trace_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "0 replay.scratch read 4096 4096" in lines and "vda" not in "".join(lines)
     assert main(["capture", "vda", "--for", "0.01s", "--trace", "app.trace"]) == 2
     assert main(["capture", "vda", "--for", "0.01s", "--trace", "none/app.trace"]) == 2
+
+
+def test_phases_and_loops_that_make_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["capture", "vda", "--for", "1s", "--phases", "0.5s"]) == 2
+    assert "at least 1 s" in capsys.readouterr().err
+    assert main(["capture", "vda", "--for", "1s", "--loop", "closed"]) == 2
+    assert "Add --check DIR" in capsys.readouterr().err
+
+
+def test_spans_are_cut_until_the_end(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_capture, "MIN_SPAN_S", 0.0)
+    few = replace(READS, ios=100, sizes={4096: 100})
+    spans = iter([WORKLOAD, Workload("vda", 5.0, (few,), {"read": few})])
+    monkeypatch.setattr(Played, "cut", lambda self: next(spans))
+    assert main(["capture", "vda", "--for", "0.02s", "--phases", "0.015s", "-o", "app.fio"]) == 0
+    out = capsys.readouterr().out
+    assert "phases:\n  0 s to 10 s: 100 reads/s" in out and "  10 s to 15 s: " in out
+    assert "1,100 requests" in out and "# Phase 2 of 2" in Path("app.fio").read_text()
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

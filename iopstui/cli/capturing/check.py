@@ -19,7 +19,8 @@ from iopstui.linux.capture.workload_capture import POLL_S, Choice, WorkloadCaptu
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.workload.fidelity import Distance, distances
-from iopstui.model.workload.job import OPEN, job_text
+from iopstui.model.workload.job import job_text
+from iopstui.model.workload.phases import Phases
 from iopstui.model.workload.workload import Workload
 from iopstui.preflight.targets import choose_watched
 
@@ -28,14 +29,15 @@ _END_S = 30.0
 
 
 def replay_and_compare(
-    captured: Workload, directory: Path, stop: Callable[[], bool]
+    captured: Phases, loop: str, directory: Path, stop: Callable[[], bool]
 ) -> list[Distance]:
     """The distances between what was captured and its job in ``directory``. Raises JobFailed if
     the job fails, Interrupted if ``stop`` says so."""
+    whole = captured.whole
     with TemporaryDirectory(prefix="iopstui-capture-") as private:
         job = Path(private) / "captured.fio"
-        job.write_text(job_text(captured, OPEN), encoding="utf-8")
-        return distances(captured, _capture_run(job, directory, stop))
+        job.write_text(job_text(whole, loop, "", captured.all), encoding="utf-8")
+        return distances(whole, _capture_run(job, directory, stop), loop)
 
 
 def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Workload:

@@ -22,12 +22,14 @@ from iopstui.format import duration
 from iopstui.linux.capture.workload_capture import POLL_S, Choice, WorkloadCapture
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
-from iopstui.model.workload.job import CLOSED, OPEN, job_text
+from iopstui.model.workload.fidelity import CLOSED, OPEN
+from iopstui.model.workload.job import job_text
+from iopstui.model.workload.phases import Phases
 from iopstui.model.workload.trace import TraceBuffer, trace_lines
-from iopstui.model.workload.workload import Workload
 from iopstui.preflight.targets import choose_watched
 from iopstui.safety.signals import handling_stop_signals
 
+MIN_SPAN_S = 1.0
 _LOOK_EVERY_S = 1.0
 _SUFFIX = ".fio"
 
@@ -44,6 +46,8 @@ class CaptureOptions:
     check: str | None
     json: bool
     trace: str | None
+    loop: str = OPEN
+    span_s: float | None = None
 
 
 class _Stop:
@@ -65,25 +69,28 @@ def capture(options: CaptureOptions) -> int:
     _check_choice(options)
     stop = _Stop()
     with handling_stop_signals(stop):
-        found, disk_counted, why = _captured(options, stop, trace)
+        phases, disk_counted, why = _captured(options, stop, trace)
+        found = phases.whole
         if not found.ios:
             raise JobFailed(f"No request was seen on {found.device} in {duration(found.seconds)}.",
                             _no_requests(options))  # fmt: skip
-        written = _write_jobs(found, files)
+        written = _write_jobs(phases, files)
         if trace is not None and options.trace is not None:
             _write_trace(trace, Path(options.trace))
         comparison = None
         if options.check is not None and not why:
             from iopstui.cli.capturing.check import replay_and_compare
 
-            print_message(f"running the open-loop job in {options.check} and capturing it")
-            comparison = replay_and_compare(found, Path(options.check), lambda: stop.asked)
+            print_message(f"running the {options.loop}-loop job in {options.check} and capturing "
+                          "it")  # fmt: skip
+            comparison = replay_and_compare(phases, options.loop, Path(options.check),
+                                            lambda: stop.asked)  # fmt: skip
     if options.json:
         import json
 
-        show(json.dumps(workload_json(found, disk_counted, comparison), indent=2))
+        show(json.dumps(workload_json(found, disk_counted, comparison, phases.all), indent=2))
     else:
-        show(workload_text(found, disk_counted, comparison, written, width()))
+        show(workload_text(found, disk_counted, comparison, written, width(), phases.all))
     if why:
         print_message(why)
         return EXIT_INTERRUPTED if stop.asked else EXIT_JOB_FAILED
@@ -93,7 +100,7 @@ def capture(options: CaptureOptions) -> int:
 
 def _captured(
     options: CaptureOptions, stop: _Stop, trace: TraceBuffer | None
-) -> tuple[Workload, int | None, str]:
+) -> tuple[Phases, int | None, str]:
     """What was captured, what the disk counted in the same time, and why it ended early."""
     texts = [options.target] if options.target is not None else []
     target = choose_watched(texts, read_devices(Roots()), Roots())
@@ -104,12 +111,27 @@ def _captured(
         length = f"for {duration(options.for_s)}" if options.for_s else "until Ctrl-C"
         print_message(f"capturing requests of {layer}, {length}")
         until = time.monotonic() + options.for_s if options.for_s else None
-        why = poll_until(running, until, lambda: stop.asked)
+        phases, why = _phases(running, until, options.span_s, stop)
         if why and options.for_s is None and stop.asked:
             why = ""
-        return running.result(), running.disk_counted(), why
+        return phases, running.disk_counted(), why
     finally:
         running.close()
+
+
+def _phases(
+    running: WorkloadCapture, until: float | None, span_s: float | None, stop: _Stop
+) -> tuple[Phases, str]:
+    """Capture until then, cut into spans of ``span_s``; why it ended before, "" if it did not."""
+    found, why, cut = Phases(), "", None
+    while True:
+        if span_s is not None:
+            cut = (time.monotonic() if cut is None else cut) + span_s
+        last = cut is None or (until is not None and until <= cut)
+        why = poll_until(running, until if last else cut, lambda: stop.asked)
+        found.add(running.cut())
+        if why or last:
+            return found, why
 
 
 def poll_until(running: WorkloadCapture, until: float | None, stop: Callable[[], bool]) -> str:
@@ -136,6 +158,12 @@ def _check_choice(options: CaptureOptions) -> None:
     if options.cgroup and not os.path.isfile(os.path.join(options.cgroup, "cgroup.procs")):
         raise UsageError(f"{options.cgroup} is not the directory of a cgroup.",
                          "systemd-cgls shows them; they are below /sys/fs/cgroup.")  # fmt: skip
+    if options.span_s is not None and options.span_s < MIN_SPAN_S:
+        raise UsageError(f"--phases needs at least {duration(MIN_SPAN_S)}: a shorter span says "
+                         "little.")  # fmt: skip
+    if options.loop != OPEN and options.check is None:
+        raise UsageError("--loop is the job that --check runs.", "Add --check DIR. Both jobs are "
+                         "written by -o.")  # fmt: skip
     if options.check is not None and not os.path.isdir(options.check):
         raise UsageError(f"{options.check} is not a directory: --check makes scratch files in it.",
                          "Name one on the disk to be compared.")  # fmt: skip
@@ -191,12 +219,12 @@ def _write_trace(buffer: TraceBuffer, path: Path) -> None:
     print_message(f"{words}. Replay: iopstui run DIR --replay {path}")
 
 
-def _write_jobs(found: Workload, files: dict[str, Path]) -> list[tuple[str, Path]]:
+def _write_jobs(phases: Phases, files: dict[str, Path]) -> list[tuple[str, Path]]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime())
     written = []
     for loop, path in files.items():
         try:
-            text = job_text(found, loop, when)
+            text = job_text(phases.whole, loop, when, phases.all)
             with open(path, "x", encoding="utf-8") as file:
                 file.write(text)
         except ValueError as error:

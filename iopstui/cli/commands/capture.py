@@ -48,8 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="write each request to FILE, for an exact replay (run --replay): at "
                              "most a million; FILE must not exist")  # fmt: skip
     parser.add_argument("--check", metavar="DIR",
-                        help="then run the open-loop job on scratch files in DIR, capture it the "
-                             "same way and compare both")  # fmt: skip
+                        help="then run the job on scratch files in DIR, capture it the same way "
+                             "and compare both")  # fmt: skip
+    parser.add_argument("--loop", choices=("open", "closed"), default="open",
+                        help="which job --check runs (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--phases", type=values.span, metavar="TIME",
+                        help="cut the capture into spans of TIME: those that differ become phases "
+                             "of the jobs, which run one after the other")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
 
 
@@ -62,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     return capture(CaptureOptions(
         arguments.target, tuple(arguments.pid), arguments.cgroup or "", arguments.length,
         arguments.output, arguments.check, arguments.json, arguments.trace,
+        arguments.loop, arguments.phases,
     ))  # fmt: skip
 
 

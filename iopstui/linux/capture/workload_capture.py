@@ -113,6 +113,15 @@ class WorkloadCapture:
             not self._choice.everything, begin,
         )  # fmt: skip
 
+    def cut(self) -> Workload:
+        """The workload so far; what follows is counted anew. ``disk_counted`` goes on."""
+        found = self.result()
+        self._began += round(found.seconds * 1e9)
+        self._counter = WorkloadCounter(self._processes.name)
+        self._counter.begin(self._began)
+        self._lost, self._missed = 0, self._capture.counts()
+        return found
+
     def disk_counted(self) -> int | None:
         """Requests that the disks' own counters (/sys/block/*/stat) have grown by: those with data,
         and a write for each flush without. ``None`` if a disk's can't be read (any more)."""

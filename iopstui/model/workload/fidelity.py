@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iopstui.format import number, or_dash, size
 from iopstui.model.workload.workload import Stream, Workload
 
+OPEN, CLOSED = "open", "closed"
+_RATES = ("s/s", " burstiness")
 SIZE_BOUND, SHARE_BOUND, RATIO_BOUND = 0.05, 0.05, 1.15
 DEPTH_BOUND, SPREAD_BOUND = 1.5, 2.0
 """Close: distances of shares and sizes up to 5 points, ratios up to 1.15, of the depth (which is
@@ -18,19 +20,21 @@ the disk's answer in an open loop) up to 1.5, of burstiness up to 2."""
 class Distance:
     """One figure of both: ``captured`` and ``replayed`` as text, the ``distance`` (of shares: a
     difference from 0 to 1; of others: the ratio of the larger to the smaller) and its ``bound``.
-    ``None``: one of them has no such figure."""
+    ``None``: one of them has no such figure. Without a bound it is what the job was to find out."""
 
     name: str
     captured: str
     replayed: str
     distance: float | None
-    bound: float
+    bound: float | None
     ratio: bool = False
 
     @property
     def close(self) -> bool | None:
         """Whether it is within the bound."""
-        return None if self.distance is None else self.distance <= self.bound
+        if self.distance is None or self.bound is None:
+            return None
+        return self.distance <= self.bound
 
 
 def kolmogorov(one: Mapping[int, int], other: Mapping[int, int]) -> float | None:
@@ -46,8 +50,16 @@ def kolmogorov(one: Mapping[int, int], other: Mapping[int, int]) -> float | None
     return worst
 
 
-def distances(captured: Workload, replayed: Workload) -> list[Distance]:
-    """All figures that are compared, of reads and of writes."""
+def distances(captured: Workload, replayed: Workload, loop: str = OPEN) -> list[Distance]:
+    """All figures that are compared, of reads and of writes. A closed loop does not keep the rate
+    and its bursts: they are its result."""
+    found = _distances(captured, replayed)
+    if loop == OPEN:
+        return found
+    return [replace(one, bound=None) if one.name.endswith(_RATES) else one for one in found]
+
+
+def _distances(captured: Workload, replayed: Workload) -> list[Distance]:
     found = [_mix(captured, replayed)]
     for kind in ("read", "write"):
         one, other = captured.total(kind), replayed.total(kind)

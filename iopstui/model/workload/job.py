@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
 from iopstui.format import duration, number, percent, size
 from iopstui.model.workload import shape
+from iopstui.model.workload.fidelity import CLOSED, OPEN
+from iopstui.model.workload.phases import Phase
 from iopstui.model.workload.workload import Stream, Workload
 
-OPEN, CLOSED = "open", "closed"
 MAX_SECTIONS = 8
 MIN_RATE = 0.5
 """Requests a second of a stream that gets a section: fio's slowest rate is 1."""
@@ -62,18 +63,35 @@ class Part:
         return sum(one.ios for one in self.streams)
 
 
-def job_text(workload: Workload, loop: str, when: str = "") -> str:
-    """The job file; ``when`` says when it was captured. ValueError if nothing can be in it."""
-    parts, left_out = _chosen(workload, loop)
+def job_text(
+    workload: Workload, loop: str, when: str = "", phases: Sequence[Phase] = ()
+) -> str:  # fmt: skip
+    """The job file; ``when`` says when it was captured. Several ``phases`` of the workload run one
+    after the other. ValueError if nothing can be in it."""
+    spans = phases if len(phases) > 1 else [Phase(0.0, workload)]
+    chosen = [_chosen(one.workload, loop) for one in spans]
+    parts = [part for found, _ in chosen for part in found]
     if not parts:
         raise ValueError("no reads or writes to make a job of")
-    lines = [f"# {line}".rstrip() for words in _head(workload, loop, when, left_out)
-             for line in wrap(words, _COLUMNS) or [""]]  # fmt: skip
+    writes = any(part.writes for part in parts)
+    lines = list(_comment(_head(workload, loop, when, writes)))
+    if len(spans) == 1:
+        lines += _comment(chosen[0][1])
     lines += ["", *_global(workload)]
     names: dict[str, int] = {}
-    for part in parts:
-        lines += ["", *(f"# {line}" for line in _about(part)), *_section(part, loop, names)]
+    for phase, (found, left_out) in enumerate(chosen):
+        if len(spans) > 1:
+            lines += ["", *_comment(_phase_head(phase, spans, found, left_out))]
+        for place, part in enumerate(found):
+            lines += ["", *(f"# {line}" for line in _about(part)), *_section(part, loop, names)]
+            if len(spans) > 1:
+                lines += _phase_options(spans[phase], first=place == 0)
     return "\n".join(lines) + "\n"
+
+
+def _comment(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        yield from (f"# {line}".rstrip() for line in wrap(text, _COLUMNS) or [""])
 
 
 # -- which streams
@@ -123,8 +141,7 @@ def _left_out(workload: Workload, kept: Sequence[Part]) -> list[str]:
 # -- text
 
 
-def _head(workload: Workload, loop: str, when: str, left_out: Sequence[str]) -> Iterator[str]:
-    writes = any(part.writes for part in _chosen(workload, loop)[0])
+def _head(workload: Workload, loop: str, when: str, writes: bool) -> Iterator[str]:
     yield f"Title: workload captured on {_word(workload.device)}, {loop} loop"
     yield f"Measures: {_MEASURES[loop]}"
     yield f"Source: iopstui capture, {duration(workload.seconds)}{', ' + when if when else ''}"
@@ -138,7 +155,24 @@ def _head(workload: Workload, loop: str, when: str, left_out: Sequence[str]) -> 
     if workload.lost:
         yield (f"{workload.lost} of {workload.lost + workload.ios} requests came too fast to be "
                "looked at.")  # fmt: skip
-    yield from left_out
+
+
+def _phase_head(
+    at: int, phases: Sequence[Phase], parts: Sequence[Part], left_out: Sequence[str]
+) -> Iterator[str]:  # fmt: skip
+    one = phases[at]
+    idle = "" if parts else ": hardly any requests, left out"
+    yield (f"Phase {at + 1} of {len(phases)}, {duration(one.start_s)} to "
+           f"{duration(one.end_s)} of the capture{idle}")  # fmt: skip
+    if parts:
+        yield from left_out
+
+
+def _phase_options(phase: Phase, *, first: bool) -> Iterator[str]:
+    yield f"runtime={_runtime(phase.workload.seconds)}"
+    if first:
+        # it begins when the phase before has ended
+        yield "stonewall"
 
 
 _MEASURES = {OPEN: "latency at the captured rate.", CLOSED: "throughput at the captured depth."}
@@ -150,9 +184,13 @@ def _global(workload: Workload) -> Iterator[str]:
     # captured below the page cache
     yield "direct=1"
     yield "time_based"
-    yield f"runtime={round(min(max(workload.seconds, _RUNTIME_S[0]), _RUNTIME_S[1]))}"
+    yield f"runtime={_runtime(workload.seconds)}"
     yield "norandommap"
     yield "randrepeat=0"
+
+
+def _runtime(seconds: float) -> int:
+    return round(min(max(seconds, _RUNTIME_S[0]), _RUNTIME_S[1]))
 
 
 def _about(part: Part) -> Iterator[str]:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from iopstui.model.workload import counting, words
 from iopstui.model.workload.counting import OTHERS, WorkloadCounter, binned
-from iopstui.model.workload.workload import Workload
+from iopstui.model.workload.phases import join
+from iopstui.model.workload.workload import Stream, Workload
 
 MS = 1_000_000
 NAMES = {1: "db", 2: "db", 3: "log"}
@@ -44,6 +45,30 @@ def fed(
 @given(st.lists(REQUEST, min_size=1, max_size=60), st.lists(st.integers(1, 60), max_size=5))
 def test_batches_make_no_difference(requests: list[Request], cuts: list[int]) -> None:
     assert fed(requests, cuts) == fed(requests, [])
+
+
+@given(st.lists(REQUEST, min_size=1, max_size=40), st.lists(REQUEST, min_size=1, max_size=40))
+def test_spans_joined_are_the_whole(one: list[Request], other: list[Request]) -> None:
+    """All counts; of a window at the cut only the arrivals differ."""
+    counters = [WorkloadCounter(NAMES.__getitem__) for _ in range(3)]
+    joined = join([fed(one, [], counters[0]), fed(other, [], counters[1])])
+    whole = fed([*one, *other], [], counters[2])
+    assert {kind: _counts(found) for kind, found in joined.totals.items()} == {
+        kind: _counts(found) for kind, found in whole.totals.items()
+    }
+    assert {(one.process, one.kind): _counts(one) for one in joined.streams} == {
+        (one.process, one.kind): _counts(one) for one in whole.streams
+    }
+    assert joined.depth is not None and whole.depth is not None
+    assert abs(joined.depth - whole.depth) < 1e-9 and joined.cgroups == whole.cgroups
+    assert [one.ios for one in joined.streams] == sorted(
+        (one.ios for one in joined.streams), reverse=True
+    )
+
+
+def _counts(stream: Stream) -> tuple[object, ...]:
+    return (stream.ios, stream.bytes, stream.sequential, stream.sizes, stream.depths,
+            stream.regions)  # fmt: skip
 
 
 @given(st.lists(REQUEST, min_size=1, max_size=60))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.workload.fidelity import distances, kolmogorov
+from iopstui.model.workload.fidelity import CLOSED, distances, kolmogorov
 from iopstui.model.workload.workload import Arrivals, Stream, Workload
 
 SIZES = st.dictionaries(st.integers(1, 50), st.integers(1, 100), min_size=1, max_size=20)
@@ -58,3 +58,12 @@ def test_what_is_not_known_is_neither_close_nor_apart() -> None:
     found = {one.name: one for one in distances(workload(short), workload(other))}
     assert found["read burstiness"].close is None and found["read depth"].close is None
     assert (found["read burstiness"].captured, found["read burstiness"].replayed) == ("–", "10.0")
+
+
+def test_the_rate_of_a_closed_loop_is_its_result() -> None:
+    faster = replace(ONE, ios=3 * ONE.ios)
+    found = {one.name: one for one in distances(workload(ONE), workload(faster), CLOSED)}
+    rate = f"{ONE.kind}s/s"
+    assert found[rate].distance is not None and found[rate].close is None
+    assert found[f"{ONE.kind} sizes"].close
+    assert not distances(workload(ONE), workload(faster))[1].close

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.job_rules import objections
-from iopstui.model.workload.job import CLOSED, OPEN, describe, job_text
+from iopstui.model.workload.fidelity import CLOSED, OPEN
+from iopstui.model.workload.job import describe, job_text
+from iopstui.model.workload.phases import Phase
 from iopstui.model.workload.workload import Arrivals, Stream, Workload
 
 EVEN = Arrivals(100, 0, 1, 900, 10)
@@ -34,6 +36,22 @@ def workload(*streams: Stream) -> Workload:
 
 def sections(text: str) -> dict[str, dict[str, str]]:
     return {one.name: dict(one.options) for one in jobfile.effective_sections(text)}
+
+
+def test_phases_run_one_after_the_other() -> None:
+    day, idle = workload(READS, WRITES), workload(replace(READS, ios=1))
+    night = workload(replace(WRITES, process="backup"))
+    phases = [Phase(0.0, day), Phase(10.0, idle), Phase(20.0, replace(night, seconds=400.0))]
+    text = job_text(workload(READS, WRITES), OPEN, "", phases)
+    assert "# Phase 2 of 3, 10 s to 20 s of the capture: hardly any requests, left out" in text
+    found = sections(text)
+    # fio starts a section with stonewall when those above have ended
+    assert [(name, "stonewall" in one) for name, one in found.items()] == [
+        ("db-read", True), ("db-write", False), ("backup-write", True)
+    ]  # fmt: skip
+    assert [one["runtime"] for one in found.values()] == ["10", "10", "300"]
+    one_phase = job_text(day, OPEN, "", phases[:1])
+    assert one_phase == job_text(day, OPEN) and "stonewall" not in one_phase
 
 
 def test_open_loop_keeps_the_rate_of_each_direction() -> None:

@@ -1,0 +1,170 @@
+"""Phases of a captured workload: spans of time that differ, such as day, night and backup.
+
+A capture is cut into spans of equal length. A span that is like the phase before it belongs to that
+phase; anything else begins a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from iopstui.model.workload.fidelity import kolmogorov
+from iopstui.model.workload.workload import Arrivals, Stream, Workload
+
+MAX_PHASES = 8
+"""More are joined: those next to each other that are shortest together."""
+_RATE_FACTOR, _MAX_DISTANCE = 2.0, 0.25
+_SMALL_SHARE = 0.1
+_KINDS = ("read", "write", "flush", "discard")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """``workload`` began ``start_s`` seconds after the capture."""
+
+    start_s: float
+    workload: Workload
+
+    @property
+    def end_s(self) -> float:
+        """Seconds after the capture's begin."""
+        return self.start_s + self.workload.seconds
+
+
+class Phases:
+    """The phases of a capture that is cut into spans."""
+
+    def __init__(self) -> None:
+        self._phases: list[Phase] = []
+
+    def add(self, span: Workload) -> None:
+        """Add the next span."""
+        last = self._phases[-1] if self._phases else None
+        if last is not None and are_alike(last.workload, span):
+            self._phases[-1] = replace(last, workload=join([last.workload, span]))
+            return
+        self._phases.append(Phase(last.end_s if last is not None else 0.0, span))
+        if len(self._phases) > MAX_PHASES:
+            self._join_shortest()
+
+    @property
+    def all(self) -> Sequence[Phase]:
+        """In the order of time."""
+        return tuple(self._phases)
+
+    @property
+    def whole(self) -> Workload:
+        """All phases as one workload. ValueError if there is none."""
+        return join([one.workload for one in self._phases])
+
+    def _join_shortest(self) -> None:
+        phases = self._phases
+        at = min(
+            range(len(phases) - 1),
+            key=lambda n: phases[n].workload.seconds + phases[n + 1].workload.seconds,
+        )
+        both = join([phases[at].workload, phases[at + 1].workload])
+        phases[at : at + 2] = [Phase(phases[at].start_s, both)]
+
+
+def are_alike(one: Workload, other: Workload) -> bool:
+    """Whether requests and bytes a second differ by less than a factor of 2, and sizes and order by
+    less than 0.25. A direction with little of both does not count."""
+    pairs = [(one.total(kind), other.total(kind)) for kind in _KINDS]
+    rates = [(a.rate, b.rate) for a, b in pairs]
+    bytes_s = [(_bytes_s(a), _bytes_s(b)) for a, b in pairs]
+    small = _small(rates)
+    return (
+        not _differ(rates)
+        and not _differ(bytes_s)
+        and all(max(_apart(a, b)) <= _MAX_DISTANCE for a, b in pairs if min(a.rate, b.rate) > small)
+    )
+
+
+def _small(pairs: Sequence[tuple[float, float]]) -> float:
+    return _SMALL_SHARE * max(sum(a for a, _ in pairs), sum(b for _, b in pairs))
+
+
+def _differ(pairs: Sequence[tuple[float, float]]) -> bool:
+    small = _small(pairs)
+    return any(max(pair) + small > _RATE_FACTOR * (min(pair) + small) for pair in pairs)
+
+
+def _bytes_s(stream: Stream) -> float:
+    return stream.bytes / stream.seconds if stream.seconds else 0.0
+
+
+def _apart(one: Stream, other: Stream) -> tuple[float, float]:
+    order = abs((one.sequential_share or 0.0) - (other.sequential_share or 0.0))
+    return kolmogorov(one.sizes, other.sizes) or 0.0, order
+
+
+def join(workloads: Sequence[Workload]) -> Workload:
+    """Workloads of one capture that follow each other as one. ValueError if there is none."""
+    if not workloads:
+        raise ValueError("no workloads to join")
+    first, seconds = workloads[0], sum(one.seconds for one in workloads)
+    names = dict.fromkeys((one.process, one.kind) for w in workloads for one in w.streams)
+    streams = [_joined([_stream(w, name, kind) for w in workloads]) for name, kind in names]
+    streams.sort(key=lambda one: -one.ios)
+    kinds = dict.fromkeys(kind for w in workloads for kind in w.totals)
+    seen = [(one.depth, _ios(one)) for one in workloads if one.depth is not None]
+    ios = sum(count for _, count in seen)
+    return replace(
+        first, seconds=seconds, streams=tuple(streams),
+        totals={kind: _joined([w.total(kind) for w in workloads]) for kind in kinds},
+        depth=sum(depth * count for depth, count in seen) / ios if ios else None,
+        cgroups=_sum(one.cgroups for one in workloads),
+        lost=sum(one.lost for one in workloads), missed=sum(one.missed for one in workloads),
+        requeued=sum(one.requeued for one in workloads),
+        unknown=sum(one.unknown for one in workloads),
+    )  # fmt: skip
+
+
+def _ios(workload: Workload) -> int:
+    return sum(one.ios for one in workload.totals.values())
+
+
+def _stream(workload: Workload, process: str, kind: str) -> Stream:
+    windows = max((one.arrivals.windows for one in workload.streams), default=0)
+    return workload.of(process).get(kind) or Stream(
+        process, kind, workload.seconds, 0, 0, arrivals=Arrivals(windows)
+    )
+
+
+def _joined(streams: Sequence[Stream]) -> Stream:
+    """One stream of spans that follow each other."""
+    ios = sum(one.ios for one in streams)
+    region_bytes = max(one.region_bytes for one in streams)
+    return Stream(
+        streams[0].process, streams[0].kind, sum(one.seconds for one in streams), ios,
+        sum(one.bytes for one in streams), sum(one.sequential for one in streams),
+        sum(one.fua for one in streams), sum(one.sync for one in streams),
+        sum(one.workers * one.ios for one in streams) / ios if ios else 1.0,
+        _sum(one.sizes for one in streams), _sum(one.depths for one in streams),
+        _sum(_regions(one, region_bytes) for one in streams), region_bytes,
+        _arrivals([one.arrivals for one in streams]),
+    )  # fmt: skip
+
+
+def _regions(stream: Stream, region_bytes: int) -> Mapping[int, int]:
+    """In larger regions."""
+    factor = region_bytes // stream.region_bytes
+    return _sum({number // factor: count} for number, count in stream.regions.items())
+
+
+def _arrivals(each: Sequence[Arrivals]) -> Arrivals:
+    return Arrivals(
+        sum(one.windows for one in each), sum(one.squares for one in each),
+        max(one.busiest for one in each), sum(one.active for one in each),
+        sum(one.bursts for one in each),
+    )  # fmt: skip
+
+
+def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for one in counts:
+        for value, count in one.items():
+            total[value] = total.get(value, 0) + count
+    return dict(sorted(total.items()))
