@@ -189,6 +189,9 @@ def _run(run: Run) -> Iterator[Block]:
     if rows:
         yield from (Text(words.run_title(run)), Table(words.RUN_HEAD, rows, left=3))
     yield Text(words.reconciled(run))
+    captured = [*words.captured_rows(run)]
+    if captured:
+        yield from (Text(words.CAPTURED), Table(words.CAPTURED_HEAD, captured, left=2))
     probed = [*words.probe_rows(run)]
     if probed:
         yield from (Text(words.PROBED), Table(words.PROBE_HEAD, probed, left=2))

@@ -88,6 +88,7 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         "command": command(run) or None,
         "job_file": run.asked.text if run.asked else None,
         "overrides": run.asked.overrides if run.asked else None,
+        "captured": [asdict(row) for row in run.captured] or None,
         "binding": asdict(run.asked.binding) if run.asked and run.asked.binding else None,
     }
 

@@ -18,6 +18,7 @@ from iopstui.model.metrics.share import RunShare
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS
+from iopstui.model.workload.captured import CapturedRow, captured_rows
 from iopstui.recording import layout as form
 
 COMPLETED, READ, WRITTEN, QUEUE, BUSY = "I/Os", "read", "written", "aqu-sz", "util"
@@ -128,6 +129,13 @@ class Run:
     def all_bins(self) -> dict[int, int]:
         """The latencies of every I/O once."""
         return self.added_all.bins
+
+    @property
+    def captured(self) -> list[CapturedRow]:
+        """What `iopstui capture` had captured, if the job is one of its jobs."""
+        if self.asked is None or self.finished is None:
+            return []
+        return captured_rows(self.asked.text, self.finished.summary)
 
     @property
     def title(self) -> str:

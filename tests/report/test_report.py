@@ -74,6 +74,25 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.iops"
 
 
+def test_a_captured_job_stands_beside_its_run(path: Path) -> None:
+    recorded_of = "3.42-j-rateiops"
+    before, after = made.others(recorded_of)
+    job = fio_summary(statuses(recorded_of)[-1])["rows"][0]
+    name, (direction, figures) = job["name"], next(iter(job["directions"].items()))
+    text = f"# captured: {direction} 51.00/s, 4096 bytes each\n[{name}]\nrw=read\n"
+    before[0] = replace(before[0], text=text)  # type: ignore[type-var]
+    recorded = made.raws(recorded_of)
+    tape = made.tape(path)
+    made.tell(tape, [recorded[0], *before, *recorded[1:], *after])
+    tape.close(events.SessionEnded(2.5, 0))
+    table = rendered([path], "md")
+    assert "captured IOPS" in table and f"| {name} | {direction} | 51.0 |" in table
+    (run,) = json.loads(rendered([path], "json"))["recordings"][0]["runs"]
+    (row,) = run["captured"]
+    assert row["replayed"]["rate"] == figures["iops"]
+    assert row["replayed"]["size"] == figures["io_bytes"] / figures["total_ios"]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_kind_of_every_run_can_be_made(name: str, path: Path) -> None:
     made.write(path, name)

@@ -9,6 +9,7 @@ from textwrap import wrap
 
 from iopstui.format import duration, number, percent, size
 from iopstui.model.workload import shape
+from iopstui.model.workload.captured import captured_line
 from iopstui.model.workload.fidelity import CLOSED, OPEN
 from iopstui.model.workload.phases import Phase
 from iopstui.model.workload.workload import Stream, Workload
@@ -145,7 +146,7 @@ def _head(workload: Workload, loop: str, when: str, writes: bool) -> Iterator[st
     yield f"Title: workload captured on {_word(workload.device)}, {loop} loop"
     yield f"Measures: {_MEASURES[loop]}"
     yield f"Source: iopstui capture, {duration(workload.seconds)}{', ' + when if when else ''}"
-    yield "Look at: the captured figures above each section, beside those of the run."
+    yield "Look at: the captured figures beside those of the run: iopstui report has both."
     yield f"Writes: {'yes' if writes else 'no'}"
     yield "Teaches: how this disk serves what the application asked for."
     yield ""
@@ -199,6 +200,8 @@ def _about(part: Part) -> Iterator[str]:
         yield "  " + describe(one)
     if part.flushes:
         yield f"  {number(part.flushes / part.streams[0].seconds)} flushes/s"
+    for one in part.streams:
+        yield captured_line(one)
 
 
 def _section(part: Part, loop: str, names: dict[str, int]) -> Iterator[str]:

@@ -165,6 +165,28 @@ def run_rows(run: Run) -> Iterator[Row]:
         yield from _sum_rows(run, summary)
 
 
+CAPTURED = (
+    "The job is a captured workload: what the application did, and what fio did here. An open loop "
+    "keeps the rate, and latency is the result; of a closed loop the rate is. Size: mean of a "
+    "request."
+)
+CAPTURED_HEAD = (
+    "section", "direction", "captured IOPS", "replayed", "ratio", "captured size", "replayed",
+)  # fmt: skip
+
+
+def captured_rows(run: Run) -> Iterator[Row]:
+    """A captured job's sections beside the run's figures."""
+    for row in run.captured:
+        here = row.replayed
+        yield (
+            printable(row.section), row.direction,
+            units.number(row.captured.rate), units.number(here.rate if here else None),
+            units.or_dash(row.ratio, "{:.2f}"),
+            units.size(row.captured.size), units.size(here.size if here else None),
+        )  # fmt: skip
+
+
 STRETCHES = "Means between marks: of fio, or of the device (d) without a job."
 
 

@@ -1,0 +1,87 @@
+"""The captured figures in the comments of a captured job, beside fio's of its run.
+
+Each section of such a job has a line like "# captured: read 332.10/s, 6502 bytes each" for each
+direction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iopstui.model.workload.workload import Stream
+
+_LINE = re.compile(
+    r"# captured: (?P<direction>read|write) (?P<rate>[\d.]+)/s, (?P<size>\d+) bytes each"
+)
+_SECTION = re.compile(r"\s*\[(?P<name>[^\]]+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Requests a second, and mean bytes of each (``None``: not known)."""
+
+    rate: float
+    size: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedRow:
+    """A section and direction of a captured job, and of its run; ``replayed`` is ``None`` if fio
+    reported nothing of it."""
+
+    section: str
+    direction: str
+    captured: Figures
+    replayed: Figures | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Replayed requests a second for each captured one."""
+        if self.replayed is None or not self.captured.rate:
+            return None
+        return self.replayed.rate / self.captured.rate
+
+
+def captured_line(stream: Stream) -> str:
+    """The comment (without its #) that ``captured_rows`` reads."""
+    size = stream.bytes / stream.ios if stream.ios else 0.0
+    return f"captured: {stream.kind} {stream.rate:.2f}/s, {size:.0f} bytes each"
+
+
+def captured_rows(job: str, summary: Mapping[str, Any]) -> list[CapturedRow]:
+    """What was captured beside fio's final figures (``model.summary.fio_summary``); empty if the
+    job is no captured one."""
+    rows: Sequence[Mapping[str, Any]] = summary.get("rows", ())
+    return [
+        CapturedRow(name, direction, figures, _replayed(rows, name, direction))
+        for name, direction, figures in _captured(job)
+    ]
+
+
+def _captured(job: str) -> Iterator[tuple[str, str, Figures]]:
+    waiting: list[tuple[str, Figures]] = []
+    for line in job.splitlines():
+        if found := _LINE.fullmatch(line.strip()):
+            figures = Figures(float(found["rate"]), float(found["size"]))
+            waiting.append((found["direction"], figures))
+        elif section := _SECTION.match(line):
+            for direction, figures in waiting:
+                yield section["name"], direction, figures
+            waiting = []
+
+
+def _replayed(
+    rows: Sequence[Mapping[str, Any]], name: str, direction: str
+) -> Figures | None:  # fmt: skip
+    """Of all jobs of a section together."""
+    found = [one["directions"][direction] for one in rows
+             if one["name"] == name and direction in one["directions"]]  # fmt: skip
+    if not found:
+        return None
+    rate = sum(one["iops"] for one in found)
+    total_bytes = sum(one["io_bytes"] for one in found)
+    ios = sum(one["total_ios"] for one in found)
+    return Figures(rate, total_bytes / ios if ios else None)
