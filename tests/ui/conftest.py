@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.screen import Screen
 from textual.widgets import Input
 
 from iopstui.ui import feed
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.core.preferences import PREFERENCES
+from iopstui.ui.draw.canvas import CanvasScreen
 
 
 @pytest.fixture(autouse=True)
@@ -80,3 +82,28 @@ def _style_sheets_are_read_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", once)
         yield
+
+
+def _note_as_painted(screen: Screen[object]) -> None:
+    """Take what has changed as seen. A headless app shows its updates to nobody."""
+    if screen is screen.app.screen:
+        if isinstance(screen, CanvasScreen):
+            screen.canvas.changed()
+        screen._dirty_widgets.clear()
+        screen._compositor._dirty_regions.clear()
+        screen.app._update_mouse_over(screen)
+    else:
+        _PAINT(screen)
+
+
+_PAINT = Screen._compositor_refresh
+
+
+@pytest.fixture(autouse=True)
+def _only_what_is_looked_at_is_painted(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Painting took half the CPU time of the tests of the screen, for updates that a headless app
+    discards. Pictures are still painted whole. The mark ``paints`` is for tests of the updates."""
+    if request.node.get_closest_marker("paints") is None:
+        monkeypatch.setattr(Screen, "_compositor_refresh", _note_as_painted)

@@ -12,6 +12,8 @@ from textual.widgets import Static
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.draw.canvas import Place
 
+pytestmark = pytest.mark.paints
+
 WIDE = (160, 45)
 
 

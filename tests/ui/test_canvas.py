@@ -6,6 +6,7 @@ import asyncio
 import re
 from typing import Any
 
+import pytest
 from rich.console import Console
 from rich.style import Style
 from textual.app import App
@@ -16,6 +17,8 @@ from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Row
 from tests.ui.test_app import WIDE, make, running, settle
+
+pytestmark = pytest.mark.paints
 
 SENT = re.compile(r"\x1b\[(\d+);(\d+)H([^\x1b]*)")
 RED = Style(color="red")

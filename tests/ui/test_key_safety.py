@@ -10,6 +10,8 @@ import pytest
 import ui_fakes as fakes
 from test_app import settle
 from test_settings_view import AFFINITY, IRQ, REQUESTS
+from textual.events import Key
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from iopstui.ui.app import IopstuiApp
@@ -28,9 +30,14 @@ OWN: dict[str, str] = {
 
 def named(character: str) -> str:
     """As the pilot wants it."""
-    from textual.keys import _character_to_key
-
     return _character_to_key(character)
+
+
+async def type_at_once(pilot: Pilot[int], characters: str) -> None:
+    """Send keys as a terminal sends a packet of them. The pilot would wait after each key."""
+    for character in characters:
+        pilot.app.post_message(Key(named(character), character))
+    await settle(pilot)
 
 
 class Watched:
@@ -91,8 +98,8 @@ async def test_a_dialog_takes_every_printable_key(
         changes: list[str] = []
         for change in ("push_screen", "pop_screen"):
             note_changes(monkeypatch, app, change, changes)
-        await pilot.press(*(named(one) for one in PRINTABLE if one not in OWN[key] + "?S"))
-        await settle(pilot)
+        keys = "".join(one for one in PRINTABLE if one not in OWN[key] + "?S")
+        await type_at_once(pilot, keys)
         assert app.screen is screen and changes == [], "a key closed it, or opened another one"
         assert watched.now() == before
         await pilot.press("escape")

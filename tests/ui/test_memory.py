@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 
+import pytest
 from test_app import WIDE, make, running, settle
 from textual._styles_cache import StylesCache
 from textual._xterm_parser import XTermParser
@@ -43,9 +44,10 @@ PAGES = (
 )
 
 
+@pytest.mark.paints
 async def test_screens_that_were_closed_are_gone() -> None:
     app = make()
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=(80, 24)) as pilot:
         await running(app, pilot)
         counts = []
         for _ in range(3):

@@ -12,6 +12,8 @@ from test_app import WIDE, make, shows
 
 from iopstui.ui.core.driver import PatientDriver
 
+pytestmark = pytest.mark.paints
+
 
 class SlowTerminal:
     """Behind until it is told to catch up."""

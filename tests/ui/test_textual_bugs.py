@@ -22,6 +22,8 @@ from textual.widgets import Input, OptionList
 
 from iopstui.ui.core import textual_patches
 
+pytestmark = pytest.mark.paints
+
 
 class Lists(App[None]):
     CSS = "OptionList > .option-list--option-highlighted { text-style: reverse; }"

@@ -7,6 +7,8 @@ import pytest
 import ui_fakes as fakes
 from test_app import make, settle
 
+pytestmark = pytest.mark.paints
+
 
 @pytest.mark.parametrize("size", [(100, 4), (4, 20)], ids=["no row", "no column"])
 async def test_the_list_of_all_actions(size: tuple[int, int]) -> None:

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_app import WIDE, make, running, settle
 from textual import events
-from textual._compositor import Compositor
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 from textual.pilot import Pilot
@@ -79,23 +78,13 @@ SHARES = 3
 
 
 @pytest.fixture
-def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything but the painting: it takes half of the time, and nobody looks at it."""
-
-    def painted(self: Compositor, **how: object) -> None:
-        self._dirty_regions.clear()
-
-    monkeypatch.setattr(Compositor, "render_update", painted)
-
-
-@pytest.fixture
 def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
     """fio takes its time, and takes everything."""
     monkeypatch.setattr(options, "check_option", lambda *option: time.sleep(0.02))
 
 
 # several tests, for several processors
-@pytest.mark.usefixtures("unpainted", "unasked")
+@pytest.mark.usefixtures("unasked")
 @pytest.mark.parametrize("first", range(SHARES))
 async def test_a_script_of_keys_does_the_same_in_all_splits(first: int) -> None:
     app = make()
