@@ -19,6 +19,7 @@ from iopstui.linux.capture.workload_capture import Choice, WorkloadCapture
 from iopstui.linux.probe import bpf
 from iopstui.linux.probe.script import Region
 from iopstui.model.workload import words
+from iopstui.model.workload.words import METADATA, METADATA_PROCESS
 
 INT, PTR = 1, 2
 VDA, DM = Region("vda", 254, 0), Region("dm-0", 253, 0, bios=True)
@@ -324,6 +325,9 @@ def test_processes_that_are_gone_have_a_name_too(tree: Tree) -> None:
     process(tree, 7, "kworker/u8:2-flush-254:0", 2)
     found = Processes(tree.roots)
     assert found.name(7) == "kworker (writeback)" and found.name(8) == ENDED
+    assert found.name(7 | METADATA) == METADATA_PROCESS
+    below = Processes(tree.roots, [2])
+    assert below.wanted(7) and below.wanted(7 | METADATA) and not below.wanted(8)
     process(tree, 7, "other", 2)
     assert found.name(7) == "kworker (writeback)", "looked up once"
     assert cgroups_below(Path("/nowhere")) == frozenset()

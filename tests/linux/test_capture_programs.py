@@ -38,7 +38,7 @@ RING, TABLES, COUNTERS, SLOTS = 1, 2, 3, 4
 VDA = 254 << 20
 QUEUE, DISK, BDEV, HCTX, OTHER_QUEUE, OTHER_DISK = (REST + 0x200 * n for n in range(6))
 READ, WRITE, DISCARD, DRIVER_IN = 0, 1, 3, 34
-FUA, PREFLUSH = 1 << 17, 1 << 18
+META, FUA, PREFLUSH = 1 << 12, 1 << 17, 1 << 18
 RING_BITS = 4
 MAPS = Maps(RING, RING_BITS, TABLES, COUNTERS)
 
@@ -185,6 +185,18 @@ def test_a_flush_and_fua_are_those_of_the_bio() -> None:
     assert write[2] == words.shape(5, words.WRITE, 8, words.FUA | words.SYNC)
 
 
+def test_metadata_counts_as_another_process() -> None:
+    disk = Disk()
+    disk.sent(0, pid=5, operation=WRITE | META)
+    disk.sent(1, pid=5, operation=WRITE)
+    metadata, data = disk.records()
+    assert metadata[2] == words.shape(5 | words.METADATA, words.WRITE, 8, words.SYNC)
+    assert data[2] == words.shape(5, words.WRITE, 8, words.SYNC)
+    # the depth is that of the process with its metadata
+    assert metadata[3] == words.counted(5 | words.METADATA, words.WRITE, 1)
+    assert data[3] == words.counted(5, words.WRITE, 2)
+
+
 def test_depths_are_those_of_the_process_and_of_the_disk() -> None:
     disk = Disk()
     first = disk.sent(0, pid=5)
@@ -284,3 +296,12 @@ def test_the_ring_begins_again() -> None:
         disk.sent(number % 8, sector=number)
     assert disk.counter(programs.HEAD) == (1 << RING_BITS) + 3
     assert [record[1] for record in disk.records()][:4] == [16, 17, 18, 3]
+
+
+def test_a_bio_s_metadata_counts_as_another_process() -> None:
+    disk = Disk(bios=True)
+    disk.pid = 12
+    disk.happens(BIO_QUEUE, disk.bio(0, READ | META, 4096, 2048))
+    ((_, _, shape, depth, *_),) = disk.records()
+    assert shape == words.shape(12 | words.METADATA, words.READ, 8)
+    assert depth == words.counted(12 | words.METADATA, words.READ, 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
+from iopstui.model.workload.words import METADATA, METADATA_PROCESS
 
 MAX_KNOWN = 8192
 ENDED = "ended processes"
@@ -27,7 +28,9 @@ class Processes:
         self._wanted: dict[int, bool] = {}
 
     def name(self, pid: int) -> str:
-        """The name of process ``pid``."""
+        """The name of process ``pid``, or METADATA_PROCESS."""
+        if pid & METADATA:
+            return METADATA_PROCESS
         found = self._names.get(pid)
         if found is None:
             if len(self._names) >= MAX_KNOWN:
@@ -37,6 +40,7 @@ class Processes:
 
     def wanted(self, pid: int) -> bool:
         """Whether it is one of the chosen processes, or was started by one."""
+        pid &= ~METADATA
         found = self._wanted.get(pid)
         if found is None:
             if len(self._wanted) >= MAX_KNOWN:

@@ -38,6 +38,7 @@ from iopstui.model.workload.words import (
     FUA,
     KIND_AT,
     MAX_SECTORS,
+    METADATA,
     PID_AT,
     REGION_SECTORS_BITS,
     SEQUENTIAL,
@@ -68,7 +69,7 @@ SLOT_BITS = 4
 
 # enum req_op and enum req_flag_bits, include/linux/blk_types.h
 _OPERATION, _READ, _WRITE, _FLUSH, _DISCARD, _ERASE, _PASSTHROUGH = 0xFF, 0, 1, 2, 3, 5, 32
-_REQ_SYNC, _REQ_FUA, _REQ_PREFLUSH = 1 << 11, 1 << 17, 1 << 18
+_REQ_SYNC, _REQ_META, _REQ_FUA, _REQ_PREFLUSH = 1 << 11, 1 << 12, 1 << 17, 1 << 18
 _MAJOR_AT = 20
 _HASH = 0x61C88647
 # registers that survive calls, and places on the stack
@@ -138,6 +139,8 @@ def issued(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> b
     p.goto("out")
     p.label("first")
     _submitter_of_request(p, kernel, maps)
+    p.load(4, 3, IO, kernel.at["request.cmd_flags"])
+    _metadata_apart(p, 3)
     _enter(p, maps)
     _record(p, maps)
     return _ended(p)
@@ -201,6 +204,8 @@ def queued(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> b
     _length(p, 4)
     p.load(4, 4, IO, kernel.at["bio.bi_opf"])
     _kind(p, 4)
+    p.load(4, 3, IO, kernel.at["bio.bi_opf"])
+    _metadata_apart(p, 3)
     _enter(p, maps)
     _record(p, maps)
     return _ended(p)
@@ -340,6 +345,14 @@ def _kind(p: Program, register: int) -> None:
     p.label("discard")
     p.do("=", KIND, DISCARD)
     p.label("kind")
+
+
+def _metadata_apart(p: Program, register: int) -> None:
+    """Metadata, by the flags in ``register``, counts as another process."""
+    p.do("&", register, _REQ_META)
+    p.jump(register, "==", 0, "data")
+    p.do("|", PID, METADATA)
+    p.label("data")
 
 
 def _slot_of_request(p: Program, kernel: CaptureTypes, disks: Sequence[CapturedDisk]) -> None:

@@ -14,13 +14,16 @@ SIZE_BOUND, SHARE_BOUND, RATIO_BOUND = 0.05, 0.05, 1.15
 DEPTH_BOUND, SPREAD_BOUND = 1.5, 2.0
 """Close: distances of shares and sizes up to 5 points, ratios up to 1.15, of the depth (which is
 the disk's answer in an open loop) up to 1.5, of burstiness up to 2."""
+FEW_SHARE = 0.01
+"""A direction with a smaller share of the requests of both is not compared: chance decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
     """One figure of both: ``captured`` and ``replayed`` as text, the ``distance`` (of shares: a
     difference from 0 to 1; of others: the ratio of the larger to the smaller) and its ``bound``.
-    ``None``: one of them has no such figure. Without a bound it is what the job was to find out."""
+    ``None``: one of them has no such figure, or too few requests. Without a bound it is what the
+    job was to find out."""
 
     name: str
     captured: str
@@ -64,7 +67,8 @@ def _distances(captured: Workload, replayed: Workload) -> list[Distance]:
     for kind in ("read", "write"):
         one, other = captured.total(kind), replayed.total(kind)
         if one.ios or other.ios:
-            found += _of_kind(kind, one, other)
+            few = max(one.ios, other.ios) < FEW_SHARE * max(captured.ios, replayed.ios)
+            found += _of_kind(kind, one, other, few)
     one, other = captured.total("flush"), replayed.total("flush")
     if one.ios or other.ios:
         found.append(_ratio("flushes/s", one.rate, other.rate, number))
@@ -80,7 +84,12 @@ def _reads(one: Workload) -> float | None:
     return one.total("read").ios / both if both else None
 
 
-def _of_kind(kind: str, one: Stream, other: Stream) -> Iterator[Distance]:
+def _of_kind(kind: str, one: Stream, other: Stream, few: bool) -> Iterator[Distance]:
+    for distance in _figures(kind, one, other):
+        yield replace(distance, distance=None) if few else distance
+
+
+def _figures(kind: str, one: Stream, other: Stream) -> Iterator[Distance]:
     yield _ratio(f"{kind}s/s", one.rate or None, other.rate or None, number)
     yield Distance(f"{kind} sizes", _mean_size(one), _mean_size(other),
                    kolmogorov(one.sizes, other.sizes), SIZE_BOUND)  # fmt: skip

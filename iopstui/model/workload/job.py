@@ -12,6 +12,7 @@ from iopstui.model.workload import shape
 from iopstui.model.workload.captured import captured_line
 from iopstui.model.workload.fidelity import CLOSED, OPEN
 from iopstui.model.workload.phases import Phase
+from iopstui.model.workload.words import METADATA_PROCESS
 from iopstui.model.workload.workload import Stream, Workload
 
 MAX_SECTIONS = 8
@@ -101,6 +102,8 @@ def _comment(texts: Iterable[str]) -> Iterator[str]:
 def _chosen(workload: Workload, loop: str) -> tuple[list[Part], list[str]]:
     found: list[Part] = []
     for process in workload.processes:
+        if process == METADATA_PROCESS:
+            continue
         of = workload.of(process)
         flush = of.get("flush")
         both = Part(process, _enough(of.get("read")), _enough(of.get("write")),
@@ -125,6 +128,14 @@ def _left_out(workload: Workload, kept: Sequence[Part]) -> list[str]:
     out = [one for one in workload.streams
            if (one.process, one.kind) not in inside and one.kind in ("read", "write")]  # fmt: skip
     found = []
+    metadata = [one for one in out if one.process == METADATA_PROCESS]
+    out = [one for one in out if one.process != METADATA_PROCESS]
+    if metadata:
+        share = percent(100 * sum(one.ios for one in metadata) / workload.ios)
+        found.append(
+            f"Left out, {share} % of the requests: metadata of the file system. The one of the "
+            "scratch files has its own."
+        )
     if out:
         share = percent(100 * sum(one.ios for one in out) / workload.ios)
         names = list(dict.fromkeys(f"{_word(one.process)} ({one.kind}s)" for one in out))

@@ -15,6 +15,11 @@ REGION_SECTORS_BITS = 11
 # each of the three: process << 32 | kind << 30 | what is counted
 PID_AT, KIND_AT = 32, 30
 LOW_BITS = (1 << KIND_AT) - 1
+METADATA = 1 << 30
+"""Added to the process of a request for the file system's metadata: that is no I/O that the
+application asked for. Linux has no such process numbers (PID_MAX_LIMIT)."""
+METADATA_PROCESS = "file system metadata"
+"""The name of these requests, whoever sent them."""
 # what is counted of a request's shape: flags, then its length in sectors
 SEQUENTIAL, FUA, SYNC = 1 << 29, 1 << 28, 1 << 27
 SECTORS_BITS = 27

@@ -67,3 +67,11 @@ def test_the_rate_of_a_closed_loop_is_its_result() -> None:
     assert found[rate].distance is not None and found[rate].close is None
     assert found[f"{ONE.kind} sizes"].close
     assert not distances(workload(ONE), workload(faster))[1].close
+
+
+def test_a_direction_with_hardly_a_request_is_not_compared() -> None:
+    other = "write" if ONE.kind == "read" else "read"
+    few = replace(ONE, kind=other, ios=max(1, ONE.ios // 200))
+    twice = replace(few, ios=2 * few.ios)
+    found = {one.name: one for one in distances(workload(ONE, few), workload(ONE, twice))}
+    assert found[f"{other}s/s"].close is None and found[f"{ONE.kind}s/s"].close

@@ -15,6 +15,7 @@ from iopstui.model.fio.job_rules import objections
 from iopstui.model.workload.fidelity import CLOSED, OPEN
 from iopstui.model.workload.job import describe, job_text
 from iopstui.model.workload.phases import Phase
+from iopstui.model.workload.words import METADATA_PROCESS
 from iopstui.model.workload.workload import Arrivals, Stream, Workload
 
 EVEN = Arrivals(100, 0, 1, 900, 10)
@@ -36,6 +37,16 @@ def workload(*streams: Stream) -> Workload:
 
 def sections(text: str) -> dict[str, dict[str, str]]:
     return {one.name: dict(one.options) for one in jobfile.effective_sections(text)}
+
+
+def test_metadata_is_left_to_the_scratch_file_s_file_system() -> None:
+    metadata = replace(WRITES, process=METADATA_PROCESS, ios=1000)
+    for loop in (OPEN, CLOSED):
+        text = job_text(workload(READS, metadata), loop)
+        assert list(sections(text)) == ["db-read"]
+        assert "# Left out, 12 % of the requests: metadata of the file system." in text
+    with pytest.raises(ValueError, match="no reads or writes"):
+        job_text(workload(metadata), OPEN)
 
 
 def test_phases_run_one_after_the_other() -> None:
