@@ -79,8 +79,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     return True
 
 
-# No deadline: a slow machine is not a failure. CI uses fixed examples; other runs try new ones.
-settings.register_profile("iopstui", deadline=None, derandomize="CI" in os.environ)
+# No deadline: a slow machine is not a failure. CI uses fixed examples; other runs try new ones, so
+# few examples a run find as much over time.
+settings.register_profile("iopstui", deadline=None, derandomize="CI" in os.environ, max_examples=30)
 settings.load_profile("iopstui")
 
 

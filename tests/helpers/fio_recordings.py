@@ -17,6 +17,17 @@ DIRECTORY = Path(__file__).parent.parent / "fixtures" / "fio"
 LOGS = DIRECTORY.parent / "fiologs"
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in DIRECTORY.glob("*.json.gz"))
 
+
+def _minor_version(name: str) -> int:
+    """Of fio 3."""
+    return int(name.partition("-")[0].partition(".")[2])
+
+
+_NEWEST = {name.partition("-")[2]: name for name in sorted(NAMES, key=_minor_version)}
+KINDS = sorted(name for kind, name in _NEWEST.items() if kind[0] not in "ix")
+"""Recordings that differ in their figures: the newest of each kind. Layers above the parser and the
+frames need no other: versions differ in their output only, and the parser's tests read all."""
+
 # recordings in which I/Os were under way when a ramp ended, or failed
 OFF = {
     "3.1-e-ramp": 3, "3.33-e-ramp": 3, "3.36-e-ramp": 3, "3.42-e-ramp": 3,

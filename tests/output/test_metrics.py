@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fio_recordings import NAMES
+from fio_recordings import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 from metrics_text import Read, read
@@ -51,7 +51,7 @@ def families(metrics: Metrics) -> dict[str, Read]:
 
 
 @pytest.mark.parametrize("probed", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_every_recording_is_valid_and_its_counts_are_the_frames(name: str, probed: bool) -> None:
     events = session(name, probed=probed)
     found = families(folded(events))

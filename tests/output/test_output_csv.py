@@ -4,7 +4,7 @@ import csv
 import io
 
 import pytest
-from fio_recordings import NAMES, statuses
+from fio_recordings import KINDS, statuses
 from session_frames import session
 from test_output_jsonl import Closed
 
@@ -24,7 +24,7 @@ def rows(name: str, device: str | None = "vda") -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(stream.getvalue()), strict=True))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_a_row_a_frame_and_all_of_one_length(name: str) -> None:
     found = rows(name)
     assert len(found) == len(statuses(name))

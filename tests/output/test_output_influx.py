@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 import pytest
-from fio_recordings import NAMES
+from fio_recordings import KINDS
 from session_frames import session, whole_frames
 
 from iopstui.events import Event, Mark, Notice
@@ -58,7 +58,7 @@ def rows(events: list[Event], path: str = "/data/a") -> list[Row]:
     return [parsed(line) for line in stream.getvalue().splitlines()]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_every_number_is_the_json_lines_one(name: str) -> None:
     frames = whole_frames(name, probed=True)
     found = rows(session(name, probed=True))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fio_recordings import NAMES, statuses
+from fio_recordings import KINDS, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 from json_schema import check_line
@@ -59,7 +59,7 @@ def test_every_line_carries_event_and_host() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_the_frames_of_every_recording_are_ascii_lines_without_nan(name: str) -> None:
     for row in map(frame_object, whole_frames(name)):
         line = dumps(row)
@@ -70,7 +70,7 @@ def test_the_frames_of_every_recording_are_ascii_lines_without_nan(name: str) ->
 def test_keys_are_always_the_same() -> None:
     shapes = {
         (tuple(row), tuple(row["fio"]), tuple(row["fio"]["total"]), tuple(row["kernel"]))
-        for name in NAMES
+        for name in KINDS
         for row in map(frame_object, whole_frames(name))
         if row["fio"]
     }

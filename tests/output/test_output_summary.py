@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fio_recordings import NAMES, OFF, ONLY_SUBMISSIONS, frames, items, raw, statuses
+from fio_recordings import KINDS, OFF, ONLY_SUBMISSIONS, frames, items, raw, statuses
 from slow_requests import exemplar
 from watch_frames import frame as watch_frame
 
@@ -51,7 +51,7 @@ def stated(name: str) -> list[dict[str, Any]]:
     return list(documents[-1].data["jobs"])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_the_figures_are_exactly_fio_own(name: str) -> None:
     rows = fio_summary(statuses(name)[-1])["rows"]
     assert len(rows) == len(stated(name))
@@ -108,7 +108,7 @@ def test_rates_of_stages_that_follow_one_another_are_not_summed() -> None:
     assert all(part["io_bytes"] for part in summary["total"].values())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_the_text_has_fio_figures_and_says_whether_the_frames_add_up(name: str) -> None:
     summary = fio_summary(statuses(name)[-1])
     text = summary_text(summary, total(name))

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from fio_recordings import NAMES, OFF, ONLY_SUBMISSIONS, statuses
+from fio_recordings import KINDS, OFF, ONLY_SUBMISSIONS, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session, whole_frames
@@ -49,13 +49,13 @@ def in_encoding(events: list[Event], encoding: str) -> str:
     return raw.getvalue().decode(encoding)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_every_recording_fits_80_columns(name: str) -> None:
     out, _ = printed(session(name))
     assert max(map(len, out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_every_recording_ends_with_what_the_frames_hold(name: str) -> None:
     out, _ = printed(session(name))
     exact = name not in OFF and name not in ONLY_SUBMISSIONS

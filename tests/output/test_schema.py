@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fio_recordings import NAMES
+from fio_recordings import KINDS
 from json_schema import check, check_line, errors, strict
 from session_frames import session
 
@@ -30,7 +30,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("probed", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_what_every_recording_of_fio_becomes(name: str, probed: bool) -> None:
     for event in session(name, probed=probed):
         row = json.loads(json.dumps(event_object(event)))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import recordings as made
-from fio_recordings import NAMES
+from fio_recordings import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.iops"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_samples_come_back_and_make_the_same_frames(name: str, path: Path) -> None:
     taken = made.write(path, name)
     samples, _, damage = made.read(path)
@@ -138,7 +138,7 @@ def test_nothing_is_left_where_no_sample_was_taken(path: Path) -> None:
 # -- begun and ended in the middle
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if len(made.raws(n)) > 4])
+@pytest.mark.parametrize("name", [n for n in KINDS if len(made.raws(n)) > 4])
 def test_begun_in_the_middle_it_makes_the_same_frames_from_there_on(name: str, path: Path) -> None:
     taken = made.raws(name)
     live = made.frames(taken)

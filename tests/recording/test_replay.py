@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import recordings as made
-from fio_recordings import NAMES
+from fio_recordings import KINDS
 
 from iopstui import events
 from iopstui.errors import UsageError
@@ -83,7 +83,7 @@ def shown(event: events.FrameReady) -> str:
     return dumps(frame_object(event.frame))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_all_events_are_those_of_the_live_session(name: str, path: Path) -> None:
     taken = made.write(path, name)
     with Recording(path) as recording:

@@ -114,18 +114,53 @@ def several_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
 
 
+DAMAGED = (0.3, 0.95)
+"""At which part of a recording."""
+
+
 @pytest.fixture(scope="module")
-def in_order(several_runs: Path) -> str:
-    """Its report, by one process."""
-    text: str = found([several_runs])[0]["in_order"]
+def reports(several_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Reports of several runs, whole and damaged, and of odd recordings, by name: made by one
+    program, as each start of it takes as long as a report."""
+    folder = tmp_path_factory.mktemp("odd")
+    whole = several_runs.read_bytes()
+    (folder / "cut").write_bytes(whole[:-200])
+    for part in DAMAGED:
+        data = bytearray(whole)
+        data[int(part * len(data))] ^= 0x55
+        (folder / f"damaged {part}").write_bytes(data)
+    a = busy(200)
+    recorded(folder / "impossible", [*a[:150], replace(a[150], wall_ms=1e30), *a[151:]])
+    nameless_mark(folder / "mark", a)
+    silent = [replace(raw, fio=None) if 100 < raw.seq < 200 else raw for raw in busy(260)]
+    recorded(folder / "silent", [silent[0], started(0.1, 1), *silent[1:]])
+    paths = {"whole": several_runs, **{path.name: path for path in folder.iterdir()}}
+    told = zip(paths.items(), found([*paths.values()]), strict=True)
+    return {name: {**one, "path": path} for (name, path), one in told}
+
+
+def nameless_mark(path: Path, a: list[RawSample]) -> None:
+    """Its checksum is right, so it is found when it is decoded."""
+    recorded(path, [a[0], started(0.1, 1), *a[1:90], events.Mark(90.0, "here"), *a[90:]])
+    whole, other = path.read_bytes(), zlib.compress(json.dumps(["Mark", 5]).encode())
+    with Recording(path) as recording:
+        place = next(
+            at for at, one in recording.index().others if isinstance(one.value, events.Mark)
+        )
+    kind, t, length, _ = form.HEAD.unpack_from(whole, place)
+    head = form.HEAD.pack(kind, t, len(other), form.checksum(kind, t, other))
+    path.write_bytes(whole[:place] + head + other + whole[place + form.HEAD.size + length :])
+
+
+@pytest.fixture(scope="module")
+def in_order(reports: dict[str, Any]) -> str:
+    """The report of several runs, by one process."""
+    text: str = reports["whole"]["in_order"]
     return text
 
 
-@pytest.mark.parametrize(("processes", "keys"), [(5, 1), (3, 2)])
-def test_several_processes_report_what_one_does(
-    several_runs: Path, processes: int, keys: int
-) -> None:
-    one = found([several_runs], processes, keys)[0]
+def test_several_processes_report_what_one_does(several_runs: Path) -> None:
+    one = found([several_runs], 4, 2)[0]
     assert one["used"] and not one["again"]
     assert one["beside"] == one["in_order"]
     told = json.loads(one["beside"])["recordings"][0]
@@ -141,11 +176,11 @@ def test_segments_change_nothing(several_runs: Path, in_order: str) -> None:
 def test_what_fio_really_printed_is_the_same_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A quarter of all recordings, cut every two samples: ramps, stages, several jobs, ends of all
+    """Some of all recordings, cut every two samples: ramps, stages, several jobs, ends of all
     kinds."""
     monkeypatch.setattr(form, "KEY_EVERY", 2)
     paths = []
-    for name in NAMES[::4]:
+    for name in NAMES[::6]:
         made.write(tmp_path / f"{name}.iops", name)
         paths.append(tmp_path / f"{name}.iops")
     told = found(paths)
@@ -157,12 +192,9 @@ def test_what_fio_really_printed_is_the_same_in_pieces(
     assert used and sum(not one["again"] for one in used) > len(used) / 4
 
 
-def test_what_began_before_a_segment_s_lead_is_read_in_order(tmp_path: Path) -> None:
+def test_what_began_before_a_segment_s_lead_is_read_in_order(reports: dict[str, Any]) -> None:
     """fio says nothing for more than a minute, in the middle of its run."""
-    a = busy(260)
-    silent = [replace(raw, fio=None) if 100 < raw.seq < 200 else raw for raw in a]
-    path = recorded(tmp_path / "r.iops", [silent[0], started(0.1, 1), *silent[1:]])
-    one = found([path])[0]
+    one = reports["silent"]
     assert one["used"] and one["again"] == 1
     assert one["beside"] == one["in_order"]
 
@@ -194,54 +226,32 @@ def test_rows_and_stretches_are_those_of_single_frames(
         assert_nearly([*map(asdict, found.stretches)], [*map(asdict, stretches)])
 
 
-def test_what_follows_an_event_that_says_nothing_is_not_read(tmp_path: Path) -> None:
-    """Its checksum is right, so it is found when it is decoded."""
-    a = busy(200)
-    path = recorded(
-        tmp_path / "r.iops", [a[0], started(0.1, 1), *a[1:90], events.Mark(90.0, "here"), *a[90:]]
-    )
-    whole, other = path.read_bytes(), zlib.compress(json.dumps(["Mark", 5]).encode())
-    with Recording(path) as recording:
-        place = next(
-            at for at, one in recording.index().others if isinstance(one.value, events.Mark)
-        )
-    kind, t, length, _ = form.HEAD.unpack_from(whole, place)
-    head = form.HEAD.pack(kind, t, len(other), form.checksum(kind, t, other))
-    path.write_bytes(whole[:place] + head + other + whole[place + form.HEAD.size + length :])
-    one = found([path])[0]
+def test_what_follows_an_event_that_says_nothing_is_not_read(reports: dict[str, Any]) -> None:
+    one = reports["mark"]
     assert one["beside"] == one["in_order"] and "not a Mark" in one["beside"]
     told = json.loads(one["beside"])["recordings"][0]
     assert told["runs"][0]["frames"]["count"] == told["samples"] == 90
 
 
-@pytest.mark.parametrize("part", [0.3, 0.95])
-def test_a_damaged_place_is_told_as_ever(several_runs: Path, tmp_path: Path, part: float) -> None:
-    data = bytearray(several_runs.read_bytes())
-    data[int(part * len(data))] ^= 0x55
-    path = tmp_path / "r.iops"
-    path.write_bytes(data)
-    one = found([path])[0]
+@pytest.mark.parametrize("part", DAMAGED)
+def test_a_damaged_place_is_told_as_ever(reports: dict[str, Any], part: float) -> None:
+    one = reports[f"damaged {part}"]
     assert one["beside"] == one["in_order"] and "damaged" in one["beside"]
-    with Recording(path) as recording:
+    with Recording(one["path"]) as recording:
         before = [r for r in recording.records() if isinstance(r, SampleRecord) and r.raw.fio]
     runs = json.loads(one["beside"])["recordings"][0]["runs"]
     assert sum(run["frames"]["count"] for run in runs) == len(before) > 0
 
 
-def test_one_that_was_cut_off_is_read_beside_each_other(several_runs: Path, tmp_path: Path) -> None:
+def test_one_that_was_cut_off_is_read_beside_each_other(reports: dict[str, Any]) -> None:
     """As a recording is whose recorder was killed."""
-    path = tmp_path / "r.iops"
-    path.write_bytes(several_runs.read_bytes()[:-200])
-    one = found([path])[0]
+    one = reports["cut"]
     assert one["used"] and not one["again"]
     assert one["beside"] == one["in_order"] and "cut off" in one["beside"]
 
 
-def test_impossible_figures_are_told_as_ever(tmp_path: Path) -> None:
-    a = busy(200)
-    odd = replace(a[150], wall_ms=1e30)
-    path = recorded(tmp_path / "r.iops", [*a[:150], odd, *a[151:]])
-    one = found([path])[0]
+def test_impossible_figures_are_told_as_ever(reports: dict[str, Any]) -> None:
+    one = reports["impossible"]
     assert one["beside"] == one["in_order"] and "impossible figures" in one["beside"]
 
 

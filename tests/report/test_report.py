@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import recordings as made
-from fio_recordings import NAMES, statuses
+from fio_recordings import KINDS, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import kernel, with_share
@@ -93,7 +93,7 @@ def test_a_captured_job_stands_beside_its_run(path: Path) -> None:
     assert row["replayed"]["size"] == figures["io_bytes"] / figures["total_ios"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_every_run_can_be_made(name: str, path: Path) -> None:
     made.write(path, name)
     body = words(page(path))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from evidence_frames import device, disk, fio, fired, frame, seconds
-from fio_recordings import NAMES
+from fio_recordings import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import whole_frames
@@ -376,7 +376,7 @@ def test_nothing_is_found_in_nothing() -> None:
     assert d.diagnose(Evidence(())) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", KINDS)
 def test_recordings_give_sentences(name: str) -> None:
     frames = whole_frames(name)
     for end in range(len(frames) + 1):

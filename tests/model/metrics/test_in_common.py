@@ -86,7 +86,7 @@ def test_events_are_requests_that_began_or_completed_close_together() -> None:
 
 @pytest.mark.parametrize("make", [bursts, independent])
 def test_seconds_without_a_cause_are_silent(make: Callable[[Random], list[Exemplar]]) -> None:
-    chance, seconds = Random(38), 200
+    chance, seconds = Random(38), 100
     made = [in_common(kept(make(chance), chance)) for _ in range(seconds)]
     false = sum(any(one.chance is not None for one in claims) for claims in made)
     assert false <= MAX_FALSE * seconds
