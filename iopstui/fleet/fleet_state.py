@@ -324,9 +324,10 @@ class FleetState:
         self._mark_missing_hosts(told)
         sums, whole = told.sums, told.counted == told.expected
         total = sums.total
+        values: dict[str, float | None] = {IOPS: None, BW: None}
         if total is not None:
             values = {IOPS: total.iops, BW: total.bw}
-        else:
+        elif sums.kernel.hosts:  # no host has a device: nothing was measured, which is not 0
             rates = {name: sums.kernel.rate(name) or 0.0 for name in DISK_RATES}
             values = {IOPS: rates["r/s"] + rates["w/s"],
                       BW: (rates["rMB/s"] + rates["wMB/s"]) * MIB}  # fmt: skip

@@ -14,6 +14,7 @@ from test_app import screen_text, settle, shows
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from iopstui.cli.fleet.agent import compact
 from iopstui.fleet.fleet_events import (
     FleetMessage,
     FleetRunFinished,
@@ -23,7 +24,7 @@ from iopstui.fleet.fleet_events import (
     Told,
     host_second,
 )
-from iopstui.fleet.fleet_state import HostState
+from iopstui.fleet.fleet_state import IOPS, FleetState, HostState
 from iopstui.fleet.hosts.host_tunables import (
     HostTunableChange,
     HostTunableResult,
@@ -35,8 +36,10 @@ from iopstui.fleet.replay import FleetReplay
 from iopstui.model.histogram import bucket_key
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.core.modal import Modal
+from iopstui.ui.draw.style import UTF8
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.host import HostView
+from iopstui.ui.fleet.hosts import HostsView
 from iopstui.ui.fleet_app import SHOW_AGE_AFTER_S, FleetApp, FleetReplayApp
 
 Object = dict[str, Any]
@@ -227,6 +230,28 @@ def listed(app: FleetApp) -> list[str]:
     """The hosts as they stand, one below the other."""
     rows = (line.strip("│ ").split() for line in screen_text(app).splitlines())
     return [row[0] for row in rows if row and row[0][4:].isdigit()]
+
+
+@pytest.mark.parametrize("watching", [False, True], ids=["fio", "watched"])
+@pytest.mark.parametrize("sends_sums", [False, True], ids=["lines", "sums"])
+def test_a_host_without_a_device_shows_no_zeros(watching: bool, sends_sums: bool) -> None:
+    """As on tmpfs. Its I/Os are known from fio alone."""
+    state, merger = FleetState(), Merger()
+    merger.on_slot = lambda name, slot, counted: state.apply(host_second(name, slot, counted))
+    state.apply(FleetRunStarted(1, ("node01",), float(START_S), "" if watching else JOB, watching))
+    for t in range(1, 6):
+        rest = {"fio_age_s": 0.1, "skew_ms": 0.0, "probe": None, "throttled": None}
+        row = {**frame(0, t, 5000, 300_000), **rest, "kernel": {"total": None}}
+        row |= {"fio": None, "step": 0} if watching else {}
+        merger.feed("node01", {"event": "frame", **compact(row)} if sends_sums else row)
+    for second in merger.finish():
+        state.apply(second)
+    rows = HostsView(UTF8).rows(state, START_S + 4, 60, 4)
+    lines_of = ["".join(text for text, _ in row) for row in rows]
+    (line,) = [line.split() for line in lines_of if line.startswith("node01")]
+    assert line[-3:-1] == ["–", "–"], "neither await nor util%"
+    assert (line[1:4] == ["–", "–", "–"]) == watching
+    assert (state.sums[IOPS].at(START_S + 4) is None) == watching
 
 
 async def click(pilot: Pilot[int], words: str, times: int = 1) -> None:

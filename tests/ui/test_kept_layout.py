@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_app import make, running, settle
+from test_app import make, running, settle, shows
 from test_fleet_screen import four, made, until
 
 from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout, parse_layout
@@ -74,6 +74,20 @@ async def test_a_layout_that_did_not_change_is_not_written(kept: Kept) -> None:
         await running(app, pilot)
         await pilot.press("2", "2", "0", "1", "q")
     assert kept == []
+
+
+async def test_a_panel_without_room_keeps_its_tab() -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        await running(app, pilot)
+        board = app.dashboard
+        assert board is not None and not board.panels["completions"].shown
+        await pilot.resize_terminal(80, 24)
+        await settle(pilot)
+        assert board.tabbed and shows(app, "6 By CPU")
+        await pilot.press("6")
+        await settle(pilot)
+        assert board.panels["completions"].shown
 
 
 async def test_another_device_has_the_same_layout(kept: Kept) -> None:
