@@ -24,7 +24,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import ExperimentOptions, RunOptions
 from iopstui.preflight.targets import choose_common_targets
-from iopstui.recording.writer import next_free_path
+from iopstui.recording.writer import check_creatable, next_free_path
 from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
@@ -111,6 +111,13 @@ def kept_progress(
     if found.points:
         say(f"{resume_text(found, setup.plan, time.time())} (--fresh starts over)")
     return found
+
+
+def check_record(run: RunOptions, progress: ProgressFile | None) -> None:
+    """UsageError for a --record that ``experiment_session`` would refuse; for a dry run."""
+    goes_on = progress is not None and bool(progress.points)
+    if run.record and not (goes_on and os.path.exists(run.record)):
+        check_creatable(Path(run.record))
 
 
 def experiment_session(

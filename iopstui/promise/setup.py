@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import Fio, find_fio
@@ -31,6 +32,7 @@ from iopstui.model.volumes.volume import IOPS, THROUGHPUT
 from iopstui.preflight.job import prepare
 from iopstui.preflight.request import JobRequest
 from iopstui.preflight.targets import choose_targets
+from iopstui.recording.writer import check_creatable
 from iopstui.safety.scratch import DEFAULT_BYTES, Scratch
 from iopstui.text import printable
 
@@ -135,9 +137,23 @@ def set_up(promised: PromisedFigures, options: PromiseOptions) -> PromiseSetup:
     if not todo:
         raise UsageError(f"No figure of {promised.volume.id} can be tested by only reading.",
                          f"Add --destroy-data {printable(target.path)}.")  # fmt: skip
+    _check_file_size(options.file_size, todo)
+    if options.record:
+        check_creatable(Path(options.record))
     setup = PromiseSetup(promised, options, target, job_target, devices, todo, left, fio)
     _preflight(setup)
     return setup
+
+
+def _check_file_size(text: str | None, todo: tuple[Check, ...]) -> None:
+    """UsageError for an area in which fio has no room for a block."""
+    area, block = size_bytes(text) if text else None, max(one.block_size for one in todo)
+    if area is not None and area < block:
+        raise UsageError(
+            f"--file-size {printable(str(text))} is too small ({area:,} bytes): blocks have up to "
+            f"{size(block)}.",
+            f"Give at least {size(block)}, better 1g.",
+        )
 
 
 def _preflight(setup: PromiseSetup) -> None:

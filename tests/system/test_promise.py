@@ -75,6 +75,17 @@ def test_a_dry_run_changes_nothing(home: Path) -> None:
     assert os.listdir(home / "work") == []
 
 
+def test_what_fio_or_a_recording_would_refuse_is_told_before(home: Path) -> None:
+    tiny = promise(home, "--volume", "mine/slow", "--file-size", "1", "--dry-run")
+    assert tiny.returncode == 2 and not tiny.stdout
+    assert "--file-size 1 is too small (1 bytes): blocks have up to " in tiny.stderr
+    nowhere = promise(home, "--volume", "mine/slow", "--record", "no/r.iops", "--dry-run")
+    assert nowhere.returncode == 2 and not nowhere.stdout
+    assert "cannot create no/r.iops: No such file or directory" in nowhere.stderr
+    whole = promise(home, "--volume", "mine/slow", "--record", "r.iops", "--dry-run")
+    assert whole.returncode == 0 and os.listdir(home / "work") == []
+
+
 def test_drain_uses_up_a_full_bucket_before_the_baseline(home: Path) -> None:
     words = ("--volume", "mine/bursty", "--drain")
     plan = promise(home, *words, "--dry-run").stdout

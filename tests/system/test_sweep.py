@@ -136,6 +136,9 @@ def test_a_dry_run_starts_and_writes_nothing(here: Path) -> None:
     same = iopstui("sweep", "--job", "randread-4k", "--axis", "thinktime=1,2", "--dry-run",
                    cwd=here)  # fmt: skip
     assert "QD 32 × 1 job\n" in same.stdout + same.stderr
+    nowhere = iopstui("sweep", "--job", "randread-4k", "--axis", "thinktime=1,2", "--dry-run",
+                      "--record", "no/r.iops", cwd=here)  # fmt: skip
+    assert nowhere.returncode == 2 and "cannot create no/r.iops" in nowhere.stderr
 
 
 def test_a_dry_run_says_what_would_be_overwritten_only_if_it_may_be(here: Path) -> None:

@@ -16,6 +16,7 @@ from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import ExperimentRunner
 from iopstui.experiment.setup import ExperimentSetup, dry_run_lines, length_text, writes_text
 from iopstui.experiment.start import (
+    check_record,
     expectations_at_every_point,
     experiment_session,
     kept_progress,
@@ -106,6 +107,7 @@ def _dry_run(
     precondition: bool,
 ) -> int:
     """Print what would be done; the exit code."""
+    check_record(options.run, progress)
     if precondition:
         place = checked(options.run, setup.devices)[0].path
         print_line(f"first: writes {place} twice (--precondition)", sys.stdout)
