@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
+from iopstui.linux.process.processes import task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
 from iopstui.model.workload.words import METADATA, METADATA_PROCESS
@@ -58,9 +59,10 @@ class Processes:
         return False
 
     def _parent(self, pid: int) -> int:
-        # the name stands in brackets and may hold anything
-        text = read_text(self._proc / str(pid) / "stat") or ""
-        words = text.rpartition(")")[2].split()
+        try:
+            words = task_stat(f"{self._proc}/{pid}")[1]
+        except OSError:
+            return 0
         return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from iopstui.linux.process.processes import task_stat
 from iopstui.model.samples import JobThread
 
 MAX_THREADS = 64
@@ -59,7 +60,7 @@ class JobThreads:
 
     def _process(self, pid: int) -> JobThread:
         """A job that is a process of its own; its other threads are workers."""
-        _, fields = _stat(f"/proc/{pid}")
+        _, fields = task_stat(f"/proc/{pid}")
         workers = []
         if int(fields[_THREADS]) > 1:
             tasks = f"/proc/{pid}/task"
@@ -73,7 +74,7 @@ class JobThreads:
         workers: dict[bytes, list[str]] = {}
         for tid in sorted(map(int, os.listdir(tasks)))[OWN_THREADS:]:
             try:
-                name, fields = _stat(f"{tasks}/{tid}")
+                name, fields = task_stat(f"{tasks}/{tid}")
             except OSError:
                 self._known.pop(tid, None)
                 continue
@@ -116,13 +117,6 @@ class JobThreads:
         before.total_ns += grown * len(workers) // max(1, len(now))
         before.last = now
         return before.total_ns
-
-
-def _stat(place: str) -> tuple[bytes, list[bytes]]:
-    """A task's name, and the fields of its stat behind that."""
-    with open(f"{place}/stat", "rb") as file:
-        head, _, fields = file.read().rpartition(b")")
-    return head.partition(b"(")[2], fields.split()
 
 
 def _cpu_wait_ns(place: str) -> int | None:

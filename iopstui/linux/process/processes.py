@@ -73,11 +73,19 @@ def children(pid: int) -> tuple[int, ...]:
         return ()
 
 
+def task_stat(place: str) -> tuple[bytes, list[bytes]]:
+    """The name of the process or thread whose directory in /proc this is, and the fields of its
+    stat from the third on (proc(5)). Raises OSError."""
+    # the name stands in brackets and may hold anything
+    with open(f"{place}/stat", "rb") as file:
+        head, _, fields = file.read().rpartition(b")")
+    return head.partition(b"(")[2], fields.split()
+
+
 def _stat(pid: int) -> list[bytes]:
-    """The fields of /proc/PID/stat from the third on (proc(5)); empty if it is gone."""
+    """The fields of /proc/PID/stat from the third on; empty if it is gone."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
+        fields = task_stat(f"/proc/{pid}")[1]
     except OSError:
         return []
     return fields if len(fields) > 19 else []
