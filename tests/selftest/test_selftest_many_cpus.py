@@ -4,12 +4,13 @@ drift. Of its kernel's counters every tenth reading is kept."""
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from iopstui.output.selftest import selftest_text
 from iopstui.selftest.bundle import read_bundle
-from iopstui.selftest.check import FAIL, MISSING, OK
-from iopstui.selftest.evidence import Evidence
+from iopstui.selftest.check import FAIL, MISSING, OK, Check
 from iopstui.selftest.judge import judge
 
 FOUND = read_bundle(Path(__file__).parents[1] / "fixtures" / "many-cpus" / "nvme-64-cpus.gz")
@@ -20,12 +21,17 @@ SLOW = {
 """What such a machine really does wrong."""
 
 
-def verdicts(found: Evidence) -> dict[str, str]:
-    return {one.name: one.verdict for one in judge(found)}
+@cache
+def judged() -> tuple[Check, ...]:
+    return tuple(judge(FOUND))
+
+
+def verdicts(found: Sequence[Check]) -> dict[str, str]:
+    return {one.name: one.verdict for one in found}
 
 
 def test_all_but_its_slowness_is_right() -> None:
-    made = verdicts(FOUND)
+    made = verdicts(judged())
     assert {name for name, verdict in made.items() if verdict == FAIL} == SLOW
     assert {name for name, verdict in made.items() if verdict == MISSING} == {"iostat", "probe"}
     for what in ("BLOCK softirqs of CPU", "interrupts of the disk on CPU"):
@@ -33,13 +39,13 @@ def test_all_but_its_slowness_is_right() -> None:
 
 
 def test_its_table_has_no_row_for_each_cpu() -> None:
-    text = selftest_text(judge(FOUND), FOUND, 100)
+    text = selftest_text(judged(), FOUND, 100)
     assert "interrupts of the disk on CPU 0 to 63" in text
     assert len(text.splitlines()) < 60
 
 
 def test_reports_of_iostat_that_came_late_are_not_judged() -> None:
-    late = next(one for one in judge(FOUND) if one.name == "iostat")
+    late = next(one for one in judged() if one.name == "iostat")
     assert "too busy" in late.meaning
 
 
@@ -47,11 +53,11 @@ def test_a_shifted_queue_map_fails() -> None:
     found = copy.deepcopy(FOUND)
     for one in found.vectors:
         one["hctx"] = None if one["hctx"] is None else (one["hctx"] + 1) % 64
-    assert verdicts(found)["queue map: queue of each interrupt"] == FAIL
+    assert verdicts(judge(found))["queue map: queue of each interrupt"] == FAIL
 
 
 def test_interrupts_on_another_cpu_fail() -> None:
     found = copy.deepcopy(FOUND)
     for frame in found.frames:
         frame["irqs"] = {irq: {"63": sum(cpus.values())} for irq, cpus in frame["irqs"].items()}
-    assert verdicts(found)["interrupts of the disk on CPU 63"] == FAIL
+    assert verdicts(judge(found))["interrupts of the disk on CPU 63"] == FAIL
