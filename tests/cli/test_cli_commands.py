@@ -100,11 +100,11 @@ def test_the_guide_shows_every_command(root: Path) -> None:
 
 
 def test_the_readme_and_the_guide_show_commands_that_are_right(root: Path) -> None:
-    examples = shown(root)
+    examples, top = shown(root), parser()
     assert len(examples) > 30
     for where, words in examples:
         try:
-            assert parsed(parser(), words).command.name == words[0]
+            assert parsed(top, words).command.name == words[0]
         except SystemExit:
             pytest.fail(f"not a command line: {where}")
 
@@ -119,9 +119,9 @@ CHECKS: dict[str, Callable[[str], object]] = {
 def test_what_these_commands_name_there_is(root: Path, fio: str) -> None:
     """Jobs, lessons, fio's options, axes, variants, expectations: asked as the program asks."""
     listed = subprocess.run([fio, "--cmdhelp=all"], capture_output=True, text=True).stdout
-    options, seen = set(parse_options(listed)), set()
+    options, seen, top = set(parse_options(listed)), set(), parser()
     for where, words in shown(root):
-        given = vars(parsed(parser(), words))
+        given = vars(parsed(top, words))
         if words[0] in ("jobs", "lesson"):
             given[words[0].removesuffix("s")] = given["name"]
         if words[0] in ("fleet", "merge"):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from program import ROOT, all_signals, environment, events
+from program import ROOT, all_signals, environment, events, iopstui
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError
 from iopstui.model.samples import RawSample
@@ -202,7 +202,7 @@ def test_bad_input_is_told_before_anything_is_done(
     here: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     (here / "there.iops").write_text("mine")
-    code, out, err = watched(here, *arguments)
-    assert code == EXIT_USAGE and out == "" and words in err
+    done = iopstui("watch", *arguments, cwd=here)
+    assert done.returncode == EXIT_USAGE and done.stdout == "" and words in done.stderr
     assert [path.name for path in here.iterdir()] == ["there.iops"]
     assert (here / "there.iops").read_text() == "mine"

@@ -53,9 +53,9 @@ async def test_screens_that_were_closed_are_gone() -> None:
         for _ in range(3):
             for key in PAGES:
                 await pilot.press(key)
-                await settle(pilot)
+                await pilot.pause()
                 await pilot.press("escape")
-                await settle(pilot)
+            await settle(pilot)
             counts.append(kept())
         assert counts[-1] == counts[-2]
 
