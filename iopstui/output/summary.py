@@ -8,6 +8,7 @@ from typing import Any
 
 from iopstui.format import MISSING, clock, counted, cut, latency, milliseconds, number, size
 from iopstui.model.metrics.energy import RunEnergy
+from iopstui.model.metrics.in_common import in_common
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.share import RunShare
@@ -157,6 +158,8 @@ def slowest_text(total: SlowestTotal) -> str:
             lines += textwrap.wrap(
                 printable(words), WIDTH, initial_indent="  ", subsequent_indent="    "
             )
+    for claim in in_common(total.compared()):
+        lines += textwrap.wrap(printable(claim.text), WIDTH, subsequent_indent="    ")
     return "\n".join(lines)
 
 

@@ -87,6 +87,9 @@ def _slowest(story: Story) -> Iterator[Block]:
     if rows:
         yield from (Heading(2, slowest.TITLE), Text(slowest.NOTE))
         yield Table(slowest.HEAD, rows, left=slowest.LEFT)
+        claims = slowest.claims(story)
+        if claims:
+            yield from (Text(slowest.COMMON), Bullets(claims))
 
 
 def _beside(story: Story) -> Iterator[Block]:

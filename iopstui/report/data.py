@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from iopstui import __version__
+from iopstui.model.metrics.in_common import in_common
 from iopstui.output.jsonl import clean, exemplar_object, operation_data, wait_data
 from iopstui.report.experiment import as_data
 from iopstui.report.run import Run
@@ -49,6 +50,7 @@ def _story(story: Story) -> dict[str, Any]:
             for place, found in enumerate(story.findings)
         ],
         "slowest": [exemplar_object(one, t) for t, one in story.slowest.all()],
+        "slowest_in_common": [asdict(one) for one in in_common(story.slowest.compared())],
         "stalls": [asdict(stall) for stall in story.stalls],
         "marks": [asdict(mark) for mark in story.marks],
         "between_marks": [asdict(one) for one in story.stretches],

@@ -29,6 +29,8 @@ from iopstui.model.metrics.slow_requests import (
 from iopstui.model.samples import Exemplar
 
 MAX_FALSE = 0.01
+MAX_ODDS = 1_000_000
+"""Nobody can tell smaller chances apart."""
 MIN_SHARE = 0.6
 """A property of fewer of the slow requests explains too little."""
 REGION_SHARES = (1.0, 0.8)
@@ -62,7 +64,9 @@ class InCommon:
         )
         if self.chance is None:
             return f"{compared}: one event, as if the disk or its CPU had paused"
-        return f"{compared} ({self.events} separate events, by chance: 1 in {1 / self.chance:,.0f})"
+        times = min(1 / self.chance, MAX_ODDS) if self.chance else MAX_ODDS
+        below = "less than " if times == MAX_ODDS else ""
+        return f"{compared} ({self.events} separate events, by chance: {below}1 in {times:,.0f})"
 
 
 def plural(kind: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from heapq import nlargest
 
 from iopstui import format as units
@@ -14,7 +15,9 @@ from iopstui.model.samples import Exemplar
 FLUSHES = "flush"
 SLOW_KINDS = (*KINDS, FLUSHES)
 TOTAL_COUNT = 10
-"""So many of each direction are kept of many seconds."""
+"""So many of each direction are shown of many seconds."""
+COMPARED_COUNT = 50
+"""So many of each direction are kept of many seconds, and as many random ones."""
 # enum req_op and the flags above it (include/linux/blk_types.h), as blk_fill_rwbs shows them
 _OPERATIONS = {0: "R", 1: "W", 2: "F", 3: "D", 5: "DE"}
 _FLUSH_BEFORE = 1 << 18
@@ -62,35 +65,64 @@ def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
 
 class SlowestTotal:
     """The slowest requests of many frames, by direction, with the second of the session in which
-    each completed."""
+    each completed; and a random sample of them all, to compare with."""
 
     def __init__(self) -> None:
         self._kept: dict[str, list[tuple[float, Exemplar]]] = {}
+        self._sample: dict[str, list[tuple[int, Exemplar]]] = {}
 
     def add(self, frame: Frame) -> None:
         """Add the requests of a frame."""
         probe = frame.probe
-        if probe is not None and probe.exemplars:
-            for one in slow_ones(frame):
+        for one in probe.exemplars if probe is not None else ():
+            if probe is not None and one.slow:
                 self._add(second_of(one, probe, frame.t), one)
+            if one.sampled:
+                self._add_sampled(_lot(one), one)
 
     def join(self, later: SlowestTotal) -> None:
         """Add those of later frames."""
         for kept in later._kept.values():
             for t, one in kept:
                 self._add(t, one)
+        for sample in later._sample.values():
+            for lot, one in sample:
+                self._add_sampled(lot, one)
 
     def of(self, kind: str) -> list[tuple[float, Exemplar]]:
         """Those of a direction, the slowest first."""
-        return self._kept.get(kind, [])
+        return self._kept.get(kind, [])[:TOTAL_COUNT]
 
     def all(self) -> list[tuple[float, Exemplar]]:
         """Direction by direction, in each the slowest first."""
-        return [row for kind in SLOW_KINDS for row in self._kept.get(kind, ())]
+        return [row for kind in SLOW_KINDS for row in self.of(kind)]
+
+    def compared(self) -> list[Exemplar]:
+        """The COMPARED_COUNT slowest of each direction, and as many random ones, marked as such:
+        what ``in_common`` compares."""
+        found = [one for kept in self._kept.values() for _, one in kept]
+        slow = {id(one) for one in found}
+        return found + [
+            replace(one, slow=False)
+            for sample in self._sample.values() for _, one in sample if id(one) not in slow
+        ]  # fmt: skip
 
     def _add(self, t: float, one: Exemplar) -> None:
         kept = self._kept.setdefault(one.kind, [])
-        if len(kept) >= TOTAL_COUNT and one.total_ns <= kept[-1][1].total_ns:
+        if len(kept) >= COMPARED_COUNT and one.total_ns <= kept[-1][1].total_ns:
             return
         insort(kept, (t, one), key=lambda row: -row[1].total_ns)
-        del kept[TOTAL_COUNT:]
+        del kept[COMPARED_COUNT:]
+
+    def _add_sampled(self, lot: int, one: Exemplar) -> None:
+        sample = self._sample.setdefault(one.kind, [])
+        if len(sample) >= COMPARED_COUNT and lot >= sample[-1][0]:
+            return
+        insort(sample, (lot, one), key=lambda row: row[0])
+        del sample[COMPARED_COUNT:]
+
+
+def _lot(one: Exemplar) -> int:
+    """A number as good as random, and the same whenever it is asked for: those with the lowest are
+    a random sample, in whatever order they come (Fibonacci hashing of the time)."""
+    return one.completed_ns * 0x9E3779B97F4A7C15 & 0xFFFF_FFFF_FFFF_FFFF

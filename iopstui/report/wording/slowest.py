@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iopstui import format as units
+from iopstui.model.metrics.in_common import in_common
 from iopstui.model.samples import Exemplar
 from iopstui.report.story import Story
 from iopstui.text import printable
@@ -19,6 +20,15 @@ HEAD = (
     "total", "plugged", "queued", "device",
 )  # fmt: skip
 LEFT = 4
+COMMON = (
+    "What the slowest of the whole recording have in common beyond chance (not necessarily the "
+    "cause):"
+)
+
+
+def claims(story: Story) -> list[str]:
+    """What the slowest of the whole recording have in common, compared with random ones of it."""
+    return [f"{printable(one.text)}." for one in in_common(story.slowest.compared())]
 
 
 def rows(story: Story) -> Iterator[tuple[str, ...]]:

@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 from lazy_scipy import stats
 from slow_requests import exemplar
 from slow_seconds import bursts, independent, kept
+from watch_frames import frame
 
 from iopstui.model.metrics.in_common import MAX_FALSE, in_common, tail
+from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.metrics.slow_events import one_of_each_event
+from iopstui.model.metrics.slow_requests import SlowestTotal
 from iopstui.model.samples import Exemplar
 
 SECOND = 10**9
 CHANCE = Random(38)
+PROBE = ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, None, None, 0, 0, 0, None, None)
 
 
 def some(chance: Random, slow: bool, ended_ns: int | None = None, **more: object) -> Exemplar:
@@ -140,6 +144,24 @@ def test_requests_beside_a_flush_are_told_from_others() -> None:
     assert "were in flight together with a flush" in [
         one.words for one in in_common([*beside, flush])
     ]
+
+
+def test_over_many_seconds_a_region_is_certain_and_nothing_is_invented() -> None:
+    chance = Random(38)
+    quiet, slow = SlowestTotal(), SlowestTotal()
+    for total, cause in ((quiet, None), (slow, _region)):
+        for second in range(20):
+            requests = tuple(kept(independent(chance), chance, cause))
+            probe = replace(PROBE, exemplars=requests)
+            total.add(replace(frame(float(second + 1), {}), probe=probe))
+    assert in_common(quiet.compared()) == []
+    [found] = in_common(slow.compared())
+    assert found.words.startswith("lie at 4") and found.slow_with >= 40
+    assert found.text.endswith("separate events, by chance: less than 1 in 1,000,000)")
+
+
+def _region(one: Exemplar) -> int:
+    return 3_000_000 if 40 << 30 <= (one.offset or 0) < 48 << 30 else 0
 
 
 def test_without_others_to_compare_with_nothing_is_said() -> None:

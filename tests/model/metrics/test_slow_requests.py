@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 from slow_requests import exemplar
 from test_probe_figures import EMPTY
 from watch_frames import frame
 
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
-from iopstui.model.metrics.slow_requests import SlowestTotal, second_of, slow_ones, slowest
+from iopstui.model.metrics.slow_requests import (
+    COMPARED_COUNT,
+    SlowestTotal,
+    second_of,
+    slow_ones,
+    slowest,
+)
 from iopstui.output.jsonl import frame_object
 
 PROBE = ProbeInterval(
@@ -64,6 +71,33 @@ def test_over_many_seconds_the_slowest_of_each_direction_stay() -> None:
         (30.0 - n, "read", 29_000 - 1000 * n) for n in range(10)
     ]
     assert [one.kind for _, one in kept[10:]] == ["write"] * 10
+
+
+def test_a_sample_of_many_seconds_is_random_and_the_same_in_parts() -> None:
+    chance = Random(38)
+    of = [
+        replace(frame(float(n + 1), {}), probe=replace(PROBE, read_ns=10**9 * n, exemplars=tuple(
+            exemplar(1000 * n, chance.randrange(10**9 * n, 10**9 * (n + 1)), slow=one < 3,
+                     sampled=one > 1, pid=n)
+            for one in range(12)
+        )))
+        for n in range(400)
+    ]  # fmt: skip
+    whole, parts = SlowestTotal(), [SlowestTotal() for _ in range(3)]
+    for place, one in enumerate(of):
+        whole.add(one)
+        parts[place // 150].add(one)
+    parts[0].join(parts[1])
+    parts[0].join(parts[2])
+    compared = whole.compared()
+    assert parts[0].compared() == compared
+    slow = [one for one in compared if one.slow]
+    assert [one.pid for one in slow] == [399 - n // 3 for n in range(COMPARED_COUNT)]
+    sample = [one for one in compared if not one.slow]
+    assert all(one.sampled for one in sample) and len(sample) > COMPARED_COUNT - 5
+    # of any second, with the same chance
+    assert 5 < sum(one.pid < 100 for one in sample) < 22
+    assert 5 < sum(one.pid >= 300 for one in sample) < 22
 
 
 def test_the_slowest_of_many() -> None:
