@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from iopstui.model.metrics.probe import LatencyStats, RequestStats
 from iopstui.model.samples import Exemplar
 
 
@@ -19,3 +20,8 @@ def exemplar(total_ns: int = 5_000_000, ended_ns: int = 10**9, **more: Any) -> E
         completed_ns=ended_ns,
     )  # fmt: skip
     return replace(made, **more)
+
+
+def reads(count: int) -> dict[str, dict[str, RequestStats]]:
+    """So many reads of vda that were completed in a second, as the probe counts them."""
+    return {"vda": {"read": RequestStats(1.0, LatencyStats.from_bins({100_000: count}))}}

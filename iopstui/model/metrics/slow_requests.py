@@ -6,6 +6,7 @@ from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from heapq import nlargest
+from math import log
 
 from iopstui import format as units
 from iopstui.model.metrics.frame import Frame
@@ -69,16 +70,20 @@ class SlowestTotal:
 
     def __init__(self) -> None:
         self._kept: dict[str, list[tuple[float, Exemplar]]] = {}
-        self._sample: dict[str, list[tuple[int, Exemplar]]] = {}
+        self._sample: dict[str, list[tuple[float, Exemplar]]] = {}
 
     def add(self, frame: Frame) -> None:
         """Add the requests of a frame."""
         probe = frame.probe
-        for one in probe.exemplars if probe is not None else ():
-            if probe is not None and one.slow:
+        if probe is None or not probe.exemplars:
+            return
+        counts = {kind: _count(probe, kind) for kind in KINDS}
+        for one in probe.exemplars:
+            if one.slow:
                 self._add(second_of(one, probe, frame.t), one)
-            if one.sampled:
-                self._add_sampled(_lot(one), one)
+            # how many flushes there were is not known
+            if one.sampled and counts.get(one.kind):
+                self._add_sampled(_lot(one, counts[one.kind]), one)
 
     def join(self, later: SlowestTotal) -> None:
         """Add those of later frames."""
@@ -114,7 +119,7 @@ class SlowestTotal:
         insort(kept, (t, one), key=lambda row: -row[1].total_ns)
         del kept[COMPARED_COUNT:]
 
-    def _add_sampled(self, lot: int, one: Exemplar) -> None:
+    def _add_sampled(self, lot: float, one: Exemplar) -> None:
         sample = self._sample.setdefault(one.kind, [])
         if len(sample) >= COMPARED_COUNT and lot >= sample[-1][0]:
             return
@@ -122,7 +127,15 @@ class SlowestTotal:
         del sample[COMPARED_COUNT:]
 
 
-def _lot(one: Exemplar) -> int:
+def _count(probe: ProbeInterval, kind: str) -> int:
+    """The requests of a direction that were completed."""
+    return sum(of[kind].device.ios for of in probe.disks.values() if kind in of)
+
+
+def _lot(one: Exemplar, count: int) -> float:
     """A number as good as random, and the same whenever it is asked for: those with the lowest are
-    a random sample, in whatever order they come (Fibonacci hashing of the time)."""
-    return one.completed_ns * 0x9E3779B97F4A7C15 & 0xFFFF_FFFF_FFFF_FFFF
+    a random sample of all requests, in whatever order they come. Each second has as many in its own
+    sample, so that of a second with ``count`` requests counts for so many (Efraimidis and Spirakis,
+    2006; Fibonacci hashing of the time)."""
+    hashed = one.completed_ns * 0x9E3779B97F4A7C15 & 0xFFFF_FFFF_FFFF_FFFF
+    return -log((hashed + 1) / 2**64) / count

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lazy_scipy import stats
-from slow_requests import exemplar
-from slow_seconds import bursts, independent, kept
+from slow_requests import exemplar, reads
+from slow_seconds import Cause, bursts, independent, kept
 from watch_frames import frame
 
 from iopstui.model.metrics.in_common import MAX_FALSE, in_common, tail
@@ -149,15 +149,40 @@ def test_requests_beside_a_flush_are_told_from_others() -> None:
 def test_over_many_seconds_a_region_is_certain_and_nothing_is_invented() -> None:
     chance = Random(38)
     quiet, slow = SlowestTotal(), SlowestTotal()
-    for total, cause in ((quiet, None), (slow, _region)):
-        for second in range(20):
-            requests = tuple(kept(independent(chance), chance, cause))
-            probe = replace(PROBE, exemplars=requests)
-            total.add(replace(frame(float(second + 1), {}), probe=probe))
+    for second in range(20):
+        add(quiet, second, independent(chance), chance)
+        add(slow, second, independent(chance), chance, _region)
     assert in_common(quiet.compared()) == []
     [found] = in_common(slow.compared())
     assert found.words.startswith("lie at 4") and found.slow_with >= 40
     assert found.text.endswith("separate events, by chance: less than 1 in 1,000,000)")
+
+
+def test_phases_with_other_rates_and_processes_are_no_cause() -> None:
+    """The busier phase has more of the slowest requests, and more of the random ones."""
+    chance = Random(38)
+    for _ in range(5):
+        total = SlowestTotal()
+        for second in range(20):
+            pid, count = (90, 40) if second < 10 else (91, 1000)
+            requests = [replace(one, pid=pid) for one in independent(chance, count)]
+            add(total, second, requests, chance)
+        assert in_common(total.compared()) == []
+
+
+def add(
+    total: SlowestTotal, second: int, requests: list[Exemplar], chance: Random,
+    cause: Cause | None = None,
+) -> None:  # fmt: skip
+    """A second later each."""
+    later = second * SECOND
+    moved = tuple(
+        replace(one, completed_ns=one.completed_ns + later, issued_ns=one.issued_ns + later,
+                allocated_ns=one.began_ns + later, inserted_ns=None)
+        for one in kept(requests, chance, cause)
+    )  # fmt: skip
+    probe = replace(PROBE, exemplars=moved, disks=reads(len(requests)))
+    total.add(replace(frame(second + 1.0, {}), probe=probe))
 
 
 def _region(one: Exemplar) -> int:

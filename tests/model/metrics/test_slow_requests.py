@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from slow_requests import exemplar
+from slow_requests import exemplar, reads
 from test_probe_figures import EMPTY
 from watch_frames import frame
 
@@ -76,7 +76,8 @@ def test_over_many_seconds_the_slowest_of_each_direction_stay() -> None:
 def test_a_sample_of_many_seconds_is_random_and_the_same_in_parts() -> None:
     chance = Random(38)
     of = [
-        replace(frame(float(n + 1), {}), probe=replace(PROBE, read_ns=10**9 * n, exemplars=tuple(
+        replace(frame(float(n + 1), {}), probe=replace(PROBE, disks=reads(500), read_ns=10**9 * n,
+                                              exemplars=tuple(
             exemplar(1000 * n, chance.randrange(10**9 * n, 10**9 * (n + 1)), slow=one < 3,
                      sampled=one > 1, pid=n)
             for one in range(12)
