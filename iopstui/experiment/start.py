@@ -115,9 +115,13 @@ def kept_progress(
 
 def check_record(run: RunOptions, progress: ProgressFile | None) -> None:
     """UsageError for a --record that ``experiment_session`` would refuse; for a dry run."""
-    goes_on = progress is not None and bool(progress.points)
-    if run.record and not (goes_on and os.path.exists(run.record)):
+    if run.record and not _was_recorded(run.record, progress):
         check_creatable(Path(run.record))
+
+
+def _was_recorded(record: str, progress: ProgressFile | None) -> bool:
+    """Whether it goes on after an interruption, and was recorded to this file before that."""
+    return progress is not None and bool(progress.points) and os.path.exists(record)
 
 
 def experiment_session(
@@ -125,10 +129,8 @@ def experiment_session(
 ) -> LiveSession:
     """The session that runs it; not started. UsageError for a --record that can't be. One that
     goes on after an interruption has been recorded to that file before."""
-    record = Path(run.record) if run.record else None
-    goes_on = progress is not None and bool(progress.points)
-    if record is not None and goes_on and os.path.exists(record):
-        free = next_free_path(record)
+    if run.record and _was_recorded(run.record, progress):
+        free = next_free_path(Path(run.record))
         say(f"recording to {free}: {run.record} ends with the interruption")
         run = replace(run, record=str(free))
     return new_session(run, setup.target, setup.job_target, setup.devices, idle_frames=False)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -20,7 +20,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.workload.fidelity import Distance, distances
 from iopstui.model.workload.job import job_text
-from iopstui.model.workload.phases import Phases
+from iopstui.model.workload.phases import Phase
 from iopstui.model.workload.workload import Workload
 from iopstui.preflight.targets import choose_watched
 
@@ -29,15 +29,15 @@ _END_S = 30.0
 
 
 def replay_and_compare(
-    captured: Phases, loop: str, directory: Path, stop: Callable[[], bool]
-) -> list[Distance]:
+    captured: Workload, phases: Sequence[Phase], loop: str, directory: Path,
+    stop: Callable[[], bool],
+) -> list[Distance]:  # fmt: skip
     """The distances between what was captured and its job in ``directory``. Raises JobFailed if
     the job fails, Interrupted if ``stop`` says so."""
-    whole = captured.whole
     with TemporaryDirectory(prefix="iopstui-capture-") as private:
         job = Path(private) / "captured.fio"
-        job.write_text(job_text(whole, loop, "", captured.all), encoding="utf-8")
-        return distances(whole, _capture_run(job, directory, stop), loop)
+        job.write_text(job_text(captured, loop, "", phases), encoding="utf-8")
+        return distances(captured, _capture_run(job, directory, stop), loop)
 
 
 def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Workload:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +22,10 @@ from iopstui.format import duration
 from iopstui.linux.capture.workload_capture import POLL_S, Choice, WorkloadCapture
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
-from iopstui.model.workload.fidelity import CLOSED, OPEN
 from iopstui.model.workload.job import job_text
-from iopstui.model.workload.phases import Phases
+from iopstui.model.workload.phases import Phase, Phases
 from iopstui.model.workload.trace import TraceBuffer, trace_lines
+from iopstui.model.workload.workload import CLOSED, OPEN, Workload
 from iopstui.preflight.targets import choose_watched
 from iopstui.safety.signals import handling_stop_signals
 
@@ -74,7 +74,7 @@ def capture(options: CaptureOptions) -> int:
         if not found.ios:
             raise JobFailed(f"No request was seen on {found.device} in {duration(found.seconds)}.",
                             _no_requests(options))  # fmt: skip
-        written = _write_jobs(phases, files)
+        written = _write_jobs(found, phases.all, files)
         if trace is not None and options.trace is not None:
             _write_trace(trace, Path(options.trace))
         comparison = None
@@ -83,7 +83,7 @@ def capture(options: CaptureOptions) -> int:
 
             print_message(f"running the {options.loop}-loop job in {options.check} and capturing "
                           "it")  # fmt: skip
-            comparison = replay_and_compare(phases, options.loop, Path(options.check),
+            comparison = replay_and_compare(found, phases.all, options.loop, Path(options.check),
                                             lambda: stop.asked)  # fmt: skip
     if options.json:
         import json
@@ -219,12 +219,14 @@ def _write_trace(buffer: TraceBuffer, path: Path) -> None:
     print_message(f"{words}. Replay: iopstui run DIR --replay {path}")
 
 
-def _write_jobs(phases: Phases, files: dict[str, Path]) -> list[tuple[str, Path]]:
+def _write_jobs(
+    found: Workload, phases: Sequence[Phase], files: dict[str, Path]
+) -> list[tuple[str, Path]]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime())
     written = []
     for loop, path in files.items():
         try:
-            text = job_text(phases.whole, loop, when, phases.all)
+            text = job_text(found, loop, when, phases)
             with open(path, "x", encoding="utf-8") as file:
                 file.write(text)
         except ValueError as error:

@@ -64,13 +64,16 @@ class WorkloadCapture:
 
     def begin(self) -> None:
         """Forget what was counted: it begins now."""
-        self._counter = WorkloadCounter(self._processes.name)
         self._capture.take(last=True)
-        self._lost = self._all = 0
+        self._all = 0
         self._disk_began = self._completed()
-        self._missed = self._capture.counts()
-        self._began = time.monotonic_ns()
-        self._counter.begin(self._began)
+        self._count_from(time.monotonic_ns())
+
+    def _count_from(self, began_ns: int) -> None:
+        self._counter = WorkloadCounter(self._processes.name)
+        self._counter.begin(began_ns)
+        self._began = began_ns
+        self._lost, self._missed = 0, self._capture.counts()
 
     @property
     def seen(self) -> int:
@@ -116,10 +119,7 @@ class WorkloadCapture:
     def cut(self) -> Workload:
         """The workload so far; what follows is counted anew. ``disk_counted`` goes on."""
         found = self.result()
-        self._began += round(found.seconds * 1e9)
-        self._counter = WorkloadCounter(self._processes.name)
-        self._counter.begin(self._began)
-        self._lost, self._missed = 0, self._capture.counts()
+        self._count_from(self._began + round(found.seconds * 1e9))
         return found
 
     def disk_counted(self) -> int | None:

@@ -178,8 +178,7 @@ def _questions(of: SlowEvents, exemplars: Sequence[Exemplar]) -> Iterator[_Quest
         for value, places in having.items():
             yield _question(of, name, words(value), frozenset(places))
     for disk in sorted({one.disk for one in of.slow}):
-        for share in REGION_SHARES:
-            yield from _region(of, disk, share)
+        yield from _regions(of, disk)
 
 
 def _question(of: SlowEvents, name: str, words: str, with_it: frozenset[int]) -> _Question:
@@ -190,18 +189,24 @@ def _question(of: SlowEvents, name: str, words: str, with_it: frozenset[int]) ->
     return _Question(of, name, words, with_it, tail(slow_with, both, slow, events), least)
 
 
-def _region(of: SlowEvents, disk: str, share: float) -> Iterator[_Question]:
-    """The shortest region, counted in events, with this share of the slow ones. In the order of
-    their places any ``length`` neighbours are as likely to be slow, and there are so many such
-    regions: the chance is at most the sum over them."""
+def _regions(of: SlowEvents, disk: str) -> Iterator[_Question]:
+    """The shortest region with each of the shares of the slow events on this disk."""
     events = sorted(
         (one.offset, place) for place in of.slow_events | of.sample_events
         if (one := of.requests[place]).disk == disk and one.offset is not None
     )  # fmt: skip
     slow = [n for n, (_, place) in enumerate(events) if place in of.slow_events]
-    count = ceil(share * len(slow))
-    if count < MIN_SHARE * len(of.slow_events):
-        return
+    for count in (ceil(share * len(slow)) for share in REGION_SHARES):
+        if count >= MIN_SHARE * len(of.slow_events):
+            yield _region(of, disk, events, slow, count)
+
+
+def _region(
+    of: SlowEvents, disk: str, events: Sequence[tuple[int, int]], slow: Sequence[int], count: int
+) -> _Question:
+    """The shortest region, counted in ``events`` (offset and position), with ``count`` of the
+    ``slow`` ones. In the order of their places any ``length`` neighbours are as likely to be slow,
+    and there are so many such regions: the chance is at most the sum over them."""
     length, first = min(
         (slow[n + count - 1] - slow[n] + 1, slow[n]) for n in range(len(slow) - count + 1)
     )
@@ -216,7 +221,7 @@ def _region(of: SlowEvents, disk: str, share: float) -> Iterator[_Question]:
         if one.disk == disk and one.offset is not None and begin <= one.offset <= end
     )  # fmt: skip
     words = f"lie at {units.size(begin)} to {units.size(end)} of {disk}"
-    yield _Question(of, "region", words, inside, chance(length), chance(count))
+    return _Question(of, "region", words, inside, chance(length), chance(count))
 
 
 def _answerable(least: Iterable[float]) -> int:

@@ -78,9 +78,9 @@ class SlowestTotal:
         if probe is None or not probe.exemplars:
             return
         counts = {kind: _count(probe, kind) for kind in KINDS}
+        for one in slow_ones(frame):
+            self._add(second_of(one, probe, frame.t), one)
         for one in probe.exemplars:
-            if one.slow:
-                self._add(second_of(one, probe, frame.t), one)
             # how many flushes there were is not known
             if one.sampled and counts.get(one.kind):
                 self._add_sampled(_lot(one, counts[one.kind]), one)

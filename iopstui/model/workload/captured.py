@@ -73,9 +73,7 @@ def _captured(job: str) -> Iterator[tuple[str, str, Figures]]:
             waiting = []
 
 
-def _replayed(
-    rows: Sequence[Mapping[str, Any]], name: str, direction: str
-) -> Figures | None:  # fmt: skip
+def _replayed(rows: Sequence[Mapping[str, Any]], name: str, direction: str) -> Figures | None:
     """Of all jobs of a section together."""
     found = [one["directions"][direction] for one in rows
              if one["name"] == name and direction in one["directions"]]  # fmt: skip

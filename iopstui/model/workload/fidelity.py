@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from iopstui.format import number, or_dash, size
-from iopstui.model.workload.workload import Stream, Workload
+from iopstui.model.workload.workload import OPEN, Stream, Workload
 
-OPEN, CLOSED = "open", "closed"
 _RATES = ("s/s", " burstiness")
 SIZE_BOUND, SHARE_BOUND, RATIO_BOUND = 0.05, 0.05, 1.15
 DEPTH_BOUND, SPREAD_BOUND = 1.5, 2.0

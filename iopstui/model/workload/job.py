@@ -10,10 +10,9 @@ from textwrap import wrap
 from iopstui.format import duration, number, percent, size
 from iopstui.model.workload import shape
 from iopstui.model.workload.captured import captured_line
-from iopstui.model.workload.fidelity import CLOSED, OPEN
 from iopstui.model.workload.phases import Phase
 from iopstui.model.workload.words import METADATA_PROCESS
-from iopstui.model.workload.workload import Stream, Workload
+from iopstui.model.workload.workload import CLOSED, OPEN, Stream, Workload
 
 MAX_SECTIONS = 8
 MIN_RATE = 0.5

@@ -10,6 +10,8 @@ from iopstui.model.workload.words import KINDS
 SHORT_WINDOW_NS, WINDOW_NS = 10_000_000, 100_000_000
 """Windows in which arrivals are counted: bursts by the short ones, the rate by the others."""
 REGION_BYTES = 1 << 20
+OPEN, CLOSED = "open", "closed"
+"""Loops of a job: an open one keeps the rate, a closed one the requests in flight."""
 MIN_WINDOWS = 20
 
 

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.workload.captured import Figures, captured_rows
-from iopstui.model.workload.fidelity import OPEN
 from iopstui.model.workload.job import job_text
-from iopstui.model.workload.workload import Stream, Workload
+from iopstui.model.workload.workload import OPEN, Stream, Workload
 
 
 def workload(ios: int, size: int) -> Workload:
