@@ -8,9 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import nlargest
 
+from iopstui.model.workload.counting import (
+    MAX_CGROUPS,
+    MAX_PROCESSES,
+    MAX_REGIONS,
+    MAX_SIZES,
+    OTHERS,
+    binned,
+)
 from iopstui.model.workload.fidelity import kolmogorov
-from iopstui.model.workload.workload import Arrivals, Stream, Workload
+from iopstui.model.workload.workload import WINDOW_NS, Arrivals, Stream, Workload
 
 MAX_PHASES = 8
 """More are joined: those next to each other that are shortest together."""
@@ -101,65 +110,100 @@ def _apart(one: Stream, other: Stream) -> tuple[float, float]:
 
 
 def join(workloads: Sequence[Workload]) -> Workload:
-    """Workloads of one capture that follow each other as one. ValueError if there is none."""
+    """Workloads of one capture that follow each other as one, within the bounds of a single one
+    (``counting``). ValueError if there is none."""
     if not workloads:
         raise ValueError("no workloads to join")
-    first, seconds = workloads[0], sum(one.seconds for one in workloads)
-    names = dict.fromkeys((one.process, one.kind) for w in workloads for one in w.streams)
-    streams = [_joined([_stream(w, name, kind) for w in workloads]) for name, kind in names]
-    streams.sort(key=lambda one: -one.ios)
-    kinds = dict.fromkeys(kind for w in workloads for kind in w.totals)
+    # all streams of a workload have the same length
+    length = sum(_stream_length(one) for one in workloads)
+    windows = sum(_windows(one) for one in workloads)
+    streams = sorted((_joined(one, length, windows) for one in _by_process(workloads)),
+                     key=lambda one: -one.ios)  # fmt: skip
+    totals = {
+        kind: _joined([w.totals[kind] for w in workloads if kind in w.totals], length, windows)
+        for kind in dict.fromkeys(kind for w in workloads for kind in w.totals)
+    }
     seen = [(one.depth, _ios(one)) for one in workloads if one.depth is not None]
     ios = sum(count for _, count in seen)
     return replace(
-        first, seconds=seconds, streams=tuple(streams),
-        totals={kind: _joined([w.total(kind) for w in workloads]) for kind in kinds},
-        depth=sum(depth * count for depth, count in seen) / ios if ios else None,
-        cgroups=_sum(one.cgroups for one in workloads),
+        workloads[0], seconds=sum(one.seconds for one in workloads), streams=tuple(streams),
+        totals=totals, depth=sum(depth * count for depth, count in seen) / ios if ios else None,
+        cgroups=_most(_sum(one.cgroups for one in workloads), MAX_CGROUPS),
         lost=sum(one.lost for one in workloads), missed=sum(one.missed for one in workloads),
         requeued=sum(one.requeued for one in workloads),
         unknown=sum(one.unknown for one in workloads),
     )  # fmt: skip
 
 
+def _stream_length(workload: Workload) -> float:
+    """Seconds: of a capture that lost requests it is less than the workload's."""
+    return workload.streams[0].seconds if workload.streams else workload.seconds
+
+
+def _windows(workload: Workload) -> int:
+    if workload.streams:
+        return workload.streams[0].arrivals.windows
+    return round(workload.seconds * 1e9 / WINDOW_NS)
+
+
 def _ios(workload: Workload) -> int:
     return sum(one.ios for one in workload.totals.values())
 
 
-def _stream(workload: Workload, process: str, kind: str) -> Stream:
-    windows = max((one.arrivals.windows for one in workload.streams), default=0)
-    return workload.of(process).get(kind) or Stream(
-        process, kind, workload.seconds, 0, 0, arrivals=Arrivals(windows)
-    )
+def _by_process(workloads: Sequence[Workload]) -> Iterable[Sequence[Stream]]:
+    """The streams of each process and direction; of too many processes the last ones together."""
+    kept = [*dict.fromkeys(one.process for w in workloads for one in w.streams)][:MAX_PROCESSES]
+    found: dict[tuple[str, str], list[Stream]] = {}
+    for one in (one for workload in workloads for one in workload.streams):
+        process = one.process if one.process in kept else OTHERS
+        found.setdefault((process, one.kind), []).append(replace(one, process=process))
+    return found.values()
 
 
-def _joined(streams: Sequence[Stream]) -> Stream:
-    """One stream of spans that follow each other."""
+def _joined(streams: Sequence[Stream], seconds: float, windows: int) -> Stream:
+    """Several streams of ``seconds`` as one."""
     ios = sum(one.ios for one in streams)
-    region_bytes = max(one.region_bytes for one in streams)
+    regions, region_bytes = _regions(streams)
     return Stream(
-        streams[0].process, streams[0].kind, sum(one.seconds for one in streams), ios,
+        streams[0].process, streams[0].kind, seconds, ios,
         sum(one.bytes for one in streams), sum(one.sequential for one in streams),
         sum(one.fua for one in streams), sum(one.sync for one in streams),
         sum(one.workers * one.ios for one in streams) / ios if ios else 1.0,
-        _sum(one.sizes for one in streams), _sum(one.depths for one in streams),
-        _sum(_regions(one, region_bytes) for one in streams), region_bytes,
-        _arrivals([one.arrivals for one in streams]),
+        _sizes(_sum(one.sizes for one in streams)), _sum(one.depths for one in streams),
+        regions, region_bytes, _arrivals([one.arrivals for one in streams], windows),
     )  # fmt: skip
 
 
-def _regions(stream: Stream, region_bytes: int) -> Mapping[int, int]:
-    """In larger regions."""
-    factor = region_bytes // stream.region_bytes
-    return _sum({number // factor: count} for number, count in stream.regions.items())
+def _sizes(sizes: Mapping[int, int]) -> dict[int, int]:
+    """The most frequent as they are, the others in bins."""
+    exact = _most(sizes, MAX_SIZES)
+    others = ({binned(size): count} for size, count in sizes.items() if size not in exact)
+    return _sum([exact, *others])
 
 
-def _arrivals(each: Sequence[Arrivals]) -> Arrivals:
+def _regions(streams: Sequence[Stream]) -> tuple[dict[int, int], int]:
+    """Regions of all, and the bytes of each: as large as it takes for MAX_REGIONS to do."""
+    region_bytes = max(one.region_bytes for one in streams)
+    while True:
+        found = _sum(
+            {number // (region_bytes // one.region_bytes): count}
+            for one in streams for number, count in one.regions.items()
+        )  # fmt: skip
+        if len(found) <= MAX_REGIONS:
+            return found, region_bytes
+        region_bytes *= 2
+
+
+def _arrivals(each: Sequence[Arrivals], windows: int) -> Arrivals:
     return Arrivals(
-        sum(one.windows for one in each), sum(one.squares for one in each),
-        max(one.busiest for one in each), sum(one.active for one in each),
-        sum(one.bursts for one in each),
+        windows, sum(one.squares for one in each), max(one.busiest for one in each),
+        sum(one.active for one in each), sum(one.bursts for one in each),
     )  # fmt: skip
+
+
+def _most(counts: Mapping[int, int], number: int) -> dict[int, int]:
+    """The most frequent."""
+    return dict(nlargest(number, counts.items(), key=lambda pair: pair[1]))
 
 
 def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:

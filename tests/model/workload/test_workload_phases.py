@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from iopstui.model.workload.counting import MAX_PROCESSES, MAX_REGIONS, MAX_SIZES, OTHERS
 from iopstui.model.workload.phases import MAX_PHASES, Phases, are_alike, join
 from iopstui.model.workload.workload import Arrivals, Stream, Workload
 
@@ -87,3 +88,32 @@ def test_regions_of_different_sizes_are_joined_in_the_larger_one() -> None:
     large = replace(READS, region_bytes=4 << 20, regions={0: 5, 2: 1})
     (stream,) = join([span(READS), span(large)]).streams
     assert (stream.region_bytes, stream.regions) == (4 << 20, {0: 30_005, 2: 30_001})
+
+
+def test_joined_spans_stay_within_the_bounds_of_one() -> None:
+    """A capture of a day has a hundred spans, each with processes, sizes and regions of its own."""
+    spans = [
+        span(*(
+            replace(READS, process=f"{name}{n}", ios=100,
+                    regions={1000 * n + at: 1 for at in range(100)},
+                    sizes={512 * (50 * n + at + 1): 2 for at in range(50)})
+            for name in ("db", "log")
+        ))
+        for n in range(100)
+    ]  # fmt: skip
+    whole = join(spans)
+    assert len(whole.processes) == MAX_PROCESSES + 1 and OTHERS in whole.processes
+    assert sum(one.ios for one in whole.streams) == sum(one.ios for w in spans for one in w.streams)
+    for one in (*whole.streams, *whole.totals.values()):
+        assert one.seconds == whole.seconds == 6000.0
+        assert len(one.regions) <= MAX_REGIONS and len(one.sizes) < MAX_SIZES + 200
+    others = whole.of(OTHERS)["read"]
+    # 200 processes less the 48 that are kept apart
+    assert sum(others.sizes.values()) == 152 * 100 and sum(others.regions.values()) == 152 * 100
+
+
+def test_idle_spans_count_as_time_without_arrivals() -> None:
+    busy = span(replace(READS, arrivals=Arrivals(600, 6_060_000, 120, 6000, 1)))
+    whole = join([busy, Workload("vda", 60.0, (), {})])
+    for one in (*whole.streams, *whole.totals.values()):
+        assert (one.arrivals.windows, one.seconds) == (1200, 120.0)
