@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import ceil, comb
 
 from iopstui import format as units
+from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.slow_events import EVENT_NS, SlowEvents, slow_events
 from iopstui.model.metrics.slow_requests import (
@@ -35,6 +36,12 @@ MIN_SHARE = 0.6
 """A property of fewer of the slow requests explains too little."""
 REGION_SHARES = (1.0, 0.8)
 """A region holds so many of the slow requests' events."""
+
+PAUSE_NS = 20_000_000
+PAUSE_TIMES = 10
+"""A pause is said if its requests took so long and so many times as long as the random ones (their
+medians). A queue of a few requests is late together several times a second on a quiet machine, by
+1 to 19 ms, whenever a CPU is late: that says nothing."""
 
 Property = Callable[[Exemplar], "object | None"]
 
@@ -154,8 +161,12 @@ class _Question:
 
 
 def _pause(of: SlowEvents) -> InCommon | None:
-    """Most of the slow requests as one event: completed within the same 10 ms, and unlike the
-    random ones (Fisher's exact test, as a filter: it gives no odds for requests of one event)."""
+    """Most of the slow requests as one event: far slower than the random ones, completed within the
+    same 10 ms, and unlike the random ones (Fisher's exact test, as a filter: it gives no odds for
+    requests of one event)."""
+    took, usual = (median(one.total_ns for one in some) for some in (of.slow, of.sample))
+    if took < PAUSE_NS or took < PAUSE_TIMES * usual:
+        return None
     ends = sorted(one.completed_ns for one in of.slow)
     counts = [bisect_right(ends, begin + EVENT_NS) - n for n, begin in enumerate(ends)]
     most = max(counts)
