@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from iopstui.ui.dashboard import heat_cursor
+from iopstui.ui.dashboard.heat_cursor import HeatCursor
 from iopstui.ui.draw.chart import ChartSpec, TimeWindow
 from iopstui.ui.draw.heat import HeatMap
 from iopstui.ui.draw.layout import NO_BOX, Box
@@ -34,6 +36,12 @@ class HeatMaps:
         )
         self.placed = ""
         self._wanted = FIO
+        self.cursor = HeatCursor({FIO: self.fio, DEVICE: self.device})
+
+    @property
+    def maps(self) -> tuple[HeatMap, HeatMap]:
+        """fio's and the device's."""
+        return (self.fio, self.device)
 
     def fitting(self, state: LiveState, height: int) -> tuple[str, ...]:
         """Heat maps that fit into so many rows. The device's needs the probe."""
@@ -75,14 +83,34 @@ class HeatMaps:
         cursor: float | None,
     ) -> None:
         """Both have one scale where both are seen: else they could not be held against each
-        other."""
+        other. ``cursor`` is the moment that is looked at."""
+        self._paint(state, window, (note, ()), lines, cursor)
+        if not self.cursor.active or cursor is None:
+            return
+        # its column may be one that this has drawn
+        changed, chosen = self.cursor.mark(cursor), self.cursor.at(cursor)
+        words = () if chosen is None else heat_cursor.note(state, chosen)
+        if chosen is not None and chosen.by_device:
+            self._paint(state, window, (note, words), lines, cursor)
+        elif changed or chosen is not None:
+            self._paint(state, window, (words or note, ()), lines, cursor)
+
+    def _paint(
+        self,
+        state: LiveState,
+        window: TimeWindow,
+        notes: tuple[Sequence[Piece], Sequence[Piece]],
+        lines: bool,
+        cursor: float | None,
+    ) -> None:
+        """``notes`` are fio's and the device's."""
 
         def fio() -> int:
-            return self.fio.show(state.latencies, state.history, window, note, lines, cursor)
+            return self.fio.show(state.latencies, state.history, window, notes[0], lines, cursor)
 
         fio()
         self.device.least = self.fio.scale if self.placed == BOTH else None
-        self.device.show(state.device_latencies, state.history, window, (), lines, cursor)
+        self.device.show(state.device_latencies, state.history, window, notes[1], lines, cursor)
         if self.placed == BOTH and self.device.scale != self.fio.scale:
             self.fio.least = self.device.scale
             fio()

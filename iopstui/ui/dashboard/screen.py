@@ -21,12 +21,14 @@ from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.dashboard import bars, finding_line, kernel_panel, more_charts, mouse
 from iopstui.ui.dashboard import panels as registry
+from iopstui.ui.dashboard.heat_cursor import ChosenCell
 from iopstui.ui.dashboard.heat_maps import HeatMaps
 from iopstui.ui.dashboard.more_charts import MoreCharts
 from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.draw import charts, layout
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
+from iopstui.ui.draw.heat import HeatMap
 from iopstui.ui.draw.layout import NO_BOX, TABS, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
@@ -129,6 +131,8 @@ class Dashboard(CanvasScreen):
     """Whether Enter gives the focused panel the whole screen."""
     keeps_layout = True
     """Whether the next start begins with its layout."""
+    has_cells = True
+    """Whether cells of the heat map can be chosen."""
     layout_key = "layout"
     """Where the configuration keeps it."""
     _pointed_at: float | None = None
@@ -195,8 +199,8 @@ class Dashboard(CanvasScreen):
         self._latencies |= {name: Chart(spec, charset) for name, spec in others.items()}
         self._latency_of = FIO_LATENCY
         self.heats = HeatMaps(latency, others[DEVICE_LATENCY], charset)
-        maps = (self.heats.fio, self.heats.device)
-        self.charts = [Chart(rates, charset), *self._latencies.values(), *maps]
+        latencies = self._latencies.values()
+        self.charts = [Chart(rates, charset), *latencies, *self.heats.maps]
         self.overlay = Overlay(charset)
         self.more = MoreCharts(charset)
         self.charts += [*self.overlay.charts, *self.more.charts]
@@ -290,6 +294,26 @@ class Dashboard(CanvasScreen):
     def go_on(self) -> None:
         """Stand still no more."""
         self._still = self._looked_at = None
+        self.heats.cursor.clear()
+
+    @property
+    def cell(self) -> ChosenCell | None:
+        """The chosen cell of the heat map."""
+        t = self.frozen_at
+        return self.heats.cursor.at(t) if t is not None and self.heat_seen else None
+
+    def move_cell(self, by: int) -> bool:
+        """Stand still, and choose the next cell of the heat map below (``by`` 1) or above (-1).
+        False if this second has none."""
+        if self._still is None:
+            self.freeze()
+            self.paint(even_if_frozen=True)
+        t = self.frozen_at
+        return t is not None and self.heats.cursor.move(t, by)
+
+    def leave_cell(self) -> None:
+        """Choose no cell of the heat map any more; the second stays."""
+        self.heats.cursor.clear()
 
     def on_resize(self, event: events.Resize) -> None:
         """Places everything anew; a new screen is told its size twice."""
@@ -585,7 +609,10 @@ class Dashboard(CanvasScreen):
         )  # fmt: skip
         if pointed is not None and self.heat_shown:
             note = self._pointed_note([]) + self._values_note(latency)
-        self.heats.paint(self.shown, self.window, note, self.percentiles_shown, cursor)
+        at = cursor
+        if self.heats.cursor.active:
+            at, note = self.frozen_at, self._latency_note()
+        self.heats.paint(self.shown, self.window, note, self.percentiles_shown, at)
         self.more.paint(
             self.shown.history, self.window, disk, cursor, pointed,
             bought.mib if bought is not None else (),
@@ -697,6 +724,9 @@ class Dashboard(CanvasScreen):
         tab = self._panel_at(x, y)
         if tab is not None and not self.tabbed and not (self.focus_shown and self.tab == tab):
             self.focus_panel(tab)
+        if self._is_chosen(x, y):
+            self.post_message(KeyClicked("Enter"))
+            return
         if chain == 2 and tab is not None and self.zooms:
             if self.alone:
                 self.show_alone(None)
@@ -708,6 +738,24 @@ class Dashboard(CanvasScreen):
         if column is not None and chain == 1 and not self.overlay.active:
             column_s = self.window.dot_s * self.charset.dots
             self.look_at(self.window.start + (column + 0.5) * column_s)
+            heat, t = self._heat_at(x, y), self.frozen_at
+            if heat is not None and t is not None:
+                self.heats.cursor.choose(heat, heat.row_at(y), t)
+                self.post_message(ViewChanged())
+                self.paint(even_if_frozen=True)
+
+    def _heat_at(self, x: int, y: int) -> HeatMap | None:
+        """The heat map there, if this is the column of the second that is looked at."""
+        chart, t = mouse.chart_at(self.charts, x, y), self.frozen_at
+        column_s = self.window.dot_s * self.charset.dots
+        if not self.has_cells or not isinstance(chart, HeatMap) or t is None:
+            return None
+        return chart if chart.column_at(x, y) == self.window.column(t, column_s) else None
+
+    def _is_chosen(self, x: int, y: int) -> bool:
+        """Whether the chosen cell of a heat map is there."""
+        heat = self._heat_at(x, y)
+        return heat is not None and heat.chosen is not None and heat.row_at(y) == heat.chosen.row
 
     def _panel_at(self, x: int, y: int) -> int | None:
         """The tab of the panel there."""

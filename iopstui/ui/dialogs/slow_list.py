@@ -1,4 +1,5 @@
-"""The slowest requests of a second as a list; Enter opens one as a timeline."""
+"""Single requests as a list, the slowest of a second or those of a cell of the heat map; Enter
+opens one as a timeline."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from textual.widgets import DataTable, Static
 
 from iopstui import format as f
 from iopstui.model.metrics.in_common import InCommon, in_common
-from iopstui.model.metrics.probe import OWN, ProbeInterval
+from iopstui.model.metrics.probe import OWN
 from iopstui.model.metrics.slow_requests import second_of
 from iopstui.model.samples import Exemplar
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
+from iopstui.ui.dashboard.heat_cursor import ChosenCell, frames_of, requests_of
 from iopstui.ui.dashboard.slow_view import timeline
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
@@ -32,7 +34,31 @@ MAX_CLAIMS = 3
 NOTHING = "Nothing in common beyond chance (compared with the random requests)."
 NO_SAMPLE = "Too few other requests in this second to compare with."
 
-Value = Callable[[Exemplar], "float | str"]
+
+@dataclass(frozen=True, slots=True)
+class KeptRequest:
+    """A request of a list: ``t`` is when it completed (seconds of the session), ``in_cell`` is
+    whether it is of the cell that the list is about."""
+
+    t: float
+    one: Exemplar
+    in_cell: bool = False
+
+    @property
+    def when(self) -> str:
+        """ "0:04.250"."""
+        second = max(0.0, self.t)
+        return f"{f.clock(int(second))}.{int(second * 1000) % 1000:03}"
+
+    @property
+    def kept_as(self) -> str:
+        """Why it was kept."""
+        if self.one.slow:
+            return "slow, random" if self.one.sampled else "slow"
+        return "random"
+
+
+Value = Callable[[KeptRequest], "float | str"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +66,53 @@ class SlowColumn:
     """A column: its title, its text, and what it is sorted by. ``left``: text."""
 
     title: str
-    text: Callable[[Exemplar], str]
+    text: Callable[[KeptRequest], str]
     value: Value
     left: bool = False
 
 
 COLUMNS = (
-    SlowColumn("TOTAL", lambda o: f.latency(o.total_ns), lambda o: -o.total_ns),
-    SlowColumn("WHAT", lambda o: o.kind, lambda o: o.kind, left=True),
-    SlowColumn("PROCESS", lambda o: f"{printable(o.comm) or f.MISSING} ({o.pid})",
-               lambda o: (o.comm.lower()), left=True),
-    SlowColumn("plugged", lambda o: f.latency(o.plugged_ns), lambda o: -(o.plugged_ns or 0)),
-    SlowColumn("queued", lambda o: f.latency(o.queued_ns), lambda o: -(o.queued_ns or 0)),
-    SlowColumn("device", lambda o: f.latency(o.device_ns), lambda o: -o.device_ns),
-    SlowColumn("TIME", lambda o: "", lambda o: o.completed_ns),
-    SlowColumn("FLAGS", lambda o: o.flags, lambda o: o.flags, left=True),
-    SlowColumn("SIZE", lambda o: f.size(o.size), lambda o: -o.size),
-    SlowColumn("SECTOR", lambda o: f.MISSING if o.sector is None else str(o.sector),
-               lambda o: -1 if o.sector is None else o.sector),
-    SlowColumn("CPU", lambda o: f"{o.cpu} → {o.cpu_done}", lambda o: o.cpu_done),
-    SlowColumn("HCTX", lambda o: str(o.hctx), lambda o: o.hctx),
-    SlowColumn("DISK", lambda o: printable(o.disk), lambda o: o.disk, left=True),
-    SlowColumn("CGROUP", lambda o: printable(o.group) or f.MISSING, lambda o: o.group, left=True),
+    SlowColumn("TOTAL", lambda k: f.latency(k.one.total_ns), lambda k: -k.one.total_ns),
+    SlowColumn("WHAT", lambda k: k.one.kind, lambda k: k.one.kind, left=True),
+    SlowColumn("PROCESS", lambda k: f"{printable(k.one.comm) or f.MISSING} ({k.one.pid})",
+               lambda k: k.one.comm.lower(), left=True),
+    SlowColumn("plugged", lambda k: f.latency(k.one.plugged_ns),
+               lambda k: -(k.one.plugged_ns or 0)),
+    SlowColumn("queued", lambda k: f.latency(k.one.queued_ns), lambda k: -(k.one.queued_ns or 0)),
+    SlowColumn("device", lambda k: f.latency(k.one.device_ns), lambda k: -k.one.device_ns),
+    SlowColumn("TIME", lambda k: k.when, lambda k: k.one.completed_ns),
+    SlowColumn("FLAGS", lambda k: k.one.flags, lambda k: k.one.flags, left=True),
+    SlowColumn("SIZE", lambda k: f.size(k.one.size), lambda k: -k.one.size),
+    SlowColumn("SECTOR", lambda k: f.MISSING if k.one.sector is None else str(k.one.sector),
+               lambda k: -1 if k.one.sector is None else k.one.sector),
+    SlowColumn("CPU", lambda k: f"{k.one.cpu} → {k.one.cpu_done}", lambda k: k.one.cpu_done),
+    SlowColumn("HCTX", lambda k: str(k.one.hctx), lambda k: k.one.hctx),
+    SlowColumn("DISK", lambda k: printable(k.one.disk), lambda k: k.one.disk, left=True),
+    SlowColumn("CGROUP", lambda k: printable(k.one.group) or f.MISSING, lambda k: k.one.group,
+               left=True),
 )  # fmt: skip
-_TIME = "TIME"
+CELL_COLUMNS = (
+    SlowColumn("CELL", lambda k: "in" if k.in_cell else "", lambda k: not k.in_cell, left=True),
+    *COLUMNS,
+    SlowColumn("KEPT", lambda k: k.kept_as, lambda k: k.kept_as, left=True),
+)
+"""For a cell of the heat map."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is listed under a ``title``, the ``words`` above it, and all requests that were kept
+    ``near`` it in time. ``of_cell``: the list is about a cell of the heat map."""
+
+    title: str
+    words: Sequence[str]
+    requests: Sequence[KeptRequest]
+    near: Sequence[Exemplar]
+    of_cell: bool = False
 
 
 class SlowList(TypeToFilter, Modal[None]):
-    """The slowest requests of the second that ``probe`` measured; they stay while it is open."""
+    """Single requests; they stay while it is open."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -76,39 +121,29 @@ class SlowList(TypeToFilter, Modal[None]):
     ]
     size_class = "broad"
     about = (
-        "The slowest requests of one second: where each waited, whose it was. Enter opens one as a "
-        "timeline beside the others; < and >, or a click on a title, sort."
+        "The slowest requests of one second, or those kept of a cell of the heat map: where each "
+        "waited, whose it was. Enter opens one as a timeline beside the others; < and >, or a "
+        "click on a title, sort."
     )
 
-    def __init__(
-        self, probe: ProbeInterval, t: float, near: Sequence[Exemplar], charset: Charset
-    ) -> None:
-        super().__init__(f"Slowest requests at {f.clock(t)}", charset, HINTS, pages.SLOWEST)
+    def __init__(self, content: Content, charset: Charset) -> None:
+        super().__init__(content.title, charset, HINTS, pages.SLOWEST)
         self._charset = charset
-        self._probe, self._t, self._near = probe, t, near
-        self._slow = [one for one in probe.exemplars if one.slow]
-        self._sort, self._down = COLUMNS[0], False
-        self._shown: list[Exemplar] = []
+        self._content = content
+        self._columns = CELL_COLUMNS if content.of_cell else COLUMNS
+        self._sort, self._down = self._columns[0], False
+        self._shown: list[KeptRequest] = []
 
     def content(self) -> ComposeResult:
-        """What they have in common, and the table."""
-        yield Static(Text(self._charset.text("\n".join(self._claims()))), id="slow-common")
+        """The words, and the table."""
+        words = "\n".join(self._content.words)
+        yield Static(Text(self._charset.text(words)), id="slow-common")
         yield DataTable(cursor_type="row", classes="modal-fit")
-
-    def _claims(self) -> Iterator[str]:
-        exemplars = self._probe.exemplars
-        if not any(one.sampled and not one.slow for one in exemplars):
-            yield NO_SAMPLE
-            return
-        found: list[InCommon] = in_common(exemplars)
-        yield from (printable(one.text) for one in found[:MAX_CLAIMS])
-        if not found:
-            yield NOTHING
 
     def on_mount(self) -> None:
         """The table has the keys."""
         table = self._table()
-        for column in COLUMNS:
+        for column in self._columns:
             justify = "left" if column.left else "right"
             title = Text(column.title, justify=justify)  # type: ignore[arg-type]
             table.add_column(title, key=column.title)
@@ -121,22 +156,20 @@ class SlowList(TypeToFilter, Modal[None]):
     def _fill(self) -> None:
         table = self._table()
         table.clear()
-        ordered = sorted(self._slow, key=self._sort.value, reverse=self._down)
-        self._shown = [one for one in ordered if self.matches(*self._texts(one))]
-        for one in self._shown:
+        # of equal ones the slowest first
+        slowest = sorted(self._content.requests, key=lambda kept: -kept.one.total_ns)
+        ordered = sorted(slowest, key=self._sort.value, reverse=self._down)
+        self._shown = [kept for kept in ordered if self.matches(*self._texts(kept))]
+        for kept in self._shown:
             table.add_row(*(
                 Text(self.clean(text), justify="left" if column.left else "right")
-                for column, text in zip(COLUMNS, self._texts(one), strict=True)
+                for column, text in zip(self._columns, self._texts(kept), strict=True)
             ))  # fmt: skip
         backwards = ", reversed" if self._down else ""
         self.head(self.heading, f"sorted by {self._sort.title}{backwards}")
 
-    def _texts(self, one: Exemplar) -> list[str]:
-        return [self._when(one) if c.title == _TIME else c.text(one) for c in COLUMNS]
-
-    def _when(self, one: Exemplar) -> str:
-        second = max(0.0, second_of(one, self._probe, self._t))
-        return f"{f.clock(int(second))}.{int(second * 1000) % 1000:03}"
+    def _texts(self, kept: KeptRequest) -> list[str]:
+        return [column.text(kept) for column in self._columns]
 
     def apply_filter(self) -> None:
         """Show the requests that have all of the words."""
@@ -145,13 +178,13 @@ class SlowList(TypeToFilter, Modal[None]):
 
     def action_sort(self, by: int) -> None:
         """Sort by the next column or the one before."""
-        self._sort = COLUMNS[(COLUMNS.index(self._sort) + by) % len(COLUMNS)]
+        self._sort = self._columns[(self._columns.index(self._sort) + by) % len(self._columns)]
         self._down = False
         self._fill()
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
         """Sort by this column; again: the other way round."""
-        chosen = next(c for c in COLUMNS if c.title == event.column_key.value)
+        chosen = next(c for c in self._columns if c.title == event.column_key.value)
         self._down = not self._down if chosen is self._sort else False
         self._sort = chosen
         self._fill()
@@ -165,21 +198,54 @@ class SlowList(TypeToFilter, Modal[None]):
         at = self._table().cursor_row
         if not 0 <= at < len(self._shown):
             return
-        one, charset = self._shown[at], self._charset
+        kept, charset, near = self._shown[at], self._charset, self._content.near
 
         def rows(width: int) -> Sequence[Row]:
-            return timeline(one, self._near, self._when(one), width, charset)
+            return timeline(kept.one, near, kept.when, width, charset)
 
         self.app.push_screen(LiveRows("One request", rows, charset))
 
 
 def list_of(state: LiveState, charset: Charset) -> SlowList | None:
-    """The list of the second that ``state`` shows; ``None`` if none was kept in it."""
+    """The list of the slowest of the second that ``state`` shows; ``None`` if none was kept."""
     frame = state.probed
     probe = frame.probe if frame is not None else None
     if frame is None or probe is None or not any(one.slow for one in probe.exemplars):
         return None
-    return SlowList(probe, frame.t, [*_near(state, frame.t)], charset)
+    requests = [
+        KeptRequest(second_of(one, probe, frame.t), one) for one in probe.exemplars if one.slow
+    ]
+    near = [*_near(state, frame.t, frame.t)]
+    title = f"Slowest requests at {f.clock(frame.t)}"
+    return SlowList(Content(title, [*_claims(probe.exemplars)], requests, near), charset)
+
+
+def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowList | None:
+    """The list of the requests kept of the second of a cell, first those of its latency; ``None``
+    if none was kept."""
+    frames = frames_of(state, chosen)
+    kept = {id(one) for one in requests_of(state, frames) if chosen.has(one)}
+    requests = [
+        KeptRequest(second_of(one, frame.probe, frame.t), one, id(one) in kept)
+        for frame in frames if frame.probe is not None for one in frame.probe.exemplars
+    ]  # fmt: skip
+    if not requests:
+        return None
+    near = [*_near(state, frames[0].t, frames[-1].t)]
+    title = f"Requests at {f.clock(frames[-1].t)}, {chosen.range_words}"
+    return SlowList(Content(title, [_cell_words(chosen, len(kept))], requests, near, True), charset)
+
+
+def _cell_words(chosen: ChosenCell, kept: int) -> str:
+    rule = "Of each second and direction the 10 slowest and 10 random ones are kept."
+    count = chosen.cell.count
+    if chosen.by_device:
+        return f"{kept} of the cell's {count:,} requests are kept. {rule}"
+    ios = "1 I/O" if count == 1 else f"{count:,} I/Os"
+    return (
+        f"fio measured {ios} in this cell. {kept} of the kept requests took as long from "
+        f"allocation to completion; fio's latency includes the time above. {rule}"
+    )
 
 
 def why_none(state: LiveState, parts: Sequence[str] | None) -> str:
@@ -194,9 +260,22 @@ def why_none(state: LiveState, parts: Sequence[str] | None) -> str:
     return "no request was completed in this second"
 
 
-def _near(state: LiveState, t: float) -> Iterator[Exemplar]:
-    """Requests kept in this second and the two beside it."""
+def _claims(exemplars: Sequence[Exemplar]) -> Iterator[str]:
+    if not any(one.sampled and not one.slow for one in exemplars):
+        yield NO_SAMPLE
+        return
+    found: list[InCommon] = in_common(exemplars)
+    yield from (printable(one.text) for one in found[:MAX_CLAIMS])
+    if not found:
+        yield NOTHING
+
+
+def _near(state: LiveState, first: float, last: float) -> Iterator[Exemplar]:
+    """Requests kept from the second before ``first`` to the one behind ``last``."""
     for moment in state.moments:
         probe = moment.frame.probe
-        if probe is not None and abs(moment.frame.t - t) < 1.5 * max(1.0, probe.seconds):
+        if probe is None:
+            continue
+        beside = 1.5 * max(1.0, probe.seconds)
+        if first - beside < moment.frame.t < last + beside:
             yield from probe.exemplars

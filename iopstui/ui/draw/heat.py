@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from iopstui.model.histogram import bucket_key
 from iopstui.model.metrics.history import History
-from iopstui.model.metrics.latency_history import LatencyHistory, middle_of
+from iopstui.model.metrics.latency_history import LatencyHistory, middle_of, step_of
 from iopstui.ui.draw import charts, density, frame
 from iopstui.ui.draw.chart import Chart, ChartSpec, TimeWindow
 from iopstui.ui.draw.rows import Piece, Row, capital, rule
-from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, Charset
+from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, SELECTED, Charset
 
 SHARES = (0.0, 0.001, 0.01, 0.1, 0.3)
 """A cell has a shade if more than this share of its second's I/Os is in it."""
@@ -18,9 +20,38 @@ LEGEND = ("any", ".1", "1", "10", "30 %")
 
 _LINES = {"utf8": "━─┄", "console": "=-~", "ascii": "=-~"}
 LINE = BOLD
+CHOSEN = "+"
+"""The chosen cell. A full block would vanish where it is shown reversed."""
 
 _Steps = dict[int, int]
 _Levels = list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """A cell: ``count`` I/Os between the moments ``begin`` and ``end`` (seconds of the session)
+    that took ``low`` to ``high`` (ns)."""
+
+    begin: float
+    end: float
+    low: float
+    high: float
+    row: int
+    rows: int
+    count: int
+    scale: charts.Scale
+
+    @property
+    def middle(self) -> float:
+        """A latency (ns) in the middle of its range."""
+        return math.sqrt(self.low * self.high)
+
+    def has(self, latency_ns: int) -> bool:
+        """Whether an I/O that took so long is counted in this row."""
+        counted = middle_of(step_of(bucket_key(latency_ns)))
+        # an I/O of this map is never beyond its scale
+        inside = self.scale.low <= counted <= self.scale.high
+        return inside and self.row == self.scale.row(counted, self.rows)
 
 
 class HeatMap(Chart):
@@ -36,6 +67,9 @@ class HeatMap(Chart):
         self.title_words = spec.title
         self.least: charts.Scale | None = None
         """What the axis shows at least: that of a map beside this one."""
+        self.chosen: HeatCell | None = None
+        """The cell that is marked."""
+        self._column_s = 1.0
 
     @property
     def scale(self) -> charts.Scale | None:
@@ -57,7 +91,7 @@ class HeatMap(Chart):
             return 0
         moved = self._window_start != window.start
         self._window_start = window.start
-        column_s = window.dot_s * self._charset.dots
+        self._column_s = column_s = window.dot_s * self._charset.dots
         first, after = self._renew(latencies, window, column_s)
         scale = self._heat_scale(moved)
         if scale != self._scale:
@@ -78,6 +112,32 @@ class HeatMap(Chart):
             self._labels([(row, self._columns, text, style) for row, _, text, style in ends])
         )
         return after - first
+
+    def cells(self, t: float) -> list[HeatCell]:
+        """The cells with I/Os of the column in which the sample that ended at ``t`` is, from top
+        to bottom, as they were shown last."""
+        if not self.shown or self._scale is None or self._window_start is None:
+            return []
+        column = int((t - self._window_start) / self._column_s - 1e-6)
+        steps = self._data[column] if 0 <= column < len(self._data) else None
+        counts: dict[int, int] = {}
+        for step, count in (steps or {}).items():
+            row = self._scale.row(middle_of(step), self._rows)
+            counts[row] = counts.get(row, 0) + count
+        begin = self._window_start + column * self._column_s
+        return [self._cell(row, counts[row], begin, self._scale) for row in sorted(counts)]
+
+    def _cell(self, row: int, count: int, begin: float, scale: charts.Scale) -> HeatCell:
+        ratio = scale.high / scale.low
+        low, high = (
+            scale.low * ratio ** ((self._rows - row - edge) / self._rows) for edge in (1, 0)
+        )
+        end = begin + self._column_s
+        return HeatCell(begin, end, low, high, row, self._rows, count, scale)
+
+    def row_at(self, y: int) -> int:
+        """The row of the plot in a line of the screen."""
+        return y - self.axis.box.y
 
     def _renew(
         self, latencies: LatencyHistory, window: TimeWindow, column_s: float
@@ -172,7 +232,8 @@ class HeatMap(Chart):
             drawn = tuple(tuple(rows[first:last]) for rows in rows_of)
             levels = self._levels[first:last]
             at = cursor - first if cursor is not None and first <= cursor < last else None
-            key = (here, drawn, at, [level and tuple(level) for level in levels])
+            chosen = self.chosen
+            key = (here, drawn, at, chosen, [level and tuple(level) for level in levels])
             if self._painted.get(index) != key:
                 self._painted[index] = key
                 tile.show(self._tile(levels, [mark - first for mark in here], drawn, at))
@@ -195,7 +256,7 @@ class HeatMap(Chart):
     ) -> list[Row]:
         shades = density.shades(self._charset)
         chars = _LINES[self._charset.name]
-        cells: list[list[charts.Cell]] = []
+        drawn: list[Row] = []
         for row in range(self._rows):
             line: list[charts.Cell] = []
             for column, column_levels in enumerate(levels):
@@ -210,7 +271,18 @@ class HeatMap(Chart):
                     if rows[column] == row:
                         cell = (chars[len(lines) - 1 - place], LINE)
                 line.append(cell)
-            if cursor is not None:
+            if cursor is not None and (self.chosen is None or line[cursor][0] == " "):
                 line[cursor] = (self._charset.cursor, CURSOR)
-            cells.append(line)
-        return [charts.runs(line) for line in cells]
+            marked = cursor is not None and self.chosen is not None and self.chosen.row == row
+            drawn.append(_marked(line, cursor) if marked else charts.runs(line))
+        return drawn
+
+
+def _marked(line: Sequence[charts.Cell], at: int | None) -> Row:
+    """A row with the chosen cell, whose style its neighbours don't share."""
+    at = at or 0
+    before, behind = line[:at], line[at + 1 :]
+    return (
+        *(charts.runs(before) if before else ()), (CHOSEN, SELECTED),
+        *(charts.runs(behind) if behind else ()),
+    )  # fmt: skip

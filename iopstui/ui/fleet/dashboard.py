@@ -54,7 +54,7 @@ KERNEL: tuple[Column[DiskRates], ...] = (
 class FleetDashboard(TypeToFilter, Dashboard):
     """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
 
-    zooms = False
+    zooms = has_cells = False
     layout_key = "fleet-layout"
     about = (
         "Many hosts: their totals, and a row (or a line of the map) for each. Type to filter them: "

@@ -163,7 +163,7 @@ class HostDashboard(Dashboard):
 
     about = "One host of the fleet. Esc returns to all hosts."
     q_does = "back"
-    turns = keeps_layout = False
+    turns = keeps_layout = has_cells = False
 
     def __init__(self, view: HostView, charset: Charset) -> None:
         panes = tuple(

@@ -26,7 +26,8 @@ ABOUT_JOBS = frozenset({
 })  # fmt: skip
 NOT_IN_FLEET = frozenset({
     "queue_map", "inside", "processes", "decide", "rq_affinity", "scheduler", "probe", "settings",
-    "bind_queues", "waits", "slowest", "open_panel", "close_panel",
+    "bind_queues", "waits", "slowest", "open_panel", "close_panel", "cell",
+    "open_cell", "leave_cell",
 })  # fmt: skip
 """Actions of the live screen that a fleet's doesn't have."""
 

@@ -18,10 +18,12 @@ class PanelKeys(Part):
 
     @property
     def can_close(self) -> bool:
-        """Whether one has it, or the picture stands still."""
+        """Whether one has it, or the picture stands still; a chosen cell is left first."""
         dashboard = self.port.dashboard
-        return dashboard is not None and (
-            dashboard.alone or dashboard.frozen_at is not None or dashboard.span is not None
+        return (
+            dashboard is not None
+            and dashboard.cell is None
+            and (dashboard.alone or dashboard.frozen_at is not None or dashboard.span is not None)
         )
 
     def open(self) -> None:

@@ -72,6 +72,11 @@ class ReplayKeys(Part):
         return action.measures
 
     @property
+    def in_cell(self) -> bool:
+        """Whether a cell of the heat map is chosen."""
+        return self.port.dashboard is not None and self.port.dashboard.cell is not None
+
+    @property
     def space(self) -> str:
         """Meaning of space now."""
         session = self._session
@@ -105,6 +110,13 @@ class ReplayKeys(Part):
         """Jump a little forward or back."""
         self._session.seek_by(way * SEEK_S)
 
+    def next_second(self, by: int) -> None:
+        """Choose a cell of the heat map in the next second, or the one before."""
+        dashboard = self.port.dashboard
+        if dashboard is not None:
+            dashboard.walk(by)
+            dashboard.paint(even_if_frozen=True)
+
     def edge(self, end: bool) -> None:
         """Jump to the beginning or to the end."""
         self._session.seek(self._session.end if end else 0.0)
@@ -137,8 +149,15 @@ class ReplayKeys(Part):
         ),
         Action(
             "seek", (Key("left", "left", -1), Key("right", "right", 1)), seek,
-            help="10 seconds back, forward", place=20, term="left right",
-            footer=(Footer("10 s", {REPLAY: 30}, key="← →"),),
+            help="10 seconds back, forward; in the heat map one second", place=20,
+            term="left right",
+            footer=(Footer("10 s", {REPLAY: 30}, key="← →", when=lambda keys: not keys.in_cell),),
+            applies=lambda keys: not keys.in_cell,
+        ),
+        Action(
+            "next_second", (Key("left", "left", -1), Key("right", "right", 1)), next_second,
+            footer=(Footer("second", {REPLAY: 5}, key="← →", when=lambda keys: keys.in_cell),),
+            applies=lambda keys: keys.in_cell,
         ),
         Action(
             "edge", (Key("home", "home", False), Key("end", "end", True)), edge,

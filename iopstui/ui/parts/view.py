@@ -240,6 +240,52 @@ class ViewKeys(Part):
         parts = live.probe if live is not None else None
         self.port.show_message("info", why_none(self.port.shown, parts))
 
+    @property
+    def has_heat(self) -> bool:
+        """Whether a heat map is shown."""
+        dashboard = self.port.dashboard
+        return dashboard is not None and any(one.shown for one in dashboard.heats.maps)
+
+    @property
+    def in_cell(self) -> bool:
+        """Whether a cell of the heat map is chosen."""
+        dashboard = self.port.dashboard
+        return dashboard is not None and dashboard.cell is not None
+
+    def move_cell(self, by: int) -> None:
+        """Choose a cell of the heat map."""
+        dashboard = self.port.dashboard
+        if dashboard is None:
+            return
+        if not dashboard.move_cell(by):
+            self.port.show_message("info", "nothing in the heat map at this second")
+        self.port.refresh_footer()
+        dashboard.paint(even_if_frozen=True)
+
+    def open_cell(self) -> None:
+        """List the requests that were kept of the chosen cell."""
+        dashboard = self.port.dashboard
+        chosen = dashboard.cell if dashboard is not None else None
+        if chosen is None:
+            return
+        from iopstui.ui.dialogs.slow_list import cell_list, why_none
+
+        page = cell_list(self.port.shown, chosen, self.port.charset)
+        if page is not None:
+            self.port.push(page)
+            return
+        live = self.port.live
+        parts = live.probe if live is not None else None
+        self.port.show_message("info", why_none(self.port.shown, parts))
+
+    def leave_cell(self) -> None:
+        """Choose no cell any more."""
+        dashboard = self.port.dashboard
+        if dashboard is not None:
+            dashboard.leave_cell()
+            self.port.refresh_footer()
+            dashboard.paint(even_if_frozen=True)
+
     def workload(self) -> None:
         """Capture what applications ask of the disk while the page is open."""
         if self.port.dashboard is None:
@@ -438,6 +484,27 @@ class ViewKeys(Part):
         Action(
             "percentiles", (Key("p", "p"),), percentiles, title="Heat map: percentiles over it",
             help="percentiles over the heat map: ━ p50, ─ p99, ┄ p99.9", place=220,
+        ),
+        Action(
+            "cell", (Key("up", "up", -1), Key("down", "down", 1)), move_cell,
+            help="a cell of the heat map (h), the slowest I/Os first: left and right change the "
+                 "second, Enter or a click on the cell lists the requests kept of it (probe: P), "
+                 "Esc leaves it", place=221, term="up down",
+            footer=(Footer("cell", {IDLE: 131, RUNNING: 131, REPLAY: 131},
+                           when=lambda view: view.has_heat, key="↑ ↓"),),
+            applies=lambda view: view.has_heat,
+        ),
+        Action(
+            "open_cell", (Key("enter", "Enter", on_dashboard=True),), open_cell,
+            footer=(Footer("requests", {IDLE: 3, RUNNING: 3, REPLAY: 3},
+                           when=lambda view: view.in_cell),),
+            applies=lambda view: view.in_cell,
+        ),
+        Action(
+            "leave_cell", (Key("escape", "Esc", on_dashboard=True),), leave_cell,
+            footer=(Footer("leave the cell", {IDLE: 4, RUNNING: 4, REPLAY: 4},
+                           when=lambda view: view.in_cell),),
+            applies=lambda view: view.in_cell,
         ),
         Action(
             "findings", (pages.FINDINGS,), findings, title="Findings",

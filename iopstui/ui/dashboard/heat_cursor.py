@@ -1,0 +1,149 @@
+"""The cell of the heat maps that was chosen with the arrow keys or the mouse, and the requests that
+the probe has kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+from iopstui import format as f
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import KINDS, OWN
+from iopstui.model.samples import Exemplar
+from iopstui.ui.draw.heat import HeatCell, HeatMap
+from iopstui.ui.draw.rows import Piece
+from iopstui.ui.draw.style import BOLD, DIM
+from iopstui.ui.state.live import LiveState
+
+DEVICE = "device"
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenCell:
+    """A cell of fio's heat map or the device's (``by_device``)."""
+
+    cell: HeatCell
+    by_device: bool
+
+    @property
+    def range_words(self) -> str:
+        """ "1.00 ms to 1.26 ms"."""
+        return f"{f.latency(self.cell.low)} to {f.latency(self.cell.high)}"
+
+    def has(self, one: Exemplar) -> bool:
+        """Whether this request took so long: in the device, as its heat map counts, or from
+        allocation to completion, which is nearest to what fio measures."""
+        if self.by_device:
+            return one.kind in KINDS and self.cell.has(one.device_ns)
+        return self.cell.has(one.total_ns)
+
+
+class HeatCursor:
+    """``maps`` by name, from top to bottom. What was chosen stays the same latency while the
+    second changes: the cell nearest to it is marked."""
+
+    def __init__(self, maps: Mapping[str, HeatMap]) -> None:
+        self._maps = maps
+        self._wanted: tuple[str, float] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether a cell was chosen."""
+        return self._wanted is not None
+
+    def clear(self) -> None:
+        """Choose none."""
+        self._wanted = None
+        self.mark(None)
+
+    def at(self, t: float) -> ChosenCell | None:
+        """The chosen cell in the column of the moment ``t``; ``None`` if that has no cells."""
+        found = self._nearest(t)
+        return None if found is None else _made(*found)
+
+    def mark(self, t: float | None) -> bool:
+        """Mark the chosen cell in the column of this moment. Whether that is another one now."""
+        found = None if t is None else self._nearest(t)
+        changed = False
+        for name, one in self._maps.items():
+            now = found[1] if found is not None and found[0] == name else None
+            changed = changed or one.chosen != now
+            one.chosen = now
+        return changed
+
+    def move(self, t: float, by: int) -> bool:
+        """Choose the next cell with I/Os below (``by`` 1) or above (-1) in the column of this
+        moment; the first time the slowest of the lowest map. False if there are none."""
+        cells = [*self._cells(t)]
+        if not cells:
+            return False
+        now = self._nearest(t)
+        if now is None:
+            lowest = cells[-1][0]
+            now = next(one for one in cells if one[0] == lowest)
+        else:
+            now = cells[min(len(cells) - 1, max(0, cells.index(now) + by))]
+        self._wanted = (now[0], now[1].middle)
+        return True
+
+    def choose(self, chart: object, row: int, t: float) -> None:
+        """Choose the cell of a map at this row; one without I/Os can't be chosen."""
+        found = next(
+            (one for one in self._cells(t) if self._maps[one[0]] is chart and one[1].row == row),
+            None,
+        )
+        self._wanted = None if found is None else (found[0], found[1].middle)
+
+    def _cells(self, t: float) -> Iterator[tuple[str, HeatCell]]:
+        return ((name, cell) for name, one in self._maps.items() for cell in one.cells(t))
+
+    def _nearest(self, t: float) -> tuple[str, HeatCell] | None:
+        if self._wanted is None:
+            return None
+        wanted, latency = self._wanted
+        return min(
+            self._cells(t), default=None,
+            key=lambda one: (one[0] != wanted, abs(log(one[1].middle / latency))),
+        )  # fmt: skip
+
+
+def _made(name: str, cell: HeatCell) -> ChosenCell:
+    return ChosenCell(cell, name == DEVICE)
+
+
+def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:
+    """Frames with the requests of the cell's column, as far as they are kept."""
+    cell, before = chosen.cell, 0.0
+    middle, found, covering = (cell.begin + cell.end) / 2, [], []
+    for moment in state.moments:
+        frame, probe = moment.frame, moment.frame.probe
+        if probe is None:
+            continue
+        begin, end = max(before, frame.t - probe.seconds), frame.t
+        before = end
+        # as LatencyHistory puts intervals into columns
+        if cell.begin <= (begin + end) / 2 < cell.end:
+            found.append(frame)
+        elif begin <= middle < end:
+            covering.append(frame)
+    return found or covering
+
+
+def requests_of(state: LiveState, frames: Sequence[Frame]) -> list[Exemplar]:
+    """The requests that were kept of the measured disks."""
+    return [
+        one for frame in frames if frame.probe is not None
+        for one in frame.probe.exemplars if one.disk in state.devices
+    ]  # fmt: skip
+
+
+def note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
+    """Words for the title of a heat map."""
+    ios = "I/O" if chosen.cell.count == 1 else "I/Os"
+    pieces: list[Piece] = [(f"{chosen.range_words}: ", DIM), (f"{chosen.cell.count} {ios}", BOLD)]
+    frames = frames_of(state, chosen)
+    if not any(frame.probe is not None and frame.probe.by == OWN for frame in frames):
+        return [*pieces, (", requests not kept", DIM)]
+    kept = sum(map(chosen.has, requests_of(state, frames)))
+    return [*pieces, (f", {kept} kept", DIM)]
