@@ -165,6 +165,11 @@ def wall_clock(wall_ms: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(wall_ms / 1000))
 
 
+def tick_milliseconds(ms: float | None, space: str = " ") -> str:
+    """A mean of times that were measured in whole ticks: less than one in all is "0 ms"."""
+    return f"0{space}ms" if ms == 0 else milliseconds(ms, space)
+
+
 def counted(count: int, one: str, many: str = "") -> str:
     """ "1 run", "2 runs"."""
     return f"{count} {one if count == 1 else many or one + 's'}"

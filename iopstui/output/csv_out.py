@@ -16,7 +16,6 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import FIGURES as DRIVE_FIGURES
 from iopstui.model.metrics.nvme import NVME
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
-from iopstui.model.metrics.share import SOURCE as NFS
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import clean, main_figures
@@ -50,12 +49,12 @@ class CsvSink:
         stream: TextIO,
         devices: Sequence[str] = (),
         layers: Sequence[str] = (),
-        on_nfs: bool = False,
+        share_source: str = "",
         on_nvme: bool = False,
     ) -> None:
         self._stream = stream
         self._writer = csv.writer(stream, lineterminator="\n")
-        self._columns = list(session_columns(devices, layers, on_nfs, on_nvme))
+        self._columns = list(session_columns(devices, layers, share_source, on_nvme))
         self._figures = Figures(self._columns)
         self._started = False
 
@@ -105,12 +104,12 @@ def _missing_value(name: str) -> None:
 def session_columns(
     devices: Sequence[str],
     layers: Sequence[str] = (),
-    on_nfs: bool = False,
+    share_source: str = "",
     on_nvme: bool = False,
 ) -> Iterator[tuple[str, ...]]:
     """The columns of a session with these devices: of several their sum, then each; the flags
-    are one. ``layers`` are the devices in which I/Os may wait; ``on_nfs``: the target is on NFS,
-    ``on_nvme``: on an NVMe drive."""
+    are one. ``layers`` are the devices in which I/Os may wait; ``share_source``: "nfs" or
+    "smb" if the target is on such a mount, ``on_nvme``: on an NVMe drive."""
     paths = [field.path for field in columns()]
     for path in paths:
         if path == ("flags", ANY):
@@ -125,8 +124,8 @@ def session_columns(
             if path[:2] == ("kernel", "disks"):
                 yield tuple(device if key == ANY else key for key in path)
     yield from (path for path in paths if path[0] == "kernel" and path[1] in BY_NAME)
-    if on_nfs:
-        shares = (field.path for field in FIELDS if field.path[:2] == ("kernel", NFS))
+    if share_source:
+        shares = (field.path for field in FIELDS if field.path[:2] == ("kernel", share_source))
         yield from (path for path in shares if ANY not in path)
     if on_nvme:
         yield from ((NVME, figure.name) for figure in DRIVE_FIGURES)

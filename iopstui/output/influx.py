@@ -26,6 +26,7 @@ from iopstui.model.metrics.nvme import DRIVES, NVME
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.metrics.share import SOURCE as NFS
+from iopstui.model.metrics.smb import SOURCE as SMB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES
 from iopstui.output.jsonl import frame_object
@@ -110,8 +111,9 @@ def _points(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], Mappi
         yield "cpu", {"cpu": cpu}, load
     for source in SOURCES:
         yield source.name, {}, kernel[source.name]
-    if kernel[NFS] is not None:
-        yield NFS, {}, kernel[NFS]
+    for name in (NFS, SMB):
+        if kernel[name] is not None:
+            yield name, {}, kernel[name]
     for name, drive in (row[NVME] or {}).get(DRIVES, {}).items():
         yield NVME, {"drive": name}, drive
     probe = row[DEVICE]

@@ -28,8 +28,9 @@ from iopstui.model.metrics.nvme import figures_of
 from iopstui.model.metrics.paths import SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS, LatencyStats, ProbeInterval, RequestStats, TaskIo
 from iopstui.model.metrics.share import SOURCE as NFS
-from iopstui.model.metrics.share import OperationRates, Share
+from iopstui.model.metrics.share import OperationRates, Share, SmbClient
 from iopstui.model.metrics.slow_requests import second_of
+from iopstui.model.metrics.smb import SOURCE as SMB
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.network.connections import Connection
@@ -141,7 +142,8 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
             "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()} if whole else {},
             "irqs": frame.irqs if whole else {},
             **{source.name: _source_figures(source, frame) for source in SOURCES},
-            NFS: _share(frame.share) if frame.share else None,
+            NFS: _share(frame.share) if frame.share and not frame.share.smb else None,
+            SMB: _smb(frame.share, frame.share.smb) if frame.share and frame.share.smb else None,
             TCP: None if frame.connections is None else [_connection(c) for c in frame.connections],
             GROUPS: None if frame.groups is None else [_group(one) for one in frame.groups],
         },
@@ -376,6 +378,23 @@ def _share(share: Share) -> Object:
     }
 
 
+def _smb(share: Share, smb: SmbClient) -> Object:
+    return {
+        "ops/s": share.ops_s,
+        "sessions": smb.sessions,
+        "in_flight": smb.in_flight,
+        "reconnects": smb.reconnects,
+        "disconnected": smb.disconnected,
+        "shares": smb.shares,
+        "slow": smb.slow,
+        "clock": smb.clock_ms,
+        "read": smb_operation_data(share.read, with_bytes=True),
+        "write": smb_operation_data(share.write, with_bytes=True),
+        TOTAL: smb_operation_data(share.total),
+        "others": {name: smb_operation_data(one) for name, one in share.others.items()},
+    }
+
+
 def _connection(one: Connection) -> Object:
     return {
         "server": one.server,
@@ -447,6 +466,18 @@ def operation_data(one: OperationRates) -> Object:
         "queue": one.queue,
         "errors": one.errors,
         "errors%": one.errors_percent,
+    }
+
+
+def smb_operation_data(one: OperationRates, with_bytes: bool = False) -> Object:
+    """The figures of an SMB operation; of reads and writes with their data."""
+    sizes = {"kB/s": one.kb_s, "kB/op": one.kb_op} if with_bytes else {}
+    return {
+        "ops/s": one.ops_s,
+        **sizes,
+        "errors": one.errors,
+        "errors%": one.errors_percent,
+        "latency": one.latency,
     }
 
 

@@ -93,7 +93,7 @@ class ParquetTable:
 class ParquetSink:
     """Writes a row a frame of these devices to ``out``, as ParquetTable does: ``utc`` is a time,
     ``step`` a whole number, ``flags`` a text as in CSV ("" for none). ``layers``,
-    ``on_nfs`` and ``on_nvme`` as of session_columns."""
+    ``share_source`` and ``on_nvme`` as of session_columns."""
 
     def __init__(
         self,
@@ -101,10 +101,10 @@ class ParquetSink:
         devices: Sequence[str] = (),
         about: Mapping[str, str] | None = None,
         layers: Sequence[str] = (),
-        on_nfs: bool = False,
+        share_source: str = "",
         on_nvme: bool = False,
     ) -> None:
-        self._paths = list(session_columns(devices, layers, on_nfs, on_nvme))
+        self._paths = list(session_columns(devices, layers, share_source, on_nvme))
         self._figures = Figures(self._paths)
         self._table = ParquetTable(out, [*map(_column, self._paths)], about or {})
 

@@ -104,11 +104,14 @@ class _Rates:
         return (
             any(_differ_by_share(now, before, CHANGED) for now, before in pairs)
             or _differ_by_share(self.p99_ns, other.p99_ns, CHANGED_LATENCY)
-            or _differ_by_share(
-                getattr(self._data, "rtt", None),
-                getattr(other._data, "rtt", None),
-                CHANGED_LATENCY,
-                MIN_RTT_MS,
+            or any(
+                _differ_by_share(
+                    getattr(self._data, name, None),
+                    getattr(other._data, name, None),
+                    CHANGED_LATENCY,
+                    MIN_RTT_MS,
+                )
+                for name in ("rtt", "latency")
             )
             or _util_differs(self.util.value, other.util.value)
         )
@@ -137,15 +140,19 @@ class _Rates:
         return ". ".join(", ".join(part) for part in (fio, disk, self._share_words()) if part)
 
     def _share_words(self) -> list[str]:
-        """Of NFS mounts: the server's rates and the time of an answer."""
+        """Of NFS and SMB mounts: the server's rates and the time of an answer."""
         data = self._data
         if data is None:
             return []
         read, write = (self.share.operations[name] for name in ("read", "write"))
-        found = [f"NFS {units.number(read.ops_s)} reads/s", f"{units.number(write.ops_s)} writes/s",
-                 f"{units.number(data.kb_s)} kB/s"]  # fmt: skip
+        found = [f"{self.share.protocol} {units.number(read.ops_s)} reads/s",
+                 f"{units.number(write.ops_s)} writes/s"]  # fmt: skip
+        if data.kb_s is not None:
+            found.append(f"{units.number(data.kb_s)} kB/s")
         if data.rtt is not None:
             found.append(f"RTT {units.milliseconds(data.rtt)}")
+        if data.latency is not None:
+            found.append(f"latency {units.tick_milliseconds(data.latency)}")
         if data.retransmissions:
             found.append(f"{units.counted(data.retransmissions, 'request')} sent again")
         return found

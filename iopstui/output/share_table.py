@@ -1,13 +1,16 @@
-"""A watch of an NFS mount as a live table of 80 columns: nfsiostat's columns, a row for READ, WRITE
-and all other operations in each second."""
+"""A watch of an NFS or SMB mount as a live table of 80 columns: a row for READ, WRITE and all other
+operations in each second; of NFS with nfsiostat's columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TextIO
 
 from iopstui import format as units
+from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.share import OperationRates, sum_operations
+from iopstui.model.metrics.share import NFS_PROTOCOL, SMB_PROTOCOL, OperationRates
 from iopstui.output.watch_table import FrameTable
 from iopstui.tables import Column, head_line, line, texts
 
@@ -21,31 +24,42 @@ COLUMNS = (
     Column("queue", "queue", 7, units.milliseconds),
     Column("errors_percent", "err%", 4, units.percent),
 )
+SMB_COLUMNS = (
+    *COLUMNS[:3],
+    Column("errors_percent", "err%", 4, units.percent),
+    Column("latency", "latency", 8, units.tick_milliseconds),
+)
+"""What the SMB client counts; ``latency`` is of all shares on the connection."""
+
+
+def columns_of(protocol: str) -> tuple[Column, ...]:
+    """The columns of "NFS" or "SMB"."""
+    return SMB_COLUMNS if protocol == SMB_PROTOCOL else COLUMNS
 
 
 class ShareTable(FrameTable):
     """READ, WRITE and the other operations of each frame."""
 
-    def __init__(self, out: TextIO, err: TextIO) -> None:
-        super().__init__(out, err, header(), rows)
+    def __init__(self, out: TextIO, err: TextIO, target: Target) -> None:
+        columns = columns_of(SMB_PROTOCOL if target.smb_shares else NFS_PROTOCOL)
+        super().__init__(out, err, header(columns), partial(rows, columns=columns))
 
 
-def header() -> str:
+def header(columns: Sequence[Column] = COLUMNS) -> str:
     """The line above the rows."""
-    return f"{'UTC':>8} {'time':>8} {'op':>5} {head_line(COLUMNS)}"
+    return f"{'UTC':>8} {'time':>8} {'op':>5} {head_line(columns)}"
 
 
-def rows(frame: Frame) -> list[str]:
+def rows(frame: Frame, columns: Sequence[Column] = COLUMNS) -> list[str]:
     """READ, WRITE and the other operations of a frame; one row of dashes where the mount was not
     measured."""
     share = frame.share
     each: dict[str, OperationRates | None] = {"read": None}
     if share is not None:
-        others = sum_operations(share.others.values(), share.seconds)
-        each = {"read": share.read, "write": share.write, "other": others}
+        each = {"read": share.read, "write": share.write, "other": share.other}
     times = f"{(units.utc(frame.wall_ms) or '')[11:19]:>8} {units.clock(frame.t):>8}"
     found = []
     for name, one in each.items():
-        found.append(f"{times} {name:>5} {line(COLUMNS, texts(COLUMNS, one))}")
+        found.append(f"{times} {name:>5} {line(columns, texts(columns, one))}")
         times = " " * len(times)
     return found

@@ -103,7 +103,7 @@ def make_sink(
         from iopstui.output.csv_out import CsvSink
 
         return NarratedSink(
-            CsvSink(out, target.devices_below, target.tree, bool(target.shares), target.on_nvme),
+            CsvSink(out, target.devices_below, target.tree, target.share_source, target.on_nvme),
             err,
         )
     from iopstui.output.table import TableSink
@@ -119,7 +119,7 @@ def make_watch_sink(
     if kind == "table" and target.shares and not target.devices_below:
         from iopstui.output.share_table import ShareTable
 
-        return ShareTable(out, err)
+        return ShareTable(out, err, target)
     if kind == "table":
         from iopstui.output.watch_table import WatchTable
 

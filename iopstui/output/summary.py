@@ -6,12 +6,22 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from iopstui.format import MISSING, clock, counted, cut, latency, milliseconds, number, size
+from iopstui.format import (
+    MISSING,
+    clock,
+    counted,
+    cut,
+    latency,
+    milliseconds,
+    number,
+    size,
+    tick_milliseconds,
+)
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.in_common import in_common
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.share import RunShare
+from iopstui.model.metrics.share import OperationRates, RunShare
 from iopstui.model.metrics.slow_requests import SLOW_KINDS, SlowestTotal, one_words, way_words
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
@@ -164,19 +174,32 @@ def slowest_text(total: SlowestTotal) -> str:
 
 
 def share_text(share: RunShare) -> str:
-    """The run's NFS operations, in at most 80 columns; "" if there were none."""
+    """The run's operations on its NFS or SMB mount, in at most 80 columns; "": there were none."""
     import textwrap
 
     lines: list[str] = []
     for name, one in share.operations.items():
         if one.ops:
-            again = counted(one.retransmissions, "request")
-            lines += textwrap.wrap(
-                f"NFS {name}: {number(one.ops_s)}/s of {number(one.kb_op)} kB, RTT "
-                f"{milliseconds(one.rtt)}, queue {milliseconds(one.queue)}, exe "
-                f"{milliseconds(one.exe)}; {again} sent again", WIDTH, subsequent_indent="  ",
-            )  # fmt: skip
+            text = f"{share.protocol} {name}: {operation_words(one)}"
+            lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
     return "\n".join(lines)
+
+
+def operation_words(one: OperationRates) -> str:
+    """The means of an operation on an NFS or SMB mount; what the kernel does not count is left
+    out."""
+    size = f" of {number(one.kb_op)} kB" if one.kb_op is not None else ""
+    found = f"{number(one.ops_s)}/s{size}"
+    if one.exe is not None:
+        found += (
+            f", RTT {milliseconds(one.rtt)}, queue {milliseconds(one.queue)}, exe "
+            f"{milliseconds(one.exe)}"
+        )
+    if one.latency is not None:
+        found += f", latency {tick_milliseconds(one.latency)}"
+    if one.retransmissions is not None:
+        return f"{found}; {counted(one.retransmissions, 'request')} sent again"
+    return f"{found}; {counted(one.errors, 'error')}" if one.errors else found
 
 
 def drives_text(drives: RunDrives) -> str:

@@ -83,6 +83,12 @@ SHARE = (
 )  # fmt: skip
 """In place of the device's where the target is an NFS mount: reads, writes, and of both the time of
 an answer and how many were sent again."""
+SMB_SHARE = (
+    *SHARE[:2],
+    Column("data/latency", "lat", 6, lambda value: units.tick_milliseconds(value, "")),
+    Column("data/errors", "err", 4, units.number),
+)
+"""The same of an SMB mount: the latency of both on the connection, and their errors."""
 
 
 class TableSink:
@@ -186,7 +192,7 @@ def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> 
     name = units.cut(printable(name), 24)
     groups = f"{'':5} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
     names = [*(f"{name:>5}" for name in directions), head_line((MIB_S, *PERCENTILE_COLUMNS)), ""]
-    columns = SHARE if target is not None and _is_share(target) else DEVICE
+    columns = _share_columns(target) if target is not None and _is_share(target) else DEVICE
     return f"{groups.rstrip()}\n {'time'} {' '.join(names)} {head_line(columns)}"
 
 
@@ -195,7 +201,7 @@ def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> li
     if target is None:
         return [_row(frame, directions, None)]
     if _is_share(target):
-        return [_row(frame, directions, frame.share, SHARE)]
+        return [_row(frame, directions, frame.share, _share_columns(target))]
     layers = target.layers if len(target.devices_below) > 1 else target.layers[1:]
     together = frame.combined(target.opened)
     return [
@@ -213,8 +219,12 @@ def discard_rows(disk: DiskRates | None) -> Iterator[str]:
 
 
 def _is_share(target: Target) -> bool:
-    """Whether there is a mount of NFS to show, and no device."""
+    """Whether there is a mount of NFS or SMB to show, and no device."""
     return bool(target.shares) and not target.devices_below
+
+
+def _share_columns(target: Target) -> tuple[Column, ...]:
+    return SMB_SHARE if target.smb_shares else SHARE
 
 
 def _layer(layer: Layer, disk: DiskRates | None) -> str:

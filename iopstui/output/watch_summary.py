@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Iterator
 
 from iopstui import format as units
+from iopstui.model.metrics.share import OperationRates
 from iopstui.model.watch.totals import DiskTotal, FindingCount, WatchTotals
-from iopstui.output.share_table import COLUMNS
+from iopstui.output.share_table import columns_of
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
@@ -37,11 +38,8 @@ def watch_sentences(totals: WatchTotals) -> Iterator[str]:
         )  # fmt: skip
         known = disk.r_s.value is not None
         yield f"{printable(name)}: {', '.join(means) if known else 'not measured'}."
-    for name, one in totals.nfs.items():
-        yield (
-            f"NFS {name}: {units.number(one.ops_s)} operations/s, {units.number(one.kb_s)} kB/s, "
-            f"RTT {units.milliseconds(one.rtt)}, execution {units.milliseconds(one.exe)}."
-        )
+    for name, one in totals.share.operations.items():
+        yield f"{totals.share.protocol} {name}: {', '.join(_operation_words(one))}."
     for group, mean in totals.busiest_groups[:MAX_GROUPS]:
         yield (
             f"Cgroup {printable(group.name)}: {units.number(mean.reads_s)} reads/s, "
@@ -61,9 +59,10 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
         gaps = f"{totals.gap_s:.1f} s of it without samples"
     yield f"watched for {units.clock(totals.watched_s)}, {gaps}"
     yield from _disks(totals)
-    if totals.nfs:
-        yield f"{'mean':>5} {head_line(COLUMNS)}"
-        yield from (f"{name:>5} {row_line(COLUMNS, one)}" for name, one in totals.nfs.items())
+    operations, columns = totals.share.operations, columns_of(totals.share.protocol)
+    if operations:
+        yield f"{'mean':>5} {head_line(columns)}"
+        yield from (f"{name:>5} {row_line(columns, one)}" for name, one in operations.items())
     yield from _groups(totals)
     for text, times in totals.fired.items():
         how = f"fired {_times(times)}" if times else "never fired"
@@ -72,6 +71,17 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
         when = f"{units.clock(said.since)}-{units.clock(said.until)}"
         often = f", reported {_times(said.times)}" if said.times > 1 else ""
         yield from _wrapped(f"finding {when}{often}{_ended_text(said)}: {printable(said.text)}")
+
+
+def _operation_words(one: OperationRates) -> Iterator[str]:
+    yield f"{units.number(one.ops_s)} operations/s"
+    if one.kb_s is not None:
+        yield f"{units.number(one.kb_s)} kB/s"
+    if one.rtt_ms is not None:
+        yield f"RTT {units.milliseconds(one.rtt)}"
+        yield f"execution {units.milliseconds(one.exe)}"
+    if one.latency is not None:
+        yield f"latency {units.tick_milliseconds(one.latency)}"
 
 
 def _groups(totals: WatchTotals) -> Iterator[str]:

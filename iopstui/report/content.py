@@ -93,7 +93,7 @@ def _slowest(story: Story) -> Iterator[Block]:
 
 
 def _beside(story: Story) -> Iterator[Block]:
-    """What the runs did to drives, power and NFS mounts, by counters that are not the disks'."""
+    """What the runs did to drives, power and mounts, by counters that are not the disks'."""
     drives = words.drive_rows(story)
     if drives:
         yield Heading(2, words.DRIVES)
@@ -102,10 +102,11 @@ def _beside(story: Story) -> Iterator[Block]:
     if energy:
         yield Heading(2, words.ENERGY)
         yield from (Text(words.ENERGY_NOTE), Table(words.ENERGY_HEAD, energy, left=1))
-    shares = words.share_rows(story)
-    if shares:
-        yield Heading(2, words.SHARES)
-        yield from (Text(words.SHARES_NOTE), Table(words.SHARE_HEAD, shares, left=2))
+    for protocol, note in words.SHARE_NOTES.items():
+        shares = words.share_rows(story, protocol)
+        if shares:
+            yield Heading(2, f"{protocol} mount")
+            yield from (Text(note), Table(words.share_head(protocol), shares, left=2))
 
 
 def _promised(story: Story, found: PromisedFigures) -> Iterator[Block]:

@@ -9,7 +9,14 @@ from typing import Any
 
 from iopstui import __version__
 from iopstui.model.metrics.in_common import in_common
-from iopstui.output.jsonl import clean, exemplar_object, operation_data, wait_data
+from iopstui.model.metrics.share import SMB_PROTOCOL
+from iopstui.output.jsonl import (
+    clean,
+    exemplar_object,
+    operation_data,
+    smb_operation_data,
+    wait_data,
+)
 from iopstui.report.experiment import as_data
 from iopstui.report.run import Run
 from iopstui.report.series import points
@@ -83,7 +90,7 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         "wait": wait_data(run.waits.value),
         "nvme": dict(run.drives.rows()) or None,
         "energy": run.energy.data(),
-        "nfs": {name: operation_data(one) for name, one in run.share.operations.items()} or None,
+        **_shares(run),
         "verdicts": [asdict(judged) for judged in run.judged],
         "steady": asdict(run.steady) if run.steady else None,
         "repeat": None if run.point else repeat(story, run) or None,
@@ -93,6 +100,15 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         "captured": [asdict(row) for row in run.captured] or None,
         "binding": asdict(run.asked.binding) if run.asked and run.asked.binding else None,
     }
+
+
+def _shares(run: Run) -> dict[str, Any]:
+    """The run's operations on its NFS or SMB mount."""
+    each = run.share.operations.items()
+    if run.share.protocol == SMB_PROTOCOL:
+        found = {name: smb_operation_data(one, name != "other") for name, one in each}
+        return {"nfs": None, "smb": found}
+    return {"nfs": {name: operation_data(one) for name, one in each} or None, "smb": None}
 
 
 def _ends(story: Story, place: int) -> dict[str, Any] | None:

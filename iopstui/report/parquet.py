@@ -31,7 +31,7 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
         recording.only_needed(ROWS_WITHOUT)
         target = recording.header.target
         about = _about(recording.header)
-        shares, nvme = bool(target.shares), target.on_nvme
+        shares, nvme = target.share_source, target.on_nvme
         sink = ParquetSink(out, target.devices_below, about, target.tree, shares, nvme)
         fold = ReplayFold(recording.header)
         try:

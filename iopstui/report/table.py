@@ -35,7 +35,7 @@ def csv_text(source: Source, redact: bool = False) -> str:
             sink = ReplayedExperiments("csv", recording.header, stream, io.StringIO())
         else:
             target = recording.header.target
-            shares, nvme = bool(target.shares), target.on_nvme
+            shares, nvme = target.share_source, target.on_nvme
             sink = CsvSink(stream, target.devices_below, target.tree, shares, nvme)
             recording.only_needed(ROWS_WITHOUT)
         fold = ReplayFold(recording.header)

@@ -97,6 +97,22 @@ def with_share(n: int, sample: KernelSample) -> KernelSample:
     return replace(sample, more={**sample.more, "nfs": shared, "cgroups": groups(n), "tcp": tcp(n)})
 
 
+def with_smb(n: int, sample: KernelSample) -> KernelSample:
+    """The same machine with an SMB mount in place of that of NFS."""
+    operations = {
+        f"{name}.{key}": n for name in ("read", "write", "create") for key in ("ops", "errors")
+    }
+    sizes = {"read.bytes": 4096 * n, "write.bytes": 4096 * n}
+    times = {
+        f"server.{name}.{key}": n
+        for name in ("read", "write", "create")
+        for key in ("count", "jiffies")
+    }
+    client = {"smbs": 3 * n, "sessions": 1, "in_flight": 2, "reconnects": 0, "disconnected": 0,
+              "server.shares": 2, "server.hz": 250, "server.slow": n}  # fmt: skip
+    return replace(sample, more={**sample.more, "smb": operations | sizes | times | client})
+
+
 def tcp(n: int) -> dict[str, int]:
     """Counters of a connection to an NFS server."""
     names = (*_INFO, "send_queue", "receive_queue")
@@ -118,9 +134,9 @@ def groups(n: int) -> dict[str, int]:
     return io | waits | limits | states
 
 
-def whole_frames(name: str, probed: bool = False) -> list[Frame]:
+def whole_frames(name: str, probed: bool = False, smb: bool = False) -> list[Frame]:
     builder = FrameBuilder(opened=["vda"])
-    shared = with_share if probed else lambda _, one: one
+    shared = with_smb if smb else with_share if probed else lambda _, one: one
     return [
         builder.feed(
             replace(
@@ -136,9 +152,11 @@ def whole_frames(name: str, probed: bool = False) -> list[Frame]:
     ]
 
 
-def session(name: str, title: str = "randread 4k", probed: bool = False) -> list[Event]:
+def session(
+    name: str, title: str = "randread 4k", probed: bool = False, smb: bool = False
+) -> list[Event]:
     """All events of a run, as a session would give them."""
-    frames = whole_frames(name, probed)
+    frames = whole_frames(name, probed, smb)
     final = statuses(name)[-1]
     end = frames[-1].t
     started = StepStarted(0.0, 1, name, title, ("fio", "job.fio"), True, "run", final.version)

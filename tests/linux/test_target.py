@@ -25,7 +25,7 @@ from iopstui.linux.devices.target import (
 from iopstui.linux.process.rights import how_to_open
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DEVICE, DIRECTORY, FILE
+from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, one_target
 
 
 @pytest.fixture
@@ -287,6 +287,19 @@ def test_a_share_has_its_source_and_the_options_that_matter(tree: Tree, tmp_path
     tree.proc("self/mountinfo", f"2 1 0:25 / {tmp_path} rw - tmpfs tmpfs rw,hard\n")
     local = resolve_target(str(tmp_path), tmp_path, tree.roots, {})
     assert (local.shares, local.share, local.mount_options) == ((), "", "")
+
+
+def place(mountpoint: str, fstype: str, share: str) -> Target:
+    return Target(DIRECTORY, mountpoint, None, fstype=fstype, mountpoint=mountpoint, share=share)
+
+
+def test_of_nfs_and_smb_together_the_first_is_measured() -> None:
+    nfs, smb = place("/n", "nfs4", "srv:/data"), place("/s", "cifs", "//srv/data")
+    both = one_target([smb, nfs, place("/s", "cifs", "//srv/data")])
+    assert (both.shares, both.smb_shares, both.share_source) == (("/s",), ("//srv/data",), "smb")
+    both = one_target([nfs, smb])
+    assert (both.shares, both.smb_shares, both.share_source) == (("/n",), (), "nfs")
+    assert place("/t", "tmpfs", "").share_source == ""
 
 
 def test_how_a_closed_device_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,15 +58,15 @@ def rows(events: list[Event], path: str = "/data/a") -> list[Row]:
     return [parsed(line) for line in stream.getvalue().splitlines()]
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_every_number_is_the_json_lines_one(name: str) -> None:
-    frames = whole_frames(name, probed=True)
-    found = rows(session(name, probed=True))
+@pytest.mark.parametrize(("name", "smb"), [*((name, False) for name in KINDS), (KINDS[0], True)])
+def test_every_number_is_the_json_lines_one(name: str, smb: bool) -> None:
+    frames = whole_frames(name, probed=True, smb=smb)
+    found = rows(session(name, probed=True, smb=smb))
     assert sum(row[0] == "frame" for row in found) == len(frames)
     places = {"fio": ("fio",), "fio_run": ("fio",), "frame": (), "disk": ("kernel", "disks"),
               "cpu": ("kernel", "cpus"), "pressure": ("kernel", "pressure"),
               "memory": ("kernel", "memory"), "power": ("kernel", "power"),
-              "nfs": ("kernel", "nfs"), "device": ("device", "disks"),
+              "nfs": ("kernel", "nfs"), "smb": ("kernel", "smb"), "device": ("device", "disks"),
               "nvme": ("nvme", "drives")}  # fmt: skip
     objects = {round(frame.wall_ms * 1e6): frame_object(frame) for frame in frames}
     for measurement, tags, fields, at in found:

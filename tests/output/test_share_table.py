@@ -66,7 +66,7 @@ def test_json_csv_and_influx_have_the_same_figures() -> None:
     assert nfs["write"]["rtt"] is None
     assert nfs["others"]["getattr"]["errors%"] == 20.0
     stream = io.StringIO()
-    sink = CsvSink(stream, on_nfs=True)
+    sink = CsvSink(stream, share_source="nfs")
     sink.handle(FrameReady(FRAME.t, FRAME))
     head, cells = (line.split(",") for line in stream.getvalue().splitlines())
     assert cells[head.index("kernel.nfs.read.rtt")] == "5.0"

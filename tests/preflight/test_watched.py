@@ -45,8 +45,8 @@ def test_a_watch_of_mixed_kinds_is_told_which_disks_they_are(
     assert nowhere.value.hint == "Give only disks. List: iopstui devices"
 
 
-def test_an_nfs_mount_is_watched_and_memory_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    for fstype, watched in (("nfs", True), ("nfs4", True), ("cifs", False), ("tmpfs", False)):
+def test_nfs_and_smb_mounts_are_watched_and_memory_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    for fstype, watched in (("nfs", True), ("nfs4", True), ("cifs", True), ("tmpfs", False)):
         target = Target("directory", "/m", None, (), "why", fstype, "/m")
         monkeypatch.setattr(targets, "resolve_targets", lambda *_, to_read, t=target: t)
         if watched:

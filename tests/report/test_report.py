@@ -19,7 +19,7 @@ import recordings as made
 from fio_recordings import KINDS, statuses
 from hypothesis import given
 from hypothesis import strategies as st
-from session_frames import kernel, with_share
+from session_frames import kernel, with_share, with_smb
 
 from iopstui import events
 from iopstui.errors import UsageError
@@ -547,6 +547,24 @@ def test_a_run_on_nfs_has_the_times_of_its_requests(
     table = rendered([path], "md").partition("## NFS mount")[2].split("##")[0]
     (row,) = [line for line in table.splitlines() if "| read" in line]
     assert row.split("|")[3].strip() == number(read["ops/s"])
+
+
+def test_a_run_on_smb_has_its_requests_without_times_of_nfs(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(made, "kernel", lambda n, ns, ms: with_smb(n, kernel(n, ns, ms)))
+    made.write(path)
+    (story,) = json.loads(rendered([path], "json"))["recordings"]
+    assert story["runs"][0]["nfs"] is None
+    read = story["runs"][0]["smb"]["read"]
+    assert read["latency"] == 4.0 and read["kB/op"] == 4.0
+    text = rendered([path], "md")
+    assert "NFS" not in text
+    table = text.partition("## SMB mount")[2].split("##")[0]
+    (row,) = [line for line in table.splitlines() if "| read" in line]
+    assert [cell.strip() for cell in row.split("|")][3:8] == [
+        number(read["ops/s"]), number(read["kB/s"]), "4.00", "100", "4.00 ms",
+    ]  # fmt: skip
 
 
 def test_a_single_run_has_nothing_beside_it(path: Path) -> None:

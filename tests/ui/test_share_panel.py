@@ -9,7 +9,7 @@ from session_frames import whole_frames
 
 from iopstui.events import FrameReady
 from iopstui.model.block.target import DIRECTORY, Target
-from iopstui.model.metrics.share import OperationRates, Share
+from iopstui.model.metrics.share import OperationRates, Share, SmbClient
 from iopstui.ui.dashboard import bars, kernel_panel
 from iopstui.ui.draw.style import ASCII, UTF8, WARNING
 from iopstui.ui.state.live import LiveState
@@ -22,6 +22,14 @@ READ = OperationRates(1.0, 120, 120 * 65536, 3, 240, 600, 900, 0)
 SHARE = Share(1.0, 130, 0, (65, 65), {"read": READ, "getattr": replace(READ, ops=10, errors=2)})
 
 
+SMB_TARGET = replace(TARGET, fstype="cifs", share="//srv/data", mount_options="vers=3.1.1")
+SMB_READ = OperationRates(
+    1.0, 120, 120 * 65536, None, None, None, None, 0, answers=240, answers_ms=600.0
+)
+CLIENT = SmbClient(1, 4, 0, 0, 2, 0, 4.0)
+SMB_SHARE = Share(1.0, 130, None, operations={"read": SMB_READ}, smb=CLIENT)
+
+
 def state(share: Share | None) -> LiveState:
     found = LiveState()
     for frame in whole_frames("3.42-p-both")[:3]:
@@ -29,8 +37,10 @@ def state(share: Share | None) -> LiveState:
     return found
 
 
-def lines(share: Share | None, width: int = 100, height: int = 8) -> list[str]:
-    rows = kernel_panel.rows(state(share), TARGET, width, height, UTF8)
+def lines(
+    share: Share | None, width: int = 100, height: int = 8, target: Target = TARGET
+) -> list[str]:
+    rows = kernel_panel.rows(state(share), target, width, height, UTF8)
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 
 
@@ -58,6 +68,30 @@ def test_the_summary_of_a_small_terminal_names_the_mount() -> None:
     for share, words in ((SHARE, "NFS 120 r/s  0 w/s  RTT 5.00ms"), (None, "NFS not measured now")):
         row = bars.summary_line(state(share), TARGET, 80, UTF8)
         assert "".join(text for text, _ in row).rstrip().endswith(words)
+
+
+def test_smb_has_what_its_client_counts_and_says_what_the_latency_is_of() -> None:
+    title, head, read, write, _, client, mount, *_ = lines(SMB_SHARE, target=SMB_TARGET)
+    assert "/proc/fs/cifs/Stats" in title
+    assert head.split() == ["op", "ops/s", "kB/s", "kB/op", "errors", "latency"]
+    assert read.split() == ["read", "120", "7.68k", "64.0", "0", "2.50ms"]
+    assert write.split() == ["write", "0", "0", "–", "0", "–"]
+    assert client.strip() == (
+        "in flight 4 · reconnects 0 · latency: all 2 shares of the connection, clock 4 ms"
+    )
+    assert mount.strip() == "//srv/data · vers=3.1.1"
+    assert kernel_panel.name_of(SMB_TARGET) == "Share (SMB)"
+    row = bars.summary_line(state(SMB_SHARE), SMB_TARGET, 80, UTF8)
+    assert "".join(text for text, _ in row).rstrip().endswith("SMB 120 r/s  0 w/s  lat 2.50ms")
+
+
+def test_smb_says_what_is_lost_and_what_is_missing() -> None:
+    lost = replace(CLIENT, disconnected=1, slow=3, reconnects=None)
+    client = lines(replace(SMB_SHARE, smb=lost), target=SMB_TARGET)[5]
+    assert client.strip().startswith("1 disconnected · in flight 4 · reconnects – · 3 slow · ")
+    plain = replace(SMB_SHARE, smb=replace(CLIENT, clock_ms=None, slow=None))
+    assert "no latency: kernel without CIFS_STATS2" in lines(plain, target=SMB_TARGET)[5]
+    assert "counters began" in " ".join(lines(None, target=SMB_TARGET)[1:3])
 
 
 def test_retransmissions_stand_out() -> None:

@@ -19,8 +19,8 @@ from iopstui.cli.volume_options import add_volume, volume_of
 from iopstui.errors import UsageError
 
 EPILOG = """\
-TARGET is a block device; a file or directory means the disk or NFS mount it is on. Without TARGET
-all disks that have done I/O are watched. Nothing is written, and fio is not needed.
+TARGET is a block device; a file or directory means the disk, NFS or SMB mount it is on. Without
+TARGET all disks that have done I/O are watched. Nothing is written, and fio is not needed.
 
 FIGURE is one of `iopstui fields`, as for --expect: r/s, w/s, rMB/s, r_await, w_await, aqu-sz,
 util, pressure.some, nfs.read.rtt ...; for several disks it is their sum, vdb.r_await is one

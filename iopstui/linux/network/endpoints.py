@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from iopstui.linux.devices.mounts import MountEntry, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_text
-from iopstui.model.block.target import NFS, Target
+from iopstui.model.block.target import NFS, SMB, Target
 
 NFS_KIND, SMB_KIND, NVME_KIND, ISCSI_KIND = "NFS", "SMB", "NVMe/TCP", "iSCSI"
-SMB = ("cifs", "smb3")
 NFS_PORT, SMB_PORT = 2049, 445
 _CONTROLLER = re.compile(r"nvme[0-9]+")
 _SESSION = re.compile(r"/session([0-9]+)/")

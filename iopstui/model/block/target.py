@@ -9,6 +9,8 @@ from itertools import takewhile
 DEVICE, FILE, DIRECTORY = "device", "file", "directory"
 NFS = ("nfs", "nfs4")
 """Types of file systems that the NFS client mounts."""
+SMB = ("cifs", "smb3")
+"""The same of the SMB client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +148,26 @@ class Target(TargetPath):
 
     @property
     def shares(self) -> tuple[str, ...]:
-        """Mount points of the NFS mounts that the places are on, each once."""
-        found = (place.mountpoint for place in self.places if place.fstype in NFS)
-        return tuple(dict.fromkeys(filter(None, found)))
+        """Mount points of the NFS or SMB mounts that the places are on, each once. Of places on
+        both only those of the first one's protocol are measured."""
+        found = {place.mountpoint: place.fstype for place in self.places if place.mountpoint}
+        served = {path: fstype for path, fstype in found.items() if fstype in (*NFS, *SMB)}
+        first = next(iter(served.values()), None)
+        protocol = NFS if first in NFS else SMB
+        return tuple(path for path, fstype in served.items() if fstype in protocol)
+
+    @property
+    def share_source(self) -> str:
+        """Which counters ``shares`` have: "nfs", "smb", or "" without any."""
+        if not self.shares:
+            return ""
+        return "smb" if self.smb_shares else "nfs"
+
+    @property
+    def smb_shares(self) -> tuple[str, ...]:
+        """What the SMB mounts of ``shares`` are mounted from ("//server/share"), each once."""
+        found = [place for place in self.places if place.mountpoint in self.shares]
+        return tuple(dict.fromkeys(place.share for place in found if place.fstype in SMB))
 
     @property
     def layers(self) -> tuple[Layer, ...]:

@@ -217,14 +217,14 @@ def _disk_fields() -> Iterator[Field]:
 def _matching_fields(name: str, tree: Sequence[str]) -> Iterator[Field]:
     """The fields of which a whole run has one figure, with every ``*`` filled in."""
     cpu = re.search(r"(?:^|\.)cpus\.(\d+)\.", name)
-    operation = re.search(r"(?:^|\.)nfs\.others\.(\w+)\.", name)
+    operation = re.search(r"(?:^|\.)(?:nfs|smb)\.others\.(\w+)\.", name)
     for field in FIELDS:
         fillings: Sequence[str] = ("",)
         if field.path[:2] in (("kernel", "disks"), ("kernel", TOTAL)):
             fillings = tree if "disks" in field.path else tree[:1]
         elif field.path[:2] in ((DEVICE, "disks"), (WAIT, "layers")):
             fillings = tree
-        elif field.path[:3] == ("kernel", "nfs", "others"):
+        elif field.path[:3] in (("kernel", "nfs", "others"), ("kernel", "smb", "others")):
             fillings = (operation[1],) if operation else ()
         elif field.path[:2] == ("kernel", "cpus"):
             fillings = (cpu[1],) if cpu else ()

@@ -46,7 +46,8 @@ def unanswered(evidence: Evidence) -> Finding | None:
 
 def _hangs(frame: Frame) -> bool:
     done = frame.fio is not None and frame.fio.total.ios
-    return not done and frame.share is not None and not frame.share.total.ops
+    share = frame.share
+    return not done and share is not None and share.smb is None and not share.total.ops
 
 
 def retransmissions(evidence: Evidence) -> Finding | None:
@@ -93,7 +94,7 @@ def client_queue(evidence: Evidence) -> Finding | None:
     if not shares or not all(map(_queues, shares)):
         return None
     total = _total(shares, data=True)
-    waiting = (total.exe_ms - total.rtt_ms) / 1e3 / total.seconds
+    waiting = total.waiting_ms / 1e3 / total.seconds
     count = len(shares[-1].connections)
     connections = f"{count} connection" + ("s" if count > 1 else "")
     more = "mount with nconnect=4" if count == 1 else "raise nconnect (16 at most)"
@@ -143,9 +144,9 @@ def attribute_storm(evidence: Evidence) -> Finding | None:
 
 
 def _shares(evidence: Evidence) -> list[Share]:
-    """The mount in the last seconds; empty if one of them lacks it."""
+    """The NFS mount in the last seconds; empty if one of them lacks it."""
     found = [frame.share for frame in e.window(evidence)]
-    known = [share for share in found if share is not None]
+    known = [share for share in found if share is not None and share.smb is None]
     return known if len(known) == len(found) else []
 
 
@@ -164,5 +165,5 @@ def _attributes(share: Share) -> list[OperationRates]:
 
 def _queues(share: Share) -> bool:
     data = _data(share)
-    waiting_ms = data.exe_ms - data.rtt_ms
-    return waiting_ms > data.rtt_ms and waiting_ms >= QUEUED * 1e3 * share.seconds
+    waiting_ms = data.waiting_ms
+    return waiting_ms > (data.rtt_ms or 0) and waiting_ms >= QUEUED * 1e3 * share.seconds

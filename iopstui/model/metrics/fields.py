@@ -18,6 +18,7 @@ from iopstui.model.metrics.nvme import DRIVES, FIGURES, NVME, PROBLEM
 from iopstui.model.metrics.paths import ANY, DEVICE, SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.metrics.share import SOURCE as NFS
+from iopstui.model.metrics.smb import SOURCE as SMB
 from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES
@@ -27,6 +28,7 @@ FIO = "fio json+"
 DISKSTATS = "/proc/diskstats"
 STAT = "/proc/stat"
 MOUNTSTATS = "/proc/self/mountstats"
+SMB_STATS = "/proc/fs/cifs/Stats"
 CGROUP = "cgroup v2"
 SOCK_DIAG = "sock_diag"
 PROBE = "probe"
@@ -278,6 +280,31 @@ def _share_fields() -> Iterator[Field]:
             yield Field((*base, *path, name), name, unit, MOUNTSTATS, f"{what}: {meaning}")
 
 
+def _smb_fields() -> Iterator[Field]:
+    base = ("kernel", SMB)
+    for name, unit, meaning in (
+        ("ops/s", "1/s", "requests sent per second for the target's SMB shares, of all operations"),
+        ("sessions", "", "open sessions of this machine with SMB servers"),
+        ("in_flight", "", "requests without an answer at the interval's end, of all SMB mounts of "
+                          "this machine"),
+        ("reconnects", "", "connections to servers that were lost and made again in this interval, "
+                           "of all SMB mounts of this machine"),
+        ("disconnected", "", "the target's shares whose connection is lost"),
+        ("shares", "", "shares on the same connections: the latencies are of all of them"),
+        ("slow", "", "answers after more than 1 s (cifs.slow_rsp_threshold) on these connections "
+                     "in this interval; null: as latency"),
+        ("clock", "ms", "step in which latencies are timed (a jiffy)"),
+    ):  # fmt: skip
+        yield Field((*base, name), name, unit, SMB_STATS, meaning)
+    for path, what in (
+        (("read",), "READ"), (("write",), "WRITE"), ((TOTAL,), "all operations"),
+        (("others", ANY), "any other operation"),
+    ):  # fmt: skip
+        for name, unit, meaning in _SMB_OPERATION:
+            if path[0] in ("read", "write") or not name.startswith("kB"):
+                yield Field((*base, *path, name), name, unit, SMB_STATS, f"{what}: {meaning}")
+
+
 def _group_fields() -> Iterator[Field]:
     base = ("kernel", GROUPS, ANY)
     for name, unit, meaning in (
@@ -346,6 +373,17 @@ _OPERATION = (
     ("errors", "", "answers with an error in this interval"),
     ("errors%", "%", "answers with an error for 100 of them"),
 )
+
+
+_SMB_OPERATION = (
+    ("ops/s", "1/s", "sent per second"),
+    ("kB/s", "KiB/s", "data of answered ones (KiB)"),
+    ("kB/op", "KiB", "mean size of one"),
+    ("errors", "", "answers with an error in this interval; null with SMB 1"),
+    ("errors%", "%", "answers with an error for 100 of them"),
+    ("latency", "ms", "mean time from the request to its end, of all shares on the connection; "
+                      "null on kernels built without CONFIG_CIFS_STATS2 and with SMB 1"),
+)  # fmt: skip
 
 
 def _probe_fields() -> Iterator[Field]:
@@ -474,6 +512,7 @@ FIELDS: tuple[Field, ...] = (
     *_cpu_fields(),
     *_source_fields(),
     *_share_fields(),
+    *_smb_fields(),
     *_group_fields(),
     *_connection_fields(),
     *_probe_fields(),

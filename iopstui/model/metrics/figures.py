@@ -16,6 +16,7 @@ from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.probe import KINDS, LatencyStats, RequestStats
 from iopstui.model.metrics.share import SOURCE as NFS
 from iopstui.model.metrics.share import OperationRates, Share
+from iopstui.model.metrics.smb import SOURCE as SMB
 from iopstui.model.metrics.waits import MeanWaits, Waits
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.sources import BY_NAME
@@ -75,6 +76,15 @@ _OPERATION: Mapping[str, Callable[[OperationRates], tuple[float | None, float | 
     "errors%": lambda o: (o.errors_percent, o.ops),
 }
 """A figure of the NFS mount or of an operation there, and its weight."""
+_SMB: Mapping[str, Callable[[Share], tuple[float | None, float | None]]] = {
+    "ops/s": lambda s: (s.ops_s, s.seconds),
+    "in_flight": lambda s: (s.smb.in_flight if s.smb else None, s.seconds),
+}
+_SMB_OPERATION: Mapping[str, Callable[[OperationRates], tuple[float | None, float | None]]] = {
+    **{name: _OPERATION[name] for name in ("ops/s", "kB/s", "kB/op", "errors%")},
+    "latency": lambda o: (o.latency, o.answers),
+}
+"""The same of an SMB share."""
 
 
 def _scaled(value: float | None, unit: float) -> float | None:
@@ -89,6 +99,8 @@ def is_measurable(path: Sequence[str]) -> bool:
         return len(path) == 3 or path[-1] in _WAITS
     if path[:2] == ("kernel", NFS):
         return path[-1] in (_SHARE if len(path) == 3 else _OPERATION)
+    if path[:2] == ("kernel", SMB):
+        return path[-1] in (_SMB if len(path) == 3 else _SMB_OPERATION)
     if len(path) == 2 and path[0] == NVME:
         return path[1] in DRIVE_FIGURES
     if len(path) == 3 and path[:2] == ("kernel", TOTAL):
@@ -229,7 +241,7 @@ class Meter:
             if path[-1] == "iops":
                 return found.iops, found.seconds
             return found.device.mean_ns, found.device.ios
-        if path[:2] == ("kernel", NFS):
+        if path[:2] in (("kernel", NFS), ("kernel", SMB)):
             return _share(frame.share, path)
         if path[0] == "kernel" and path[1] in BY_NAME:
             return frame.more.get(path[1], {}).get(path[2]), frame.seconds
@@ -283,15 +295,17 @@ class RunWaits:
 
 
 def _share(share: Share | None, path: Sequence[str]) -> tuple[float | None, float | None]:
-    if share is None:
+    on_smb = path[1] == SMB
+    if share is None or on_smb != (share.smb is not None):
         return None, None
+    of_share, of_operation = (_SMB, _SMB_OPERATION) if on_smb else (_SHARE, _OPERATION)
     if len(path) == 3:
-        return _SHARE[path[2]](share)
+        return of_share[path[2]](share)
     if path[2] == "others":
         one = share.others.get(path[3])
-        return (None, None) if one is None else _OPERATION[path[4]](one)
+        return (None, None) if one is None else of_operation[path[4]](one)
     found: OperationRates = getattr(share, path[2])
-    return _OPERATION[path[3]](found)
+    return of_operation[path[3]](found)
 
 
 def _by_bins(path: Sequence[str]) -> bool:

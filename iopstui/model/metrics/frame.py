@@ -22,8 +22,11 @@ from iopstui.model.metrics.cpu_frames import CpuFrame, CpuFrames, CpuInterval
 from iopstui.model.metrics.irq_rates import IrqRates
 from iopstui.model.metrics.job_load import job_load
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
-from iopstui.model.metrics.share import SOURCE, Share, share_rates
+from iopstui.model.metrics.share import SOURCE as NFS
+from iopstui.model.metrics.share import Share, share_rates
 from iopstui.model.metrics.share_waits import place_on_share
+from iopstui.model.metrics.smb import SOURCE as SMB
+from iopstui.model.metrics.smb import smb_rates
 from iopstui.model.metrics.waits import RequestTimes, Stack, Waits, place_waits
 from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.network.connections import Connection, connections
@@ -76,7 +79,7 @@ class Frame:
     ``probe`` what the probe counted (``None`` where it is not on, or has printed nothing new).
     ``waits`` says where the I/Os in flight are (model/metrics/waits.py). ``nvme`` has the drives'
     own counters by controller, where they were read anew (model/metrics/nvme.py). ``share`` has the
-    figures of the NFS mounts that the jobs work on (``None``: none, or not measured),
+    figures of the NFS or SMB mounts that the jobs work on (``None``: none, or not measured),
     ``groups`` the cgroups that did I/O on their disks, the busiest first (``None``: not read),
     ``connections`` those to the servers that the target is on (``None``: none, or not read).
     """
@@ -246,7 +249,8 @@ class FrameBuilder:
             load = job_load(raw.fio, fio, waited, workers, seconds)
         if raw.kernel is None or (raw.step and load is None and self._fio_arrived_ns is not None):
             return None
-        if share is not None and not self._stack.tops:
+        # the SMB client counts no times of a share, only of connections
+        if share is not None and share.smb is None and not self._stack.tops:
             return place_on_share(share, load)
         return place_waits(self._stack, disks, load, _request_times(probe, self._stack))
 
@@ -312,7 +316,9 @@ def _share(
 ) -> Share | None:
     if current is None or previous is None:
         return None
-    return share_rates(current.more.get(SOURCE), previous.more.get(SOURCE), seconds)
+    if SMB in current.more:
+        return smb_rates(current.more[SMB], previous.more.get(SMB), seconds)
+    return share_rates(current.more.get(NFS), previous.more.get(NFS), seconds)
 
 
 def _groups(

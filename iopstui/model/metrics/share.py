@@ -1,4 +1,4 @@
-"""NFS client figures of one interval, with nfsiostat's names and meaning.
+"""Figures of the NFS or SMB client in one interval; of NFS with nfsiostat's names and meaning.
 
 An RPC first waits in the client's queue, then for the server's answer (RTT); its execution time is
 both and what the client needs besides. The kernel counts an RPC when it is finished, so one that
@@ -14,6 +14,7 @@ from iopstui.model.rates import delta, ratio
 
 SOURCE = "nfs"
 """The name of these counters in a sample (KernelSample.more)."""
+NFS_PROTOCOL, SMB_PROTOCOL = "NFS", "SMB"
 KIB = 1024
 READS, WRITE = ("read", "read_plus"), "write"
 """Servers with NFS 4.2 may be asked for READ_PLUS in place of READ."""
@@ -21,18 +22,24 @@ READS, WRITE = ("read", "read_plus"), "write"
 
 @dataclass(frozen=True, slots=True)
 class OperationRates:
-    """One NFS operation in an interval of ``seconds``: finished ``ops``, ``bytes`` sent and
-    received with their headers, ``retransmissions``, and the sums of the times in ms. ``errors``
-    are answers that were errors (``None``: the kernel does not count them)."""
+    """One operation in an interval of ``seconds``: finished ``ops``, ``bytes`` sent and received
+    with their headers, ``retransmissions``, and the sums of the times in ms. ``errors`` are answers
+    that were errors. What the kernel does not count is ``None``.
+
+    Of SMB, ``ops`` were sent, ``bytes`` are data alone, and ``answers`` that took ``answers_ms``
+    are those of the connection by all of its shares.
+    """
 
     seconds: float
     ops: int
-    bytes: int
-    retransmissions: int
-    queue_ms: int
-    rtt_ms: int
-    exe_ms: int
+    bytes: int | None
+    retransmissions: int | None
+    queue_ms: int | None
+    rtt_ms: int | None
+    exe_ms: int | None
     errors: int | None
+    answers: int | None = None
+    answers_ms: float | None = None
 
     @property
     def ops_s(self) -> float:
@@ -40,19 +47,20 @@ class OperationRates:
         return self.ops / self.seconds
 
     @property
-    def kb_s(self) -> float:
+    def kb_s(self) -> float | None:
         """Sent and received KiB per second."""
-        return self.bytes / KIB / self.seconds
+        return None if self.bytes is None else self.bytes / KIB / self.seconds
 
     @property
     def kb_op(self) -> float | None:
         """KiB of a mean operation."""
-        return ratio(self.bytes / KIB, self.ops)
+        return None if self.bytes is None else ratio(self.bytes / KIB, self.ops)
 
     @property
     def retrans_percent(self) -> float | None:
         """Retransmissions for 100 operations."""
-        return ratio(100 * self.retransmissions, self.ops)
+        again = self.retransmissions
+        return None if again is None else ratio(100 * again, self.ops)
 
     @property
     def errors_percent(self) -> float | None:
@@ -74,13 +82,42 @@ class OperationRates:
         """Mean time in the client's queue before it was sent, ms."""
         return ratio(self.queue_ms, self.ops)
 
+    @property
+    def waiting_ms(self) -> int:
+        """Sum of the times in this client, ms: all but network and server; 0 if not known."""
+        return 0 if self.exe_ms is None or self.rtt_ms is None else self.exe_ms - self.rtt_ms
+
+    @property
+    def latency(self) -> float | None:
+        """Mean time from a request to its end, ms, of all shares on the SMB connection."""
+        return ratio(self.answers_ms, self.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class SmbClient:
+    """What the SMB client tells beside the operations: its ``sessions`` and the requests
+    ``in_flight`` at the interval's end, and ``reconnects`` to servers, all of them of all SMB
+    mounts of this machine; how many of the target's
+    shares are ``disconnected``; ``slow`` answers (over 1 s by default) on its connections, which
+    ``shares`` use. ``clock_ms`` is the step in which answers are timed. ``None``: the kernel does
+    not tell (``slow`` and ``clock_ms``: it was built without CONFIG_CIFS_STATS2)."""
+
+    sessions: int | None
+    in_flight: int | None
+    reconnects: int | None
+    disconnected: int
+    shares: int
+    slow: int | None = None
+    clock_ms: float | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The NFS mounts of a target in an interval: ``sends`` RPCs over ``connections`` TCP
+    """The NFS or SMB mounts of a target in an interval: ``sends`` RPCs over ``connections`` TCP
     connections (the sends of each), the sum of the backlog queue's length at each send, and each
     operation that was used. ``unanswered`` RPCs were sent and had no answer at the interval's end
-    (an RPC that was sent again counts each time, for ever)."""
+    (an RPC that was sent again counts each time, for ever). ``smb`` is there for SMB alone, whose
+    ``sends`` are requests and whose connections are not known."""
 
     seconds: float
     sends: int | None
@@ -88,6 +125,12 @@ class Share:
     connections: tuple[int, ...] = ()
     operations: Mapping[str, OperationRates] = field(default_factory=dict)
     unanswered: int = 0
+    smb: SmbClient | None = None
+
+    @property
+    def protocol(self) -> str:
+        """ "NFS" or "SMB"."""
+        return NFS_PROTOCOL if self.smb is None else SMB_PROTOCOL
 
     @property
     def ops_s(self) -> float | None:
@@ -103,12 +146,13 @@ class Share:
     def read(self) -> OperationRates:
         """READ and READ_PLUS together; all 0 if there was none."""
         found = (self.operations[name] for name in READS if name in self.operations)
-        return sum_operations(found, self.seconds)
+        each = tuple(found)
+        return sum_operations(each, self.seconds) if each else self._none()
 
     @property
     def write(self) -> OperationRates:
         """WRITE; all 0 if there was none."""
-        return self.operations.get(WRITE) or sum_operations((), self.seconds)
+        return self.operations.get(WRITE) or self._none()
 
     @property
     def data(self) -> OperationRates:
@@ -122,26 +166,41 @@ class Share:
         return {name: one for name, one in self.operations.items() if name not in data}
 
     @property
+    def other(self) -> OperationRates:
+        """All those together."""
+        each = self.others.values()
+        return sum_operations(each, self.seconds) if each else self._none()
+
+    @property
     def total(self) -> OperationRates:
         """All operations together."""
-        return sum_operations(self.operations.values(), self.seconds)
+        each = self.operations.values()
+        return sum_operations(each, self.seconds) if each else self._none()
+
+    def _none(self) -> OperationRates:
+        """No operation at all: 0 of what is counted."""
+        counted = None if self.smb is not None else 0
+        return OperationRates(self.seconds, 0, 0, counted, counted, counted, counted, 0)
 
 
 class ShareTotal:
     """The operations of several intervals: ``operations`` has "read", "write" and "other" (all the
-    others together), and is empty before the first."""
+    others together), and is empty before the first. ``protocol`` is "NFS" or "SMB"."""
 
     def __init__(self) -> None:
         self.operations: dict[str, OperationRates] = {}
+        self.protocol = NFS_PROTOCOL
 
     def add(self, share: Share | None) -> None:
         """Add an interval; ``None``: it was not measured."""
         if share is not None:
-            others = sum_operations(share.others.values(), share.seconds)
-            self._add({"read": share.read, "write": share.write, "other": others})
+            self.protocol = share.protocol
+            self._add({"read": share.read, "write": share.write, "other": share.other})
 
     def join(self, later: ShareTotal) -> None:
         """Add the intervals that follow."""
+        if later.operations:
+            self.protocol = later.protocol
         self._add(later.operations)
 
     @property
@@ -200,6 +259,11 @@ class RunShare:
         return self._total.operations
 
     @property
+    def protocol(self) -> str:
+        """As ShareTotal's."""
+        return self._total.protocol
+
+    @property
     def data(self) -> OperationRates | None:
         """As ShareTotal's."""
         return self._total.data
@@ -234,17 +298,26 @@ def share_rates(
 def sum_operations(operations: Iterable[OperationRates], seconds: float) -> OperationRates:
     """Several operations of one interval as one."""
     each = tuple(operations)
-    errors = [one.errors for one in each if one.errors is not None]
+    answers = [one for one in each if one.answers is not None and one.answers_ms is not None]
     return OperationRates(
         seconds,
         ops=sum(one.ops for one in each),
-        bytes=sum(one.bytes for one in each),
-        retransmissions=sum(one.retransmissions for one in each),
-        queue_ms=sum(one.queue_ms for one in each),
-        rtt_ms=sum(one.rtt_ms for one in each),
-        exe_ms=sum(one.exe_ms for one in each),
-        errors=sum(errors) if len(errors) == len(each) else None,
+        bytes=_sum(one.bytes for one in each),
+        retransmissions=_sum(one.retransmissions for one in each),
+        queue_ms=_sum(one.queue_ms for one in each),
+        rtt_ms=_sum(one.rtt_ms for one in each),
+        exe_ms=_sum(one.exe_ms for one in each),
+        errors=_sum(one.errors for one in each),
+        answers=sum(one.answers or 0 for one in answers) if answers else None,
+        answers_ms=sum(one.answers_ms or 0.0 for one in answers) if answers else None,
     )
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """``None`` where one of them is not known."""
+    each = tuple(values)
+    known = [one for one in each if one is not None]
+    return sum(known) if len(known) == len(each) else None
 
 
 def _operation(name: str, grown: Mapping[str, int], seconds: float) -> OperationRates:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iopstui.model.metrics.share import KIB, Share
+from iopstui.model.metrics.share import Share
 from iopstui.model.metrics.waits import JobLoad, Stack, Waits, place_waits
 from iopstui.model.rates import DiskRates
 
@@ -22,22 +22,23 @@ def place_on_share(share: Share, job: JobLoad | None = None) -> Waits | None:
     found = place_waits(Stack((_MOUNT,)), {_MOUNT: _as_device(share)}, job)
     if found is None or _MOUNT not in found.layers:
         return found
-    inside, data = found.layers[_MOUNT], (share.read, share.write)
-    exe = sum(one.exe_ms for one in data)
-    sent = inside * min(1.0, sum(one.rtt_ms for one in data) / exe) if exe else 0.0
+    inside = found.layers[_MOUNT]
+    exe = share.data.exe_ms or 0
+    sent = inside * min(1.0, (share.data.rtt_ms or 0) / exe) if exe else 0.0
     return replace(found, layers={RPC_QUEUE: inside - sent, SENT: sent})
 
 
 def _as_device(share: Share) -> DiskRates:
     """The mount's READs and WRITEs in iostat's terms."""
-    read, write = share.read, share.write
+    read, write, exe_ms = share.read, share.write, share.data.exe_ms
     return DiskRates(
         share.seconds,
         reads=read.ops, writes=write.ops, discards=0,
         r_s=read.ops_s, w_s=write.ops_s, d_s=0.0, f_s=None,
-        r_bytes_s=read.kb_s * KIB, w_bytes_s=write.kb_s * KIB, d_bytes_s=0.0,
+        r_bytes_s=(read.bytes or 0) / share.seconds, w_bytes_s=(write.bytes or 0) / share.seconds,
+        d_bytes_s=0.0,
         rrqm_s=None, wrqm_s=None, drqm_s=None,
         r_await=read.exe, w_await=write.exe, d_await=None, f_await=None,
         rareq_size=None, wareq_size=None, dareq_size=None,
-        aqu_sz=(read.exe_ms + write.exe_ms) / 1e3 / share.seconds, util=None, in_flight=None,
+        aqu_sz=(exe_ms or 0) / 1e3 / share.seconds, util=None, in_flight=None,
     )  # fmt: skip

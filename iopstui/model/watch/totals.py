@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from iopstui.model.cgroups.rates import NOTHING, DiskUse, GroupRates, added
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.share import OperationRates, ShareTotal
+from iopstui.model.metrics.share import ShareTotal
 from iopstui.model.rates import DiskRates
 
 # times the interval: a shorter frame is no busiest second, a longer one is a gap
@@ -152,9 +152,9 @@ class WatchTotals:
         return sorted(found, key=lambda pair: (-pair[1].bytes_s, -pair[1].ios_s, pair[0].name))
 
     @property
-    def nfs(self) -> dict[str, OperationRates]:
-        """The operations on the watched NFS mounts."""
-        return self._share.operations
+    def share(self) -> ShareTotal:
+        """The operations on the watched NFS or SMB mounts."""
+        return self._share
 
     def found(self, t: float, finding: Finding) -> None:
         """Record a finding reported at second ``t``."""

@@ -71,6 +71,11 @@ COUNTERS = {
     "nfs_errors": "NFS operations answered with an error",
     "nfs_queue_time_seconds": "total time of NFS operations in the client's queue",
     "nfs_rtt_seconds": "total time of NFS operations from sending to the answer",
+    "smb_operations": "SMB operations sent for the target's shares",
+    "smb_bytes": "data that SMB reads and writes have transferred",
+    "smb_errors": "SMB operations answered with an error",
+    "smb_answers": "SMB operations answered on the connections of the target's shares",
+    "smb_answer_time_seconds": "total time of smb_answers, from the request to its end",
     "nvme_read_bytes": "bytes read by hosts, counted by the drive in steps of 512,000",
     "nvme_written_bytes": "bytes written by hosts, counted by the drive in steps of 512,000",
     "nvme_media_errors": "media and data integrity errors, counted by the drive",
@@ -110,6 +115,10 @@ def _seconds_of_share(share: float | None, seconds: float, whole: float = 1.0) -
     return None if share is None else share / whole * seconds
 
 
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1000
+
+
 DISK: Mapping[str, Grown] = {
     "disk_reads": lambda d: d.reads,
     "disk_writes": lambda d: d.writes,
@@ -130,11 +139,19 @@ OPERATION: Mapping[str, Callable[[OperationRates], float | None]] = {
     "nfs_bytes": lambda o: o.bytes,
     "nfs_retransmissions": lambda o: o.retransmissions,
     "nfs_errors": lambda o: o.errors,
-    "nfs_queue_time_seconds": lambda o: o.queue_ms / 1000,
-    "nfs_rtt_seconds": lambda o: o.rtt_ms / 1000,
-    "nfs_execution_time_seconds": lambda o: o.exe_ms / 1000,
+    "nfs_queue_time_seconds": lambda o: _seconds(o.queue_ms),
+    "nfs_rtt_seconds": lambda o: _seconds(o.rtt_ms),
+    "nfs_execution_time_seconds": lambda o: _seconds(o.exe_ms),
 }
 """The same of one NFS operation."""
+SMB_OPERATION: Mapping[str, Callable[[OperationRates], float | None]] = {
+    "smb_operations": lambda o: o.ops,
+    "smb_bytes": lambda o: o.bytes,
+    "smb_errors": lambda o: o.errors,
+    "smb_answers": lambda o: o.answers,
+    "smb_answer_time_seconds": lambda o: _seconds(o.answers_ms),
+}
+"""The same of one SMB operation."""
 
 DRIVE: Mapping[str, tuple[tuple[str, ...], int]] = {
     "nvme_read_bytes": (("units_read",), UNIT_BYTES),
@@ -235,9 +252,10 @@ class Metrics:
         for name, disk in frame.disks.items():
             for what, more in DISK.items():
                 self._count(what, more(disk), labels(device=name))
-        for name, one in (frame.share.operations if frame.share else {}).items():
-            for what, count in OPERATION.items():
-                self._count(what, count(one), labels(operation=name))
+        if frame.share is not None:
+            for name, one in frame.share.operations.items():
+                for what, count in (SMB_OPERATION if frame.share.smb else OPERATION).items():
+                    self._count(what, count(one), labels(operation=name))
         for name, reading in frame.nvme.items():
             self._drive(name, reading)
         if frame.fio is not None:

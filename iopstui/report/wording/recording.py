@@ -13,10 +13,11 @@ from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
 from iopstui.model.findings.evidence import seconds_words
 from iopstui.model.metrics.run_history import RunRow
+from iopstui.model.metrics.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
-from iopstui.output.share_table import COLUMNS as SHARE_COLUMNS
+from iopstui.output.share_table import columns_of
 from iopstui.output.summary import interruption, reconciliation
 from iopstui.report.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
@@ -264,18 +265,25 @@ def energy_rows(story: Story) -> list[Row]:
     ]  # fmt: skip
 
 
-SHARES = "NFS mount"
-SHARES_NOTE = "What each run's reads and writes took at the server and in this client:"
-SHARE_HEAD = ("run", "requests", *titles(SHARE_COLUMNS))
+SHARE_NOTES = {
+    NFS_PROTOCOL: "What each run's reads and writes took at the server and in this client:",
+    SMB_PROTOCOL: "What each run asked of the server. The latency is of all shares on the "
+    "connection:",
+}
 
 
-def share_rows(story: Story) -> list[Row]:
-    """The operations on the target's NFS mounts, a row for each run and kind."""
+def share_head(protocol: str) -> tuple[str, ...]:
+    """The head of ``share_rows``."""
+    return ("run", "requests", *titles(columns_of(protocol)))
+
+
+def share_rows(story: Story, protocol: str) -> list[Row]:
+    """The operations on the target's mounts of this protocol, a row for each run and kind."""
     return [
-        (str(run.step), name, *texts(SHARE_COLUMNS, one))
+        (str(run.step), name, *texts(columns_of(protocol), one))
         for run in story.runs
         for name, one in run.share.operations.items()
-        if one.ops
+        if one.ops and run.share.protocol == protocol
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.smb import SOURCE as SMB
 from iopstui.model.metrics.stalls import StallWatch
 from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.samples import (
@@ -25,6 +26,7 @@ from iopstui.model.samples import (
     ProbeSample,
     RawSample,
 )
+from iopstui.model.sources import Counters
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.tick.conditions import ConditionsReader
 from iopstui.session.tick.context import Context
@@ -103,7 +105,11 @@ class Sampling:
         # a disk of this machine has no servers, and most runs load less
         from iopstui.linux.network.endpoints import endpoints
 
-        others = {}
+        others: dict[str, Callable[[], Counters | None]] = {}
+        if target.smb_shares:
+            from iopstui.linux.counters.smb_stats import SmbStats
+
+            others[SMB] = SmbStats(target.smb_shares, roots).read
         if self._cgroups:
             others[GROUPS] = CgroupReader(target.devices_below, roots).read
         servers = endpoints(target, roots)
@@ -111,7 +117,8 @@ class Sampling:
             from iopstui.linux.network.connections import ConnectionReader
 
             others[TCP] = ConnectionReader(servers).read
-        return KernelSampler(roots, target.tree, irqs, shares=target.shares, others=others)
+        nfs = () if target.smb_shares else target.shares
+        return KernelSampler(roots, target.tree, irqs, shares=nfs, others=others)
 
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""

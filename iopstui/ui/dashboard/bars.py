@@ -14,7 +14,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.share import Share, sum_operations
+from iopstui.model.metrics.share import Share
 from iopstui.model.rates import DiskRates
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
@@ -240,14 +240,13 @@ def _elapsed_s(state: LiveState, told: int) -> int:
 
 
 def _share_text(share: Share | None) -> str:
-    """Reads and writes per second, and the mean RTT of both."""
+    """Reads and writes per second, and the mean RTT or latency of both."""
     if share is None:
         return "not measured now"
-    rtt = sum_operations((share.read, share.write), share.seconds).rtt
-    return (
-        f"{f.number(share.read.ops_s)} r/s  {f.number(share.write.ops_s)} w/s  "
-        f"RTT {f.milliseconds(rtt, '')}"
-    )
+    time = f"RTT {f.milliseconds(share.data.rtt, '')}"
+    if share.smb is not None:
+        time = f"lat {f.tick_milliseconds(share.data.latency, '')}"
+    return f"{f.number(share.read.ops_s)} r/s  {f.number(share.write.ops_s)} w/s  {time}"
 
 
 def summary_line(state: LiveState, target: Target, width: int, charset: Charset) -> Row:
@@ -266,7 +265,8 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
     disk = state.frame.combined(target.opened) if state.frame else None
     if target.shares and not target.devices_below:
         share = state.frame.share if state.frame else None
-        return line.add(" NFS ", DEVICE).add(_share_text(share)).finished()
+        protocol = "SMB" if target.smb_shares else "NFS"
+        return line.add(f" {protocol} ", DEVICE).add(_share_text(share)).finished()
     if not target.devices_below:
         return line.add(" kernel ", DEVICE).add("sees no block device", DIM).finished()
     line.add(f" {printable(target.name)[:10]} ", DEVICE)

@@ -65,7 +65,7 @@ def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
 def rows(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
     """The panel: one row for each of the target's devices and each one under it; in the last row,
     if there is room, where the I/Os in flight are."""
-    source = "/proc/self/mountstats" if is_share(target) else "/proc/diskstats"
+    source = share_panel.source(target) if is_share(target) else "/proc/diskstats"
     title = rule(
         width, charset, (name_of(target), BOLD), (f", this second ({source})", DIM),
         right=((f"{f.MISSING} = no such request", DIM),),
@@ -89,18 +89,18 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
 def rows_of(target: Target) -> int:
     """How many rows the panel has for figures."""
     if is_share(target):
-        return share_panel.ROWS
+        return share_panel.rows_of(target)
     return len(target.layers) + (len(target.devices_below) > 1)
 
 
 def is_share(target: Target) -> bool:
-    """Whether the panel is about NFS mounts: the target is on them and on no device."""
+    """Whether the panel is about NFS or SMB mounts: the target is on them and on no device."""
     return bool(target.shares) and not target.devices_below
 
 
 def name_of(target: Target) -> str:
     """The title of its box."""
-    return share_panel.TITLE if is_share(target) else "Device (iostat)"
+    return share_panel.title(target) if is_share(target) else "Device (iostat)"
 
 
 def _label(layer: Layer) -> str:

@@ -1,5 +1,5 @@
-"""Figures of the target's NFS mount in the same second: nfsiostat's, for READ, WRITE and all other
-operations, and how the mount is mounted."""
+"""Figures of the target's NFS or SMB mount in the same second, for READ, WRITE and all other
+operations, and how the mount is mounted. Those of NFS are nfsiostat's."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 from iopstui import format as f
 from iopstui.model.block.target import Target
-from iopstui.model.metrics.share import OperationRates, Share, sum_operations
+from iopstui.model.metrics.share import OperationRates, Share, SmbClient
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Column, Piece, Row, Table, message
+from iopstui.ui.draw.rows import Column, Piece, Row, Table, message, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
-TITLE = "Share (nfsiostat)"
 ROWS = 4
 """READ, WRITE, the others, and the mount's options."""
 LABEL = 7
@@ -21,7 +20,7 @@ COLUMNS: tuple[Column[OperationRates], ...] = (
     Column("ops/s", 7, lambda o: f.number(o.ops_s), style=DEVICE),
     Column("kB/s", 7, lambda o: f.number(o.kb_s)),
     Column("kB/op", 7, lambda o: f.number(o.kb_op), drop=2),
-    Column("retrans", 8, lambda o: str(o.retransmissions),
+    Column("retrans", 8, lambda o: f.number(o.retransmissions),
            style_of=lambda o: WARNING if o.retransmissions else None),
     Column("avg RTT", 9, lambda o: f.milliseconds(o.rtt, "")),
     Column("avg exe", 9, lambda o: f.milliseconds(o.exe, "")),
@@ -29,14 +28,34 @@ COLUMNS: tuple[Column[OperationRates], ...] = (
     Column("errors", 7, lambda o: f.MISSING if o.errors is None else str(o.errors), drop=1,
            style_of=lambda o: WARNING if o.errors else None),
 )  # fmt: skip
+SMB_COLUMNS: tuple[Column[OperationRates], ...] = (
+    *COLUMNS[:3],
+    COLUMNS[-1],
+    Column("latency", 9, lambda o: f.tick_milliseconds(o.latency, "")),
+)
+
+
+def title(target: Target) -> str:
+    """The title of its box."""
+    return "Share (SMB)" if target.smb_shares else "Share (nfsiostat)"
+
+
+def source(target: Target) -> str:
+    """Where its figures are from."""
+    return "/proc/fs/cifs/Stats" if target.smb_shares else "/proc/self/mountstats"
+
+
+def rows_of(target: Target) -> int:
+    """How many rows it has for figures; SMB has one for the client's state."""
+    return ROWS + bool(target.smb_shares)
 
 
 def value(state: LiveState) -> list[Piece]:
-    """For the border of its box: RPCs per second, of all operations."""
+    """For the border of its box: requests sent per second, of all operations."""
     share = state.frame.share if state.frame is not None else None
     if share is None:
         return []
-    return [("RPC/s ", DIM), (f.number(share.ops_s), BOLD)]
+    return [("RPC/s " if share.smb is None else "SMB/s ", DIM), (f.number(share.ops_s), BOLD)]
 
 
 def rows(state: LiveState, target: Target, width: int, charset: Charset) -> list[Row]:
@@ -45,18 +64,47 @@ def rows(state: LiveState, target: Target, width: int, charset: Charset) -> list
     if frame is None or frame.seconds is None:
         return [message(width, charset, "first sample; rates need two")]
     mount = message(width, charset, _mount_words(target))
-    if frame.share is None:
-        return [message(width, charset, "The mount was not measured in this second."), mount]
-    table = Table(COLUMNS, LABEL, width, charset)
+    share = frame.share
+    if share is None:
+        return [*wrap(width, charset, _why_missing(target), None), mount]
+    table = Table(COLUMNS if share.smb is None else SMB_COLUMNS, LABEL, width, charset)
     found = [table.header("op")]
-    found += [table.row(name, one) for name, one in _operations(frame.share)]
+    found += [table.row(name, one) for name, one in _operations(share)]
+    if share.smb is not None:
+        found.append(message(width, charset, _state_words(share.smb)))
     return [*found, mount]
+
+
+def _why_missing(target: Target) -> str:
+    if not target.smb_shares:
+        return "The mount was not measured in this second."
+    return (
+        "Not measured in this second: /proc/fs/cifs/Stats does not have the share, or its counters "
+        "began again."
+    )
+
+
+def _state_words(smb: SmbClient) -> str:
+    """The client's state, and what the latencies are of."""
+    lost = f"{smb.disconnected} disconnected · " if smb.disconnected else ""
+    slow = f" · {smb.slow} slow" if smb.slow else ""
+    state = f"{lost}in flight {_count(smb.in_flight)} · reconnects {_count(smb.reconnects)}{slow}"
+    if smb.clock_ms is None:
+        return f"{state} · no latency: kernel without CIFS_STATS2, or SMB 1"
+    return (
+        f"{state} · latency: all {f.counted(smb.shares, 'share')} of the connection, clock "
+        f"{smb.clock_ms:g} ms"
+    )
+
+
+def _count(number: int | None) -> str:
+    return f.MISSING if number is None else str(number)
 
 
 def _operations(share: Share) -> Iterator[tuple[str, OperationRates]]:
     yield "read", share.read
     yield "write", share.write
-    yield "other", sum_operations(share.others.values(), share.seconds)
+    yield "other", share.other
 
 
 def _mount_words(target: Target) -> str:

@@ -91,8 +91,8 @@ class RunsList(TypeToFilter, Modal[None]):
     def _named(self, titles: Sequence[str]) -> tuple[str, ...]:
         """On NFS there is no device's queue, but the time of an answer."""
         frame = self._state().frame
-        on_share = frame is not None and frame.share is not None
-        return tuple("RTT" if on_share and title == "aqu-sz" else title for title in titles)
+        on_nfs = frame is not None and frame.share is not None and frame.share.smb is None
+        return tuple("RTT" if on_nfs and title == "aqu-sz" else title for title in titles)
 
     def _table(self) -> DataTable[Text]:
         return self.query_one(DataTable)

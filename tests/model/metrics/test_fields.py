@@ -31,11 +31,11 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, value
 
 
-def emitted(name: str) -> list[dict[str, Any]]:
+def emitted(name: str, smb: bool = False) -> list[dict[str, Any]]:
     """The frame events exactly as they are written."""
     stream = io.StringIO()
     sink = JsonlSink(stream, "host")
-    for event in session(name, probed=True):
+    for event in session(name, probed=True, smb=smb):
         sink.handle(event)
     rows = [json.loads(line) for line in stream.getvalue().splitlines()]
     return [row for row in rows if row["event"] == "frame"]
@@ -56,33 +56,35 @@ def is_a_part(path: Path) -> bool:
 
 
 @cache
-def paths(name: str) -> tuple[frozenset[Path], frozenset[Path]]:
+def paths(name: str, smb: bool = False) -> tuple[frozenset[Path], frozenset[Path]]:
     """Where the frames of a recording have a value, and where at some time none."""
-    found = {(path, value is None) for frame in emitted(name) for path, value in leaves(frame)}
+    found = {(path, value is None) for frame in emitted(name, smb) for path, value in leaves(frame)}
     return (
         frozenset(path for path, missing in found if not missing),
         frozenset(path for path, missing in found if missing),
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_value_of_a_frame_is_in_the_registry(name: str) -> None:
-    values, missing = paths(name)
+@pytest.mark.parametrize(("name", "smb"), [*((name, False) for name in NAMES), (NAMES[0], True)])
+def test_every_value_of_a_frame_is_in_the_registry(name: str, smb: bool) -> None:
+    values, missing = paths(name, smb)
     for path in values | {path for path in missing if not is_a_part(path)}:
         assert known(path) is not None, ".".join(path)
 
 
 def test_every_field_of_the_registry_is_emitted() -> None:
     seen = set()
-    for name in ("3.42-p-both", "3.42-p-trim", "3.42-e-ramp"):
-        values, missing = paths(name)
+    both, trim, ramp = "3.42-p-both", "3.42-p-trim", "3.42-e-ramp"
+    for name, smb in ((both, False), (trim, False), (ramp, False), (both, True)):
+        values, missing = paths(name, smb)
         seen |= {known(path) for path in values | missing}
     assert set(FIELDS) - seen == set()
 
 
 def test_every_measured_field_has_a_value_somewhere() -> None:
     """Fields that are always null would be promises without data."""
-    seen = {known(path) for path in frozenset().union(*(paths(name)[0] for name in NAMES))}
+    values = (paths("3.42-p-both", smb=True)[0], *(paths(name)[0] for name in NAMES))
+    seen = {known(path) for path in frozenset().union(*values)}
     empty = {field.id for field in FIELDS if field not in seen}
     # a latency of which no recording has a histogram, and what a live session alone fills in
     percentiles = ("p50", "p90", "p95", "p99", "p99.9", "p99.99", "max")

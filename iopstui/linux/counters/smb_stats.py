@@ -1,0 +1,199 @@
+"""Counters of SMB mounts from /proc/fs/cifs/Stats.
+
+Reading the file asks no server: the kernel prints its own counters under spinlocks, so it never
+hangs on a server that is gone (fs/smb/client/cifs_debug.c, smb2ops.c, smb1ops.c). It has a part for
+each connection, followed by the shares on it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+
+from iopstui.linux.counters.kernel_file import open_files
+from iopstui.linux.roots import Roots
+from iopstui.model.metrics.smb import (
+    COUNT,
+    DISCONNECTED,
+    ERRORS,
+    HZ,
+    IN_FLIGHT,
+    JIFFIES,
+    ON_CONNECTION,
+    OPS,
+    RECONNECTS,
+    SERVER,
+    SESSIONS,
+    SINCE,
+    SLOW,
+    SMBS,
+)  # fmt: skip
+
+FILE = "fs/cifs/Stats"
+COMMANDS = (
+    "negotiate", "session_setup", "logoff", "tree_connect", "tree_disconnect", "create", "close",
+    "flush", "read", "write", "lock", "ioctl", "cancel", "echo", "query_directory",
+    "change_notify", "query_info", "set_info", "oplock_break",
+)  # fmt: skip
+"""Commands of SMB 2 and 3 by their number."""
+_CONNECTION = re.compile(rb"^Max requests in flight: ", re.MULTILINE)
+_SHARE = re.compile(
+    rb"^\d+\) (\\\\[^\t\n]*?)(\tDISCONNECTED ?)?\nSMBs: (-?\d+)(?: since (.*) UTC)?", re.MULTILINE
+)
+_IN_FLIGHT = re.compile(rb"^Operations \(MIDs\): (\d+)", re.MULTILINE)
+_SESSIONS = re.compile(rb"^CIFS Session: (\d+)", re.MULTILINE)
+_RECONNECTS = re.compile(rb"^(\d+) session (\d+) share reconnects", re.MULTILINE)
+_HZ = re.compile(rb"jiffies \((\d+) per second\)")
+_TIMES = re.compile(rb"^  (\d+)\t+(-?\d+)\t+(\d+)\t", re.MULTILINE)
+_SLOW = re.compile(rb"^  (\d+) slow responses from ", re.MULTILINE)
+_BYTES = re.compile(rb"^Bytes read: (\d+)  Bytes written: (\d+)", re.MULTILINE)
+_OPERATION = re.compile(rb"^(\w+): (-?\d+) (?:total|sent) (-?\d+) failed", re.MULTILINE)
+_WITH_BYTES = re.compile(rb"^(Read|Write)s: +(-?\d+) Bytes:? (\d+)", re.MULTILINE)
+_SMB1 = re.compile(rb"(\w[\w ]*?):? +(-?\d+)(?=\s|$)")
+_NAMES = {"closes": "close", "flushes": "flush", "query_directories": "query_directory",
+          "change_notifies": "change_notify", "oplocks_breaks": "oplock_break"}  # fmt: skip
+
+
+class SmbStats:
+    """Reads the counters of these shares, as they were mounted ("//server/share")."""
+
+    def __init__(self, shares: Sequence[str], roots: Roots) -> None:
+        self._shares = tuple(shares)
+        self._files = open_files([roots.proc / FILE])
+
+    def read(self) -> dict[str, int] | None:
+        """The counters now; ``None`` while one of the shares is not mounted."""
+        for file in self._files:
+            with contextlib.suppress(OSError, ValueError):
+                return parse_smb_stats(file.read(), self._shares)
+        return None
+
+    def close(self) -> None:
+        """Close the file."""
+        for file in self._files:
+            file.close()
+        self._files = []
+
+
+def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None:
+    """The counters of these shares added up (keys: model/metrics/smb.py); ``None`` if one of them
+    is not listed, or the kernel does not count its operations (those of SMB 2 and 3 before 4.20).
+    Operations that were never used are left out."""
+    wanted = {tree_name(share) for share in shares}
+    total: dict[str, int] = dict(_of_all(data[: _first_part(data)]))
+    found: set[bytes] = set()
+    for connection in _connections(data):
+        each = [(match, part) for match, part in _shares(connection) if _key(match[1]) in wanted]
+        found.update(_key(match[1]) for match, _ in each)
+        for match, part in each:
+            counters = _of_share(match, part)
+            if counters[SMBS] and not any(key.endswith(OPS) for key in counters):
+                return None
+            _add(total, counters)
+        if each:
+            _add(total, _of_connection(connection))
+    return total if found == wanted and wanted else None
+
+
+def tree_name(share: str) -> bytes:
+    r"""How the kernel names a mounted share, in lower case: "//Server/data/sub" is
+    "\\server\data"."""
+    server, _, path = share.replace("\\", "/").lstrip("/").partition("/")
+    name = f"\\\\{server}\\{path.partition('/')[0]}"
+    return _key(name.encode(errors="surrogateescape"))
+
+
+def _key(name: bytes) -> bytes:
+    return name.lower()
+
+
+def _first_part(data: bytes) -> int:
+    match = _CONNECTION.search(data) or _SHARE.search(data)
+    return match.start() if match else len(data)
+
+
+def _connections(data: bytes) -> Iterator[bytes]:
+    """The part of each connection with its shares; kernels before 5.0 print one for all."""
+    begins = [match.start() for match in _CONNECTION.finditer(data)] or [_first_part(data)]
+    for begin, end in zip(begins, [*begins[1:], len(data)], strict=True):
+        yield data[begin:end]
+
+
+def _shares(connection: bytes) -> Iterator[tuple[re.Match[bytes], bytes]]:
+    each = list(_SHARE.finditer(connection))
+    ends = (*(match.start() for match in each[1:]), len(connection))
+    # a connection may have no share
+    return ((match, connection[match.end() : end]) for match, end in zip(each, ends, strict=False))
+
+
+def _of_all(head: bytes) -> Iterator[tuple[str, int]]:
+    """What the kernel counts of all SMB mounts together."""
+    for key, pattern in ((SESSIONS, _SESSIONS), (IN_FLIGHT, _IN_FLIGHT), (RECONNECTS, _RECONNECTS)):
+        found = pattern.search(head)
+        if found:
+            yield key, int(found[1])
+
+
+def _of_share(match: re.Match[bytes], part: bytes) -> dict[str, int]:
+    found = {SMBS: _count(match[3]), DISCONNECTED: int(match[2] is not None)}
+    if match[4] is not None:
+        found[SINCE] = _epoch_s(match[4].decode("ascii"))
+    for name, count, failed in _OPERATION.findall(part):
+        operation = _operation_name(name.decode("ascii"))
+        found[operation + OPS], found[operation + ERRORS] = _count(count), _count(failed)
+    sizes = _BYTES.search(part)
+    if sizes:
+        found |= {"read.bytes": int(sizes[1]), "write.bytes": int(sizes[2])}
+    else:
+        found |= dict(_of_smb1(part))
+    unused = {
+        key.removesuffix(OPS) for key, value in found.items() if key.endswith(OPS) and not value
+    }
+    return {key: value for key, value in found.items() if key.partition(".")[0] not in unused}
+
+
+def _of_smb1(part: bytes) -> Iterator[tuple[str, int]]:
+    """The lines of SMB 1, which have no failures."""
+    for name, count, size in _WITH_BYTES.findall(part):
+        operation = name.decode("ascii").lower()
+        yield operation + OPS, _count(count)
+        yield f"{operation}.bytes", int(size)
+    for name, count in _SMB1.findall(_WITH_BYTES.sub(b"", part)):
+        yield _operation_name(name.decode("ascii")) + OPS, _count(count)
+
+
+def _of_connection(connection: bytes) -> dict[str, int]:
+    """The times of all commands on a connection (CONFIG_CIFS_STATS2), of all its shares."""
+    found = {ON_CONNECTION: len(_SHARE.findall(connection))}
+    hz = _HZ.search(connection)
+    if hz is None:
+        return found
+    found |= {HZ: int(hz[1]), SLOW: sum(map(int, _SLOW.findall(connection)))}
+    for number, count, jiffies in _TIMES.findall(connection):
+        if int(number) < len(COMMANDS) and int(count):
+            name = f"{SERVER}.{COMMANDS[int(number)]}"
+            found |= {name + COUNT: _count(count), name + JIFFIES: int(jiffies)}
+    return found
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for key, value in more.items():
+        before = total.get(key, 0)
+        total[key] = max(before, value) if key in (HZ, SINCE) else before + value
+
+
+def _count(text: bytes) -> int:
+    """The kernel counts with 32 bits, and prints the upper half as negative numbers."""
+    return int(text) % (1 << 32)
+
+
+def _operation_name(text: str) -> str:
+    """ "QueryInfos" is "query_info"."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text.strip()).replace(" ", "_").lower()
+    return _NAMES.get(words, words.removesuffix("s"))
+
+
+def _epoch_s(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp())
