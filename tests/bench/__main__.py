@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import program
 import report
 
-PARTS = "abcdefghijklm"
+PARTS = "abcdefghijklmn"
 
 
 def machine() -> dict[str, Any]:
@@ -66,6 +66,12 @@ def _kernel(place: Path, quick: bool) -> Any:
     import synthetic
 
     return [synthetic.kernel(cpus) for cpus in (2, 64, 256, 1024)]
+
+
+def _mounts(place: Path, quick: bool) -> Any:
+    import synthetic
+
+    return [synthetic.mounts(watched, busy) for watched, busy in ((50, 50), (50, 0), (1, 1))]
 
 
 def _documents(place: Path, quick: bool) -> Any:
@@ -140,7 +146,7 @@ def _links(place: Path, quick: bool) -> Any:
 MEASURES: dict[str, Callable[[Path, bool], Any]] = {
     "a": _beside, "b": _cost, "c": _first_frame, "d": _kernel, "e": _documents, "f": _day,
     "g": _skew, "h": _slow, "i": _probe, "j": _hosts("fleet.py"),
-    "k": _hosts("fleet_screen.py"), "l": _links, "m": _report,
+    "k": _hosts("fleet_screen.py"), "l": _links, "m": _report, "n": _mounts,
 }  # fmt: skip
 
 

@@ -39,9 +39,19 @@ def _rows(result: Mapping[str, Any]) -> Iterator[Row]:
         ("a", _beside), ("b", _cost), ("c", _first), ("d", _kernel), ("e", _documents),
         ("f", _day), ("g", _skew), ("h", _slow), ("i", _probe),
         ("j", _fleet), ("k", _fleet_screen), ("l", _links), ("m", _report),
+        ("n", _mounts),
     ):  # fmt: skip
         if letter in result:
             yield from rows(result[letter])
+
+
+def _mounts(found: list[Mapping[str, Any]]) -> Iterator[Row]:
+    for one in found:
+        yield (
+            f"{one['watched']} of {one['count']} NFS mounts in a sample and its frame, "
+            f"{one['busy']} of them busy (without the kernel's part, which prints the file)",
+            f"{_ratio(one['ms'])} ms", "≤ 1 ms", _at_most(one["ms"], 1.0),
+        )  # fmt: skip
 
 
 def _fleet(found: list[Mapping[str, Any]]) -> Iterator[Row]:

@@ -17,6 +17,7 @@ from statistics import fmean, median
 from typing import Any
 
 import program
+from statistic import interval
 
 from iopstui.events import FrameReady
 from iopstui.fio.stream.framing import Document, Framer
@@ -120,6 +121,59 @@ def kernel(cpus: int) -> dict[str, Any]:
         "frame_ms": median(frame for frame, _ in frames[2:]),
         "asked_ms": median(asked for _, asked in frames[2:]),
     }
+
+
+MOUNTSTATS = program.ROOT / "tests" / "fixtures" / "proc" / "nfs-6.12-after.mountstats"
+MOVING = ("WRITE", "READ_PLUS", "GETATTR", "ACCESS")
+
+
+def mounts(watched: int, busy: int, count: int = 50) -> dict[str, Any]:
+    """Milliseconds of CPU that ``watched`` of ``count`` NFS mounts cost in a sample and its frame.
+    ``busy`` of them have used four operations since the sample before; ten are of one server."""
+    took: list[float] = []
+    shares = [f"/mnt/{number}" for number in range(watched)]
+    with tree(1) as roots:
+        file = roots.proc / "self" / "mountstats"
+        file.parent.mkdir()
+        file.write_bytes(b"")
+        samplers = [KernelSampler(roots, [], [], shares=one) for one in ([], shares)]
+        builders = [FrameBuilder(), FrameBuilder()]
+        for second in range(60):
+            texts = (_mount(number, second * (number < busy)) for number in range(count))
+            # in place: the samplers keep it open
+            with file.open("r+b") as new:
+                new.write(b"".join(texts))
+                new.truncate()
+            without, also = (
+                _sample_ms(sampler, builder, second)
+                for sampler, builder in zip(samplers, builders, strict=True)
+            )
+            took.append(also - without)
+        for sampler in samplers:
+            sampler.close()
+    return {"watched": watched, "busy": busy, "count": count, "ms": interval(took[2:])}
+
+
+def _sample_ms(sampler: KernelSampler, builder: FrameBuilder, second: int) -> float:
+    sample, took = _timed(sampler.sample)
+    raw = RawSample(second, second * 10**9, 0.0, sample, None, False, 0)
+    return took + _timed(partial(builder.feed, raw))[1]
+
+
+def _mount(number: int, second: int) -> bytes:
+    """The section of an NFS 4.2 mount after so many seconds of work."""
+    text = MOUNTSTATS.read_text()
+    text = text[text.index("device 10.9.0.2:/ ") : text.index("device 10.9.0.2:/run")]
+    text = text.replace("10.9.0.2:", f"10.9.0.{number // 10}:").replace("/mnt/n4", f"/mnt/{number}")
+    lines = text.splitlines(keepends=True)
+    for at, line in enumerate(lines):
+        name, _, rest = line.partition(":")
+        if name.strip() in MOVING:
+            numbers = " ".join(str(int(one) + 100 * second) for one in rest.split())
+            lines[at] = f"{name}: {numbers}\n"
+        elif name == "\txprt":
+            lines[at] = line.replace(" 1574 1574 ", f" {1574 + second} {1574 + second} ")
+    return "".join(lines).encode()
 
 
 def _frame_ms(

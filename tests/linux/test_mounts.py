@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import VIRTUAL, Tree
 
-from iopstui.linux.devices.mounts import parse_mountinfo, parse_swaps, read_mounts, unescape
+from iopstui.linux.devices.mounts import (
+    distinct_file_systems,
+    parse_mountinfo,
+    parse_swaps,
+    read_mounts,
+    unescape,
+)
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.model.block.device import Mount
 
@@ -41,6 +47,13 @@ def test_escapes_are_undone_exactly(text: str) -> None:
 def test_any_text_is_survived(text: str) -> None:
     parse_mountinfo(text)
     parse_swaps(text)
+
+
+def test_mounts_of_one_file_system_count_once(tree: Tree) -> None:
+    mounts = (("0:40", "/mnt/a"), ("0:41", "/mnt/b"), ("0:40", "/mnt/again"))
+    tree.proc("self/mountinfo", "".join(line(number, place, "nfs4") for number, place in mounts))
+    wanted = ["/mnt/again", "/mnt/b", "/mnt/a", "/gone"]
+    assert distinct_file_systems(wanted, tree.roots) == ("/mnt/again", "/mnt/b", "/gone")
 
 
 def test_optional_fields_vary_in_number() -> None:

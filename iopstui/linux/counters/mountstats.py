@@ -6,104 +6,142 @@ whose server is gone (net/sunrpc/stats.c, fs/nfs/super.c, fs/proc_namespace.c).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
+from operator import ne
 
-_TIMES = ("ops", "transmissions", "timeouts", "sent", "received", "queue_ms", "rtt_ms", "exe_ms",
+_NAMES = ("ops", "transmissions", "timeouts", "sent", "received", "queue_ms", "rtt_ms", "exe_ms",
           "errors")  # fmt: skip
 """Counters of a per-operation line, in order; kernels before 5.3 have no errors."""
-LONGEST_NAME = 8 << 10
-"""Bytes that a line with two paths has at most."""
-_CONNECTION = {"tcp": (7, 8, 11), "rdma": (7, 8, 10), "udp": (4, 5, 8)}
+_PLACES = {b"tcp": (7, 8, 11), b"rdma": (7, 8, 10), b"udp": (4, 5, 8)}
 """Where an xprt line has sends, receives and the sum of the backlog's length, by transport."""
+WHOLE_FILE = 30
+"""So often all of the file is read, to find what was mounted on top of a mount point."""
 
 
-def parse_mountstats(data: bytes, mountpoints: Sequence[str]) -> dict[str, int] | None:
-    """The counters of these mounts added up; ``None`` if one of them is not listed as NFS.
+class NfsCounters:
+    """Adds up the counters of NFS mounts, in one reading of the file after the other.
 
     Keys are "OPERATION.NAME" (lower case, e.g. "read.rtt_ms"; operations that were never used are
     left out) and "connection.NUMBER.NAME" for each xprt line (several with nconnect). Mounts of
-    one export share their counters, which are counted once.
+    one server share their connections, which are counted once. The mount points must be of
+    different file systems (mounts of one export share all counters).
+
+    Few of a mount's operations are in use at a time: only lines that differ from those of the last
+    reading are parsed, and only their operations are added up again. Not for several threads at
+    once.
     """
-    found: list[dict[str, int]] = []
-    for mountpoint in mountpoints:
-        section = _section(data, mountpoint)
-        if section is None:
-            return None
-        counters = dict(_counters(section))
-        if counters not in found:
-            found.append(counters)
-    return _added(found)
 
+    def __init__(self, mountpoints: Sequence[str]) -> None:
+        self._wanted = dict.fromkeys(map(_escaped, mountpoints))
+        self._readings = 0
+        self._hidden = False
+        self._begin([])
 
-def until_found(pieces: Iterable[bytes], mountpoints: Sequence[str]) -> bytes:
-    """The beginning of the file with the first section of each of these mounts: a machine may have
-    many mounts, and the kernel prints the rest for nothing."""
-    missing, found, look = {*map(mounted_on, mountpoints)}, [], b""
-    for piece in pieces:
-        found.append(piece)
-        look += piece
-        here = {place for place in missing if place in look}
-        missing -= here
-        if here:
-            # from now on only what is behind the last of them matters
-            look = look[max(map(look.rfind, here)) :]
-        # where the next section begins the last one ends
-        if not missing and b"\ndevice " in look:
-            break
-        look = look[-LONGEST_NAME:]
-    return b"".join(found)
+    def _begin(self, mounts: list[tuple[bytes, bytes, int]]) -> None:
+        """Forget all readings; ``mounts`` are as in ``_read_mounts``."""
+        self._mounts = mounts
+        self._clients = [_client(device, options) for device, options, _ in mounts]
+        self._operations: list[list[bytes]] = [[] for _ in mounts]
+        # of each operation, by the mount's number
+        self._counters: dict[bytes, dict[int, list[int]]] = {}
+        self._sums: dict[bytes, list[int]] = {}
 
-
-def mounted_on(mountpoint: str) -> bytes:
-    """What the first line of its section says."""
-    escaped = "".join(f"\\{ord(c):03o}" if c in " \t\n\\" else c for c in mountpoint)
-    return b" mounted on %s with fstype nfs" % escaped.encode(errors="surrogateescape")
-
-
-def _section(data: bytes, mountpoint: str) -> bytes | None:
-    """The lines of a mount: of several at one place the last, which hides the others."""
-    begin = data.rfind(mounted_on(mountpoint))
-    if begin < 0:
+    def read(self, pieces: Iterable[bytes]) -> dict[str, int] | None:
+        """The counters now; ``None`` if a mount is not listed as NFS. ``pieces`` is the file."""
+        try:
+            sections = self._sections(pieces)
+            if len(sections) == len(self._wanted):
+                connections = self._read_mounts([sections[place] for place in self._wanted])
+                return dict((*_parse_connections(connections), *self._totals()))
+        except (ValueError, IndexError):
+            pass
+        # a mount is gone, or only some were read
+        self._begin([])
         return None
-    end = data.find(b"\ndevice ", begin)
-    return data[begin:] if end < 0 else data[begin:end]
+
+    def _sections(self, pieces: Iterable[bytes]) -> dict[bytes, bytes]:
+        """What the file says of each mount point: of several mounts there of the last, which hides
+        the others. A machine may have many mounts, and the kernel prints those behind for nothing,
+        so it is mostly read only up to the last one wanted."""
+        whole = self._hidden or self._readings % WHOLE_FILE == 1
+        self._readings += 1
+        found: dict[bytes, bytes] = {}
+        mounts = 0
+        for section in _split(pieces):
+            # SERVER:/PATH mounted on PLACE with fstype TYPE, blanks escaped
+            words = section.split(b" ", 7)
+            if len(words) < 7 or words[3] not in self._wanted or words[6][:3] != b"nfs":
+                continue
+            found[words[3]] = section
+            mounts += 1
+            if not whole and len(found) == len(self._wanted):
+                break
+        if whole:
+            self._hidden = mounts > len(found)
+        return found
+
+    def _read_mounts(self, sections: list[bytes]) -> list[bytes]:
+        """Take in what has changed; the xprt lines of all clients."""
+        lines = [section.split(b"\n") for section in sections]
+        mounts = [(one[0], one[1], len(one)) for one in lines]
+        if mounts != self._mounts:
+            # the first reading, or something was mounted with other options
+            self._begin(mounts)
+        connections: dict[tuple[bytes, ...], list[bytes]] = {}
+        changed: dict[bytes, dict[int, list[int]]] = defaultdict(dict)
+        for mount, (now, client) in enumerate(zip(lines, self._clients, strict=True)):
+            first = now.index(b"\tper-op statistics") + 1
+            if client not in connections:
+                connections[client] = [line for line in now[:first] if b"\txprt:" in line]
+            operations = now[first:]
+            last = self._operations[mount] or [b""] * len(operations)
+            for line in compress(operations, map(ne, operations, last)):
+                words = line.split()
+                if words[0][-1:] == b":":
+                    changed[words[0]][mount] = list(map(int, words[1:]))
+            self._operations[mount] = operations
+        for name, counters in changed.items():
+            every = self._counters.setdefault(name, {})
+            every.update(counters)
+            self._sums[name] = list(map(sum, zip(*every.values(), strict=True)))
+        return [line for each in connections.values() for line in each]
+
+    def _totals(self) -> Iterator[tuple[str, int]]:
+        for name, sums in self._sums.items():
+            if sums[0]:
+                operation = name.rstrip(b":").decode("ascii").lower()
+                for key, value in zip(_NAMES, sums, strict=False):
+                    yield f"{operation}.{key}", value
 
 
-def _counters(section: bytes) -> Iterator[tuple[str, int]]:
-    operations, connections = False, 0
-    for line in section.split(b"\n"):
-        words = line.split()
-        if not words:
-            continue
-        if words[0] == b"xprt:":
-            yield from _connection(words, connections)
-            connections += 1
-        elif words[0] == b"per-op":
-            operations = True
-        elif operations and words[1] != b"0":
-            name = words[0].rstrip(b":").decode("ascii").lower()
-            for key, value in zip(_TIMES, words[1:], strict=False):
-                yield f"{name}.{key}", int(value)
+def _client(device: bytes, options: bytes) -> tuple[bytes, ...]:
+    """What makes the connections of a mount: mounts for which this is equal share them
+    (fs/nfs/client.c)."""
+    server = device.partition(b":/")[0]
+    each = options.split(b",")
+    return (server, *(one for one in each if one.startswith((b"vers=", b"proto=", b"port="))))
 
 
-def _connection(words: Sequence[bytes], number: int) -> Iterator[tuple[str, int]]:
-    places = _CONNECTION.get(words[1].decode("ascii"))
-    if places is not None:
-        for name, place in zip(("sends", "receives", "backlog"), places, strict=True):
-            yield f"connection.{number}.{name}", int(words[place])
+def _parse_connections(lines: Iterable[bytes]) -> Iterator[tuple[str, int]]:
+    for number, words in enumerate(map(bytes.split, lines)):
+        places = _PLACES.get(words[1])
+        if places is not None:
+            for name, place in zip(("sends", "receives", "backlog"), places, strict=True):
+                yield f"connection.{number}.{name}", int(words[place])
 
 
-def _added(found: Sequence[dict[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    connections = 0
-    for counters in found:
-        seen = set()
-        for key, value in counters.items():
-            kind, _, rest = key.partition(".")
-            if kind == "connection":
-                number, _, name = rest.partition(".")
-                seen.add(number)
-                key = f"connection.{connections + int(number)}.{name}"
-            total[key] = total.get(key, 0) + value
-        connections += len(seen)
-    return total
+def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The mounts of the file one after the other, each without its first word."""
+    rest = b"\n"
+    for piece in pieces:
+        *mounts, rest = (rest + piece).split(b"\ndevice ")
+        yield from mounts
+    yield rest
+
+
+def _escaped(mountpoint: str) -> bytes:
+    """A mount point as the kernel prints it."""
+    text = "".join(f"\\{ord(c):03o}" if c in " \t\n\\" else c for c in mountpoint)
+    return text.encode(errors="surrogateescape")

@@ -18,7 +18,7 @@ from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.counters.energy import EnergyCounters
 from iopstui.linux.counters.function_calls import FunctionCallReader, FunctionCalls
 from iopstui.linux.counters.kernel_file import KernelFile, open_files
-from iopstui.linux.counters.mountstats import mounted_on, parse_mountstats, until_found
+from iopstui.linux.counters.mountstats import NfsCounters
 from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
 from iopstui.linux.roots import Roots
 from iopstui.model.lazy_dict import LazyDict
@@ -32,8 +32,6 @@ CHEAP_NS = 2_000_000
 # reading it beside the samples: about so long for each of them
 SAMPLE_BUDGET_NS = 1_000_000
 LONGEST_STRIDE = 30
-# so often the section of an NFS mount is looked for in all of the file
-WHOLE_MOUNTSTATS = 30
 
 Parsed = TypeVar("Parsed")
 
@@ -66,8 +64,9 @@ class KernelSampler:
     """Takes ``KernelSample``s of some disks, their interrupts, and all CPUs.
 
     ``unavailable`` maps what could not be read ("diskstats", "stat", "softirqs", "interrupts",
-    "irq 36") to the reason in words. ``shares`` are mount points of NFS; ``others`` are
-    further counters by name, and what reads them. Not for several threads at once.
+    "irq 36") to the reason in words. ``shares`` are mount points of NFS, each of another file
+    system; ``others`` are further counters by name, and what reads them. Not for several threads
+    at once.
     """
 
     def __init__(
@@ -100,9 +99,8 @@ class KernelSampler:
             for file in open_files([roots.proc / source.file])
         }
         self._energy = EnergyCounters(roots)
-        self._shares = tuple(shares)
+        self._shares = NfsCounters(shares)
         self._others = dict(others or {})
-        self._hidden = False
         self._mountstats = open_files([roots.proc / "self/mountstats"] if shares else [])
         self.retarget(disks, irqs)
 
@@ -208,16 +206,9 @@ class KernelSampler:
 
     def _read_shares(self) -> Counters | None:
         """Counters of the NFS mounts; ``None`` while one of them is not mounted."""
-        # now and then all: what was mounted on top of a place stands behind it
-        whole = self._samples % WHOLE_MOUNTSTATS == 1
         for file in self._mountstats:
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                data = file.read() if whole else until_found(file.chunks(), self._shares)
-                if whole:
-                    self._hidden = any(data.count(one) > 1 for one in map(mounted_on, self._shares))
-                elif self._hidden:
-                    data = file.read()
-                return parse_mountstats(data, self._shares)
+            with contextlib.suppress(OSError):
+                return self._shares.read(file.chunks())
         return None
 
     def _throttled(self) -> int | None:

@@ -9,7 +9,7 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iopstui.linux.roots import Roots
@@ -89,6 +89,17 @@ def parse_swaps(text: str) -> tuple[str, ...]:
 def read_own_mounts(roots: Roots) -> tuple[MountEntry, ...]:
     """The mounts of this process's namespace."""
     return tuple(parse_mountinfo(decode(read_bytes(roots.proc / "self/mountinfo") or b"")))
+
+
+def distinct_file_systems(mountpoints: Sequence[str], roots: Roots) -> tuple[str, ...]:
+    """The mount points without those that show the file system of an earlier one."""
+    if len(mountpoints) < 2:
+        return tuple(mountpoints)
+    numbers = {one.mountpoint: (one.major, one.minor) for one in read_own_mounts(roots)}
+    first: dict[object, str] = {}
+    for mountpoint in mountpoints:
+        first.setdefault(numbers.get(mountpoint, mountpoint), mountpoint)
+    return tuple(first.values())
 
 
 def read_mounts(roots: Roots) -> MountTable:

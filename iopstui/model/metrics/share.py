@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from iopstui.model.rates import delta, ratio
+from iopstui.model.rates import ratio
 
 SOURCE = "nfs"
 """The name of these counters in a sample (KernelSample.more)."""
@@ -274,24 +274,23 @@ def share_rates(
 ) -> Share | None:
     """The interval between two readings; ``None`` where there is none, or counters went backwards
     (the share was mounted again)."""
-    if now is None or before is None or not seconds or before.keys() - now.keys():
+    if now is None or before is None or not seconds or not before.keys() <= now.keys():
         return None
-    grown = {key: delta(value, before.get(key, 0)) for key, value in now.items()}
-    if any(value is None for value in grown.values()):
+    grown = {key: value - before.get(key, 0) for key, value in now.items()}
+    if min(grown.values(), default=0) < 0:
         return None
-    known = {key: value for key, value in grown.items() if value is not None}
-    numbers = dict.fromkeys(key.split(".")[1] for key in known if key.startswith("connection."))
-    connections = tuple(known[f"connection.{number}.sends"] for number in numbers)
-    backlogs = [known[f"connection.{number}.backlog"] for number in numbers]
-    names = dict.fromkeys(key.partition(".")[0] for key in known if key.endswith(".ops"))
-    found = {name: _operation(name, known, seconds) for name in names}
+    each = [key.removesuffix(".sends") for key in grown if key.endswith(".sends")]
+    connections = tuple(grown[f"{one}.sends"] for one in each)
+    backlogs = [grown[f"{one}.backlog"] for one in each]
+    names = [key.removesuffix(".ops") for key in grown if key.endswith(".ops")]
+    found = {name: _operation(name, grown, seconds) for name in names}
     return Share(
         seconds,
         sum(connections) if connections else None,
         sum(backlogs) if connections else None,
         connections,
         {name: one for name, one in found.items() if one.ops},
-        sum(now[f"connection.{n}.sends"] - now[f"connection.{n}.receives"] for n in numbers),
+        sum(now[f"{one}.sends"] - now[f"{one}.receives"] for one in each),
     )
 
 

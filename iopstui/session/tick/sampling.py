@@ -11,6 +11,7 @@ from iopstui import events
 from iopstui.events import LAYOUT
 from iopstui.linux.counters.cgroup_reader import CgroupReader
 from iopstui.linux.counters.sampler import KernelSampler
+from iopstui.linux.devices.mounts import distinct_file_systems
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
@@ -117,7 +118,7 @@ class Sampling:
             from iopstui.linux.network.connections import ConnectionReader
 
             others[TCP] = ConnectionReader(servers).read
-        nfs = () if target.smb_shares else target.shares
+        nfs = () if target.smb_shares else distinct_file_systems(target.shares, roots)
         return KernelSampler(roots, target.tree, irqs, shares=nfs, others=others)
 
     def close(self) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import recordings as made
+from plain_mountstats import parse_mountstats
 
-from iopstui.linux.counters.mountstats import parse_mountstats
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame, FrameBuilder
