@@ -264,7 +264,10 @@ class Exemplar:
     its process, ``group`` the cgroup that it is charged to ("": not known). ``cpu`` allocated it,
     ``cpu_done`` completed it, ``hctx`` is its hardware queue. Times are CLOCK_MONOTONIC;
     ``allocated_ns`` is ``None`` if the kernel does not keep it (iostats=0), ``inserted_ns`` if it
-    was issued at once. ``error`` is the kernel's status, 0 for none."""
+    was issued at once. ``error`` is the kernel's status, 0 for none. ``level`` counts the layers of
+    the stack above ``disk``: an I/O has a request on each (dm-multipath and its paths; a loop
+    device and the disk below). ``requeued_ns``: when the driver last sent it back to be issued
+    again (it was busy, or gave up after a timeout); its insertion is not known then."""
 
     disk: str
     kind: str
@@ -286,6 +289,8 @@ class Exemplar:
     issued_ns: int
     completed_ns: int
     error: int = 0
+    level: int = 0
+    requeued_ns: int | None = None
 
     @property
     def began_ns(self) -> int:
@@ -311,9 +316,18 @@ class Exemplar:
         return self.inserted_ns - self.allocated_ns
 
     @property
+    def tried_ns(self) -> int | None:
+        """From its allocation until the driver last sent it back: earlier tries; ``None``: it never
+        did, or not known."""
+        if self.allocated_ns is None or self.requeued_ns is None:
+            return None
+        return self.requeued_ns - self.allocated_ns
+
+    @property
     def queued_ns(self) -> int | None:
-        """From its insertion, or else its allocation, to its issue; ``None``: not known."""
-        begins = self.inserted_ns or self.allocated_ns
+        """From its insertion, or else from when it was sent back or allocated, to its issue;
+        ``None``: not known."""
+        begins = self.requeued_ns or self.inserted_ns or self.allocated_ns
         return None if begins is None else self.issued_ns - begins
 
 

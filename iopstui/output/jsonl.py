@@ -354,6 +354,7 @@ def exemplar_object(one: Exemplar, t: float) -> Object:
         "cpu_done": one.cpu_done,
         "hctx": one.hctx,
         "total": one.total_ns,
+        "tried": one.tried_ns,
         "plugged": one.plugged_ns,
         "queued": one.queued_ns,
         "device": one.device_ns,

@@ -166,7 +166,10 @@ def test_what_is_sent_again_keeps_its_owner() -> None:
     disks.time += 50
     disks.lasts(request, 500)
     [one] = disks.read()
-    assert (one.pid, one.total_ns, one.plugged_ns, one.queued_ns) == (41, 650, 50, 100)
+    assert (one.pid, one.total_ns, one.device_ns) == (41, 650, 500)
+    # since it was allocated it was tried, not plugged; its lowest bit is the mark
+    assert one.inserted_ns is None and one.plugged_ns is None
+    assert one.tried_ns in (50, 51) and one.tried_ns + (one.queued_ns or 0) == 150
 
 
 def test_what_an_earlier_request_left_is_not_its_own() -> None:

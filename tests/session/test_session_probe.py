@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from slow_requests import exemplar
 
 from iopstui.linux.probe import availability, bpf_probe, process, regions
 from iopstui.linux.probe.bpf_probe import ProbeUnusable
@@ -14,6 +16,7 @@ from iopstui.linux.probe.script import Region
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.probe import LATENCY, WAY
+from iopstui.model.samples import Exemplar, ProbeSample
 from iopstui.session.tick.probe import SessionProbe
 
 SAMPLE = object()
@@ -61,7 +64,8 @@ def probe(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> SessionProbe:
     monkeypatch.setattr(Own, "why", "")
     Own.made, Bpftrace.made = [], []
     context = SimpleNamespace(
-        target=SimpleNamespace(tree=()), devices={}, roots=Roots(), clock=Clock(),
+        target=SimpleNamespace(tree=(), levels={"vda": 1}), devices={}, roots=Roots(),
+        clock=Clock(),
         warn=told.append, notice=lambda kind, text: told.append(text),
     )  # fmt: skip
     return SessionProbe(context, 1.0)  # type: ignore[arg-type]
@@ -128,3 +132,37 @@ def test_bpftrace_that_has_ended_is_off(probe: SessionProbe, told: list[str]) ->
     assert probe.take() is None and only.closed and probe.parts == ()
     assert probe.why_off.startswith("bpftrace has ended")
     assert told[-1].startswith("probe off: bpftrace has ended")
+
+
+def test_where_a_disk_has_no_requests_those_of_the_others_are_kept(
+    probe: SessionProbe, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack = [Region("dm-0", 253, 0, bios=True), Region("vda", 254, 0)]
+    monkeypatch.setattr(regions, "regions", lambda *_: stack)
+
+    class Choosy(Own):
+        def __init__(self, followed: Sequence[Region], *more: Any) -> None:
+            if any(one.bios for one in followed):
+                raise ProbeUnusable("no requests")
+            super().__init__(followed, *more)
+
+        def take(self) -> object:
+            return reading(exemplars=(exemplar(),))
+
+    monkeypatch.setattr(bpf_probe, "BpfProbe", Choosy)
+    monkeypatch.setattr(Bpftrace, "take", lambda _: reading())
+    probe.switch((LATENCY,))
+    (keeper,), (counter,) = Own.made, Bpftrace.made
+    assert "with bpftrace" in told[0] and "keep single requests of vda, about 0.4 µs" in told[0]
+    assert keeper.arguments[0] == [replace(stack[1], level=1)]
+    sample = probe.take()
+    assert sample is not None and sample.exemplars == (exemplar(),) and sample.by == "bpftrace"
+    probe.switch(())
+    assert keeper.closed and counter.closed
+
+
+def reading(exemplars: tuple[Exemplar, ...] = ()) -> ProbeSample:
+    return ProbeSample(
+        time_ns=1, arrived_ns=1, parts=(LATENCY,), begun=1, device={}, waiting={}, matrix={},
+        sizes={}, tasks=(), counts={}, exemplars=exemplars,
+    )  # fmt: skip

@@ -39,7 +39,8 @@ class Region:
     """Sectors ``first`` to ``last`` of the disk with this device number: a partition that is looked
     at apart, or the whole disk (0 and ``None``). ``bios``: the disk has no requests of its own.
     ``paths``: major and minor of the hidden disks that carry its requests, instead of its own (NVMe
-    multipath; a bio that came to the disk is completed under its path's number)."""
+    multipath; a bio that came to the disk is completed under its path's number). ``level``: an
+    Exemplar's."""
 
     name: str
     major: int
@@ -48,6 +49,7 @@ class Region:
     last: int | None = None
     bios: bool = False
     paths: tuple[tuple[int, int], ...] = ()
+    level: int = 0
 
     @property
     def devs(self) -> tuple[int, ...]:

@@ -142,6 +142,14 @@ def if_noted(p: Program, origin: OriginTypes, to: str) -> None:
     p.label("anew")
 
 
+def note_insertion(p: Program, again: bool) -> None:
+    """Note r0 as the time of the insertion: its lowest bit says that the request was sent back."""
+    p.do("|", 0, 1)
+    if not again:
+        p.do("-", 0, 1)
+    p.store(_SLOT, INSERTED, 0)
+
+
 def note_owner(p: Program) -> None:
     """Note the current thread: its name is looked up for those requests that are kept."""
     p.call(GET_CURRENT_PID_TGID)
@@ -297,7 +305,7 @@ class SlowestReader:
                     if made is None:
                         self.torn += 1
                         continue
-                    same = (made.completed_ns, made.sector or 0, made.cpu_done)
+                    same = (made.completed_ns, made.sector or 0, made.cpu_done, made.level)
                     if same in found:
                         made = replace(made, slow=True, sampled=True)
                     found[same] = made
@@ -328,6 +336,8 @@ class SlowestReader:
         if key != own or region >= len(self._regions) or issued > completed:
             return None
         of, placed = self._regions[region], kind != FLUSHES
+        # of an earlier request, whose end was not seen
+        since = inserted if inserted >= started and inserted else None
         return Exemplar(
             disk=of.name, kind=kind, slow=not sampled, sampled=sampled,
             sector=sector if placed else None,
@@ -337,9 +347,9 @@ class SlowestReader:
             group=self._group_of(group) if group else "",
             cpu=cpu, cpu_done=cpu_done, hctx=hctx,
             allocated_ns=started or None,
-            # of an earlier request, whose end was not seen
-            inserted_ns=inserted if inserted >= started and inserted else None,
-            issued_ns=issued, completed_ns=completed, error=error,
+            inserted_ns=None if since is None or since & 1 else since,
+            requeued_ns=since if since is not None and since & 1 else None,
+            issued_ns=issued, completed_ns=completed, error=error, level=of.level,
         )  # fmt: skip
 
 

@@ -184,6 +184,18 @@ class Target(TargetPath):
         return (*found, *(Layer(name, under[name]) for name in shared))
 
     @property
+    def levels(self) -> dict[str, int]:
+        """How many layers are above each device of ``tree``, at most. A partition and its disk are
+        one layer."""
+        found = dict.fromkeys(self.tree, 0)
+        # as often as there are layers at most, whatever order they are listed in
+        for _ in self.links:
+            for one in self.links:
+                for other in one.below:
+                    found[other] = max(found.get(other, 0), found.get(one.name, 0) + 1)
+        return found
+
+    @property
     def name(self) -> str:
         """A short name for the measured devices: the device, or the sum of how many."""
         on = self.devices_below

@@ -449,8 +449,10 @@ def _slowest_fields() -> Iterator[Field]:
         ("cpu_done", "", "CPU that completed it"),
         ("hctx", "", "its hardware queue"),
         ("total", "ns", "from its allocation to its completion"),
+        ("tried", "ns", "from its allocation until the driver last sent it back (busy, or after a "
+                        "timeout): earlier tries; null if it did not"),
         ("plugged", "ns", "from its allocation to its insertion into a scheduler or a queue; null "
-                          "if it was issued at once"),
+                          "if it was issued at once or sent back"),
         ("queued", "ns", "from there, or from its allocation, to its issue to the driver"),
         ("device", "ns", "from its issue to its completion"),
         ("status", "", "the kernel's status of its completion; 0: no error"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, comb
 
 from iopstui import format as units
@@ -50,7 +50,8 @@ Property = Callable[[Exemplar], "object | None"]
 class InCommon:
     """``slow_with`` of ``slow`` slow requests of a direction have a property, and ``sample_with``
     of ``sample`` random ones; the slow ones were ``events`` separate events. ``chance`` that this
-    or more would happen by itself (0 to 1), ``None`` if they are one event."""
+    or more would happen by itself (0 to 1), ``None`` if they are one event. ``disks``: of which
+    disks they are, where a stack has requests on several layers."""
 
     kind: str
     words: str
@@ -60,14 +61,16 @@ class InCommon:
     sample: int
     events: int
     chance: float | None
+    disks: str = ""
 
     @property
     def text(self) -> str:
         """ "9 of the 10 slowest reads were completed on CPU 3, of 10 random ones 1 (8 separate
         events, by chance: 1 in 2,800)"."""
+        of = f"of {self.disks} " if self.disks else ""
         compared = (
-            f"{self.slow_with} of the {self.slow} slowest {plural(self.kind)} {self.words}, of "
-            f"{self.sample} random ones {self.sample_with}"
+            f"{self.slow_with} of the {self.slow} slowest {plural(self.kind)} {of}{self.words}, "
+            f"of {self.sample} random ones {self.sample_with}"
         )
         if self.chance is None:
             return f"{compared}: one event, as if the disk or its CPU had paused"
@@ -86,19 +89,23 @@ def in_common(exemplars: Sequence[Exemplar]) -> list[InCommon]:
     event, then properties, the least likely first. For each property of a direction there is at
     most one value, and of properties that the same requests have (a CPU and its queue) the first.
     """
-    directions = [made for kind in SLOW_KINDS if (made := slow_events(kind, exemplars))]
+    directions = [made for kind in SLOW_KINDS for made in slow_events(kind, exemplars)]
     questions = [one for made in directions for one in _questions(made, exemplars)]
     limit = MAX_FALSE / _answerable([one.least_chance for one in questions])
-    found: dict[tuple[str, str], _Question] = {}
+    found: dict[tuple[str, str, str], _Question] = {}
     for one in questions:
         if one.chance > limit or not one.is_common:
             continue
-        before = found.get((one.of.kind, one.name))
+        key = (one.of.kind, one.of.disks, one.name)
+        before = found.get(key)
         if before is None or one.chance < before.chance:
-            found[one.of.kind, one.name] = one
-    first: dict[tuple[str, frozenset[int]], _Question] = {}
+            found[key] = one
+    first: dict[tuple[str, str, frozenset[int]], _Question] = {}
     for one in sorted(found.values(), key=lambda one: one.chance):
-        first.setdefault((one.of.kind, one.slow_with), one)
+        same = first.setdefault((one.of.kind, one.of.disks, one.slow_with), one)
+        if (same.name, one.name) == ("process", "cgroup"):
+            both = replace(same, words=f"{same.words} and {one.words}")
+            first[one.of.kind, one.of.disks, one.slow_with] = both
     pauses = [pause for made in directions if (pause := _pause(made))]
     return [*pauses, *(one.claim for one in first.values())]
 
@@ -156,7 +163,7 @@ class _Question:
         of, slow_with = self.of, len(self.slow_with)
         return InCommon(
             of.kind, self.words, slow_with, len(of.slow), len(self.with_it) - slow_with,
-            len(of.sample), len(of.slow_events), self.chance,
+            len(of.sample), len(of.slow_events), self.chance, of.disks,
         )  # fmt: skip
 
 
@@ -176,7 +183,7 @@ def _pause(of: SlowEvents) -> InCommon | None:
     if most < MIN_SHARE * slow or tail(most, most + beside, slow, slow + sample) > MAX_FALSE / slow:
         return None
     words = "completed within the same 10 ms"
-    return InCommon(of.kind, words, most, slow, beside, sample, 1, None)
+    return InCommon(of.kind, words, most, slow, beside, sample, 1, None, of.disks)
 
 
 def _questions(of: SlowEvents, exemplars: Sequence[Exemplar]) -> Iterator[_Question]:

@@ -6,7 +6,7 @@ reason alone. So those that began or completed within 10 ms of each other count 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,15 +17,17 @@ EVENT_NS = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class SlowEvents:
-    """The requests of a direction that are compared: ``slow`` ones, and random ones (``sample``)
-    that are not slow. ``slow_events`` and ``sample_events`` are the positions in ``requests`` of
-    one request of each event."""
+    """The requests of a direction that are compared, of the disks of one level: ``slow`` ones, and
+    random ones (``sample``) that are not slow. ``slow_events`` and ``sample_events`` are the
+    positions in ``requests`` of one request of each event. ``disks`` names the disks if there are
+    other levels."""
 
     kind: str
     slow: tuple[Exemplar, ...]
     sample: tuple[Exemplar, ...]
     slow_events: frozenset[int]
     sample_events: frozenset[int]
+    disks: str = ""
 
     @property
     def requests(self) -> tuple[Exemplar, ...]:
@@ -33,16 +35,33 @@ class SlowEvents:
         return (*self.slow, *self.sample)
 
 
-def slow_events(kind: str, exemplars: Sequence[Exemplar]) -> SlowEvents | None:
-    """What is to compare of a direction; ``None`` without slow or without random requests."""
-    of_kind = [one for one in exemplars if one.kind == kind]
+def by_level(exemplars: Iterable[Exemplar]) -> dict[int, list[Exemplar]]:
+    """The requests by the level of their disk. An I/O is on each level: on the upper ones it takes
+    longer in any case, and would be compared with itself."""
+    found: dict[int, list[Exemplar]] = {}
+    for one in exemplars:
+        found.setdefault(one.level, []).append(one)
+    return dict(sorted(found.items()))
+
+
+def slow_events(kind: str, exemplars: Sequence[Exemplar]) -> list[SlowEvents]:
+    """What is to compare of a direction, by level; nothing without slow or without random
+    requests."""
+    levels = by_level(one for one in exemplars if one.kind == kind)
+    several = len(levels) > 1
+    made = [_of_level(kind, of_level, several) for of_level in levels.values()]
+    return [one for one in made if one is not None]
+
+
+def _of_level(kind: str, of_kind: Sequence[Exemplar], several: bool) -> SlowEvents | None:
     slow = tuple(one for one in of_kind if one.slow)
     # one that is both says nothing of the difference
     sample = tuple(one for one in of_kind if one.sampled and not one.slow)
     if not slow or not sample:
         return None
     others = frozenset(len(slow) + place for place in one_of_each_event(sample))
-    return SlowEvents(kind, slow, sample, one_of_each_event(slow), others)
+    disks = ", ".join(sorted({one.disk for one in of_kind})) if several else ""
+    return SlowEvents(kind, slow, sample, one_of_each_event(slow), others, disks)
 
 
 def one_of_each_event(requests: Sequence[Exemplar]) -> frozenset[int]:

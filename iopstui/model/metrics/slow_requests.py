@@ -35,7 +35,10 @@ def rwbs(flags: int) -> str:
 
 def way_words(one: Exemplar) -> str:
     """Where its time went: "2.11 ms queued, 7.10 ms device"."""
-    parts = (("plugged", one.plugged_ns), ("queued", one.queued_ns), ("device", one.device_ns))
+    parts = (
+        ("tried before", one.tried_ns), ("plugged", one.plugged_ns), ("queued", one.queued_ns),
+        ("device", one.device_ns),
+    )  # fmt: skip
     return ", ".join(f"{units.latency(ns)} {name}" for name, ns in parts if ns is not None)
 
 
@@ -65,12 +68,12 @@ def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
 
 
 class SlowestTotal:
-    """The slowest requests of many frames, by direction, with the second of the session in which
-    each completed; and a random sample of them all, to compare with."""
+    """The slowest requests of many frames, by direction and level, with the second of the session
+    in which each completed; and a random sample of them all, to compare with."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, list[tuple[float, Exemplar]]] = {}
-        self._sample: dict[str, list[tuple[float, Exemplar]]] = {}
+        self._kept: dict[tuple[str, int], list[tuple[float, Exemplar]]] = {}
+        self._sample: dict[tuple[str, int], list[tuple[float, Exemplar]]] = {}
 
     def add(self, frame: Frame) -> None:
         """Add the requests of a frame."""
@@ -95,16 +98,20 @@ class SlowestTotal:
                 self._add_sampled(lot, one)
 
     def of(self, kind: str) -> list[tuple[float, Exemplar]]:
-        """Those of a direction, the slowest first."""
-        return self._kept.get(kind, [])[:TOTAL_COUNT]
+        """Those of a direction on the uppermost disks that have any, the slowest first."""
+        return next(iter(self._by_level(kind)), [])
 
     def all(self) -> list[tuple[float, Exemplar]]:
-        """Direction by direction, in each the slowest first."""
-        return [row for kind in SLOW_KINDS for row in self.of(kind)]
+        """Direction by direction and level by level, in each the slowest first."""
+        return [row for kind in SLOW_KINDS for rows in self._by_level(kind) for row in rows]
+
+    def _by_level(self, kind: str) -> list[list[tuple[float, Exemplar]]]:
+        keys = sorted(key for key in self._kept if key[0] == kind)
+        return [self._kept[key][:TOTAL_COUNT] for key in keys]
 
     def compared(self) -> list[Exemplar]:
-        """The COMPARED_COUNT slowest of each direction, and as many random ones, marked as such:
-        what ``in_common`` compares."""
+        """The COMPARED_COUNT slowest of each direction and level, and as many random ones, marked
+        as such: what ``in_common`` compares."""
         found = [one for kept in self._kept.values() for _, one in kept]
         slow = {id(one) for one in found}
         return found + [
@@ -113,14 +120,14 @@ class SlowestTotal:
         ]  # fmt: skip
 
     def _add(self, t: float, one: Exemplar) -> None:
-        kept = self._kept.setdefault(one.kind, [])
+        kept = self._kept.setdefault((one.kind, one.level), [])
         if len(kept) >= COMPARED_COUNT and one.total_ns <= kept[-1][1].total_ns:
             return
         insort(kept, (t, one), key=lambda row: -row[1].total_ns)
         del kept[COMPARED_COUNT:]
 
     def _add_sampled(self, lot: float, one: Exemplar) -> None:
-        sample = self._sample.setdefault(one.kind, [])
+        sample = self._sample.setdefault((one.kind, one.level), [])
         if len(sample) >= COMPARED_COUNT and lot >= sample[-1][0]:
             return
         insort(sample, (lot, one), key=lambda row: row[0])

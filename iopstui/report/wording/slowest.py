@@ -12,12 +12,13 @@ from iopstui.text import printable
 
 TITLE = "Slowest requests"
 NOTE = (
-    "From allocation to completion: plugged until inserted into the scheduler or queue, queued "
-    "until issued to the driver, then in the device. Process: who sent it."
+    "From allocation to completion: tried until the driver last sent it back, plugged until "
+    "inserted into the scheduler or queue, queued until issued to the driver, then in the device. "
+    "Process: who sent it."
 )
 HEAD = (
     "time", "disk", "direction", "rwbs", "sector", "offset", "size", "process", "cgroup", "CPUs",
-    "total", "plugged", "queued", "device",
+    "total", "tried", "plugged", "queued", "device",
 )  # fmt: skip
 LEFT = 4
 COMMON = (
@@ -44,5 +45,6 @@ def _cells(one: Exemplar) -> tuple[str, ...]:
     return (
         sector, units.size(one.offset), units.size(one.size), process, group,
         f"{one.cpu} → {one.cpu_done}",
-        *(units.latency(ns) for ns in (one.total_ns, one.plugged_ns, one.queued_ns, one.device_ns)),
+        *(units.latency(ns) for ns in (one.total_ns, one.tried_ns, one.plugged_ns, one.queued_ns,
+                                      one.device_ns)),
     )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from iopstui.linux.machine.topology import online_cpus
@@ -36,6 +37,8 @@ class SessionProbe:
         self._context = context
         self._interval_ms = max(250, round(interval_s * 1000))
         self._counter: ProbeBackend | None = None
+        self._keeper: ProbeBackend | None = None
+        """Keeps single requests where bpftrace counts."""
         self._own = False
         self._followed: list[Region] = []
         self._begun = 0
@@ -54,8 +57,9 @@ class SessionProbe:
         # nothing of it is loaded before it is asked for
         from iopstui.linux.probe.regions import regions
 
-        context = self._context
-        self._followed = regions(context.target.tree, context.devices, context.roots)
+        context, levels = self._context, self._context.target.levels
+        found = regions(context.target.tree, context.devices, context.roots)
+        self._followed = [replace(one, level=levels.get(one.name, 0)) for one in found]
         if not self._followed:
             self._turn_off("no block device below the target")
             return
@@ -68,17 +72,36 @@ class SessionProbe:
 
     def _begin_own(self, parts: Sequence[str]) -> str:
         """Why it doesn't count; "" if it does."""
+        made = self._own_programs(self._followed)
+        if isinstance(made, str):
+            return made
+        self._begins(parts, made, True)
+        words = f"probe on ({', '.join(parts)}), with own programs: {costs(parts, OWN)}"
+        self._context.notice("info", words)
+        return ""
+
+    def _own_programs(self, followed: Sequence[Region]) -> ProbeBackend | str:
+        """Programs of its own for these disks, or why there are none."""
         from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
 
         context = self._context
         try:
-            counter = BpfProbe(self._followed, self._begun + 1, context.clock, context.roots)
+            return BpfProbe(followed, self._begun + 1, context.clock, context.roots)
         except ProbeUnusable as error:
             return str(error)
-        self._begins(parts, counter, True)
-        words = f"probe on ({', '.join(parts)}), with own programs: {costs(parts, OWN)}"
-        context.notice("info", words)
-        return ""
+
+    def _keep_requests(self) -> str:
+        """Keep single requests of those disks of the stack that have any, where others below or
+        above are followed by their bios. The words for it; "" if that is not so."""
+        with_requests = [one for one in self._followed if not one.bios]
+        if not with_requests or len(with_requests) == len(self._followed):
+            return ""
+        made = self._own_programs(with_requests)
+        if isinstance(made, str):
+            return ""
+        self._keeper = made
+        names = ", ".join(one.name for one in with_requests)
+        return f"; own programs keep single requests of {names}, {costs((LATENCY,), OWN)}"
 
     def _begin_bpftrace(self, parts: Sequence[str], because: str) -> None:
         from iopstui.linux.probe.availability import ONLY_ROOT, why_no_probe
@@ -101,8 +124,10 @@ class SessionProbe:
             followed, parts, self._begun + 1, keys, context.clock, self._group_of,
         )  # fmt: skip
         self._begins(parts, counter, False)
+        kept = self._keep_requests() if set(parts) <= {LATENCY} else ""
         words = f"probe on ({', '.join(parts)}), with bpftrace, ready in some seconds: "
-        context.notice("info", words + costs(parts) + (also if because else ""))
+        why = kept or (also if because else "")
+        context.notice("info", words + costs(parts) + why)
 
     def _turn_off(self, why: str) -> None:
         self.why_off = why
@@ -125,7 +150,7 @@ class SessionProbe:
         counter = self._counter
         if counter is None:
             return None
-        sample = counter.take()
+        sample = self._with_requests(counter.take())
         problem = counter.problem()
         if sample is not None and not (problem and self._own):
             self._answered = True
@@ -140,12 +165,21 @@ class SessionProbe:
                 self._context.warn(f"probe off: {self.why_off}")
         return None
 
+    def _with_requests(self, sample: ProbeSample | None) -> ProbeSample | None:
+        """A reading of bpftrace's with the requests that were kept until now."""
+        kept = self._keeper.take() if self._keeper is not None else None
+        if sample is None or kept is None:
+            return sample
+        return replace(sample, exemplars=kept.exemplars)
+
     def close(self) -> None:
         """End it; idempotent."""
-        counter, self._counter = self._counter, None
+        both = (self._counter, self._keeper)
+        self._counter = self._keeper = None
         self.parts = ()
-        if counter is not None:
-            counter.close()
+        for one in both:
+            if one is not None:
+                one.close()
 
     def _group_of(self, pid: int) -> str:
         """A task's cgroup (v2: the one line of /proc/PID/cgroup; else blkio's)."""

@@ -10,6 +10,7 @@ from math import log
 from iopstui import format as f
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import KINDS, OWN
+from iopstui.model.metrics.slow_events import by_level
 from iopstui.model.samples import Exemplar
 from iopstui.ui.draw.heat import HeatCell, HeatMap
 from iopstui.ui.draw.rows import Piece
@@ -33,9 +34,11 @@ class ChosenCell:
 
     def has(self, one: Exemplar) -> bool:
         """Whether this request took so long: in the device, as its heat map counts, or from
-        allocation to completion, which is nearest to what fio measures."""
+        allocation to completion, which is nearest to what fio measures, and to what a device above
+        the request's does."""
         if self.by_device:
-            return one.kind in KINDS and self.cell.has(one.device_ns)
+            took = one.total_ns if one.level else one.device_ns
+            return one.kind in KINDS and self.cell.has(took)
         return self.cell.has(one.total_ns)
 
 
@@ -131,11 +134,13 @@ def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:
 
 
 def requests_of(state: LiveState, frames: Sequence[Frame]) -> list[Exemplar]:
-    """The requests that were kept of the measured disks."""
-    return [
-        one for frame in frames if frame.probe is not None
-        for one in frame.probe.exemplars if one.disk in state.devices
+    """The requests that were kept of the measured disks; of disks without requests of their own
+    (LVM, md) those of the disks below."""
+    kept = [
+        one for frame in frames if frame.probe is not None for one in frame.probe.exemplars
     ]  # fmt: skip
+    own = [one for one in kept if one.disk in state.devices]
+    return own or next(iter(by_level(kept).values()), [])
 
 
 def note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
@@ -143,7 +148,8 @@ def note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
     ios = "I/O" if chosen.cell.count == 1 else "I/Os"
     pieces: list[Piece] = [(f"{chosen.range_words}: ", DIM), (f"{chosen.cell.count} {ios}", BOLD)]
     frames = frames_of(state, chosen)
-    if not any(frame.probe is not None and frame.probe.by == OWN for frame in frames):
+    probes = [frame.probe for frame in frames if frame.probe is not None]
+    if not any(probe.by == OWN or probe.exemplars for probe in probes):
         return [*pieces, (", requests not kept", DIM)]
     kept = sum(map(chosen.has, requests_of(state, frames)))
     return [*pieces, (f", {kept} kept", DIM)]

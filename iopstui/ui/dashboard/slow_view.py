@@ -14,10 +14,10 @@ from iopstui.text import printable
 from iopstui.ui.draw.rows import Line, Row, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
 
-LABEL, FIGURE = 24, 10
+LABEL, FIGURE = 22, 9
 MAX_OTHERS = 24
 PARTS: tuple[tuple[str, str, Style | None], ...] = (
-    ("plugged", "░", FIO), ("queued", "▒", P99), ("device", "█", DEVICE),
+    ("tried", "x", WARNING), ("plugged", "░", FIO), ("queued", "▒", P99), ("device", "█", DEVICE),
 )  # fmt: skip
 NO_SAMPLE = "No random requests of this direction to compare with in this second."
 NO_OTHERS = "No other kept request overlaps with it."
@@ -27,9 +27,9 @@ NOTE = (
 )
 
 
-def parts_of(one: Exemplar) -> tuple[int, int, int]:
-    """Nanoseconds plugged, queued and in the device; what is not known is 0."""
-    return one.plugged_ns or 0, one.queued_ns or 0, one.device_ns
+def parts_of(one: Exemplar) -> tuple[int, int, int, int]:
+    """Nanoseconds of earlier tries, plugged, queued and in the device; what is not known is 0."""
+    return one.tried_ns or 0, one.plugged_ns or 0, one.queued_ns or 0, one.device_ns
 
 
 def timeline(
@@ -69,13 +69,13 @@ def _against_sample(
     if not sample:
         yield from wrap(width, charset, NO_SAMPLE)
         return
-    middle = tuple(round(median(column)) for column in zip(*sample, strict=True))
+    middle = [round(median(column)) for column in zip(*sample, strict=True)]
     words = f"median of {len(sample)} random"
-    yield from _bar(words, (middle[0], middle[1], middle[2]), longest, width, charset)
+    yield from _bar(words, middle, longest, width, charset)
 
 
 def _bar(
-    label: str, parts: tuple[int, int, int], longest: int, width: int, charset: Charset
+    label: str, parts: Sequence[int], longest: int, width: int, charset: Charset
 ) -> Iterator[Row]:
     line = Line(width, charset).add(f.cut(label, LABEL - 1).ljust(LABEL), BOLD)
     line.add(f.latency(sum(parts)).rjust(FIGURE), BOLD)

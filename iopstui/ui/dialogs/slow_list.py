@@ -80,6 +80,7 @@ COLUMNS = (
                lambda k: -(k.one.plugged_ns or 0)),
     SlowColumn("queued", lambda k: f.latency(k.one.queued_ns), lambda k: -(k.one.queued_ns or 0)),
     SlowColumn("device", lambda k: f.latency(k.one.device_ns), lambda k: -k.one.device_ns),
+    SlowColumn("tried", lambda k: f.latency(k.one.tried_ns), lambda k: -(k.one.tried_ns or 0)),
     SlowColumn("TIME", lambda k: k.when, lambda k: k.one.completed_ns),
     SlowColumn("FLAGS", lambda k: k.one.flags, lambda k: k.one.flags, left=True),
     SlowColumn("SIZE", lambda k: f.size(k.one.size), lambda k: -k.one.size),
@@ -224,7 +225,9 @@ def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowLis
     """The list of the requests kept of the second of a cell, first those of its latency; ``None``
     if none was kept."""
     frames = frames_of(state, chosen)
-    kept = {id(one) for one in requests_of(state, frames) if chosen.has(one)}
+    found = requests_of(state, frames)
+    kept = {id(one) for one in found if chosen.has(one)}
+    below = not any(one.disk in state.devices for one in found)
     requests = [
         KeptRequest(second_of(one, frame.probe, frame.t), one, id(one) in kept)
         for frame in frames if frame.probe is not None for one in frame.probe.exemplars
@@ -233,12 +236,19 @@ def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowLis
         return None
     near = [*_near(state, frames[0].t, frames[-1].t)]
     title = f"Requests at {f.clock(frames[-1].t)}, {chosen.range_words}"
-    return SlowList(Content(title, [_cell_words(chosen, len(kept))], requests, near, True), charset)
+    return SlowList(
+        Content(title, [_cell_words(chosen, len(kept), below)], requests, near, True), charset
+    )
 
 
-def _cell_words(chosen: ChosenCell, kept: int) -> str:
+def _cell_words(chosen: ChosenCell, kept: int, below: bool) -> str:
     rule = "Of each second and direction the 10 slowest and 10 random ones are kept."
     count = chosen.cell.count
+    if chosen.by_device and below:
+        return (
+            f"{count:,} I/Os are in this cell. The device has no requests of its own; {kept} of "
+            f"those kept of the disks below took as long from allocation to completion. {rule}"
+        )
     if chosen.by_device:
         return f"{kept} of the cell's {count:,} requests are kept. {rule}"
     ios = "1 I/O" if count == 1 else f"{count:,} I/Os"

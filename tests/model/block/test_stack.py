@@ -6,6 +6,7 @@ import pytest
 
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.stack import Backing, Stack, backing_files
+from iopstui.model.block.target import DeviceLinks, Target
 from iopstui.model.block.usage import stacked_on, usage
 
 ROOT = Mount("/", "ext4")
@@ -218,3 +219,18 @@ def test_what_lies_on_an_origin_writes_to_it() -> None:
                                   layer="LVM", dm_name="vg-lv", holders=("dm-9",))  # fmt: skip
     devices["dm-9"] = device("dm-9", (253, 9), slaves=("dm-0",), layer="dm-crypt")
     assert usage("dm-9", devices) == ("dm-2 is mounted at / (ext4)",)
+
+
+def test_levels_count_the_layers_above() -> None:
+    links = (
+        DeviceLinks("loop0", ("dm-1",)), DeviceLinks("dm-1", ("sda", "dm-0")),
+        DeviceLinks("dm-0", ("sda", "sdb")), DeviceLinks("sda"), DeviceLinks("sdb"),
+    )  # fmt: skip
+    tree = ("loop0", "dm-1", "sda", "dm-0", "sdb")
+    target = Target("device", "/dev/loop0", "loop0", tree, links=links)
+    assert target.levels == {"loop0": 0, "dm-1": 1, "sda": 3, "dm-0": 2, "sdb": 3}
+    # a partition is no layer of its own
+    part = (DeviceLinks("vda1"), DeviceLinks("vda"))
+    assert Target("device", "/dev/vda1", "vda1", ("vda1", "vda"), links=part).levels == {
+        "vda1": 0, "vda": 0,
+    }  # fmt: skip

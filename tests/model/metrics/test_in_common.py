@@ -214,3 +214,39 @@ def test_chances_are_those_of_the_hypergeometric_distribution(
     least = data.draw(st.integers(max(0, drawn + with_it - of), min(with_it, drawn)))
     expected = float(stats.hypergeom.sf(least - 1, of, with_it, drawn))
     assert abs(tail(least, with_it, drawn, of) - expected) < 1e-9
+
+
+def stacked(chance: Random, cause: Cause | None = None) -> list[Exemplar]:
+    """I/Os of dm-0 with a request each on one of its two paths."""
+    made = []
+    for one in independent(chance):
+        path = replace(one, disk=chance.choice(("sda", "sdb")), level=1)
+        later = cause(path) if cause is not None else 0
+        path = replace(path, completed_ns=path.completed_ns + later)
+        above = replace(one, disk="dm-0", completed_ns=path.completed_ns + 2000)
+        made += [path, above]
+    return kept(made, chance)
+
+
+def test_an_i_o_is_not_compared_with_its_own_request_below() -> None:
+    chance, seconds = Random(38), 100
+    assert sum(bool(in_common(stacked(chance))) for _ in range(seconds)) <= 2
+
+
+def test_a_slow_path_is_found_in_the_seconds_of_a_run() -> None:
+    chance, total = Random(38), SlowestTotal()
+    for n in range(20):
+        slow = stacked(chance, lambda one: 5_000_000 if one.disk == "sdb" else 0)
+        of = replace(PROBE, disks=reads(500), exemplars=tuple(slow), read_ns=2 * SECOND)
+        total.add(replace(frame(n + 1.0, {}), probe=of))
+    [found] = in_common(total.compared())
+    assert found.words == "are on sdb" and found.disks == "sda, sdb" and found.slow_with == 50
+    assert found.text.startswith("50 of the 50 slowest reads of sda, sdb are on sdb, of ")
+    # the list has each level's own
+    assert {one.disk for _, one in total.of("read")} == {"dm-0"} and len(total.all()) == 20
+
+
+def test_a_process_and_its_cgroup_are_said_together() -> None:
+    assert claims(pid=80, group="/tenant") == [
+        "were sent by fio (80) and are of the cgroup /tenant"
+    ]

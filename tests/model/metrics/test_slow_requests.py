@@ -16,6 +16,7 @@ from iopstui.model.metrics.slow_requests import (
     second_of,
     slow_ones,
     slowest,
+    way_words,
 )
 from iopstui.output.jsonl import frame_object
 
@@ -104,3 +105,9 @@ def test_a_sample_of_many_seconds_is_random_and_the_same_in_parts() -> None:
 def test_the_slowest_of_many() -> None:
     many = [exemplar(1000 * n) for n in (3, 9, 1, 7)]
     assert [one.total_ns for one in slowest(many, 2)] == [9000, 7000]
+
+
+def test_what_was_sent_back_was_tried_before() -> None:
+    one = exemplar(4 * 10**9, 10**10, inserted_ns=None, requeued_ns=8 * 10**9,
+                   issued_ns=10**10 - 10**6)  # fmt: skip
+    assert way_words(one) == "2.00 s tried before, 2.00 s queued, 1.00 ms device"
