@@ -27,7 +27,7 @@ READ = OperationRates(2.0, 240, 240 * 65536, *NOTHING, 3, answers=480, answers_m
 CREATE = OperationRates(2.0, 10, None, *NOTHING, 2, answers=10, answers_ms=0.0)
 SHARE = Share(
     2.0, 260, None, operations={"read": READ, "create": CREATE},
-    smb=SmbClient(1, 4, 0, 0, 2, 0, 4.0),
+    smb=SmbClient(1, 4, 0, 0, 2, 480, 0, 4.0),
 )  # fmt: skip
 FRAME = replace(frame(4.0, {}, 2.0), share=SHARE)
 

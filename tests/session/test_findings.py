@@ -11,6 +11,7 @@ from iopstui.model.findings import rules as of_rules
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape
 from iopstui.model.metrics.frame import FINAL, LATE, Frame
+from iopstui.model.metrics.share import Share, SmbClient
 from iopstui.model.samples import DriveReading
 from iopstui.session.tick.findings import REPEAT_S, FindingTracker
 
@@ -377,6 +378,18 @@ def test_a_stall_is_told_while_fio_is_late() -> None:
     held = replace(disk(0), in_flight=8)
     stuck = seconds(4, 4.0, interval=None, disks={"vda": held}, flags=frozenset({LATE}))
     assert rules(fed(findings, [*run(3, 1.0), *stuck])) == ["stalled"]
+
+
+def test_a_share_whose_server_is_gone_is_told_while_fio_is_late() -> None:
+    for rule, smb in (
+        ("nfs-stalled", None),
+        ("smb-stalled", SmbClient(1, 32, 0, 0, 1, 0, 0, 4.0)),
+    ):
+        findings = FindingTracker()
+        findings.begin_run(job())
+        silent = Share(1.0, 0, 0, unanswered=32, smb=smb)
+        late = seconds(4, 1.0, interval=None, disks={}, flags=frozenset({LATE}))
+        assert rules(fed(findings, [replace(one, share=silent) for one in late])) == [rule]
 
 
 def test_processes_are_asked_for_while_a_neighbour_is_suspected() -> None:

@@ -26,7 +26,7 @@ SMB_TARGET = replace(TARGET, fstype="cifs", share="//srv/data", mount_options="v
 SMB_READ = OperationRates(
     1.0, 120, 120 * 65536, None, None, None, None, 0, answers=240, answers_ms=600.0
 )
-CLIENT = SmbClient(1, 4, 0, 0, 2, 0, 4.0)
+CLIENT = SmbClient(1, 4, 0, 0, 2, 480, 0, 4.0)
 SMB_SHARE = Share(1.0, 130, None, operations={"read": SMB_READ}, smb=CLIENT)
 
 

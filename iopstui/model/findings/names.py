@@ -10,6 +10,7 @@ NAMES = (
     "cap", "saturated", "link", "cpu-sleep", "busy", "background", "moved", "answer", "stalled",
     "io-errors", "cpu-wait", "layer", "neighbour", "memory", "parity", "first-write", "starved",
     "write-back", "nfs-retrans", "nfs-server", "nfs-queue", "nfs-rsize", "nfs-attributes",
-    "nfs-stalled", "net-loss", "net-window", "net-full",
+    "nfs-stalled", "smb-stalled", "smb-reconnect", "smb-server", "smb-rsize",
+    "net-loss", "net-window", "net-full",
     "cgroup", "cgroup-limit",
 )  # fmt: skip

@@ -59,6 +59,10 @@ from iopstui.model.findings.by_share import (
     small_requests,
     unanswered,
 )
+from iopstui.model.findings.by_smb import reconnects
+from iopstui.model.findings.by_smb import slow_server as slow_smb_server
+from iopstui.model.findings.by_smb import small_requests as small_smb_requests
+from iopstui.model.findings.by_smb import unanswered as unanswered_smb
 from iopstui.model.findings.evidence import Evidence, Finding
 
 Rule = Callable[[Evidence], "Finding | None"]
@@ -66,6 +70,7 @@ Rule = Callable[[Evidence], "Finding | None"]
 RULES: tuple[Rule, ...] = (
     stalled,
     unanswered,
+    unanswered_smb,
     io_errors,
     no_iostats,
     cpu_throttled,
@@ -79,10 +84,13 @@ RULES: tuple[Rule, ...] = (
     hot,
     memory_pressure,
     retransmissions,
+    reconnects,
     slow_server,
+    slow_smb_server,
     client_queue,
     full_connection,
     small_requests,
+    small_smb_requests,
     attribute_storm,
     above,
     neighbour,

@@ -98,15 +98,17 @@ class SmbClient:
     """What the SMB client tells beside the operations: its ``sessions`` and the requests
     ``in_flight`` at the interval's end, and ``reconnects`` to servers, all of them of all SMB
     mounts of this machine; how many of the target's
-    shares are ``disconnected``; ``slow`` answers (over 1 s by default) on its connections, which
-    ``shares`` use. ``clock_ms`` is the step in which answers are timed. ``None``: the kernel does
-    not tell (``slow`` and ``clock_ms``: it was built without CONFIG_CIFS_STATS2)."""
+    shares are ``disconnected``; the ``answers`` to all commands on its connections, which
+    ``shares`` use, and how many were ``slow`` (over 1 s by default). ``clock_ms`` is the step in
+    which answers are timed. ``None``: the kernel does not tell (the last three: it was built
+    without CONFIG_CIFS_STATS2)."""
 
     sessions: int | None
     in_flight: int | None
     reconnects: int | None
     disconnected: int
     shares: int
+    answers: int | None = None
     slow: int | None = None
     clock_ms: float | None = None
 

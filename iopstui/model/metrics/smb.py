@@ -48,7 +48,7 @@ def smb_rates(
         seconds,
         known[SMBS],
         None,
-        operations={name: one for name, one in found.items() if one.ops or one.bytes},
+        operations={name: one for name, one in found.items() if one.ops or one.bytes or one.errors},
         unanswered=now.get(IN_FLIGHT, 0),
         smb=SmbClient(
             now.get(SESSIONS),
@@ -56,6 +56,7 @@ def smb_rates(
             known.get(RECONNECTS),
             now[DISCONNECTED],
             now[ON_CONNECTION],
+            sum(v for key, v in known.items() if key.endswith(COUNT)) if now.get(HZ) else None,
             known.get(SLOW),
             1e3 / now[HZ] if now.get(HZ) else None,
         ),

@@ -16,6 +16,7 @@ from iopstui.model.findings.answer import answer_question
 from iopstui.model.findings.by_group import suspects_group
 from iopstui.model.findings.by_place import stalled, suspects_neighbour
 from iopstui.model.findings.by_share import unanswered
+from iopstui.model.findings.by_smb import unanswered as unanswered_smb
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.contradictions import contradiction
 from iopstui.model.findings.evidence import (
@@ -181,7 +182,7 @@ class FindingTracker:
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
         """Return findings without a document of fio: only a stall can be found."""
         evidence = self._in_a_run(devices)
-        found = stalled(evidence) or unanswered(evidence)
+        found = stalled(evidence) or unanswered(evidence) or unanswered_smb(evidence)
         if found is not None:
             yield from self._report([found], evidence, frame.t)
 

@@ -81,6 +81,14 @@ def test_a_reset_of_the_counters_is_a_gap() -> None:
     assert smb_rates(after, before, None) is None
 
 
+def test_failures_of_requests_sent_before_are_not_lost() -> None:
+    """A lost connection fails all that is under way at once, and nothing is sent any more."""
+    after = counters(AFTER)
+    failed = smb_rates(after | {"read.errors": 32, "server.read.count": 9500}, after, 1.0)
+    assert failed is not None
+    assert (failed.read.ops, failed.read.errors, failed.total.errors) == (0, 32, 32)
+
+
 def test_waiting_for_other_clients_is_no_latency() -> None:
     before, after = counters(BEFORE), counters(AFTER)
     for name in ("lock", "query_info"):

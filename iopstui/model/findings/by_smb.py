@@ -1,0 +1,128 @@
+"""Rules on a target's SMB mount: a server that does not answer, lost connections, a slow server,
+small requests. They need no job but for the size of its I/Os."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as units
+from iopstui.model.findings import evidence as e
+from iopstui.model.findings.by_share import SLOW_RTT_MS, SPLIT
+from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.metrics.frame import FINAL, Frame
+from iopstui.model.metrics.share import KIB, Share, sum_operations
+
+FEW_ANSWERS = 10
+"""Times are counted in ticks: the mean of fewer is not known well enough."""
+
+
+def unanswered(evidence: Evidence) -> Finding | None:
+    """A run to whose data no server has answered for some seconds."""
+    quiet: list[Frame] = []
+    for frame in reversed([one for one in evidence.frames if one.seconds and one.step]):
+        if FINAL in frame.flags or not _hangs(frame):
+            break
+        quiet.insert(0, frame)
+    if len(quiet) < e.ENOUGH_SECONDS:
+        return None
+    seconds, last = sum(frame.seconds or 0.0 for frame in quiet), quiet[-1].share
+    if last is None or last.smb is None:
+        return None
+    waiting = f"{last.smb.in_flight} requests wait"
+    state = "the connection is lost" if last.smb.disconnected else waiting
+    return Finding(
+        "smb-stalled",
+        f"no SMB read or write was answered for {seconds:.0f} s, {state}: the server is down or "
+        "cannot be reached",
+        "check the server and the network (ping); a soft mount fails I/O after minutes, a hard "
+        "one waits until the server is back; umount -f ends the requests",
+        since=e.frame_start_s(quiet[0]),
+        until=quiet[-1].t,
+    )
+
+
+def _hangs(frame: Frame) -> bool:
+    """Whether nothing was answered although something waits. Requests in flight are counted for all
+    servers and shares: of several it is not known whose they are."""
+    share, done = frame.share, frame.fio is not None and frame.fio.total.ios
+    if done or share is None or share.smb is None or share.data.bytes or share.smb.answers:
+        return False
+    alone = share.smb.sessions == 1 and (share.smb.answers is not None or share.smb.shares == 1)
+    return (alone and bool(share.smb.in_flight)) or share.smb.disconnected > 0
+
+
+def reconnects(evidence: Evidence) -> Finding | None:
+    """Connections were lost in the last seconds."""
+    frames = e.window(evidence)
+    if not frames:
+        return None
+    # the second in which a server is back often stands for no whole one
+    since = e.frame_start_s(frames[0])
+    states = [
+        one.share.smb
+        for one in evidence.frames
+        if one.share is not None and one.share.smb is not None and one.t > since
+    ]
+    times = sum(one.reconnects or 0 for one in states)
+    lost = states[-1].disconnected if states else 0
+    if not times and not lost:
+        return None
+    # the kernel counts them for all servers together
+    one_server = bool(lost) or all(one.sessions == 1 for one in states)
+    whose = "the SMB server" if one_server else "an SMB server of this machine"
+    now = ", and is not there now" if lost else ""
+    how_often = f" {units.counted(times, 'time')}" if times else ""
+    return Finding(
+        "smb-reconnect",
+        f"the connection to {whose} was lost{how_often} in the last {frames[-1].t - since:.0f} s"
+        f"{now}: what was under way is sent again",
+        'see the kernel\'s log ("has not responded", "reconnect"), packet loss (ss -ti, ip -s '
+        "link), and whether the server was restarted",
+    )
+
+
+def slow_server(evidence: Evidence) -> Finding | None:
+    """Answers to reads and writes take long in all of the last seconds."""
+    shares = _shares(evidence)
+    data = [share.data for share in shares]
+    if not shares or any(
+        one.latency is None or one.latency < SLOW_RTT_MS or (one.answers or 0) < FEW_ANSWERS
+        for one in data
+    ):
+        return None
+    total = sum_operations(data, sum(share.seconds for share in shares))
+    last = shares[-1].smb
+    of = "this share" if last is not None and last.shares == 1 else "all shares of the connection"
+    slow = sum(share.smb.slow or 0 for share in shares if share.smb is not None)
+    more = f", {units.counted(slow, 'answer')} took more than 1 s" if slow else ""
+    return Finding(
+        "smb-server",
+        f"READ and WRITE take {units.milliseconds(total.latency)} from the request to its end, of "
+        f"{of}{more}: they wait for network and server, or to be sent",
+        "compare with the round-trip time of packets (ping, ss -ti) and watch the disk of the "
+        "server; a lower iodepth shows whether it is the load",
+    )
+
+
+def small_requests(evidence: Evidence) -> Finding | None:
+    """Each direct I/O of the job is split into several requests."""
+    shares, size = _shares(evidence), evidence.shape.block_size
+    if not shares or not size or evidence.shape.direct is not True:
+        return None
+    total = sum_operations((share.data for share in shares), sum(one.seconds for one in shares))
+    if total.kb_op is None or total.ops < len(shares) or size < SPLIT * total.kb_op * KIB:
+        return None
+    return Finding(
+        "smb-rsize",
+        f"each I/O of {units.size(size)} is split into {size / total.kb_op / KIB:.0f} requests of "
+        f"{units.size(round(total.kb_op * KIB))} on average (mount options rsize and wsize)",
+        "mount with larger rsize and wsize; the server may set a limit (smb2 max read, smb2 max "
+        "write), and SMB 1 and 2.0 have one of 64 KiB",
+    )
+
+
+def _shares(evidence: Evidence) -> Sequence[Share]:
+    """The SMB mount in the last seconds; empty if one of them lacks it."""
+    found = [frame.share for frame in e.window(evidence)]
+    known = [share for share in found if share is not None and share.smb is not None]
+    return known if len(known) == len(found) else []
