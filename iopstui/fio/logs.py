@@ -2,6 +2,9 @@
 
 fio truncates what has the name already, and follows links. So it writes into a directory of its
 own, and what it has written gets the name that was meant only if nothing has that name.
+
+With ``--io-log`` fio logs each I/O there, for the list of the slowest. It keeps the log in memory
+until its jobs end, and has no limit for it, so a run is ended when that becomes too much.
 """
 
 from __future__ import annotations
@@ -10,26 +13,72 @@ import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from iopstui.errors import Refused, UsageError
+from iopstui.linux.machine.memory import read_available
 from iopstui.linux.process.private import private_directory, remove
+from iopstui.linux.roots import Roots
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
+from iopstui.model.fio.log_lines import log_name
 from iopstui.text import printable
+
+EACH_IO = "each-io"
+_EACH_IO = {"log_offset": "1", "log_avg_msec": "0", "per_job_logs": "1"}
+IO_LOG_BYTES = 150
+"""What fio takes of memory for an I/O: 48 bytes in each of the three latency logs."""
+MOST_LOG_BYTES = 2 << 30
 
 
 class FioLogs:
-    """Destination of fio's logs. ``directory`` is ``None`` for a job without logs."""
+    """Destination of fio's logs. ``directory`` is ``None`` for a job without logs. ``each_io``: log
+    each I/O for ``slow_ios``."""
 
-    def __init__(self, text: str, label: str, cwd: Path) -> None:
+    def __init__(self, text: str, label: str, cwd: Path, each_io: bool = False) -> None:
         self.text = text
         self.directory: Path | None = None
         self._wanted: dict[str, Path] = {}
-        if not _asked(text):
+        self._room = 0
+        asked = _asked(text)
+        if each_io:
+            _refuse_another_log(text)
+        elif not asked:
             return
         self._check(text, label, cwd)
         self.directory = private_directory()
         self.text = "\n".join(self._line(line, label, cwd) for line in text.split("\n"))
+        if each_io:
+            self._room = min(MOST_LOG_BYTES, (read_available(Roots()) or MOST_LOG_BYTES) // 4)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Options of fio for a log of each I/O; empty without one."""
+        if not self._room or self.directory is None:
+            return {}
+        return {"write_lat_log": str(self.directory / EACH_IO), **_EACH_IO}
+
+    def overrun(self, ios: int) -> str:
+        """Why the run has to end after so many I/Os, whose log fio keeps in memory; "" if not."""
+        if not self._room or ios * IO_LOG_BYTES <= self._room:
+            return ""
+        return (
+            f"fio's log of its {ios:,} I/Os takes about {self._room >> 20} MiB of memory, the most "
+            "that --io-log may take; make the run shorter, or use --probe instead"
+        )
+
+    def slow_ios(self, one_file: bool) -> dict[str, Any]:
+        """The slowest I/Os of the run, for its summary; empty if fio logged none."""
+        if not self.options or self.directory is None:
+            return {}
+        from iopstui.model.metrics.slow_ios import SlowIos, slow_ios_object
+
+        found = SlowIos()
+        for path in sorted(self.directory.glob(f"{EACH_IO}_clat.*")):
+            log = log_name(path.name)
+            with contextlib.suppress(OSError), open(path, "rb") as lines:
+                found.read(log.job if log is not None else 0, lines)
+        return slow_ios_object(found, one_file) if found.count else {}
 
     def publish(self) -> list[str]:
         """Give each log its name; sentences about those where that failed."""
@@ -80,6 +129,14 @@ class FioLogs:
                     f"The job's log would overwrite {printable(str(taken[0]))}, which exists.",
                     "Give the log another name.",
                 )
+
+
+def _refuse_another_log(text: str) -> None:
+    if any("write_lat_log" in section.options for section in jobfile.sections(text)):
+        raise UsageError(
+            "The job writes a latency log of its own (write_lat_log=), and fio writes only one.",
+            "Leave out --io-log, and open the log afterwards: iopstui report NAME_clat.1.log",
+        )
 
 
 def _check_directory(place: Path) -> None:

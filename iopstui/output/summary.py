@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iopstui.format import (
     MISSING,
@@ -27,6 +27,9 @@ from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certifi
 from iopstui.model.metrics.waits import Waits, waits_line
 from iopstui.model.rates import MIB
 from iopstui.text import printable
+
+if TYPE_CHECKING:
+    from iopstui.model.metrics.slow_ios import SlowIo
 
 NAME_WIDTH = 14
 WIDTH = 80
@@ -171,6 +174,35 @@ def slowest_text(total: SlowestTotal) -> str:
     for claim in in_common(total.compared()):
         lines += textwrap.wrap(printable(claim.text), WIDTH, subsequent_indent="    ")
     return "\n".join(lines)
+
+
+def slow_ios_text(summary: Mapping[str, Any]) -> str:
+    """The slowest I/Os by fio's own log, in at most 80 columns; "" if it was not asked for one."""
+    found = summary.get("slowest_ios")
+    if not found:
+        return ""
+    import textwrap
+
+    from iopstui.model.metrics.slow_ios import slow_ios
+
+    lines = [f"slowest of {found['ios']:,} I/Os, from fio's own log (clat: no kernel side):"]
+    shown: dict[str, int] = {}
+    for one in slow_ios(found):
+        shown[one.direction] = shown.get(one.direction, 0) + 1
+        if shown[one.direction] <= SHOWN_SLOWEST:
+            lines.append(f"  {slow_io_words(one)}")
+    for claim in found["in_common"]:
+        lines += textwrap.wrap(printable(claim), WIDTH, subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def slow_io_words(one: SlowIo) -> str:
+    """ "read 3.10 ms: 4 KiB at offset 1 MiB, 2.345 s into job 1"."""
+    place = "" if one.offset is None else f" at offset {size(one.offset)}"
+    return (
+        f"{one.direction} {latency(one.latency_ns)}: {size(one.size)}{place}, "
+        f"{one.t:.3f} s into job {one.job}"
+    )
 
 
 def share_text(share: RunShare) -> str:

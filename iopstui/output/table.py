@@ -31,6 +31,7 @@ from iopstui.output.summary import (
     energy_text,
     probe_text,
     share_text,
+    slow_ios_text,
     slowest_text,
     summary_text,
 )
@@ -127,7 +128,8 @@ class TableSink:
         elif isinstance(event, StepFinished) and event.summary:
             self._print("\n" + summary_text(event.summary, self._total, self._waits.value))
             more = (
-                probe_text(self._probed), slowest_text(self._slowest), drives_text(self._drives),
+                probe_text(self._probed), slowest_text(self._slowest),
+                slow_ios_text(event.summary), drives_text(self._drives),
                 energy_text(self._energy), share_text(self._share),
             )  # fmt: skip
             for text in filter(None, more):

@@ -95,7 +95,8 @@ def _on_scratch(asked: ExaminedRequest, made: scratch.Scratch) -> PreparedJob:
     timed = time_based_values(jobs, sizes)
     if "1" in timed:
         sized = {index: {**one, "time_based": timed[index]} for index, one in sized.items()}
-    logs = FioLogs(jobfile.with_overrides(text, {}, sized), asked.label, Path.cwd())
+    whole = jobfile.with_overrides(text, {}, sized)
+    logs = FioLogs(whole, asked.label, Path.cwd(), request.io_log)
     text = logs.text
     layout: str | None = jobfile.with_overrides(
         layout_text(text), {"overwrite": "1", "fallocate": "none"}

@@ -45,7 +45,7 @@ def prepare_in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice])
     check_directories(given, cwd)
     facts = asked.inspected(given, cwd)
     files = absolute_files(facts, cwd)
-    logs = FioLogs(given, asked.label, cwd)
+    logs = FioLogs(given, asked.label, cwd, asked.request.io_log)
     prepared = PreparedJob(
         asked.label, describe_job(given), logs.text, facts, files, cwd, logs=logs
     )

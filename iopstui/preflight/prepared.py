@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from iopstui.errors import UsageError
 from iopstui.fio.fence import Fence, Grant, grant
@@ -118,6 +119,12 @@ class PreparedJob:
                 found.append(grant(name))
         return tuple(found)
 
+    def slow_ios(self) -> dict[str, Any]:
+        """The slowest I/Os by fio's own log of each; empty if it was not asked for one."""
+        if self.logs is None:
+            return {}
+        return self.logs.slow_ios(len(self.files) == 1)
+
     def overrun(self) -> str:
         """Why the run has to end, because its files grow beyond what was planned; "" if not."""
         for place in self.made:
@@ -168,11 +175,14 @@ def write_job(prepared: PreparedJob, private: Path, layout: bool) -> Path:
     if layout:
         assert prepared.layout_text is not None
         return write_text(private, "layout.fio", prepared.layout_text)
+    text = prepared.text
+    if prepared.logs is not None and prepared.logs.options:
+        text = jobfile.with_overrides(text, prepared.logs.options)
     if not prepared.trace:
-        return write_text(private, JOB, prepared.text)
+        return write_text(private, JOB, text)
     # fio (3.33) crashes with directory= beside a trace, whose file is in its current directory
     log = write_text(private, TRACE, prepared.trace)
     replayed = jobfile.with_overrides(
-        prepared.text, {"read_iolog": escape_path(str(log))}, removed=("directory",)
+        text, {"read_iolog": escape_path(str(log))}, removed=("directory",)
     )
     return write_text(private, JOB, replayed)

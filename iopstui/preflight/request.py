@@ -18,7 +18,8 @@ class JobRequest:
     another hardware queue, and whether one that writes may run where the kernel has no fence.
     ``part``: the part of the target that is used. ``plan``: it says first what it would lay
     out, and waits for the word to do it. ``trace``: requests that fio replays on a scratch file, as
-    an iolog that iopstui has written itself. For the points of an experiment: ``knobs`` are
+    an iolog that iopstui has written itself. ``io_log``: fio logs each I/O for the list of the
+    slowest. For the points of an experiment: ``knobs`` are
     tunables of the device in force while it runs; ``scratch`` is a scratch directory whose
     files are used and left for the next run, its owner removes it; ``share`` is the most bytes
     each file has without ``size``, so that a point with more jobs has files of the same size."""
@@ -35,6 +36,7 @@ class JobRequest:
     plan: bool = False
     part: TargetPart | None = None
     trace: str = ""
+    io_log: bool = False
 
 
 def recorded_job(

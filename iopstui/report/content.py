@@ -90,6 +90,13 @@ def _slowest(story: Story) -> Iterator[Block]:
         claims = slowest.claims(story)
         if claims:
             yield from (Text(slowest.COMMON), Bullets(claims))
+    of_fio = [*slowest.io_rows(story)]
+    if of_fio:
+        yield from (Heading(2, slowest.IOS_TITLE), Text(slowest.IOS_NOTE))
+        yield Table(slowest.IOS_HEAD, of_fio, left=2)
+        shared = slowest.io_claims(story)
+        if shared:
+            yield from (Text(slowest.IOS_COMMON), Bullets(shared))
 
 
 def _beside(story: Story) -> Iterator[Block]:

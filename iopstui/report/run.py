@@ -212,6 +212,13 @@ class Run:
             "max": self.max_ns,
         }
 
+    @property
+    def slowest_ios(self) -> Mapping[str, Any]:
+        """The slowest I/Os by fio's own log; empty without one."""
+        summary: Mapping[str, Any] = self.finished.summary if self.finished else {}
+        found: Mapping[str, Any] = summary.get("slowest_ios") or {}
+        return found
+
     def figures(self) -> dict[str, dict[str, Any]]:
         """fio's final figures by direction, of all rows; empty if the run has no end."""
         summary: Mapping[str, Any] = self.finished.summary if self.finished else {}

@@ -151,6 +151,7 @@ class LiveSession:
                 no_fence=self._policy.no_fence,
                 plan=plan,
                 trace=self._policy.trace,
+                io_log=self._policy.io_log,
             )
         )
 

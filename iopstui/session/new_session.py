@@ -49,6 +49,7 @@ def new_session(
         # on the screen one run follows another
         keep_scratch=idle_frames,
         hold=options.hold, deadline_s=deadline_s, trace=options.trace,
+        io_log=options.io_log,
     )  # fmt: skip
     return LiveSession(
         target,

@@ -411,6 +411,7 @@ class Runs:
 
     def _finished(self, run: FioRun, code: int, error: str, interrupted: bool) -> None:
         self.exit_code = code
+        slow = run.prepared.slow_ios()
         for why in [] if run.hanging else run.prepared.publish():
             self._context.warn(why)
         run.close()
@@ -418,6 +419,8 @@ class Runs:
         self._current.end()
         self.began_ns = None
         summary = fio_summary(run.last, run.by_itself) if run.last is not None else {}
+        if summary and slow:
+            summary["slowest_ios"] = slow
         self._context.emit(
             events.StepFinished(
                 self._context.now(), self._current.step, code, error, interrupted, summary,

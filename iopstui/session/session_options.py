@@ -37,7 +37,8 @@ class RunPolicy:
     ``keep_scratch``: scratch files stay until the session ends, for runs that need the same.
     ``hold``: a run is made ready and starts with ``go``. ``deadline_s``: fio is ended if this
     process hangs or is stopped for so long (``None``: fio.process.DEADLINE_S). ``part``: the
-    part of the target that is used. ``trace``: what the runs replay, as fio's iolog."""
+    part of the target that is used. ``trace``: what the runs replay, as fio's iolog. ``io_log``:
+    fio logs each I/O."""
 
     size: str | None = None
     part: TargetPart | None = None
@@ -50,3 +51,4 @@ class RunPolicy:
     hold: bool = False
     deadline_s: float | None = None
     trace: str = ""
+    io_log: bool = False

@@ -121,3 +121,30 @@ def test_of_a_run_that_never_started_there_are_no_logs(tmp_path: Path) -> None:
     shutil.rmtree(found.directory)
     assert found.publish() == [] and list(tmp_path.iterdir()) == []
     found.close()
+
+
+def test_a_log_of_each_io_is_read_and_published_nowhere(tmp_path: Path) -> None:
+    text = "[a]\nrw=read\n"
+    found = FioLogs(text, "a", tmp_path, each_io=True)
+    assert found.text == text and found.directory is not None
+    prefix = found.options["write_lat_log"]
+    assert Path(prefix).parent == found.directory and found.options["log_offset"] == "1"
+    for job, latency in ((1, 3000), (2, 5000)):
+        Path(f"{prefix}_clat.{job}.log").write_text(f"7, {latency}, 0, 4096, 8192, 0\n")
+        Path(f"{prefix}_lat.{job}.log").write_text("7, 9000, 0, 4096, 8192, 0\n")
+    slow = found.slow_ios(one_file=True)
+    assert slow["ios"] == 2
+    assert [(one["latency_ns"], one["job"]) for one in slow["slowest"]] == [(5000, 2), (3000, 1)]
+    assert found.publish() == [] and list(tmp_path.iterdir()) == []
+    found.close()
+    assert found.options == {} and found.slow_ios(one_file=True) == {}
+
+
+def test_its_memory_has_a_limit_and_the_job_no_log_of_its_own(tmp_path: Path) -> None:
+    found = FioLogs("[a]\nrw=read\n", "a", tmp_path, each_io=True)
+    assert found.overrun(100_000) == ""
+    assert "the most that --io-log may take" in found.overrun(100_000_000)
+    found.close()
+    assert logs("[a]\nwrite_lat_log=x\n", tmp_path).overrun(100_000_000) == ""
+    with pytest.raises(UsageError, match="a latency log of its own"):
+        FioLogs("[a]\nwrite_lat_log=x\n", "a", tmp_path, each_io=True)

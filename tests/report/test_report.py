@@ -232,6 +232,25 @@ def test_the_slowest_requests_are_a_table(path: Path) -> None:
     assert "Slowest requests" not in rendered([path.with_name("none.iops")], "md")
 
 
+def test_the_slowest_i_os_of_fio_s_log_are_a_table(path: Path) -> None:
+    one = {"direction": "read", "t": 2.2, "latency_ns": 6_880_000, "size": 4096,
+           "offset": 8 << 20, "job": 3}  # fmt: skip
+    slow = {"ios": 9, "slowest": [one], "in_common": ["9 of the 10 slowest reads are of 8 KiB"]}
+    tape, taken = made.tape(path), made.raws(made.RUN)
+    before, after = made.others(made.RUN)
+    end = after.pop()
+    assert isinstance(end, events.StepFinished)
+    done = replace(end, summary={**end.summary, "slowest_ios": slow})
+    made.tell(tape, [taken[0], *before, *taken[1:], *after, done])
+    tape.close(events.SessionEnded(2.5, 0))
+    text = rendered([path], "md")
+    assert "## Slowest I/Os" in text and "nothing is known of the kernel's" in text
+    row = next(line for line in text.splitlines() if "6.88 ms" in line)
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells == ["1", "read", "6.88 ms", "4 KiB", "8 MiB", "3", "2.200"]
+    assert "- 9 of the 10 slowest reads are of 8 KiB." in text
+
+
 def test_what_the_device_did_not_tell_is_no_zero() -> None:
     known = made.frames(made.raws(made.RUN))[1]
     disk = known.disks["vda"]

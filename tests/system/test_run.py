@@ -42,7 +42,7 @@ def test_frames_add_up_to_fio_s_total_and_agree_with_the_device(here: Path) -> N
 def reconciled_run(here: Path) -> tuple[str | None, dict[str, Any], list[dict[str, Any]]]:
     done = iopstui(
         "run", "--job", "randread-4k", "--set", "runtime=3", "--size", "64m",
-        "--format", "jsonl", cwd=here,
+        "--io-log", "--format", "jsonl", cwd=here,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = events(done.stdout)
@@ -55,6 +55,9 @@ def reconciled_run(here: Path) -> tuple[str | None, dict[str, Any], list[dict[st
     assert sum(frame["fio"]["read"]["bytes"] for frame in frames) == read["io_bytes"]
     bins = sum(count for frame in frames for count in frame["fio"]["read"]["bins"].values())
     assert bins == read["completed"]
+    slow = final["slowest_ios"]
+    assert slow["ios"] == read["completed"]
+    assert slow["slowest"][0]["latency_ns"] == read["lat_max_ns"]
     assert list(here.iterdir()) == [], "the scratch file is gone"
     return lines[0]["device"], read, frames
 

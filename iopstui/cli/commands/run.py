@@ -47,6 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hold", action="store_true",
                         help="prepare everything, then start fio when a line arrives on "
                              "standard input (to start several machines together)")  # fmt: skip
+    parser.add_argument("--io-log", action="store_true",
+                        help="list the slowest I/Os from fio's own log of each I/O, without root; "
+                             "needs 150 bytes of memory for each")  # fmt: skip
     add_run_options(parser)
     parser.add_argument("--part", type=values.target_part, metavar="K/N",
                         help="use only part K of N equal parts of each TARGET (a file or device), "
@@ -65,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--hold waits to start fio together with other machines, but "
                          "--precondition takes a different time on each.",
                          "Run the job `precondition` first, without --hold.")  # fmt: skip
-    options = replace(options, hold=arguments.hold)
+    options = replace(options, hold=arguments.hold, io_log=arguments.io_log)
     if arguments.diskspd is not None:
         from iopstui.cli.runs.diskspd import run_diskspd
 

@@ -124,7 +124,7 @@ def _check(job: str, options: RunOptions) -> None:
     _expected(job, options, target)
     request = JobRequest(job, options.overrides, options.size, options.destroy_data,
                          options.bind, no_fence=options.no_fence,
-                         part=options.part)  # fmt: skip
+                         part=options.part, io_log=options.io_log)  # fmt: skip
     private = private_directory()
     try:
         prepare(request, job_target, find_fio(), private, devices, Roots()).close()

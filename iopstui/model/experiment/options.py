@@ -53,6 +53,8 @@ class RunOptions:
     """The target is written twice before."""
     hold: bool = False
     """Everything is made ready, and fio starts at a word."""
+    io_log: bool = False
+    """fio logs each I/O, for the list of the slowest."""
     probe: tuple[str, ...] = ()
     """What is counted inside the kernel (model/metrics/probe.py)."""
     textfile: str | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from iopstui import format as units
 from iopstui.model.metrics.in_common import in_common
+from iopstui.model.metrics.slow_ios import slow_ios
 from iopstui.model.samples import Exemplar
 from iopstui.report.story import Story
 from iopstui.text import printable
@@ -48,3 +49,28 @@ def _cells(one: Exemplar) -> tuple[str, ...]:
         *(units.latency(ns) for ns in (one.total_ns, one.tried_ns, one.plugged_ns, one.queued_ns,
                                       one.device_ns)),
     )  # fmt: skip
+
+
+IOS_TITLE = "Slowest I/Os"
+IOS_HEAD = ("run", "direction", "clat", "size", "offset", "job", "s into the job")
+IOS_NOTE = "From fio's own log of each I/O: the job's side alone, nothing is known of the kernel's."
+IOS_COMMON = "What they have in common beyond chance (not necessarily the cause):"
+
+
+def io_rows(story: Story) -> Iterator[tuple[str, ...]]:
+    """A row for each of the slowest I/Os of each run."""
+    for run in story.runs:
+        for one in slow_ios(run.slowest_ios):
+            yield (
+                str(run.step), one.direction, units.latency(one.latency_ns), units.size(one.size),
+                units.size(one.offset), str(one.job), f"{one.t:.3f}",
+            )  # fmt: skip
+
+
+def io_claims(story: Story) -> list[str]:
+    """What those of each run have in common."""
+    several = len(story.runs) > 1
+    return [
+        f"{f'run {run.step}: ' if several else ''}{printable(claim)}."
+        for run in story.runs for claim in run.slowest_ios.get("in_common", ())
+    ]  # fmt: skip

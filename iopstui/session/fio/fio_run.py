@@ -309,9 +309,17 @@ class FioRun:
     def watch_room(self) -> None:
         """End the run as failed if its files grow beyond the planned size."""
         if self._process is not None and not self.failure:
-            self.failure = self._overrun()
+            self.failure = self._overrun() or self._log_overrun()
             if self.failure:
                 self.stop(hard=self.phase == LAYOUT)
+
+    def _log_overrun(self) -> str:
+        """Why the run has to end, because fio's log takes too much memory; "" if not."""
+        logs = self.prepared.logs
+        if logs is None or self.last is None:
+            return ""
+        parts = [part for job in self.last.jobs for part in job.directions.values()]
+        return logs.overrun(sum(part.issued for part in parts))
 
     def poll(self) -> list[News]:
         """Events of fio and its guard since the last call, in order."""

@@ -45,7 +45,8 @@ def timeline(
 def _facts(one: Exemplar, when: str, width: int, charset: Charset) -> Iterator[Row]:
     place = f"{f.size(one.size)} " if one.size else ""
     if one.sector is not None:
-        place += f"at sector {one.sector}, offset {f.size(one.offset)} of {printable(one.disk)}, "
+        offset = f"{one.offset} ({f.size(one.offset)})"
+        place += f"at sector {one.sector}, offset {offset} of {printable(one.disk)}, "
     yield from wrap(width, charset, f"{when}  {one.kind} {place}flags {one.flags}", BOLD)
     who = f"{printable(one.comm) or f.MISSING}, process {one.pid}, thread {one.tid}"
     group = f"cgroup {printable(one.group) or f.MISSING}"
