@@ -77,8 +77,10 @@ def test_smb_has_what_its_client_counts_and_says_what_the_latency_is_of() -> Non
     assert read.split() == ["read", "120", "7.68k", "64.0", "0", "2.50ms"]
     assert write.split() == ["write", "0", "0", "–", "0", "–"]
     assert client.strip() == (
-        "in flight 4 · reconnects 0 · latency: all 2 shares of the connection, clock 4 ms"
+        "in flight 4 · reconnects 0 · latency of all 2 shares of the connection, clock 4 ms"
     )
+    alone = replace(SMB_SHARE, smb=replace(CLIENT, shares=1))
+    assert "· latency of the connection, clock 4 ms" in lines(alone, target=SMB_TARGET)[5]
     assert mount.strip() == "//srv/data · vers=3.1.1"
     assert kernel_panel.name_of(SMB_TARGET) == "Share (SMB)"
     row = bars.summary_line(state(SMB_SHARE), SMB_TARGET, 80, UTF8)

@@ -34,8 +34,8 @@ def unanswered(evidence: Evidence) -> Finding | None:
         "smb-stalled",
         f"no SMB read or write was answered for {seconds:.0f} s, {state}: the server is down or "
         "cannot be reached",
-        "check the server and the network (ping); a soft mount fails I/O after minutes, a hard "
-        "one waits until the server is back; umount -f ends the requests",
+        "check the server and the network (ping); a soft mount fails the I/O, a hard one waits "
+        "until the server is back; umount -f ends the requests",
         since=e.frame_start_s(quiet[0]),
         until=quiet[-1].t,
     )
@@ -56,8 +56,8 @@ def reconnects(evidence: Evidence) -> Finding | None:
     frames = e.window(evidence)
     if not frames:
         return None
-    # the second in which a server is back often stands for no whole one
-    since = e.frame_start_s(frames[0])
+    # while a server is gone, and in the second in which it is back, fio may report nothing
+    since, until = e.frame_start_s(frames[0]), evidence.frames[-1].t
     states = [
         one.share.smb
         for one in evidence.frames
@@ -74,10 +74,12 @@ def reconnects(evidence: Evidence) -> Finding | None:
     how_often = f" {units.counted(times, 'time')}" if times else ""
     return Finding(
         "smb-reconnect",
-        f"the connection to {whose} was lost{how_often} in the last {frames[-1].t - since:.0f} s"
+        f"the connection to {whose} was lost{how_often} in the last {until - since:.0f} s"
         f"{now}: what was under way is sent again",
         'see the kernel\'s log ("has not responded", "reconnect"), packet loss (ss -ti, ip -s '
         "link), and whether the server was restarted",
+        since=since,
+        until=until,
     )
 
 

@@ -91,10 +91,8 @@ def _state_words(smb: SmbClient) -> str:
     state = f"{lost}in flight {_count(smb.in_flight)} · reconnects {_count(smb.reconnects)}{slow}"
     if smb.clock_ms is None:
         return f"{state} · no latency: kernel without CIFS_STATS2, or SMB 1"
-    return (
-        f"{state} · latency: all {f.counted(smb.shares, 'share')} of the connection, clock "
-        f"{smb.clock_ms:g} ms"
-    )
+    whose = "the connection" if smb.shares == 1 else f"all {smb.shares} shares of the connection"
+    return f"{state} · latency of {whose}, clock {smb.clock_ms:g} ms"
 
 
 def _count(number: int | None) -> str:

@@ -69,6 +69,7 @@ def test_lost_connections() -> None:
     again = client(SHARE, reconnects=2)
     found = fired(by_smb.reconnects(on_smb(SHARE, again, SHARE)))
     assert found.text.startswith("the connection to the SMB server was lost 2 times in the last 3")
+    assert (found.since, found.until) == (0.0, 3.0)
     others = fired(by_smb.reconnects(on_smb(*[client(again, sessions=2)] * 3)))
     assert "an SMB server of this machine" in others.text
     gone = fired(by_smb.reconnects(on_smb(SHARE, SHARE, client(SHARE, disconnected=1))))
