@@ -14,7 +14,9 @@ from iopstui.errors import Missing
 from iopstui.fio.fence import LANDLOCK, NAMESPACE, fence_kind
 from iopstui.fio.fence_exec import landlock_abi
 from iopstui.fio.inspect import find_fio
+from iopstui.format import counted
 from iopstui.linux.counters.energy import why_no_energy
+from iopstui.linux.counters.smb_stats import why_not_whole
 from iopstui.linux.devices.mounts import read_own_mounts
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.availability import why_no_probe
@@ -30,6 +32,7 @@ from iopstui.linux.shares.first_touch import (
     silent,
     silent_mount,
 )
+from iopstui.model.block.target import SMB
 from iopstui.preflight.container import look_out
 from iopstui.safety.leftovers import clean_up
 from iopstui.safety.scratch import supports_direct
@@ -58,7 +61,7 @@ def examine(roots: Roots | None = None) -> list[Check]:
     where = roots or Roots()
     checks: tuple[Callable[[Roots], Check | None], ...] = (
         _fio, _kernel, _container, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
-        _settings, _fence, _probe, _energy, _shares, _direct, _udev, _terminal, _left_over,
+        _settings, _fence, _probe, _energy, _shares, _smb, _direct, _udev, _terminal, _left_over,
     )  # fmt: skip
     return [result for check in checks if (result := check(where)) is not None]
 
@@ -188,6 +191,19 @@ def _shares(roots: Roots) -> Check | None:
     told = ", ".join(mount_words(mount) for mount in dead[:MAX_TOLD])
     return Check("served mounts", LACKS, f"no answer from {told}{more} within {LIMIT_S:g} s",
                  how_to_leave(dead[0]))  # fmt: skip
+
+
+def _smb(roots: Roots) -> Check | None:
+    """What can be measured of SMB mounts; no server is asked."""
+    shares = dict.fromkeys(one.source for one in read_own_mounts(roots) if one.fstype in SMB)
+    if not shares:
+        return None
+    why = {share: found for share in shares if (found := why_not_whole(share, roots))}
+    if not why:
+        return Check("SMB", OK, f"{counted(len(shares), 'share')}: operations and latencies")
+    share, found = next(iter(why.items()))
+    more = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
+    return Check("SMB", LACKS, f"{printable(share)}{more}: {found}")
 
 
 def _direct(roots: Roots) -> Check:

@@ -158,3 +158,19 @@ def test_mounts_that_do_not_answer_are_named(
     monkeypatch.setattr(doctor, "silent_mount", lambda path, roots: mount)
     direct = doctor._direct(roots)
     assert direct.found == f"{tmp_path}: {tmp_path} (fuse.sshfs of three:) does not answer"
+
+
+def test_smb_mounts_say_what_can_be_measured(root: Path, tmp_path: Path) -> None:
+    roots = Roots.under(tmp_path)
+    assert doctor._smb(roots) is None
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text("2 1 0:2 / /a rw - cifs //10.9.0.1/share/x rw")
+    lacks = doctor._smb(roots)
+    assert lacks is not None and lacks.state == doctor.LACKS
+    assert lacks.found.startswith("//10.9.0.1/share/x: /proc/fs/cifs/Stats cannot be read")
+    (tmp_path / "proc/fs/cifs").mkdir(parents=True)
+    stats = (root / "tests/fixtures/proc/smb-6.12-after.stats").read_bytes()
+    (tmp_path / "proc/fs/cifs/Stats").write_bytes(stats)
+    found = doctor._smb(roots)
+    assert found is not None
+    assert (found.state, found.found) == (doctor.OK, "1 share: operations and latencies")

@@ -97,6 +97,17 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
     return total if found == wanted and wanted else None
 
 
+def why_not_whole(share: str, roots: Roots) -> str:
+    """What cannot be measured of a mounted share, in words; "": nothing."""
+    try:
+        data = (roots.proc / FILE).read_bytes()
+    except OSError as error:
+        return f"/proc/{FILE} cannot be read ({error.strerror}): no figures"
+    if parse_smb_stats(data, [share]) is None:
+        return f"/proc/{FILE} does not have its operations: no figures"
+    return "" if _HZ.search(data) else "no latencies (kernel without CONFIG_CIFS_STATS2)"
+
+
 def tree_name(share: str) -> bytes:
     r"""How the kernel names a mounted share, in lower case: "//Server/data/sub" is
     "\\server\data"."""
