@@ -8,6 +8,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_probe_btf import kernel
@@ -19,6 +20,7 @@ from iopstui.linux.probe.script import Region
 from iopstui.linux.process.clock import Clock
 from iopstui.model.histogram import bucket_key
 from iopstui.model.metrics.probe import OWN
+from iopstui.model.samples import ProbeSample
 
 VDA = Region("vda", 254, 0)
 Begin = Callable[..., BpfProbe]
@@ -124,6 +126,24 @@ def test_programs_that_count_what_diskstats_counts_are_believed(begin: Begin, ma
     assert probe.take() is not None and probe.problem() == ""
     # from then on they need no more proof
     _does(tree, 500 + 100 * bpf_probe.ENOUGH_REQUESTS)
+    assert probe.take() is not None and probe.problem() == ""
+
+
+def test_requests_that_end_while_the_counts_are_read_are_no_proof(
+    begin: Begin, made: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree: Tree = begin.tree  # type: ignore[attr-defined]
+    probe = begin()
+    read = probe._read
+
+    def slowly(*of: Any) -> ProbeSample:
+        found = read(*of)
+        _does(tree, 500 + 2 * bpf_probe.ENOUGH_REQUESTS)
+        return found
+
+    monkeypatch.setattr(probe, "_read", slowly)
+    made.count(8 * 100, 400)
+    _does(tree, 500 + 400)
     assert probe.take() is not None and probe.problem() == ""
 
 

@@ -110,7 +110,7 @@ class BpfProbe:
         self._busy_s += time.thread_time() - began
         found = self._with_uncounted(self._costs.added(found, self._busy_s), done)
         if self._unproven:
-            self._prove(found)
+            self._prove(found, done)
         return found
 
     def problem(self) -> str:
@@ -230,11 +230,12 @@ class BpfProbe:
         missed = sample.counts["missed"] + self._uncounted
         return replace(sample, counts={**sample.counts, "missed": missed})
 
-    def _prove(self, sample: ProbeSample) -> None:
-        """At tracepoints of another meaning than today's nothing, or not all, would be counted."""
+    def _prove(self, sample: ProbeSample, done: Mapping[Region, int]) -> None:
+        """At tracepoints of another meaning than today's nothing, or not all, would be counted.
+        ``done`` was read before the bins: a thousand requests may end while they are read."""
         missed = sample.counts["missed"] + sample.counts["skipped"]
         for region, before in list(self._unproven.items()):
-            asked = self._completed(region) - before
+            asked = done[region] - before
             if asked < ENOUGH_REQUESTS:
                 continue
             del self._unproven[region]
