@@ -21,6 +21,8 @@ from iopstui.linux.counters.signal_flag import SignalFlag, shielded
 from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
 from iopstui.linux.process.programs import which
+from iopstui.linux.roots import Roots
+from iopstui.linux.shares.first_touch import require_answers
 from iopstui.model.fio.jobfile import END_SECTION as _END
 from iopstui.text import printable
 
@@ -86,15 +88,23 @@ class JobFacts:
 _of_this_thread = threading.local()
 
 
-def cancel_when(asked: SignalFlag) -> None:
+def cancel_when(asked: SignalFlag | None) -> None:
     """Stop waiting for fio's answers in this thread once ``asked`` is set; raises Interrupted
     then."""
     _of_this_thread.given_up = asked
 
 
+def given_up() -> SignalFlag | None:
+    """The flag of this thread."""
+    found: SignalFlag | None = getattr(_of_this_thread, "given_up", None)
+    return found
+
+
 def find_fio(path: str | None = None) -> Fio:
     """The fio in PATH (or IOPSTUI_FIO). Missing (exit 5) if there is none or it is too old."""
     wanted = path or os.environ.get("IOPSTUI_FIO") or FIO
+    searched = (wanted,) if os.path.dirname(wanted) else os.get_exec_path()
+    require_answers([Path.cwd() / one for one in searched], Roots())
     found = which(wanted)
     if found is None and os.path.exists(wanted) and os.path.dirname(wanted):
         raise Missing(f"{wanted} is not an executable program.",
@@ -288,8 +298,8 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
         except subprocess.TimeoutExpired as so_far:
             if len(so_far.output or b"") + len(so_far.stderr or b"") > LONGEST_ANSWER:
                 raise Missing(f"{name} does not stop printing.", hint) from None
-            given_up = getattr(_of_this_thread, "given_up", None)
-            if given_up is not None and given_up.is_set():
+            asked = given_up()
+            if asked is not None and asked.is_set():
                 raise Interrupted(f"{name} has not answered yet.") from None
             now, had = time.monotonic(), _busy_s(process.pid)
             if had > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):

@@ -216,6 +216,18 @@ def _job_directories(job: Section, cwd: Path) -> list[Path]:
     return [cwd / part for part in split_paths(expand_variables(job.options.get("directory", "")))]
 
 
+def named_places(text: str) -> set[str]:
+    """Directories and files as the text names them; fio joins them to more than these."""
+    found: set[str] = set()
+    for section in jobfile.effective_sections(text):
+        directories, files = (
+            split_paths(expand_variables(section.options.get(name, "")))
+            for name in ("directory", "filename")
+        )
+        found |= {os.path.join(top, file) for top in directories or [""] for file in files or [""]}
+    return found
+
+
 def split_paths(value: str) -> list[str]:
     """The paths of a filename= or directory=, where ``:`` separates and ``\\:`` does not."""
     parts = value.replace("\\:", "\0").split(":")

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.fio.inspect import Fio
-from iopstui.fio.job_text import common_options, names_its_files, read_job
+from iopstui.fio.inspect import Fio, cancel_when, given_up
+from iopstui.fio.job_text import common_options, named_places, names_its_files, read_job
 from iopstui.fio.library import find_job, is_shipped
 from iopstui.fio.odd_values import refuse_odd_values
 from iopstui.linux.machine.memory import read_memory
 from iopstui.linux.roots import Roots
+from iopstui.linux.shares.served_work import work_on
 from iopstui.model.block import target
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -37,11 +38,34 @@ def prepare(
     """Everything short of starting fio. ``where`` is ``None`` if the job names its own files.
 
     ``private`` is the run's private directory. Raises UsageError, Refused or Missing; then
-    nothing was created and nothing is left.
+    nothing was created and nothing is left, except on a mount whose server has gone away.
     """
-    path = find_job(request.job)
-    text = read_job(path)
-    check_place(path, text, where)
+    here = Path.cwd()
+    places = [here / request.job, *(Path(one.path) for one in (where.places if where else ()))]
+    asked = given_up()
+
+    def work() -> PreparedJob:
+        cancel_when(asked)
+        path = find_job(request.job)
+        text = read_job(path)
+        check_place(path, text, where)
+        if where is None:
+            places.extend(here / name for name in named_places(text))
+        return _prepare(request, path, text, where, fio, private, devices, roots)
+
+    return work_on(places, work, PreparedJob.close, roots)
+
+
+def _prepare(
+    request: JobRequest,
+    path: Path,
+    text: str,
+    where: Target | None,
+    fio: Fio,
+    private: Path,
+    devices: Mapping[str, BlockDevice],
+    roots: Roots,
+) -> PreparedJob:
     _check_replay(request, where)
     check_part(request.part, where)
     overrides = {**_without_verify_state(text), **_implied_options(request.overrides)}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from iopstui.fio.inspect import find_fio
 from iopstui.fio.job_text import (
     absolute_files,
-    expand_variables,
+    named_places,
     names_its_files,
     read_job,
 )
@@ -21,10 +20,7 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.shares.first_touch import require_answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, one_target
-from iopstui.model.fio.jobfile import effective_sections
 from iopstui.preflight.inspection import inspect_text
-
-_SEPARATOR = re.compile(r"(?<!\\):")
 
 
 def target_named_by_job(
@@ -41,7 +37,7 @@ def target_named_by_job(
     if is_shipped(path) or not names_its_files(text):
         return None
     # fio looks at them when it reads the job
-    for place in _named_places(text):
+    for place in named_places(text):
         require_answer(Path.cwd() / place, roots)
     private = private_directory()
     try:
@@ -55,19 +51,6 @@ def target_named_by_job(
         key = one.path if one.kind == DEVICE else one.device or one.mountpoint
         found.setdefault(key, one)
     return one_target(tuple(found.values())) if found else None
-
-
-def _named_places(text: str) -> set[str]:
-    """Directories and files as the text names them; fio joins them to more than these."""
-    found: set[str] = set()
-    for section in effective_sections(text):
-        values = (section.options.get(name, "") for name in ("directory", "filename"))
-        directories, files = (
-            [one.replace("\\:", ":") for one in _SEPARATOR.split(expand_variables(value)) if one]
-            for value in values
-        )
-        found |= {os.path.join(top, file) for top in directories or [""] for file in files or [""]}
-    return found
 
 
 def _watched(place: Path, roots: Roots) -> str:

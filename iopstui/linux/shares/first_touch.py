@@ -44,6 +44,14 @@ def require_answer(path: Path, roots: Roots, limit_s: float = LIMIT_S) -> None:
     )
 
 
+def require_answers(paths: Sequence[Path], roots: Roots) -> None:
+    """UsageError if one of the paths leads to such a file system. Costs next to nothing on a
+    machine without any."""
+    if any(map(is_served, read_own_mounts(roots))):
+        for path in dict.fromkeys(paths):
+            require_answer(path, roots)
+
+
 def silent_mount(path: Path, roots: Roots, limit_s: float = LIMIT_S) -> MountEntry | None:
     """The mount on the way to ``path`` that does not answer; ``None`` if all is well."""
     mount = served_mount(path, read_own_mounts(roots))

@@ -1,0 +1,72 @@
+"""Work on files that may never end. The dead mount is made up: what is asked is whether a mount of
+a server is on the way, and a child that looks at it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from trees import Tree
+
+from iopstui.errors import UsageError
+from iopstui.linux.shares import served_work
+from iopstui.linux.shares.served_work import work_on
+
+LIMIT_S = 0.01
+
+
+@pytest.fixture
+def share(tmp_path: Path) -> Tree:
+    tree = Tree(tmp_path)
+    tree.proc("self/mountinfo", "30 1 0:40 / /mnt/a rw - nfs4 server:/a rw\n")
+    return tree
+
+
+def silent(path: Path, _roots: object, _limit_s: float) -> None:
+    raise UsageError(f"{path} is silent")
+
+
+def test_what_ends_returns_and_raises(share: Tree) -> None:
+    assert work_on([], lambda: 7, print, share.roots) == 7
+    with pytest.raises(ZeroDivisionError):
+        work_on([], lambda: 1 // 0, print, share.roots)
+
+
+def test_no_thread_where_no_server_is(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    tree.proc("self/mountinfo", "30 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    assert work_on([], threading.current_thread, print, tree.roots) is threading.current_thread()
+
+
+def test_a_place_that_answers_is_waited_for(share: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, goes_on = [], threading.Event()
+
+    def answers(path: Path, *_: object) -> None:
+        asked.append(path)
+        goes_on.set()
+
+    monkeypatch.setattr(served_work, "require_answer", answers)
+    assert work_on([Path("/mnt/a")], goes_on.wait, print, share.roots, LIMIT_S)
+    assert set(asked) == {Path("/mnt/a")}
+
+
+def test_one_that_does_not_is_named_and_a_late_result_is_dropped(
+    share: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served_work, "require_answer", silent)
+    places, server_back, dropped = [Path("/mnt/a")], threading.Event(), threading.Event()
+
+    def work() -> str:
+        places.append(Path("/mnt/b"))
+        server_back.wait()
+        return "late"
+
+    def discard(result: str) -> None:
+        assert result == "late"
+        dropped.set()
+
+    with pytest.raises(UsageError, match="/mnt/a is silent"):
+        work_on(places, work, discard, share.roots, LIMIT_S)
+    server_back.set()
+    assert dropped.wait(10)
