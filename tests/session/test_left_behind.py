@@ -41,7 +41,7 @@ def test_a_run_that_the_user_stopped_is_an_interrupted_one(
     runs: Any = Runs(context, None, current, None, None, None, RunPolicy())  # type: ignore[arg-type]
     fio: Any = SimpleNamespace(
         hanging=(5,), pid=5, stopping=stopping, failure=failure, last=None, log=[], document={},
-        close=lambda: None,
+        close=lambda: None, prepared=SimpleNamespace(slow_ios=dict),
     )  # fmt: skip
     current.started(fio)
     runs.leave_behind()
