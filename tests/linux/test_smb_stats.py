@@ -3,6 +3,7 @@ connection, two readings of a busy time; and a share on each of two connections)
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,19 @@ def test_what_is_not_mounted_or_not_counted_is_none() -> None:
     assert parse_smb_stats(AFTER, []) is None
     zeros = b"\n1) \\\\srv\\old\nSMBs: 20\nReads: 0 sent 0 failed\nWrites: 0 sent 0 failed\n"
     assert parse_smb_stats(zeros, ["//srv/old"]) is None, "kernels that count SMBs alone"
+
+
+def test_kernels_without_times_and_without_a_date() -> None:
+    """Linux 5.4 built without CONFIG_CIFS_STATS2, by its formats (cifs_debug.c)."""
+    plain = re.sub(rb"Total time spent(.|\n)*?(?=\n\d+\))", b"", AFTER)
+    plain = re.sub(rb" since .* UTC", b"", plain)
+    assert b"jiffies" not in plain and b"since" not in plain
+    found, whole = parse_smb_stats(plain, [SHARE]), parse_smb_stats(AFTER, [SHARE])
+    assert found is not None and whole is not None
+    assert found == {
+        key: value for key, value in whole.items()
+        if key == "server.shares" or (key != "since" and not key.startswith("server."))
+    }  # fmt: skip
 
 
 def test_smb_1_has_no_errors_and_no_times() -> None:

@@ -38,7 +38,8 @@ COMMANDS = (
     "change_notify", "query_info", "set_info", "oplock_break",
 )  # fmt: skip
 """Commands of SMB 2 and 3 by their number."""
-_CONNECTION = re.compile(rb"^Max requests in flight: ", re.MULTILINE)
+_CONNECTION = b"\nMax requests in flight: "
+"""How the part of a connection begins."""
 _SHARE = re.compile(
     rb"^\d+\) (\\\\[^\t\n]*?)(\tDISCONNECTED ?)?\nSMBs: (-?\d+)(?: since (.*) UTC)?", re.MULTILINE
 )
@@ -82,9 +83,15 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
     is not listed, or the kernel does not count its operations (those of SMB 2 and 3 before 4.20).
     Operations that were never used are left out."""
     wanted = {tree_name(share) for share in shares}
-    total: dict[str, int] = dict(_of_all(data[: _first_part(data)]))
+    head, *connections = data.split(_CONNECTION)
+    total: dict[str, int] = dict(_of_all(head))
     found: set[bytes] = set()
-    for connection in _connections(data):
+    # kernels before 5.0 do not tell connections apart
+    for connection in connections or [data]:
+        lower = connection.lower()
+        # a machine may have many shares, and looking at each takes long
+        if not any(b") %s" % name in lower for name in wanted):
+            continue
         each = [(match, part) for match, part in _shares(connection) if _key(match[1]) in wanted]
         found.update(_key(match[1]) for match, _ in each)
         for match, part in each:
@@ -118,18 +125,6 @@ def tree_name(share: str) -> bytes:
 
 def _key(name: bytes) -> bytes:
     return name.lower()
-
-
-def _first_part(data: bytes) -> int:
-    match = _CONNECTION.search(data) or _SHARE.search(data)
-    return match.start() if match else len(data)
-
-
-def _connections(data: bytes) -> Iterator[bytes]:
-    """The part of each connection with its shares; kernels before 5.0 print one for all."""
-    begins = [match.start() for match in _CONNECTION.finditer(data)] or [_first_part(data)]
-    for begin, end in zip(begins, [*begins[1:], len(data)], strict=True):
-        yield data[begin:end]
 
 
 def _shares(connection: bytes) -> Iterator[tuple[re.Match[bytes], bytes]]:

@@ -34,8 +34,8 @@ def unanswered(evidence: Evidence) -> Finding | None:
         "smb-stalled",
         f"no SMB read or write was answered for {seconds:.0f} s, {state}: the server is down or "
         "cannot be reached",
-        "check the server and the network (ping); a soft mount fails the I/O, a hard one waits "
-        "until the server is back; umount -f ends the requests",
+        "check the server and the network (ping); what is under way may fail; with the mount "
+        "option hard, later I/O waits until the server is back; umount -f ends it",
         since=e.frame_start_s(quiet[0]),
         until=quiet[-1].t,
     )
@@ -75,7 +75,7 @@ def reconnects(evidence: Evidence) -> Finding | None:
     return Finding(
         "smb-reconnect",
         f"the connection to {whose} was lost{how_often} in the last {until - since:.0f} s"
-        f"{now}: what was under way is sent again",
+        f"{now}: what was under way failed or was sent again",
         'see the kernel\'s log ("has not responded", "reconnect"), packet loss (ss -ti, ip -s '
         "link), and whether the server was restarted",
         since=since,
